@@ -1,0 +1,78 @@
+//! An exact decimal number: an unsigned 64-bit integer and how many of its digits stand behind the point.
+//! It refuses rounding: what the kernel printed comes out again, digit for digit.
+
+use std::fmt;
+
+/// `units / 10^places`. The kernel's `0.52` is `Decimal::new(52, 2)` and prints as `0.52`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    units: u64,
+    places: u8,
+}
+
+/// More places than this never occur: nanoseconds have nine.
+pub const PLACES_MAX: u8 = 18;
+
+impl Decimal {
+    /// `units` counted in steps of `10^-places`; `places` beyond [`PLACES_MAX`] are taken as [`PLACES_MAX`].
+    pub const fn new(units: u64, places: u8) -> Self {
+        let places = if places > PLACES_MAX { PLACES_MAX } else { places };
+        Decimal { units, places }
+    }
+
+    /// The number as the nearest double: for plots and ratios, never for storage.
+    pub fn to_f64(self) -> f64 {
+        self.units as f64 / 10f64.powi(i32::from(self.places))
+    }
+
+    /// The same number divided by a whole number, exact when it divides evenly, otherwise to nine more places.
+    pub fn divided_by(self, divisor: u64) -> Self {
+        if divisor <= 1 {
+            return self;
+        }
+        if self.units.is_multiple_of(divisor) {
+            return Decimal { units: self.units / divisor, places: self.places };
+        }
+        let mut units = u128::from(self.units);
+        let mut places = self.places;
+        while places < PLACES_MAX && places < self.places + 9 && !units.is_multiple_of(u128::from(divisor)) {
+            units *= 10;
+            places += 1;
+        }
+        match u64::try_from(units / u128::from(divisor)) {
+            Ok(units) => Decimal { units, places },
+            Err(_) => Decimal { units: self.units / divisor, places: self.places },
+        }
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.places == 0 {
+            return write!(f, "{}", self.units);
+        }
+        let step = 10u64.pow(u32::from(self.places));
+        let (whole, rest) = (self.units / step, self.units % step);
+        write!(f, "{whole}.{rest:0width$}", width = usize::from(self.places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_what_the_kernel_printed() {
+        assert_eq!(Decimal::new(52, 2).to_string(), "0.52");
+        assert_eq!(Decimal::new(12_345_678, 2).to_string(), "123456.78");
+        assert_eq!(Decimal::new(u64::MAX, 0).to_string(), "18446744073709551615");
+        assert_eq!(Decimal::new(5, 9).to_string(), "0.000000005");
+    }
+
+    #[test]
+    fn division_is_exact_where_it_can_be() {
+        assert_eq!(Decimal::new(4096, 0).divided_by(1024).to_string(), "4");
+        assert_eq!(Decimal::new(1536, 0).divided_by(1024).to_string(), "1.5");
+        assert_eq!(Decimal::new(1, 0).divided_by(3).to_string(), "0.333333333");
+    }
+}

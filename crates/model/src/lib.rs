@@ -1,0 +1,24 @@
+//! The vocabulary of Kilohertz: names, patterns, units, schema, readings and the one query interface that
+//! every door reads through. Pure: no I/O, no clock, no unsafe. What a word means stands in its module.
+
+#![forbid(unsafe_code)]
+
+pub mod decimal;
+pub mod glob;
+pub mod hostlist;
+pub mod metric;
+pub mod name;
+pub mod pattern;
+pub mod quantity;
+pub mod query;
+pub mod reading;
+pub mod schema;
+
+pub use decimal::Decimal;
+pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+pub use name::{Instance, NameError, NodeName, SeriesName};
+pub use pattern::Pattern;
+pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
+pub use query::{Delivery, Interest, Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor};
+pub use reading::{Absence, Fault, Reading};
+pub use schema::{Schema, Series};

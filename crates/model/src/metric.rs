@@ -1,0 +1,172 @@
+//! A metric: an entry of the catalogue. A metric exists because its entry stands beside the parser that fills
+//! it; names, units, help and exposition in every door are derived from that entry and nothing else.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::quantity::Nanos;
+
+/// Text of a catalogue entry: borrowed for our own, owned for those another node describes to us.
+pub type Text = Cow<'static, str>;
+
+/// One quantity that the catalogue knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Dotted name: `net.rx_bytes`.
+    pub name: Text,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Base unit of the value.
+    pub unit: Unit,
+    /// Decimal places of the value: a reading of 52 with 2 places is 0.52.
+    pub places: u8,
+    /// Largest possible value in raw steps, where there is one (the smallest is always 0).
+    pub max: Option<u64>,
+    /// How often the kernel itself changes the number.
+    pub refresh: Refresh,
+    /// One sentence for people.
+    pub help: Text,
+    /// Where the kernel prints it.
+    pub origin: Origin,
+    /// What an instance is ("cpu", "device"), for metrics that have instances.
+    pub instances: Option<Text>,
+    /// How Prometheus sees it.
+    pub exposition: Exposition,
+    /// Short name without dots, for the text protocol and property files: `rxbytes`; an instance goes before
+    /// it (`eth0rxbytes`), or between for CPUs (`cpu3user`).
+    pub flat: Text,
+}
+
+/// How values of a metric behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Only grows, until a reset; shown as a rate.
+    Counter,
+    /// Goes up and down; shown as it is.
+    Gauge,
+}
+
+/// Base units. Multiples (KiB, ticks, milliseconds) are gone once a number has left its kernel file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Plain number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// Parts of a hundred.
+    Percent,
+    /// Memory pages of the node's page size.
+    Pages,
+    /// Network packets.
+    Packets,
+    /// Ticks a second.
+    Hertz,
+}
+
+/// How often the kernel itself updates a number: sampling faster shows nothing new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refresh {
+    /// At every event: any rate can show something new.
+    Event,
+    /// On the kernel's own timer.
+    Every(Nanos),
+    /// Never after boot (a total, a boot time).
+    Constant,
+}
+
+/// The kernel file and the field in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Path below the root, as in `/proc/net/dev`.
+    pub file: Text,
+    /// The field as the kernel's documentation calls it.
+    pub field: Text,
+}
+
+/// The metric in node_exporter's names and units; names that node_exporter does not have start with `khz_`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exposition {
+    /// Family name: `node_network_receive_bytes_total`.
+    pub name: Text,
+    /// Fixed labels: `("mode", "user")`.
+    pub labels: Cow<'static, [(Text, Text)]>,
+    /// Label that carries the instance: `device`.
+    pub instance_label: Option<Text>,
+    /// The reading is divided by this on the way out (1,024 for vmstat's KiB counters, else 1).
+    pub divisor: u64,
+    /// Type line: node_exporter leaves some counters untyped.
+    pub untyped: bool,
+}
+
+impl Kind {
+    /// "counter" or "gauge".
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        }
+    }
+}
+
+impl Unit {
+    /// The unit's name in lower case, plural.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Unit::Count => "count",
+            Unit::Bytes => "bytes",
+            Unit::Seconds => "seconds",
+            Unit::Percent => "percent",
+            Unit::Pages => "pages",
+            Unit::Packets => "packets",
+            Unit::Hertz => "hertz",
+        }
+    }
+
+    /// The sign behind a value on a screen.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Unit::Count => "",
+            Unit::Bytes => "B",
+            Unit::Seconds => "s",
+            Unit::Percent => "%",
+            Unit::Pages => "pages",
+            Unit::Packets => "pkt",
+            Unit::Hertz => "Hz",
+        }
+    }
+}
+
+impl Refresh {
+    /// Shortest time after which a second look can show something new; `None` when any look can.
+    pub const fn period(self) -> Option<Nanos> {
+        match self {
+            Refresh::Event => None,
+            Refresh::Every(period) => Some(period),
+            Refresh::Constant => Some(Nanos::from_secs(3_600)),
+        }
+    }
+}
+
+impl fmt::Display for Refresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refresh::Event => f.write_str("at once"),
+            Refresh::Every(period) => write!(f, "{period}"),
+            Refresh::Constant => f.write_str("constant"),
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,341 @@
+//! The names of things: nodes, instances and series, and how they are written and read back.
+//! It refuses names that could be taken for something else: a node name is never a path, an instance never
+//! closes its own bracket.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Longest node name, as in DNS.
+pub const NODE_NAME_MAX: usize = 253;
+/// Longest instance, unescaped: no kernel object has a longer name (NAME_MAX).
+pub const INSTANCE_MAX: usize = 255;
+/// Longest metric name.
+pub const METRIC_NAME_MAX: usize = 128;
+
+/// What is wrong with a name, and where. Printed with a caret under the column.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} (column {})\n  {text}\n  {:>column$}", self.at_char() + 1, '^', column = self.at_char() + 1)]
+pub struct NameError {
+    /// The whole text that was read.
+    pub text: String,
+    /// Byte offset of the problem in `text`.
+    pub at: usize,
+    /// One sentence that says what to write instead.
+    pub problem: String,
+}
+
+impl NameError {
+    pub(crate) fn new(text: &str, at: usize, problem: impl Into<String>) -> Self {
+        NameError { text: text.to_owned(), at: at.min(text.len()), problem: problem.into() }
+    }
+
+    /// The column of the problem in characters, from 0.
+    fn at_char(&self) -> usize {
+        self.text.char_indices().take_while(|(i, _)| *i < self.at).count()
+    }
+}
+
+/// The name of a node: a letter or digit, then letters, digits, `-`, `.`, `_`; at most [`NODE_NAME_MAX`] bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeName(Arc<str>);
+
+impl NodeName {
+    /// Checks `text`.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::new(text, 0, "a node name cannot be empty"));
+        }
+        if text.len() > NODE_NAME_MAX {
+            return Err(NameError::new(
+                text,
+                NODE_NAME_MAX,
+                format!("a node name has at most {NODE_NAME_MAX} bytes"),
+            ));
+        }
+        let fits = |i: usize, b: u8| b.is_ascii_alphanumeric() || (i > 0 && matches!(b, b'-' | b'.' | b'_'));
+        match text.bytes().enumerate().find(|&(i, b)| !fits(i, b)) {
+            None => Ok(NodeName(text.into())),
+            Some((at, _)) => Err(NameError::new(
+                text,
+                at,
+                "a node name starts with a letter or digit; letters, digits, '-', '.' and '_' follow",
+            )),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which one of several like things: the `eth0` of `net.rx_bytes[eth0]`. Held unescaped, printed escaped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instance(Arc<str>);
+
+impl Instance {
+    /// Takes the kernel's own name for the thing; bytes that are not UTF-8 become U+FFFD, and a name beyond
+    /// [`INSTANCE_MAX`] is cut there.
+    pub fn from_kernel(name: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&name[..name.len().min(INSTANCE_MAX)]);
+        Instance(text.into())
+    }
+
+    /// The unescaped name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads an escaped instance, as [`fmt::Display`] prints it.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        unescape(text, 0, text).map(|name| Instance(name.into()))
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(&self.0, f)
+    }
+}
+
+/// Bytes that stand for something in a series name, a pattern, a path or a shell word are written `%XX`.
+fn is_escaped(c: char) -> bool {
+    matches!(c, '%' | '[' | ']' | ':' | '*' | '?' | '/' | '\\' | ',' | '"' | '\'')
+        || c.is_control()
+        || c.is_whitespace()
+}
+
+fn escape(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    // As a file name "." and ".." would be directories.
+    if name == "." || name == ".." {
+        return f.write_str(&name.replace('.', "%2E"));
+    }
+    for c in name.chars() {
+        if is_escaped(c) {
+            let mut utf8 = [0; 4];
+            c.encode_utf8(&mut utf8).bytes().try_for_each(|b| write!(f, "%{b:02X}"))?;
+        } else {
+            fmt::Write::write_char(f, c)?;
+        }
+    }
+    Ok(())
+}
+
+/// Undoes [`escape`] for `text`, which stands at byte `at` of `whole` (for the error's column). Globs pass.
+pub(crate) fn unescape(text: &str, at: usize, whole: &str) -> Result<String, NameError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes().enumerate();
+    while let Some((i, b)) = rest.next() {
+        if b != b'%' {
+            bytes.push(b);
+            continue;
+        }
+        let digits = text.as_bytes().get(i + 1..i + 3).and_then(|d| std::str::from_utf8(d).ok());
+        let byte = digits
+            .filter(|d| d.bytes().all(|d| d.is_ascii_hexdigit()))
+            .and_then(|d| u8::from_str_radix(d, 16).ok());
+        let byte = byte.ok_or_else(|| {
+            NameError::new(whole, at + i, "'%' needs two hex digits after it; '%' itself is %25")
+        })?;
+        bytes.push(byte);
+        rest.nth(1);
+    }
+    String::from_utf8(bytes).map_err(|_| NameError::new(whole, at, "the escaped bytes are not UTF-8"))
+}
+
+/// True for a dotted metric name: words of `a-z 0-9 _` with single dots between them.
+pub fn is_metric_name(text: &str) -> bool {
+    text.len() <= METRIC_NAME_MAX
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.split('.').all(|word| {
+            !word.is_empty()
+                && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        })
+}
+
+/// The full name of a series: `node7:net.rx_bytes[eth0]`; without a node it means this node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SeriesName {
+    /// The node, where one is named.
+    pub node: Option<NodeName>,
+    /// The metric's dotted name.
+    pub metric: Box<str>,
+    /// The instance, where the metric has instances.
+    pub instance: Option<Instance>,
+}
+
+impl SeriesName {
+    /// Reads `[NODE:]METRIC[[INSTANCE]]`, no globs.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let parts = Parts::split(text)?;
+        let node = match parts.node {
+            None => None,
+            Some(name) => Some(NodeName::new(name).map_err(|e| NameError::new(text, e.at, e.problem))?),
+        };
+        if !is_metric_name(parts.metric) {
+            return Err(NameError::new(
+                text,
+                parts.metric_at,
+                "a metric name is lower-case words with dots, as mem.free",
+            ));
+        }
+        let instance = match parts.instance {
+            None => None,
+            Some(name) => Some(Instance(unescape(name, parts.instance_at, text)?.into())),
+        };
+        Ok(SeriesName { node, metric: parts.metric.into(), instance })
+    }
+}
+
+impl fmt::Display for SeriesName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(node) = &self.node {
+            write!(f, "{node}:")?;
+        }
+        f.write_str(&self.metric)?;
+        match &self.instance {
+            Some(instance) => write!(f, "[{instance}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `NODE:METRIC[INSTANCE]` taken apart, for names and patterns alike: only the marks are checked here.
+pub(crate) struct Parts<'a> {
+    pub node: Option<&'a str>,
+    pub metric: &'a str,
+    pub metric_at: usize,
+    pub instance: Option<&'a str>,
+    pub instance_at: usize,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn split(text: &'a str) -> Result<Self, NameError> {
+        let wrong = |at, problem: &str| Err(NameError::new(text, at, problem));
+        let (node, metric_at) = match colon_outside_brackets(text) {
+            Some(colon) => (Some(&text[..colon]), colon + 1),
+            None => (None, 0),
+        };
+        let rest = &text[metric_at..];
+        let (metric, instance, instance_at) = match rest.find('[') {
+            None => (rest, None, text.len()),
+            Some(open) => {
+                let from = metric_at + open + 1;
+                let Some(close) = text[from..].find(']').map(|i| i + from) else {
+                    return wrong(from - 1, "'[' is never closed");
+                };
+                if close + 1 != text.len() {
+                    return wrong(close + 1, "nothing may follow the instance's ']'");
+                }
+                let instance = &text[from..close];
+                if let Some(at) = instance.find(['[', ':', '/']) {
+                    let c = instance.as_bytes()[at];
+                    return wrong(
+                        from + at,
+                        &format!("inside an instance '{}' is written %{c:02X}", c as char),
+                    );
+                }
+                if instance.is_empty() {
+                    return wrong(from, "the brackets name no instance; [*] means all");
+                }
+                (&rest[..open], Some(instance), from)
+            }
+        };
+        if let Some(at) = metric.find([']', ':', '/']) {
+            return wrong(metric_at + at, "a metric name is lower-case words with dots, as mem.free");
+        }
+        if metric.is_empty() {
+            return wrong(metric_at, "the metric is missing; * means all");
+        }
+        Ok(Parts { node, metric, metric_at, instance, instance_at })
+    }
+}
+
+/// The ':' that ends the node part. Brackets before it belong to a hostlist; those after, to an instance.
+fn colon_outside_brackets(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (i, b) in text.bytes().enumerate() {
+        match b {
+            b'[' => depth += 1,
+            b']' => depth = depth.saturating_sub(1),
+            b':' if depth == 0 => return Some(i),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_series_name_comes_apart() {
+        let name = SeriesName::parse("node7:net.rx_bytes[eth0]").unwrap();
+        assert_eq!(name.node.as_ref().unwrap().as_str(), "node7");
+        assert_eq!(&*name.metric, "net.rx_bytes");
+        assert_eq!(name.instance.as_ref().unwrap().as_str(), "eth0");
+        assert_eq!(name.to_string(), "node7:net.rx_bytes[eth0]");
+        assert_eq!(SeriesName::parse("load.1m").unwrap().to_string(), "load.1m");
+    }
+
+    #[test]
+    fn marks_inside_an_instance_are_escaped() {
+        let instance = Instance::from_kernel(b"a[b]:c*/d%");
+        assert_eq!(instance.to_string(), "a%5Bb%5D%3Ac%2A%2Fd%25");
+        assert_eq!(Instance::parse(&instance.to_string()).unwrap(), instance);
+        assert_eq!(Instance::from_kernel(b"..").to_string(), "%2E%2E");
+    }
+
+    #[test]
+    fn errors_point_at_the_column() {
+        for (text, column) in [
+            ("node7:", 7),
+            ("net.rx_bytes[eth0", 13),
+            ("net.rx_bytes[]", 14),
+            ("net.rx_bytes[eth0:1]", 18),
+            ("net.rx_bytes[eth0]x", 19),
+            ("-n:mem.free", 1),
+            ("n:Mem.Free", 3),
+            ("n:mem..free", 3),
+            ("net.x[%4]", 7),
+        ] {
+            let error = SeriesName::parse(text).unwrap_err();
+            assert_eq!(error.at + 1, column, "{text}: {error}");
+        }
+        let shown = SeriesName::parse("net.rx_bytes[eth0").unwrap_err().to_string();
+        assert_eq!(shown, "'[' is never closed (column 13)\n  net.rx_bytes[eth0\n              ^");
+    }
+
+    #[test]
+    fn a_node_name_is_never_a_path() {
+        for text in ["", ".", "..", "a/b", ".hidden", "-x", "a b", "ä", &"n".repeat(254)] {
+            assert!(NodeName::new(text).is_err(), "{text}");
+        }
+        for text in ["n", "7", "node-7.rack_2", &"n".repeat(253)] {
+            assert!(NodeName::new(text).is_ok(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_instance_survives_its_own_name(kernel in "\\PC{1,40}") {
+            let name = SeriesName { node: None, metric: "net.rx_bytes".into(), instance: Some(Instance::from_kernel(kernel.as_bytes())) };
+            prop_assert_eq!(SeriesName::parse(&name.to_string()).unwrap(), name);
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC{0,40}") {
+            if let Err(error) = SeriesName::parse(&text) {
+                let _ = error.to_string();
+            }
+        }
+    }
+}

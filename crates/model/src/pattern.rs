@@ -1,0 +1,206 @@
+//! A pattern selects series: `node[001-128]:cpu.*[*]`. Nodes by hostlist and glob, metrics and instances by
+//! glob. No brackets: all instances. No node part: all nodes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::glob::Glob;
+use crate::hostlist::Hostlist;
+use crate::name::{NameError, Parts, unescape};
+
+/// A pattern longer than this is refused: it would cost more to match than to ask twice.
+pub const PATTERN_MAX: usize = 4_096;
+
+/// A compiled pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    text: Box<str>,
+    nodes: Option<Hostlist>,
+    metric: Glob,
+    instance: Option<InstanceGlob>,
+}
+
+/// The instance part, split at its unescaped stars so that an escaped `*` matches only itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum InstanceGlob {
+    Name(Box<str>),
+    /// A glob over the instance as it is *written* (escaped), where no mark stands for itself.
+    Written(Glob),
+}
+
+impl Pattern {
+    /// Compiles `text`; the error points at the column.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        if text.len() > PATTERN_MAX {
+            return Err(NameError::new(
+                &text[..text.floor_char_boundary(64)],
+                64,
+                format!("a pattern has at most {PATTERN_MAX} bytes"),
+            ));
+        }
+        let parts = Parts::split(text)?;
+        let nodes = match parts.node {
+            None => None,
+            Some(nodes) => Some(node_pattern(text, nodes)?),
+        };
+        check_metric_glob(text, &parts)?;
+        let instance = match parts.instance {
+            None => None,
+            Some(glob) if glob.contains(['*', '?']) => {
+                unescape(glob, parts.instance_at, text)?;
+                Some(InstanceGlob::Written(Glob::new(glob)))
+            }
+            Some(name) => Some(InstanceGlob::Name(unescape(name, parts.instance_at, text)?.into())),
+        };
+        Ok(Pattern { text: text.into(), nodes, metric: Glob::new(parts.metric), instance })
+    }
+
+    /// The pattern that selects everything.
+    pub fn everything() -> Self {
+        Pattern { text: "*".into(), nodes: None, metric: Glob::new("*"), instance: None }
+    }
+
+    /// The node part, if one was written.
+    pub fn nodes(&self) -> Option<&Hostlist> {
+        self.nodes.as_ref()
+    }
+
+    /// True when the node of that name is selected.
+    pub fn matches_node(&self, node: &str) -> bool {
+        self.nodes.as_ref().is_none_or(|nodes| nodes.matches(node))
+    }
+
+    /// True when the metric of that name is selected, whatever the instance.
+    pub fn matches_metric(&self, metric: &str) -> bool {
+        self.metric.matches(metric)
+    }
+
+    /// True when the series without its node is selected; `instance` is unescaped.
+    pub fn matches_series(&self, metric: &str, instance: Option<&str>) -> bool {
+        self.metric.matches(metric)
+            && match (&self.instance, instance) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(InstanceGlob::Name(name)), Some(instance)) => &**name == instance,
+                (Some(InstanceGlob::Written(glob)), Some(instance)) => {
+                    glob.matches(&crate::name::Instance::from_kernel(instance.as_bytes()).to_string())
+                }
+            }
+    }
+}
+
+fn node_pattern(text: &str, nodes: &str) -> Result<Hostlist, NameError> {
+    if nodes.is_empty() {
+        return Err(NameError::new(
+            text,
+            0,
+            "the node before ':' is missing; leave ':' out to mean all nodes",
+        ));
+    }
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"-._*?[],".contains(&b);
+    if let Some(at) = nodes.bytes().position(|b| !fits(b)) {
+        return Err(NameError::new(
+            text,
+            at,
+            "a node name has letters, digits, '-', '.', '_'; a hostlist also [ ] , * ?",
+        ));
+    }
+    Hostlist::new(nodes).map_err(|e| NameError::new(text, e.at, e.problem))
+}
+
+fn check_metric_glob(text: &str, parts: &Parts<'_>) -> Result<(), NameError> {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.*?".contains(&b);
+    match parts.metric.bytes().position(|b| !fits(b)) {
+        None => Ok(()),
+        Some(at) => Err(NameError::new(
+            text,
+            parts.metric_at + at,
+            "a metric pattern is lower-case words with dots, and * or ?, as net.rx_*",
+        )),
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Pattern::new(text)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Instance;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_whole_form() {
+        let pattern = Pattern::new("node[001-128]:cpu.*[*]").unwrap();
+        assert!(pattern.matches_node("node007") && !pattern.matches_node("node7"));
+        assert!(pattern.matches_series("cpu.user", Some("3")));
+        assert!(!pattern.matches_series("cpu.all.user", None), "[*] asks for an instance");
+    }
+
+    #[test]
+    fn no_brackets_means_all_instances_and_none() {
+        let pattern = Pattern::new("cpu.*").unwrap();
+        assert!(
+            pattern.matches_series("cpu.user", Some("3")) && pattern.matches_series("cpu.all.user", None)
+        );
+        assert!(pattern.matches_node("anything"));
+    }
+
+    #[test]
+    fn an_escaped_star_is_only_a_star() {
+        let pattern = Pattern::new("net.rx_bytes[a%2A]").unwrap();
+        assert!(
+            pattern.matches_series("net.rx_bytes", Some("a*"))
+                && !pattern.matches_series("net.rx_bytes", Some("ab"))
+        );
+        let glob = Pattern::new("net.rx_bytes[*%3A1]").unwrap();
+        assert!(
+            glob.matches_series("net.rx_bytes", Some("eth0:1"))
+                && !glob.matches_series("net.rx_bytes", Some("eth0"))
+        );
+    }
+
+    #[test]
+    fn errors_point_at_the_column() {
+        for (text, column) in [
+            ("node[1-:mem.free", 5),
+            ("node[8-1]:mem.free", 6),
+            ("node 7:mem.free", 5),
+            (":mem.free", 1),
+            ("node7:", 7),
+            ("n:Mem", 3),
+            ("net.rx[eth0", 7),
+            ("a/b:mem.free", 2),
+        ] {
+            let error = Pattern::new(text).unwrap_err();
+            assert_eq!(error.at + 1, column, "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_series_is_matched_by_its_own_name(kernel in "\\PC{1,20}") {
+            let instance = Instance::from_kernel(kernel.as_bytes());
+            let pattern = Pattern::new(&format!("net.rx_bytes[{instance}]")).unwrap();
+            prop_assert!(pattern.matches_series("net.rx_bytes", Some(instance.as_str())));
+        }
+
+        #[test]
+        fn no_text_makes_the_compiler_panic(text in "\\PC{0,60}") {
+            if let Err(error) = Pattern::new(&text) {
+                let _ = error.to_string();
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Quantities that people write and programs count in: nanoseconds, rates, sizes, and the stamp of a row.
+//! It refuses bare numbers: what a person types carries its unit ("5s", "100Hz", "64MiB").
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A span of time, or an instant of a named clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// One second.
+    pub const SECOND: Nanos = Nanos(1_000_000_000);
+
+    /// `n` milliseconds.
+    pub const fn from_millis(n: u64) -> Self {
+        Nanos(n.saturating_mul(1_000_000))
+    }
+
+    /// `n` microseconds.
+    pub const fn from_micros(n: u64) -> Self {
+        Nanos(n.saturating_mul(1_000))
+    }
+
+    /// `n` seconds.
+    pub const fn from_secs(n: u64) -> Self {
+        Nanos(n.saturating_mul(1_000_000_000))
+    }
+
+    /// As seconds, for ratios and plots.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The difference, or zero when `earlier` is not earlier.
+    pub const fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl From<Nanos> for std::time::Duration {
+    fn from(n: Nanos) -> Self {
+        std::time::Duration::from_nanos(n.0)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const STEPS: [(u64, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+        for (step, unit) in STEPS {
+            if self.0 >= step && self.0.is_multiple_of(step) {
+                return write!(f, "{}{unit}", self.0 / step);
+            }
+        }
+        if self.0 == 0 { f.write_str("0s") } else { write!(f, "{}ns", self.0) }
+    }
+}
+
+/// How often something is sampled, held as the period of its ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    period: Nanos,
+}
+
+impl Rate {
+    /// The slowest rate that can be asked for: once a day.
+    pub const PERIOD_MAX: Nanos = Nanos::from_secs(86_400);
+    /// The fastest rate that can be asked for: 10,000 Hz. What an agent grants is its own ceiling.
+    pub const PERIOD_MIN: Nanos = Nanos::from_micros(100);
+
+    /// `n` ticks a second; `None` for 0 and beyond 10,000.
+    pub fn from_hz(n: u64) -> Option<Self> {
+        if n == 0 { None } else { Self::from_period(Nanos(1_000_000_000 / n)) }
+    }
+
+    /// A tick every `period`; `None` outside [`Rate::PERIOD_MIN`]..=[`Rate::PERIOD_MAX`].
+    pub fn from_period(period: Nanos) -> Option<Self> {
+        (Self::PERIOD_MIN <= period && period <= Self::PERIOD_MAX).then_some(Rate { period })
+    }
+
+    /// Time between two ticks.
+    pub const fn period(self) -> Nanos {
+        self.period
+    }
+
+    /// Ticks a second.
+    pub fn hz(self) -> f64 {
+        1e9 / self.period.0 as f64
+    }
+
+    /// The slower of the two.
+    pub fn at_most(self, ceiling: Rate) -> Rate {
+        if self.period < ceiling.period { ceiling } else { self }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hz = self.hz();
+        let rounded = hz.round();
+        if rounded >= 1.0 && 1_000_000_000 / (rounded as u64) == self.period.0 {
+            write!(f, "{rounded}Hz")
+        } else if self.period.0 > 1_000_000_000 {
+            write!(f, "every {}", self.period)
+        } else {
+            write!(f, "{hz:.3}Hz")
+        }
+    }
+}
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteSize(pub u64);
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const STEPS: [(u64, &str); 4] =
+            [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        for (step, unit) in STEPS {
+            if self.0 >= step && self.0.is_multiple_of(step) {
+                return write!(f, "{}{unit}", self.0 / step);
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+/// When a row was gathered: the monotonic clock that keeps counting in suspend, and how far real time stood
+/// from it at that moment. Rates are computed from `boot` alone, so that a wall-clock jump cannot touch them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Stamp {
+    /// CLOCK_BOOTTIME, nanoseconds.
+    pub boot: Nanos,
+    /// CLOCK_REALTIME minus CLOCK_BOOTTIME, nanoseconds.
+    pub real_offset: i64,
+}
+
+impl Stamp {
+    /// Nanoseconds since 1970-01-01 UTC, as this node's wall clock stood then.
+    pub fn real(self) -> Nanos {
+        Nanos(self.boot.0.saturating_add_signed(self.real_offset))
+    }
+
+    /// Seconds since 1970 with nine places: `"1763690000.123456789"`.
+    pub fn real_text(self) -> String {
+        let real = self.real().0;
+        format!("{}.{:09}", real / 1_000_000_000, real % 1_000_000_000)
+    }
+}
+
+/// A quantity that could not be read; says what was written and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// The number or its unit was not understood.
+    #[error("'{text}' is not {expected}")]
+    Malformed {
+        /// What was written.
+        text: String,
+        /// What would have been right, with an example.
+        expected: &'static str,
+    },
+    /// Understood, but outside what is possible.
+    #[error("'{text}' is out of range: {limits}")]
+    OutOfRange {
+        /// What was written.
+        text: String,
+        /// The possible range.
+        limits: &'static str,
+    },
+}
+
+const DURATION_HELP: &str = "a duration: write it with its unit, as 5s, 100ms, 10m or 2h";
+const RATE_HELP: &str = "a rate: write it with its unit, as 100Hz or 1kHz, or as a period, as 5s";
+const RATE_LIMITS: &str = "a rate is above 0 and at most 10000Hz; the slowest is once a day";
+const SIZE_HELP: &str = "a size: write it with its unit, as 512KiB or 64MiB";
+
+/// Splits "12.5ms" into 12.5 and "ms".
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..split].parse().ok()?;
+    Some((number, text[split..].trim_start()))
+}
+
+fn malformed(text: &str, expected: &'static str) -> QuantityError {
+    QuantityError::Malformed { text: text.to_owned(), expected }
+}
+
+impl FromStr for Nanos {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let (number, unit) = number_and_unit(text).ok_or_else(|| malformed(text, DURATION_HELP))?;
+        let step = match unit {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" | "min" => 60e9,
+            "h" => 3_600e9,
+            "d" => 86_400e9,
+            "" if number == 0.0 => 1.0,
+            _ => return Err(malformed(text, DURATION_HELP)),
+        };
+        let nanos = number * step;
+        if nanos > u64::MAX as f64 / 2.0 {
+            return Err(QuantityError::OutOfRange { text: text.to_owned(), limits: "at most 292 years" });
+        }
+        Ok(Nanos(nanos.round() as u64))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let out_of_range = || QuantityError::OutOfRange { text: text.to_owned(), limits: RATE_LIMITS };
+        let (number, unit) = number_and_unit(text).ok_or_else(|| malformed(text, RATE_HELP))?;
+        let hz = match unit {
+            // On a command line `--rate 100` can mean nothing else, so hertz may be left out.
+            "Hz" | "hz" | "" => number,
+            "kHz" | "khz" => number * 1e3,
+            _ => {
+                let period = Nanos::from_str(text).map_err(|_| malformed(text, RATE_HELP))?;
+                return Rate::from_period(period).ok_or_else(out_of_range);
+            }
+        };
+        if hz <= 0.0 {
+            return Err(out_of_range());
+        }
+        Rate::from_period(Nanos((1e9 / hz) as u64)).ok_or_else(out_of_range)
+    }
+}
+
+impl FromStr for ByteSize {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let (number, unit) = number_and_unit(text).ok_or_else(|| malformed(text, SIZE_HELP))?;
+        let step = match unit {
+            "B" => 1.0,
+            "KiB" | "K" => 1024.0,
+            "MiB" | "M" => 1_048_576.0,
+            "GiB" | "G" => 1_073_741_824.0,
+            "TiB" | "T" => 1_099_511_627_776.0,
+            "kB" => 1e3,
+            "MB" => 1e6,
+            "GB" => 1e9,
+            "" if number == 0.0 => 1.0,
+            _ => return Err(malformed(text, SIZE_HELP)),
+        };
+        let bytes = number * step;
+        if bytes >= u64::MAX as f64 {
+            return Err(QuantityError::OutOfRange { text: text.to_owned(), limits: "at most 2^64 bytes" });
+        }
+        Ok(ByteSize(bytes as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_as_people_write_them() {
+        for (text, period) in
+            [("100Hz", 10_000_000), ("1kHz", 1_000_000), ("5s", 5_000_000_000), ("3", 333_333_333)]
+        {
+            assert_eq!(text.parse::<Rate>().unwrap().period(), Nanos(period), "{text}");
+        }
+        for text in ["0", "0Hz", "1e9", "1000000000", "-5", "fast", "20kHz", "2000d"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_print_as_they_are_written() {
+        for text in ["100Hz", "1Hz", "3Hz", "1000Hz", "every 5s"] {
+            assert_eq!(text.trim_start_matches("every ").parse::<Rate>().unwrap().to_string(), text);
+        }
+        for text in ["5s", "100ms", "100us", "7ns"] {
+            assert_eq!(text.parse::<Nanos>().unwrap().to_string(), text);
+        }
+        for text in ["64MiB", "5KiB", "17B"] {
+            assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_bare_number_is_no_duration_and_the_error_says_what_is() {
+        let error = "5".parse::<Nanos>().unwrap_err().to_string();
+        assert_eq!(error, "'5' is not a duration: write it with its unit, as 5s, 100ms, 10m or 2h");
+    }
+
+    #[test]
+    fn a_stamp_prints_seconds_with_nanoseconds() {
+        let stamp = Stamp { boot: Nanos(5_000_000_001), real_offset: 1_000_000_000_000 };
+        assert_eq!(stamp.real_text(), "1005.000000001");
+    }
+}

@@ -1,0 +1,149 @@
+//! An answer to "what is there now", as the door's JSON says it and as this process reads it itself: the one
+//! form that `khz get` prints.
+
+use khz_model::{Decimal, Instance, Pattern, Reading, Snapshot};
+use serde::Deserialize;
+
+/// What some nodes hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    /// The nodes that answered.
+    pub nodes: Vec<NodeAnswer>,
+    /// Nodes that a pattern names and that did not.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+/// What one node holds.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NodeAnswer {
+    /// Its name.
+    pub node: String,
+    /// Its series, in slot order.
+    pub series: Vec<SeriesAnswer>,
+}
+
+/// One series and its latest reading: exactly one of `value`, `absent` and `failed` is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct SeriesAnswer {
+    /// The metric.
+    pub name: String,
+    /// The instance, unescaped.
+    pub instance: Option<String>,
+    /// "counter" or "gauge".
+    #[serde(default)]
+    pub kind: String,
+    /// The unit's name.
+    #[serde(default)]
+    pub unit: String,
+    /// Seconds since 1970 with nine places.
+    #[serde(default)]
+    pub stamp: String,
+    /// The exact decimal.
+    pub value: Option<String>,
+    /// Why there is nothing to read.
+    pub absent: Option<String>,
+    /// What went wrong.
+    pub failed: Option<String>,
+}
+
+/// The state of a series, borrowed from its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'a> {
+    /// The exact decimal.
+    Present(&'a str),
+    /// Why there is nothing to read.
+    Absent(&'a str),
+    /// What went wrong.
+    Failed(&'a str),
+}
+
+impl SeriesAnswer {
+    /// The state; an answer that says nothing at all counts as failed, never as a value.
+    pub fn state(&self) -> State<'_> {
+        match (&self.value, &self.absent, &self.failed) {
+            (Some(value), None, None) => State::Present(value),
+            (None, Some(why), None) => State::Absent(why),
+            (None, None, Some(fault)) => State::Failed(fault),
+            _ => State::Failed("the answer holds no single reading"),
+        }
+    }
+
+    /// `net.rx_bytes[eth0]`.
+    pub fn series(&self) -> String {
+        series_name(&self.name, self.instance.as_deref())
+    }
+}
+
+/// `net.rx_bytes[eth0]` from its parts, the instance escaped.
+pub fn series_name(metric: &str, instance: Option<&str>) -> String {
+    match instance {
+        Some(instance) => format!("{metric}[{}]", Instance::from_kernel(instance.as_bytes())),
+        None => metric.to_owned(),
+    }
+}
+
+impl Answer {
+    /// What this process gathered itself.
+    pub fn from_snapshot(snapshot: Snapshot) -> Self {
+        let nodes = snapshot.nodes.into_iter().map(|(node, samples)| NodeAnswer {
+            node: node.to_string(),
+            series: samples.iter().map(series_answer).collect(),
+        });
+        Answer { nodes: nodes.collect(), missing: snapshot.missing }
+    }
+
+    /// Nodes that the patterns name one by one and that are neither here nor called missing are missing too.
+    pub fn name_missing(&mut self, patterns: &[Pattern]) {
+        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+        for name in named {
+            if self.nodes.iter().all(|n| n.node != name) && !self.missing.contains(&name) {
+                self.missing.push(name);
+            }
+        }
+    }
+}
+
+fn series_answer(sample: &khz_model::Sample) -> SeriesAnswer {
+    let metric = &sample.series.metric;
+    let mut answer = SeriesAnswer {
+        name: metric.name.to_string(),
+        instance: sample.series.instance.as_ref().map(|instance| instance.as_str().to_owned()),
+        kind: metric.kind.to_string(),
+        unit: metric.unit.to_string(),
+        stamp: sample.stamp.real_text(),
+        ..SeriesAnswer::default()
+    };
+    match sample.reading {
+        Reading::Present(steps) => answer.value = Some(Decimal::new(steps, metric.places).to_string()),
+        Reading::Absent(why) => answer.absent = Some(why.to_string()),
+        Reading::Failed(fault) => answer.failed = Some(fault.to_string()),
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_reading_is_failed_not_zero() {
+        let nothing = SeriesAnswer::default();
+        assert!(matches!(nothing.state(), State::Failed(_)));
+        let both = SeriesAnswer {
+            value: Some("1".to_owned()),
+            absent: Some("gone".to_owned()),
+            ..SeriesAnswer::default()
+        };
+        assert!(matches!(both.state(), State::Failed(_)));
+    }
+
+    #[test]
+    fn nodes_named_one_by_one_are_missed() {
+        let here = NodeAnswer { node: "n1".to_owned(), series: Vec::new() };
+        let mut answer = Answer { nodes: vec![here], missing: vec!["n3".to_owned()] };
+        answer
+            .name_missing(&[Pattern::new("n[1-3]:mem.free").unwrap(), Pattern::new("x*:mem.free").unwrap()]);
+        assert_eq!(answer.missing, ["n3", "n2"]);
+    }
+}

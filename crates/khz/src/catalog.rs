@@ -1,0 +1,168 @@
+//! `khz catalog`: the metrics that exist, as a table or as JSON.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use khz_model::{Metric, Pattern};
+use serde_json::{Value, json};
+
+use crate::outcome::{Done, Failure, Outcome};
+use crate::table::{Side, Table};
+
+/// Prints the metrics that any of the patterns selects; without patterns, all.
+pub fn print(
+    metrics: &[Arc<Metric>],
+    patterns: &[Pattern],
+    as_json: bool,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> Outcome {
+    let selected =
+        |metric: &Metric| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(&metric.name));
+    let metrics: Vec<&Metric> = metrics.iter().map(|m| &**m).filter(|m| selected(m)).collect();
+    if metrics.is_empty() {
+        return Err(Failure::work("no metric has such a name; `khz catalog` alone lists them all"));
+    }
+    if as_json {
+        for metric in metrics {
+            writeln!(out, "{}", object(metric))?;
+        }
+    } else {
+        out.write_all(table(&metrics).render(width).as_bytes())?;
+    }
+    out.flush()?;
+    Ok(Done::Wholly)
+}
+
+fn table(metrics: &[&Metric]) -> Table {
+    let titles = [
+        ("METRIC", Side::Left),
+        ("KIND", Side::Left),
+        ("UNIT", Side::Left),
+        ("UPDATED", Side::Left),
+        ("MEANING", Side::Left),
+    ];
+    let mut table = Table::new(&titles, 4);
+    for metric in metrics {
+        table.row([
+            name(metric),
+            metric.kind.to_string(),
+            metric.unit.to_string(),
+            metric.refresh.to_string(),
+            metric.help.to_string(),
+        ]);
+    }
+    table
+}
+
+/// `cpu.user[cpu]`: with what its instances are.
+fn name(metric: &Metric) -> String {
+    match &metric.instances {
+        Some(instances) => format!("{}[{instances}]", metric.name),
+        None => metric.name.to_string(),
+    }
+}
+
+fn object(metric: &Metric) -> Value {
+    let labels: serde_json::Map<String, Value> =
+        metric.exposition.labels.iter().map(|(label, value)| (label.to_string(), json!(value))).collect();
+    json!({
+        "name": metric.name,
+        "kind": metric.kind.as_str(),
+        "unit": metric.unit.as_str(),
+        "places": metric.places,
+        "max": metric.max.map(|max| max.to_string()),
+        "refresh": metric.refresh.to_string(),
+        "help": metric.help,
+        "file": metric.origin.file,
+        "field": metric.origin.field,
+        "instances": metric.instances,
+        "flat": metric.flat,
+        "exposition": {
+            "name": metric.exposition.name,
+            "labels": labels,
+            "instance_label": metric.exposition.instance_label,
+            "divisor": metric.exposition.divisor,
+            "untyped": metric.exposition.untyped,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{Exposition, Kind, Nanos, Origin, Refresh, Unit};
+
+    fn metrics() -> Vec<Arc<Metric>> {
+        let metric = |name: &'static str, kind, unit, refresh, instances: Option<&'static str>| {
+            Arc::new(Metric {
+                name: name.into(),
+                kind,
+                unit,
+                places: 0,
+                max: None,
+                refresh,
+                help: format!("What {name} is").into(),
+                origin: Origin { file: "/proc/x".into(), field: "X".into() },
+                instances: instances.map(Into::into),
+                exposition: Exposition {
+                    name: "node_x".into(),
+                    labels: vec![("mode".into(), "user".into())].into(),
+                    instance_label: instances.map(Into::into),
+                    divisor: 1,
+                    untyped: false,
+                },
+                flat: "x".into(),
+            })
+        };
+        vec![
+            metric("mem.free", Kind::Gauge, Unit::Bytes, Refresh::Event, None),
+            metric(
+                "cpu.user",
+                Kind::Counter,
+                Unit::Seconds,
+                Refresh::Every(Nanos::from_millis(10)),
+                Some("cpu"),
+            ),
+        ]
+    }
+
+    fn printed(patterns: &[&str], as_json: bool) -> Result<String, String> {
+        let patterns: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
+        let mut out = Vec::new();
+        print(&metrics(), &patterns, as_json, None, &mut out).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn the_table_tells_what_there_is() {
+        assert_eq!(
+            printed(&[], false).unwrap(),
+            "METRIC         KIND     UNIT     UPDATED  MEANING\n\
+             mem.free       gauge    bytes    at once  What mem.free is\n\
+             cpu.user[cpu]  counter  seconds  10ms     What cpu.user is\n"
+        );
+        assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn what_matches_nothing_is_an_error_not_an_empty_table() {
+        assert_eq!(
+            printed(&["zebra"], false).unwrap_err(),
+            "no metric has such a name; `khz catalog` alone lists them all"
+        );
+    }
+
+    #[test]
+    fn json_holds_the_whole_entry() {
+        assert_eq!(
+            printed(&["cpu.user"], true).unwrap(),
+            concat!(
+                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","places":0,"max":null,"refresh":"10ms","#,
+                r#""help":"What cpu.user is","file":"/proc/x","field":"X","instances":"cpu","flat":"x","#,
+                r#""exposition":{"name":"node_x","labels":{"mode":"user"},"instance_label":"cpu","divisor":1,"untyped":false}}"#,
+                "\n"
+            )
+        );
+    }
+}

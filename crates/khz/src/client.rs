@@ -1,0 +1,190 @@
+//! The way to a running khz: its HTTP door, asked with a blocking client. It tells "nobody listens there"
+//! from "it answered no", since only the first lets a command read the kernel itself.
+
+use std::io::Read;
+use std::time::Duration;
+
+use khz_model::Pattern;
+use serde::Deserialize;
+
+use crate::answer::Answer;
+
+/// Answers beyond this are refused: 10,000 interfaces of 4 nodes fit.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// A door on this machine answers at once; one behind a tunnel within this.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
+/// A gather of a large host and its answer; what takes longer is stuck.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// Where a khz listens.
+#[derive(Clone, Debug)]
+pub struct Server {
+    url: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nothing listens there, or it is not reachable.
+    #[error("no khz answers at {url}/: {reason}")]
+    NobodyThere {
+        /// The address.
+        url: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// It understood and said no: a pattern that matches nothing, a rate above the ceiling.
+    #[error("{0}")]
+    Refused(String),
+    /// Something answered, but not as khz does.
+    #[error("{url}/ does not answer as khz does: {problem}")]
+    NotKhz {
+        /// The address.
+        url: String,
+        /// What was strange.
+        problem: String,
+    },
+}
+
+impl Server {
+    /// The server at this URL; a bare `host:port` means http.
+    pub fn new(url: &str) -> Result<Self, String> {
+        let url = url.trim_end_matches('/');
+        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+        let Some(host) = url.strip_prefix("http://") else {
+            return Err(format!("'{url}': only http:// is spoken until there is TLS"));
+        };
+        if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
+            return Err(format!("'{url}' is not an address as http://127.0.0.1:7070"));
+        }
+        Ok(Server { url })
+    }
+
+    /// The address without a slash at its end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The latest readings of the series that the patterns select.
+    pub fn query(&self, patterns: &[Pattern]) -> Result<Answer, ClientError> {
+        let url = format!("{}/khz/v1/query?{}", self.url, matches(patterns));
+        let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+    }
+
+    /// Rows as they come, as the text of server-sent events, for at most `span` where one is given.
+    pub fn stream(
+        &self,
+        patterns: &[Pattern],
+        rate: khz_model::Rate,
+        exact: bool,
+        span: Option<Duration>,
+    ) -> Result<impl Read + use<>, ClientError> {
+        let exact = if exact { "&exact=1" } else { "" };
+        let hz = rate_text(rate);
+        let url = format!("{}/khz/v1/stream?{}&rate={hz}{exact}", self.url, matches(patterns));
+        Ok(self.call(&url, span)?.into_body().into_reader())
+    }
+
+    /// One GET; everything but success becomes the error that it means.
+    fn call(
+        &self,
+        url: &str,
+        body_wait: Option<Duration>,
+    ) -> Result<ureq::http::Response<ureq::Body>, ClientError> {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A proxy is for the world outside; a cluster's nodes are asked themselves.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_connect(Some(CONNECT_WAIT_MAX))
+            .timeout_recv_response(Some(ANSWER_WAIT_MAX))
+            .timeout_recv_body(body_wait)
+            .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        let response = agent.get(url).call().map_err(|error| self.unanswered(error))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
+    }
+
+    fn unanswered(&self, error: ureq::Error) -> ClientError {
+        let url = self.url.clone();
+        match error {
+            ureq::Error::Io(error) => ClientError::NobodyThere { url, reason: error.to_string() },
+            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound | ureq::Error::Timeout(_) => {
+                ClientError::NobodyThere { url, reason: error.to_string() }
+            }
+            other => ClientError::NotKhz { url, problem: other.to_string() },
+        }
+    }
+
+    /// The sentence in `{"error": "..."}`.
+    fn refusal(&self, response: ureq::http::Response<ureq::Body>) -> ClientError {
+        #[derive(Deserialize)]
+        struct Refusal {
+            error: String,
+        }
+        /// A sentence is shorter than this.
+        const REFUSAL_BYTES_MAX: u64 = 64 << 10;
+        let status = response.status();
+        let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
+        match serde_json::from_reader::<_, Refusal>(body) {
+            Ok(refusal) => ClientError::Refused(refusal.error),
+            Err(_) => self.not_khz(format!("status {status}")),
+        }
+    }
+
+    fn not_khz(&self, problem: impl std::fmt::Display) -> ClientError {
+        ClientError::NotKhz { url: self.url.clone(), problem: problem.to_string() }
+    }
+}
+
+/// A rate as the door reads it: hertz where they are whole, else the period.
+fn rate_text(rate: khz_model::Rate) -> String {
+    rate.to_string().trim_start_matches("every ").to_owned()
+}
+
+/// `match=...&match=...`.
+fn matches(patterns: &[Pattern]) -> String {
+    let parameters: Vec<String> =
+        patterns.iter().map(|pattern| format!("match={}", percent_encoded(&pattern.to_string()))).collect();
+    parameters.join("&")
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~*".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        for (text, url) in [
+            ("http://127.0.0.1:7070/", "http://127.0.0.1:7070"),
+            ("node7:8080", "http://node7:8080"),
+            ("[::1]:7070", "http://[::1]:7070"),
+        ] {
+            assert_eq!(Server::new(text).unwrap().url(), url);
+        }
+        for text in ["https://a", "", "http://a/b", "http://u@a"] {
+            assert!(Server::new(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn patterns_survive_the_address() {
+        let pattern = Pattern::new("n[1-2]:net.rx_*[a%2Fb]").unwrap();
+        assert_eq!(matches(&[pattern]), "match=n%5B1-2%5D%3Anet.rx_*%5Ba%252Fb%5D");
+    }
+}

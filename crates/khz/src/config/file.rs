@@ -1,0 +1,204 @@
+//! The TOML file: its text to values with the line of each. It refuses unknown keys, with the nearest known
+//! one, and values of the wrong type; what a value means is not its business.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::settings::{SETTINGS, Shape, position};
+use super::{ConfigError, Origin, SourceValues, Value};
+use crate::suggest;
+
+/// A file larger than this is not a khz.toml.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What one file says.
+#[derive(Debug, Default)]
+pub struct FileValues {
+    /// For each setting of the table its value, where there is one.
+    pub settings: Vec<Option<Value>>,
+    /// The `[sources.NAME]` tables, in the order of the file.
+    pub sources: Vec<SourceValues>,
+}
+
+/// Keys inside `[sources.NAME]`.
+const SOURCE_KEYS: [&str; 3] = ["rate", "enabled", "budget"];
+
+/// Reads the text of the file called `path`; `source_names` are the sources that exist.
+pub fn read(path: &str, text: &str, source_names: &[&str]) -> Result<FileValues, ConfigError> {
+    let reader = Reader { path, text, source_names };
+    let table = DeTable::parse(text).map_err(|error| reader.syntax(&error))?;
+    let mut values = FileValues { settings: SETTINGS.iter().map(|_| None).collect(), sources: Vec::new() };
+    let mut entries: Vec<_> = table.get_ref().iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in entries {
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            ("sources", DeValue::Table(tables)) => values.sources = reader.sources(tables)?,
+            (name, _) => match position(name) {
+                Some(at) => values.settings[at] = Some(reader.setting(name, SETTINGS[at].shape, value)?),
+                None => return Err(reader.unknown(key, "", SETTINGS.iter().map(|s| s.key))),
+            },
+        }
+    }
+    Ok(values)
+}
+
+struct Reader<'a> {
+    path: &'a str,
+    text: &'a str,
+    source_names: &'a [&'a str],
+}
+
+type Key<'a> = Spanned<DeString<'a>>;
+type Item<'a> = Spanned<DeValue<'a>>;
+
+impl Reader<'_> {
+    fn sources(&self, tables: &DeTable<'_>) -> Result<Vec<SourceValues>, ConfigError> {
+        let mut sources = Vec::new();
+        for (name, table) in tables.iter() {
+            let known = self.source_names.contains(&name.get_ref().as_ref());
+            if !known {
+                return Err(self.unknown(name, "sources.", self.source_names.iter().copied()));
+            }
+            let DeValue::Table(keys) = table.get_ref() else {
+                return Err(self.wrong_type(name.get_ref(), table.span(), "a table: [sources.stat]"));
+            };
+            sources.push((name.span().start, self.source(name.get_ref(), keys)?));
+        }
+        sources.sort_by_key(|(start, _)| *start);
+        Ok(sources.into_iter().map(|(_, source)| source).collect())
+    }
+
+    fn source(&self, name: &str, keys: &DeTable<'_>) -> Result<SourceValues, ConfigError> {
+        let mut source = SourceValues { name: name.to_owned(), ..SourceValues::default() };
+        for (key, value) in keys.iter() {
+            let full = format!("sources.{name}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "rate" => source.rate = Some(self.setting(&full, Shape::Text("RATE"), value)?),
+                "enabled" => source.enabled = Some(self.setting(&full, Shape::Switch, value)?),
+                "budget" => source.budget = Some(self.setting(&full, Shape::Text("PERCENT"), value)?),
+                _ => return Err(self.unknown(key, &format!("sources.{name}."), SOURCE_KEYS)),
+            }
+        }
+        Ok(source)
+    }
+
+    fn setting(&self, key: &str, shape: Shape, value: &Item<'_>) -> Result<Value, ConfigError> {
+        let text = match (shape, value.get_ref()) {
+            (Shape::Switch, DeValue::Boolean(on)) => on.to_string(),
+            (Shape::Switch, _) => return Err(self.wrong_type(key, value.span(), "true or false")),
+            (Shape::List(_), DeValue::Array(items)) => self.list(key, items)?,
+            (Shape::Text(_) | Shape::List(_), DeValue::String(text)) => text.to_string(),
+            // `rate_max = 1000` can mean nothing else; what needs a unit says so when it is read.
+            (Shape::Text(_), DeValue::Integer(number)) => number.to_string(),
+            (Shape::Text(_), DeValue::Float(number)) => number.to_string(),
+            (Shape::Text(_), _) => return Err(self.wrong_type(key, value.span(), "text in quotes")),
+            (Shape::List(_), _) => {
+                return Err(self.wrong_type(key, value.span(), "a list of texts: [\"a\", \"b\"]"));
+            }
+        };
+        Ok(Value { text, origin: self.origin(value.span()) })
+    }
+
+    fn list(&self, key: &str, items: &[Item<'_>]) -> Result<String, ConfigError> {
+        let mut texts = Vec::new();
+        for item in items {
+            match item.get_ref() {
+                DeValue::String(text) => texts.push(text.as_ref()),
+                _ => return Err(self.wrong_type(key, item.span(), "a list of texts: [\"a\", \"b\"]")),
+            }
+        }
+        Ok(texts.join(","))
+    }
+
+    fn unknown<'k>(
+        &self,
+        key: &Key<'_>,
+        prefix: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> ConfigError {
+        ConfigError::UnknownKey {
+            at: self.origin(key.span()),
+            key: format!("{prefix}{}", key.get_ref()),
+            hint: suggest::hint(key.get_ref(), known),
+        }
+    }
+
+    fn wrong_type(&self, key: &str, span: Range<usize>, expected: &'static str) -> ConfigError {
+        ConfigError::WrongType { at: self.origin(span), key: key.to_owned(), expected }
+    }
+
+    fn syntax(&self, error: &toml::de::Error) -> ConfigError {
+        let at = self.origin(error.span().unwrap_or(0..0));
+        ConfigError::Syntax { at, problem: error.message().replace('\n', ", ") }
+    }
+
+    fn origin(&self, span: Range<usize>) -> Origin {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
+        Origin::File { path: self.path.to_owned(), line }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCES: [&str; 3] = ["stat", "meminfo", "net_dev"];
+
+    fn error(text: &str) -> String {
+        read("/etc/khz/khz.toml", text, &SOURCES).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_carry_their_line() {
+        let text = "# comment\nlisten = \"127.0.0.1:9\"\nquiet = true\nrate_max = 500\n\n\
+                    allowed_hosts = [\"a\", \"b\"]\n[sources.stat]\nrate = \"100Hz\"\nenabled = true\nbudget = \"2%\"\n";
+        let values = read("k.toml", text, &SOURCES).unwrap();
+        let shown = |key: &str| {
+            let value = values.settings[position(key).unwrap()].as_ref().unwrap();
+            format!("{} {}", value.text, value.origin)
+        };
+        assert_eq!(shown("listen"), "127.0.0.1:9 k.toml:2");
+        assert_eq!(shown("quiet"), "true k.toml:3");
+        assert_eq!(shown("rate_max"), "500 k.toml:4");
+        assert_eq!(shown("allowed_hosts"), "a,b k.toml:6");
+        let budget = values.sources[0].budget.as_ref().unwrap();
+        assert_eq!((budget.text.as_str(), budget.origin.to_string().as_str()), ("2%", "k.toml:10"));
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_the_nearest_known_one() {
+        assert_eq!(
+            error("quiet = true\nlisen = \"x\"\n"),
+            "/etc/khz/khz.toml:2: no setting is called 'lisen' (did you mean 'listen'?)"
+        );
+        assert_eq!(
+            error("[sources.memifno]\nrate = \"1Hz\"\n"),
+            "/etc/khz/khz.toml:1: no setting is called 'sources.memifno' (did you mean 'meminfo'?)"
+        );
+        assert_eq!(
+            error("[sources.stat]\nrat = \"1Hz\"\n"),
+            "/etc/khz/khz.toml:2: no setting is called 'sources.stat.rat' (did you mean 'rate'?)"
+        );
+        assert_eq!(error("[zebra]\n"), "/etc/khz/khz.toml:1: no setting is called 'zebra'");
+    }
+
+    #[test]
+    fn wrong_types_say_what_is_expected() {
+        assert_eq!(error("quiet = \"yes\"\n"), "/etc/khz/khz.toml:1: quiet takes true or false");
+        assert_eq!(error("listen = []\n"), "/etc/khz/khz.toml:1: listen takes text in quotes");
+        assert_eq!(
+            error("\nallowed_hosts = [1]\n"),
+            "/etc/khz/khz.toml:2: allowed_hosts takes a list of texts: [\"a\", \"b\"]"
+        );
+        assert_eq!(error("[sources]\nstat = 1\n"), "/etc/khz/khz.toml:2: stat takes a table: [sources.stat]");
+    }
+
+    #[test]
+    fn broken_toml_names_the_line() {
+        assert!(error("quiet = true\nlisten = \n").starts_with("/etc/khz/khz.toml:2: not TOML: "));
+        assert!(error("a = 1\na = 2\n").starts_with("/etc/khz/khz.toml:2: not TOML: "));
+    }
+}

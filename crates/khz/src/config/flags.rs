@@ -1,0 +1,89 @@
+//! The settings as flags: made from the table, read back as text. It refuses to judge the values: that is
+//! the plan's task, which knows every layer.
+
+use std::path::PathBuf;
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use super::settings::{SETTINGS, Setting, Shape};
+
+/// Heading in the help under which the settings stand.
+const HEADING: &str = "Settings (also KHZ_... in the environment, and keys of the file)";
+
+/// What was given on the command line; `READER` leaves out the settings that only the daemon needs.
+#[derive(Clone, Debug, Default)]
+pub struct SettingFlags<const READER: bool> {
+    /// Another file than `/etc/khz/khz.toml`.
+    pub config: Option<PathBuf>,
+    /// For each setting of the table its text, where it was given.
+    pub given: Vec<Option<String>>,
+}
+
+/// The flags of commands that gather.
+pub type NodeFlags = SettingFlags<false>;
+/// The flags of commands that read what another process gathers.
+pub type ReaderFlags = SettingFlags<true>;
+
+impl<const READER: bool> SettingFlags<READER> {
+    /// These flags, and those of `outer` where these are silent.
+    pub fn over(self, outer: NodeFlags) -> NodeFlags {
+        let given = self.given.into_iter().zip(outer.given).map(|(inner, outer)| inner.or(outer)).collect();
+        SettingFlags { config: self.config.or(outer.config), given }
+    }
+
+    fn settings() -> impl Iterator<Item = &'static Setting> {
+        SETTINGS.iter().filter(|setting| setting.for_readers || !READER)
+    }
+}
+
+impl<const READER: bool> Args for SettingFlags<READER> {
+    fn augment_args(command: Command) -> Command {
+        let config = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .help("Read this file instead of /etc/khz/khz.toml")
+            .help_heading(HEADING)
+            .value_parser(ValueParser::path_buf());
+        command.arg(config).args(Self::settings().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const READER: bool> FromArgMatches for SettingFlags<READER> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = SETTINGS.iter().map(|setting| text(matches, setting)).collect();
+        let config = matches.try_get_one::<PathBuf>("config").ok().flatten().cloned();
+        Ok(SettingFlags { config, given })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let help = match (setting.default, setting.shape) {
+        ("", _) | (_, Shape::Switch) => setting.help.to_owned(),
+        (default, _) => format!("{} [default: {default}]", setting.help),
+    };
+    let arg = Arg::new(setting.key).long(setting.flag()).help(help).help_heading(HEADING);
+    match setting.shape {
+        Shape::Text(value) | Shape::List(value) => arg.value_name(value),
+        Shape::Switch => arg.action(ArgAction::SetTrue),
+    }
+}
+
+fn text(matches: &ArgMatches, setting: &Setting) -> Option<String> {
+    match setting.shape {
+        Shape::Text(_) | Shape::List(_) => matches.try_get_one::<String>(setting.key).ok().flatten().cloned(),
+        Shape::Switch => {
+            let on = matches.try_get_one::<bool>(setting.key).ok().flatten().copied().unwrap_or(false);
+            on.then(|| "true".to_owned())
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The configuration: default < file < environment < flag, each value with where it came from. Merging is
+//! here; what the values mean is in `plan`, what exists in `settings`.
+
+use std::fmt;
+
+pub mod file;
+pub mod flags;
+pub mod layers;
+pub mod plan;
+pub mod settings;
+pub mod show;
+
+pub use flags::{NodeFlags, ReaderFlags};
+pub use layers::Layers;
+pub use plan::Plan;
+
+/// The file that is read when no other is named; it may be missing.
+pub const FILE: &str = "/etc/khz/khz.toml";
+
+/// A setting's text and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// As written.
+    pub text: String,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A line of the file, from 1.
+    File {
+        /// The file as it was named.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The environment variable of that name.
+    Variable(String),
+    /// The flag of that name, without dashes.
+    Flag(String),
+}
+
+/// What `[sources.NAME]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceValues {
+    /// The source.
+    pub name: String,
+    /// Its own rate.
+    pub rate: Option<Value>,
+    /// Whether it is gathered at all.
+    pub enabled: Option<Value>,
+    /// Its share of one core.
+    pub budget: Option<Value>,
+}
+
+/// Why there is no configuration. Every one of them ends the program with exit code 2 before it starts.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is there, or was asked for, and could not be read.
+    #[error("cannot read {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// Not TOML.
+    #[error("{at}: not TOML: {problem}")]
+    Syntax {
+        /// File and line.
+        at: Origin,
+        /// What the parser said.
+        problem: String,
+    },
+    /// A key that no setting has.
+    #[error("{at}: no setting is called '{key}'{hint}")]
+    UnknownKey {
+        /// File and line.
+        at: Origin,
+        /// The key.
+        key: String,
+        /// ` (did you mean ...?)`, or nothing.
+        hint: String,
+    },
+    /// A number where a text should be, and the like.
+    #[error("{at}: {key} takes {expected}")]
+    WrongType {
+        /// File and line.
+        at: Origin,
+        /// The key.
+        key: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// The value cannot be used.
+    #[error("{key} (from {at}): {problem}")]
+    BadValue {
+        /// Where the value was written.
+        at: Origin,
+        /// The setting's key.
+        key: String,
+        /// What is wrong, in one sentence.
+        problem: String,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, line } => write!(f, "{path}:{line}"),
+            Origin::Variable(name) => f.write_str(name),
+            Origin::Flag(name) => write!(f, "--{name}"),
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The checked plan: every setting as the thing it means, or one sentence that says which value cannot be
+//! used, where it was written and what to write instead. Past this point nothing is text any more.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use khz_model::{ByteSize, Nanos, NodeName, Rate};
+
+use super::{ConfigError, Layers, Value};
+use crate::suggest;
+
+/// A longer window would serve numbers older than the fastest base lane.
+const WINDOW_MAX: Nanos = Nanos::SECOND;
+/// Less does not hold one block of a large host; more than this belongs into a store.
+const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
+
+/// What the program is to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Address of the HTTP door.
+    pub listen: SocketAddr,
+    /// Other machines may reach the door.
+    pub insecure: bool,
+    /// Further names of the door.
+    pub allowed_hosts: Vec<String>,
+    /// This node.
+    pub node: NodeName,
+    /// Where `/proc` and `/sys` are.
+    pub root: PathBuf,
+    /// What is gathered.
+    pub sources: Sources,
+    /// Base lane.
+    pub base_rate: Rate,
+    /// Local lane.
+    pub local_rate: Rate,
+    /// The ceiling for readers.
+    pub rate_max: Rate,
+    /// Share of one core, above 0 and at most 1.
+    pub cpu_max: f64,
+    /// Merge window.
+    pub window: Nanos,
+    /// Memory for the history.
+    pub ring: ByteSize,
+    /// What is logged.
+    pub log: Option<tracing::Level>,
+    /// No status line.
+    pub quiet: bool,
+}
+
+/// Which sources are gathered, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sources {
+    /// True when only the listed ones are gathered.
+    pub exactly: bool,
+    /// What was said about single sources.
+    pub choices: Vec<SourceChoice>,
+}
+
+/// What was said about one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceChoice {
+    /// The source.
+    pub name: String,
+    /// Its own rate, if not that of its lane.
+    pub rate: Option<Rate>,
+    /// Whether it is gathered.
+    pub enabled: bool,
+    /// Its share of one core, above 0 and at most 1.
+    pub budget: Option<f64>,
+}
+
+impl Plan {
+    /// Checks the layers. `host_name` becomes the node's name where none is set.
+    pub fn check(layers: &Layers, host_name: &str, source_names: &[&str]) -> Result<Self, ConfigError> {
+        let plan = Plan {
+            listen: checked(layers, "listen", listen_address)?,
+            insecure: checked(layers, "insecure", switch)?,
+            allowed_hosts: checked(layers, "allowed_hosts", hosts)?,
+            node: checked(layers, "node", |text| node_name(text, host_name))?,
+            root: checked(layers, "root", root)?,
+            sources: sources(layers, source_names)?,
+            base_rate: checked(layers, "base_rate", quantity::<Rate>)?,
+            local_rate: checked(layers, "local_rate", quantity::<Rate>)?,
+            rate_max: checked(layers, "rate_max", quantity::<Rate>)?,
+            cpu_max: checked(layers, "cpu_max", share)?,
+            window: checked(layers, "window", window)?,
+            ring: checked(layers, "ring", ring)?,
+            log: checked(layers, "log", level)?,
+            quiet: checked(layers, "quiet", switch)?,
+        };
+        plan.agrees_with_itself(layers)?;
+        Ok(plan)
+    }
+
+    /// What no single setting can get wrong alone.
+    fn agrees_with_itself(&self, layers: &Layers) -> Result<(), ConfigError> {
+        if !self.listen.ip().is_loopback() && !self.insecure {
+            let problem = format!(
+                "other machines can reach {}, and without TLS everybody could read along; \
+                 add --insecure to accept that, or listen on 127.0.0.1",
+                self.listen
+            );
+            return Err(bad("listen", layers.value("listen"), problem));
+        }
+        for (key, rate) in [("base_rate", self.base_rate), ("local_rate", self.local_rate)] {
+            if rate.period() < self.rate_max.period() {
+                let problem = format!("{rate} is above rate_max, which is {}", self.rate_max);
+                return Err(bad(key, layers.value(key), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A host name made a valid node name: what cannot stand in one becomes `-`.
+pub fn valid_node_name(host_name: &str) -> NodeName {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let name: String = host_name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let name = &name[..name.len().min(khz_model::name::NODE_NAME_MAX)];
+    NodeName::new(name)
+        .or_else(|_| NodeName::new("localhost"))
+        .expect("BUG: 'localhost' is a valid node name")
+}
+
+fn checked<T>(
+    layers: &Layers,
+    key: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, ConfigError> {
+    let value = layers.value(key);
+    read(&value.text).map_err(|problem| bad(key, value, problem))
+}
+
+fn bad(key: &str, value: &Value, problem: String) -> ConfigError {
+    ConfigError::BadValue { at: value.origin.clone(), key: key.to_owned(), problem }
+}
+
+fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: khz_model::QuantityError| error.to_string())
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse()
+        .map_err(|_| format!("'{text}' is not an address with a port, as 127.0.0.1:7070 or [::1]:7070"))
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("'{text}' is neither true nor false"))
+}
+
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let hosts: Vec<String> = items(text).map(str::to_owned).collect();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']');
+    match hosts.iter().find(|host| !host.chars().all(fits)) {
+        None => Ok(hosts),
+        Some(host) => Err(format!("'{host}' is not a host name, as khz.example.org or node7:8080")),
+    }
+}
+
+fn node_name(text: &str, host_name: &str) -> Result<NodeName, String> {
+    if text.is_empty() {
+        return Ok(valid_node_name(host_name));
+    }
+    NodeName::new(text).map_err(|error| format!("'{text}': {}", error.problem))
+}
+
+fn root(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("it names no directory".to_owned()) } else { Ok(text.into()) }
+}
+
+fn window(text: &str) -> Result<Nanos, String> {
+    let window = quantity::<Nanos>(text)?;
+    if window > WINDOW_MAX {
+        return Err(format!("'{text}' is out of range: a merge window has at most {WINDOW_MAX}"));
+    }
+    Ok(window)
+}
+
+fn ring(text: &str) -> Result<ByteSize, String> {
+    let size = quantity::<ByteSize>(text)?;
+    let (least, most) = RING_LIMITS;
+    if !(least..=most).contains(&size.0) {
+        let limits = format!("between {} and {}", ByteSize(least), ByteSize(most));
+        return Err(format!("'{text}' is out of range: the ring has {limits}"));
+    }
+    Ok(size)
+}
+
+/// "10%" as 0.1; a share of one core.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim_end);
+    let Some(percent) = number.and_then(|n| n.parse::<f64>().ok()).filter(|p| p.is_finite()) else {
+        return Err(format!("'{text}' is not a share of one core: write it as 10%"));
+    };
+    if percent <= 0.0 || percent > 100.0 {
+        return Err(format!("'{text}' is out of range: above 0% and at most 100% of one core"));
+    }
+    Ok(percent / 100.0)
+}
+
+fn level(text: &str) -> Result<Option<tracing::Level>, String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    match text {
+        "off" => Ok(None),
+        _ if LEVELS.contains(&text) => Ok(text.parse().ok()),
+        _ => Err(format!("'{text}' is not one of {}", LEVELS.join(", "))),
+    }
+}
+
+/// A list's items; blanks around them do not count, nor do empty ones.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// The file's tables, and over them the list of `--sources` or its variable.
+fn sources(layers: &Layers, source_names: &[&str]) -> Result<Sources, ConfigError> {
+    let mut tables = Vec::new();
+    for table in &layers.sources {
+        tables.push(SourceChoice {
+            name: table.name.clone(),
+            rate: optional(&table.rate, &table.name, "rate", quantity)?,
+            enabled: optional(&table.enabled, &table.name, "enabled", switch)?.unwrap_or(true),
+            budget: optional(&table.budget, &table.name, "budget", share)?,
+        });
+    }
+    let listed = checked(layers, "sources", |text| source_list(text, source_names))?;
+    if listed.is_empty() {
+        return Ok(Sources { exactly: false, choices: tables });
+    }
+    let choices = listed.into_iter().map(|(name, rate)| {
+        let table = tables.iter().find(|table| table.name == name);
+        let own_rate = table.and_then(|table| table.rate);
+        SourceChoice {
+            rate: rate.or(own_rate),
+            budget: table.and_then(|table| table.budget),
+            enabled: true,
+            name,
+        }
+    });
+    Ok(Sources { exactly: true, choices: choices.collect() })
+}
+
+fn optional<T>(
+    value: &Option<Value>,
+    source: &str,
+    key: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, ConfigError> {
+    let Some(value) = value else { return Ok(None) };
+    read(&value.text).map(Some).map_err(|problem| bad(&format!("sources.{source}.{key}"), value, problem))
+}
+
+/// `stat=1000Hz,meminfo`.
+fn source_list(text: &str, source_names: &[&str]) -> Result<Vec<(String, Option<Rate>)>, String> {
+    let mut listed: Vec<(String, Option<Rate>)> = Vec::new();
+    for item in items(text) {
+        let (name, rate) = match item.split_once('=') {
+            Some((name, rate)) => (name.trim(), Some(quantity::<Rate>(rate)?)),
+            None => (item, None),
+        };
+        if !source_names.contains(&name) {
+            let hint = suggest::hint(name, source_names.iter().copied());
+            let all = source_names.join(", ");
+            return Err(format!("no source is called '{name}'{hint}; there are {all}"));
+        }
+        if listed.iter().any(|(other, _)| other == name) {
+            return Err(format!("'{name}' is listed twice"));
+        }
+        listed.push((name.to_owned(), rate));
+    }
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::tests::layers;
+    use super::*;
+
+    const SOURCES: [&str; 3] = ["stat", "meminfo", "net_dev"];
+
+    fn plan(file: &str, flags: &[(&str, &str)]) -> Result<Plan, String> {
+        Plan::check(&layers(file, &[], flags), "host1", &SOURCES).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_a_valid_plan() {
+        let plan = plan("", &[]).unwrap();
+        assert_eq!(plan.listen.to_string(), "127.0.0.1:7070");
+        assert_eq!(plan.node.as_str(), "host1");
+        assert_eq!(plan.rate_max.to_string(), "1000Hz");
+        assert_eq!(plan.cpu_max, 0.1);
+        assert_eq!(plan.sources, Sources::default());
+    }
+
+    #[test]
+    fn bad_values_say_where_they_were_written_and_what_to_write() {
+        for (key, text, expected) in [
+            (
+                "rate_max",
+                "0",
+                "rate_max (from --rate-max): '0' is out of range: a rate is above 0 and at most 10000Hz; the slowest is once a day",
+            ),
+            ("cpu_max", "10", "cpu_max (from --cpu-max): '10' is not a share of one core: write it as 10%"),
+            (
+                "cpu_max",
+                "101%",
+                "cpu_max (from --cpu-max): '101%' is out of range: above 0% and at most 100% of one core",
+            ),
+            (
+                "cpu_max",
+                "NaN%",
+                "cpu_max (from --cpu-max): 'NaN%' is not a share of one core: write it as 10%",
+            ),
+            ("window", "2s", "window (from --window): '2s' is out of range: a merge window has at most 1s"),
+            (
+                "ring",
+                "1KiB",
+                "ring (from --ring): '1KiB' is out of range: the ring has between 256KiB and 64GiB",
+            ),
+            (
+                "node",
+                "a/b",
+                "node (from --node): 'a/b': a node name starts with a letter or digit; letters, digits, '-', '.' and '_' follow",
+            ),
+            (
+                "listen",
+                "7070",
+                "listen (from --listen): '7070' is not an address with a port, as 127.0.0.1:7070 or [::1]:7070",
+            ),
+            ("log", "loud", "log (from --log): 'loud' is not one of off, error, warn, info, debug, trace"),
+            (
+                "local_rate",
+                "2000Hz",
+                "local_rate (from --local-rate): 2000Hz is above rate_max, which is 1000Hz",
+            ),
+            (
+                "sources",
+                "stat=1Hz,memifno",
+                "sources (from --sources): no source is called 'memifno' (did you mean 'meminfo'?); there are stat, meminfo, net_dev",
+            ),
+            ("sources", "stat,stat", "sources (from --sources): 'stat' is listed twice"),
+            (
+                "allowed_hosts",
+                "a b",
+                "allowed_hosts (from --allowed-hosts): 'a b' is not a host name, as khz.example.org or node7:8080",
+            ),
+        ] {
+            assert_eq!(plan("", &[(key, text)]).unwrap_err(), expected);
+        }
+        assert_eq!(
+            plan("\n[sources.stat]\nrate = \"fast\"\n", &[]).unwrap_err(),
+            "sources.stat.rate (from /etc/khz/khz.toml:3): 'fast' is not a rate: write it with its unit, \
+             as 100Hz or 1kHz, or as a period, as 5s"
+        );
+    }
+
+    #[test]
+    fn off_loopback_needs_insecure() {
+        let refused = plan("", &[("listen", "0.0.0.0:7070")]).unwrap_err();
+        assert!(refused.starts_with("listen (from --listen): other machines can reach 0.0.0.0:7070"));
+        assert!(plan("", &[("listen", "0.0.0.0:7070"), ("insecure", "true")]).is_ok());
+        assert!(plan("", &[("listen", "[::1]:7070")]).is_ok());
+        assert!(plan("", &[("listen", "localhost:0")]).unwrap().listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn the_flag_lists_exactly_the_sources_and_keeps_the_budgets_of_the_file() {
+        let file = "[sources.stat]\nbudget = \"2%\"\nrate = \"5Hz\"\n[sources.net_dev]\nenabled = false\n";
+        let of_file = plan(file, &[]).unwrap().sources;
+        assert!(!of_file.exactly && of_file.choices.len() == 2 && !of_file.choices[1].enabled);
+        let listed = plan(file, &[("sources", "stat, meminfo=1000Hz")]).unwrap().sources;
+        let hz = |n| Rate::from_hz(n);
+        assert_eq!(
+            listed,
+            Sources {
+                exactly: true,
+                choices: vec![
+                    SourceChoice { name: "stat".into(), rate: hz(5), enabled: true, budget: Some(0.02) },
+                    SourceChoice { name: "meminfo".into(), rate: hz(1000), enabled: true, budget: None },
+                ],
+            }
+        );
+    }
+
+    #[test]
+    fn any_host_name_becomes_a_valid_node_name() {
+        for (host, node) in
+            [("web-1\n", "web-1"), ("-x", "x"), ("a b/c", "a-b-c"), ("", "localhost"), ("ä", "localhost")]
+        {
+            assert_eq!(valid_node_name(host).as_str(), node);
+        }
+        assert_eq!(valid_node_name(&"n".repeat(300)).as_str().len(), 253);
+    }
+}

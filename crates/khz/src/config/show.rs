@@ -1,0 +1,123 @@
+//! The effective configuration as TOML that can be read back, each value with where it came from.
+
+use super::settings::{SETTINGS, Setting, Shape};
+use super::{Layers, Origin, Plan, SourceValues, Value};
+
+/// Comments start here, unless the value is longer.
+const COMMENT_COLUMN: usize = 36;
+
+/// The whole configuration; `plan` is what these layers were checked to mean.
+pub fn toml(layers: &Layers, plan: &Plan) -> String {
+    let mut text = String::new();
+    for setting in SETTINGS.iter().filter(|setting| setting.key != "sources") {
+        let value = layers.value(setting.key);
+        let shown = match setting.key {
+            "node" => plan.node.to_string(),
+            _ => value.text.clone(),
+        };
+        text.push_str(&line(setting.key, &written(setting, &shown), &value.origin));
+    }
+    let sources = layers.value("sources");
+    if !sources.text.is_empty() {
+        text.push_str(&line("sources", &list(&sources.text), &sources.origin));
+    } else {
+        layers.sources.iter().for_each(|source| text.push_str(&table(source)));
+    }
+    text
+}
+
+fn table(source: &SourceValues) -> String {
+    let mut text = format!("\n[sources.{}]\n", source.name);
+    let mut add = |key: &str, value: &Option<Value>, write: fn(&str) -> String| {
+        if let Some(value) = value {
+            text.push_str(&line(key, &write(&value.text), &value.origin));
+        }
+    };
+    add("rate", &source.rate, quoted);
+    add("enabled", &source.enabled, str::to_owned);
+    add("budget", &source.budget, quoted);
+    text
+}
+
+fn line(key: &str, value: &str, origin: &Origin) -> String {
+    format!("{:<COMMENT_COLUMN$}  # {origin}\n", format!("{key} = {value}"))
+}
+
+fn written(setting: &Setting, text: &str) -> String {
+    match setting.shape {
+        Shape::Switch => text.to_owned(),
+        Shape::List(_) => list(text),
+        Shape::Text(_) => quoted(text),
+    }
+}
+
+fn list(text: &str) -> String {
+    let items: Vec<String> =
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(quoted).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layers::tests::layers;
+    use super::super::{Plan, file};
+    use super::*;
+
+    fn shown(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> String {
+        let layers = layers(file, variables, flags);
+        let plan = Plan::check(&layers, "host1", &["stat", "meminfo", "net_dev"]).unwrap();
+        toml(&layers, &plan)
+    }
+
+    #[test]
+    fn every_value_says_where_it_came_from() {
+        let text = shown(
+            "ring = \"1MiB\"\n[sources.stat]\nrate = \"100Hz\"\nenabled = true\n",
+            &[("KHZ_WINDOW", "3us")],
+            &[("listen", "127.0.0.1:9")],
+        );
+        assert_eq!(
+            text,
+            "listen = \"127.0.0.1:9\"                # --listen\n\
+             insecure = false                      # default\n\
+             allowed_hosts = []                    # default\n\
+             node = \"host1\"                        # default\n\
+             root = \"/\"                            # default\n\
+             base_rate = \"1Hz\"                     # default\n\
+             local_rate = \"10Hz\"                   # default\n\
+             rate_max = \"1000Hz\"                   # default\n\
+             cpu_max = \"10%\"                       # default\n\
+             window = \"3us\"                        # KHZ_WINDOW\n\
+             ring = \"1MiB\"                         # /etc/khz/khz.toml:1\n\
+             log = \"warn\"                          # default\n\
+             quiet = false                         # default\n\
+             \n\
+             [sources.stat]\n\
+             rate = \"100Hz\"                        # /etc/khz/khz.toml:3\n\
+             enabled = true                        # /etc/khz/khz.toml:4\n"
+        );
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_the_same() {
+        let text = shown("", &[], &[("root", "/a \"b\"\\c\t"), ("sources", "stat=100Hz,meminfo")]);
+        let again = file::read("again.toml", &text, &["stat", "meminfo"]).unwrap();
+        let at = |key: &str| super::super::settings::position(key).unwrap();
+        assert_eq!(again.settings[at("root")].as_ref().unwrap().text, "/a \"b\"\\c\t");
+        assert_eq!(again.settings[at("sources")].as_ref().unwrap().text, "stat=100Hz,meminfo");
+    }
+}

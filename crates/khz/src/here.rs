@@ -1,0 +1,47 @@
+//! This node, read in this process: the one place where the binary joins the stages. (The gather stage is
+//! not joined yet; what needs it says so.)
+
+use std::path::Path;
+use std::sync::Arc;
+
+use khz_model::{Metric, Pattern};
+
+use crate::answer::Answer;
+use crate::config::Plan;
+use crate::outcome::{Failure, Outcome};
+
+/// The sources that exist.
+pub const SOURCES: [&str; 11] = [
+    "stat",
+    "meminfo",
+    "loadavg",
+    "uptime",
+    "net_dev",
+    "vmstat",
+    "diskstats",
+    "pressure_cpu",
+    "pressure_memory",
+    "pressure_io",
+    "pressure_irq",
+];
+
+/// The host name that the kernel below `root` goes by.
+pub fn host_name(root: &Path) -> String {
+    std::fs::read_to_string(root.join("proc/sys/kernel/hostname"))
+        .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+/// Every metric of the catalogue.
+pub fn metrics() -> Vec<Arc<Metric>> {
+    Vec::new()
+}
+
+/// The latest readings, gathered now.
+pub fn latest(_plan: &Plan, _patterns: &[Pattern]) -> Result<Answer, Failure> {
+    Err(Failure::work("this build cannot gather yet"))
+}
+
+/// The cluster of one.
+pub fn watch_over(_plan: &Plan) -> Outcome {
+    Err(Failure::work("this build cannot gather yet"))
+}

@@ -1,0 +1,99 @@
+//! `khz`: the whole program at a glance. Flags become a checked plan, the plan becomes work; the work is in
+//! one file per command.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod catalog;
+mod cli;
+mod client;
+mod config;
+mod get;
+mod here;
+mod man;
+mod outcome;
+mod properties;
+mod quantities;
+mod suggest;
+mod table;
+mod terminal;
+
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use khz_model::Pattern;
+
+use crate::answer::Answer;
+use crate::cli::{Cli, Command, Format, GetFlags};
+use crate::client::{ClientError, Server};
+use crate::config::{Layers, NodeFlags, Plan};
+use crate::outcome::{Done, Failure, Outcome};
+
+fn main() -> ExitCode {
+    let (code, sentence) = outcome::exit(dispatch(Cli::parse()));
+    if let Some(sentence) = sentence {
+        eprintln!("khz: {sentence}");
+    }
+    code
+}
+
+fn dispatch(cli: Cli) -> Outcome {
+    let out = &mut BufWriter::new(std::io::stdout().lock());
+    match cli.command {
+        None => here::watch_over(&plan(cli.settings)?.1),
+        Some(Command::Catalog(flags)) => {
+            let patterns = patterns(&flags.patterns)?;
+            catalog::print(&here::metrics(), &patterns, flags.json, terminal::width(), out)
+        }
+        Some(Command::Get(flags)) => get(flags, cli.settings, out),
+        Some(Command::Watch(_)) => Err(Failure::work("not yet")),
+        Some(Command::Check(_)) => Err(Failure::work("not yet")),
+        Some(Command::Config(flags)) => {
+            let (layers, plan) = plan(flags.settings.over(cli.settings))?;
+            out.write_all(config::show::toml(&layers, &plan).as_bytes())?;
+            Ok(Done::Wholly)
+        }
+        Some(Command::Man(flags)) => man::man(&flags, out),
+        Some(Command::Completions(flags)) => man::completions(&flags, out),
+    }
+}
+
+/// Reads and checks the configuration; nothing is started before this has succeeded.
+fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
+    let layers = Layers::read(flags, &here::SOURCES).map_err(Failure::usage)?;
+    for (name, near) in &layers.suspects {
+        eprintln!("khz: no setting is called {name} (did you mean {near}?); it is left aside");
+    }
+    let host_name = here::host_name(layers.value("root").text.as_ref());
+    let plan = Plan::check(&layers, &host_name, &here::SOURCES).map_err(Failure::usage)?;
+    Ok((layers, plan))
+}
+
+fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
+    texts.iter().map(|text| Pattern::new(text).map_err(Failure::usage)).collect()
+}
+
+fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let patterns = patterns(&flags.patterns)?;
+    let (_, plan) = plan(flags.settings.over(outer))?;
+    let format = if flags.json { Format::Json } else { flags.format };
+    let server = match &flags.place.server {
+        Some(url) => Server::new(url),
+        None => Server::new(&plan.listen.to_string()),
+    };
+    let server = server.map_err(Failure::usage)?;
+    let mut answer = if flags.place.direct {
+        here::latest(&plan, &patterns)?
+    } else {
+        match server.query(&patterns) {
+            Ok(answer) => answer,
+            Err(ClientError::NobodyThere { .. }) if flags.place.server.is_none() => {
+                here::latest(&plan, &patterns)?
+            }
+            Err(error) => return Err(Failure::work(error)),
+        }
+    };
+    Answer::name_missing(&mut answer, &patterns);
+    get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+}

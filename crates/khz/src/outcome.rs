@@ -1,0 +1,80 @@
+//! How a command ends: the exit codes and the sentences that go with them. It prints nothing itself.
+
+use std::io;
+use std::process::ExitCode;
+
+/// What a command hands back: how far it came, or why it failed.
+pub type Outcome = Result<Done, Failure>;
+
+/// A command that ended well.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Everything that was asked for: exit code 0.
+    Wholly,
+    /// Some nodes did not answer; they are named on stderr: exit code 3.
+    Partly {
+        /// The nodes that are missing.
+        missing: Vec<String>,
+    },
+}
+
+/// A command that did not.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A bad flag, pattern or setting; nothing was started: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// The work itself failed: exit code 1.
+    #[error("{0}")]
+    Work(String),
+    /// The terminal, file or pipe that we print to went wrong.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Failure {
+    /// A usage error from anything that explains itself.
+    pub fn usage(problem: impl std::fmt::Display) -> Self {
+        Failure::Usage(problem.to_string())
+    }
+
+    /// A failure at work from anything that explains itself.
+    pub fn work(problem: impl std::fmt::Display) -> Self {
+        Failure::Work(problem.to_string())
+    }
+}
+
+/// The exit code of an outcome, and the sentence for stderr, if one is due.
+pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
+    match outcome {
+        Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
+        Ok(Done::Partly { missing }) => {
+            (ExitCode::from(3), Some(format!("no answer from {}", missing.join(", "))))
+        }
+        Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
+        Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
+        // `khz catalog | head` is no failure: the reader has seen enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
+        Err(failure @ Failure::Output(_)) => (ExitCode::from(1), Some(failure.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_nodes_are_named() {
+        let (code, sentence) = exit(Ok(Done::Partly { missing: vec!["n1".to_owned(), "n2".to_owned()] }));
+        assert_eq!(code, ExitCode::from(3));
+        assert_eq!(sentence.as_deref(), Some("no answer from n1, n2"));
+    }
+
+    #[test]
+    fn a_reader_that_has_seen_enough_is_no_failure() {
+        let broken = Failure::Output(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(exit(Err(broken)), (ExitCode::SUCCESS, None));
+        let full = Failure::Output(io::ErrorKind::StorageFull.into());
+        assert_eq!(exit(Err(full)).0, ExitCode::from(1));
+    }
+}

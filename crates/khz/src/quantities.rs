@@ -1,0 +1,95 @@
+//! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
+//! programs get the exact decimal.
+
+use khz_model::Unit;
+
+/// The sign behind a value of the unit called `unit` ("bytes"); units that we do not know stand as they are.
+pub fn sign(unit: &str) -> &str {
+    const UNITS: [Unit; 7] =
+        [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
+    UNITS.into_iter().find(|known| known.as_str() == unit).map_or(unit, |known| known.sign())
+}
+
+/// A value of a gauge or a total: `15.3 GiB`, `0.52`, `86,400 s`.
+pub fn of_value(decimal: &str, unit: &str) -> String {
+    if unit == Unit::Bytes.as_str()
+        && let Ok(bytes) = decimal.parse::<f64>()
+    {
+        return of_bytes(bytes, "");
+    }
+    with_sign(&grouped(decimal), sign(unit), "")
+}
+
+/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`, and for seconds a second the share: `37.5 %`.
+pub fn of_rate(per_second: f64, unit: &str) -> String {
+    match unit {
+        "bytes" => of_bytes(per_second, "/s"),
+        "seconds" => format!("{:.1} %", per_second * 100.0),
+        _ if per_second == 0.0 => with_sign("0", sign(unit), "/s"),
+        _ if per_second < 10.0 => with_sign(&format!("{per_second:.2}"), sign(unit), "/s"),
+        _ => with_sign(&grouped(&format!("{per_second:.0}")), sign(unit), "/s"),
+    }
+}
+
+fn of_bytes(bytes: f64, per: &str) -> String {
+    const STEPS: [(f64, &str); 4] =
+        [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
+    match STEPS.iter().find(|(step, _)| bytes >= *step) {
+        Some((step, unit)) => format!("{:.1} {unit}{per}", bytes / step),
+        None => format!("{bytes:.0} B{per}"),
+    }
+}
+
+fn with_sign(number: &str, sign: &str, per: &str) -> String {
+    if sign.is_empty() && per.is_empty() { number.to_owned() } else { format!("{number} {sign}{per}") }
+}
+
+/// `1234567.89` as `1,234,567.89`; what is no number passes as it is.
+fn grouped(decimal: &str) -> String {
+    let (whole, rest) = decimal.split_at(decimal.find('.').unwrap_or(decimal.len()));
+    if whole.is_empty() || !whole.bytes().all(|b| b.is_ascii_digit()) {
+        return decimal.to_owned();
+    }
+    let mut text = String::with_capacity(decimal.len() + whole.len() / 3);
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_for_people() {
+        for (decimal, unit, expected) in [
+            ("16479993856", "bytes", "15.3 GiB"),
+            ("1023", "bytes", "1023 B"),
+            ("0.52", "count", "0.52"),
+            ("18446744073709551615", "count", "18,446,744,073,709,551,615"),
+            ("1234567.89", "seconds", "1,234,567.89 s"),
+            ("999", "pages", "999 pages"),
+            ("1.5", "furlongs", "1.5 furlongs"),
+            ("odd", "count", "odd"),
+        ] {
+            assert_eq!(of_value(decimal, unit), expected);
+        }
+    }
+
+    #[test]
+    fn rates_for_people() {
+        for (rate, unit, expected) in [
+            (12_595.2, "bytes", "12.3 KiB/s"),
+            (0.375, "seconds", "37.5 %"),
+            (1234.4, "count", "1,234 /s"),
+            (0.0, "packets", "0 pkt/s"),
+            (2.5, "packets", "2.50 pkt/s"),
+        ] {
+            assert_eq!(of_rate(rate, unit), expected);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! "Did you mean": the known word nearest to a misspelt one. It refuses to guess when nothing is near.
+
+/// Longest word that is compared: beyond it a typing mistake is not what went wrong.
+const WORD_MAX: usize = 64;
+
+/// The known word that differs from `word` in the fewest letters, if those are at most a third of them.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > WORD_MAX {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// ` (did you mean 'listen'?)`, or nothing: to be put behind an error's sentence.
+pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, known).map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default()
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last.get(j - 2).map_or(usize::MAX, |d: &usize| d + 1));
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_mistakes_find_their_word() {
+        let known = ["listen", "rate_max", "cpu_max", "window", "sources"];
+        for (word, expected) in [
+            ("listne", Some("listen")),
+            ("lisen", Some("listen")),
+            ("ratemax", Some("rate_max")),
+            ("Window", Some("window")),
+            ("source", Some("sources")),
+            ("zebra", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+        assert_eq!(nearest(&"l".repeat(1_000), known), None);
+    }
+}

@@ -1,0 +1,143 @@
+//! Tables of text for people: aligned columns, cut to the width of the terminal. It refuses control
+//! characters: what a foreign host calls its disks must not move our cursor.
+
+/// On which side of its column a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table under construction.
+pub struct Table {
+    titles: Vec<(&'static str, Side)>,
+    /// The column that gives way when the table is too wide.
+    elastic: usize,
+    rows: Vec<Vec<String>>,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// The elastic column is not cut below this: less would say nothing.
+const ELASTIC_MIN: usize = 8;
+
+impl Table {
+    /// A table with these columns, of which number `elastic` is cut when the terminal is too narrow.
+    pub fn new(titles: &[(&'static str, Side)], elastic: usize) -> Self {
+        Table { titles: titles.to_vec(), elastic, rows: Vec::new() }
+    }
+
+    /// Adds a row; a row may be shorter than the titles: its last cell then runs on to the right.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
+    }
+
+    /// The table as lines, at most `width` characters each where a width is given.
+    pub fn render(&self, width: Option<usize>) -> String {
+        let widths = self.widths(width);
+        let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| (*title).to_owned()).collect();
+        let mut text = String::new();
+        for cells in std::iter::once(&title_cells).chain(&self.rows) {
+            text.push_str(&cut(&self.line(cells, &widths), width.unwrap_or(usize::MAX)));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Each column as wide as its widest cell; the elastic one gives way, the others never.
+    fn widths(&self, width: Option<usize>) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| title.chars().count()).collect();
+        for row in &self.rows {
+            let own = if row.len() < widths.len() { row.len().saturating_sub(1) } else { row.len() };
+            for (column, cell) in row.iter().take(own).enumerate() {
+                widths[column] = widths[column].max(cell.chars().count());
+            }
+        }
+        let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        if let Some(excess) = width.and_then(|width| whole.checked_sub(width)) {
+            let elastic = &mut widths[self.elastic];
+            *elastic = elastic.saturating_sub(excess).max(ELASTIC_MIN.min(*elastic));
+        }
+        widths
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            if column > 0 {
+                line.push_str(&" ".repeat(GAP));
+            }
+            if column + 1 == cells.len() && cells.len() < widths.len() {
+                line.push_str(cell);
+                break;
+            }
+            let cell = cut(cell, widths[column]);
+            match self.titles[column].1 {
+                Side::Left => line.push_str(&format!("{cell:<width$}", width = widths[column])),
+                Side::Right => line.push_str(&format!("{cell:>width$}", width = widths[column])),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// `text` in at most `width` characters; `…` stands for what was left out.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+}
+
+/// Control characters become `?`.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Table {
+        let mut table =
+            Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("HELP", Side::Left)], 2);
+        table.row(["mem.free".to_owned(), "123".to_owned(), "memory nobody uses at all".to_owned()]);
+        table.row(["mem.high_total".to_owned(), "absent: this kernel does not print it".to_owned()]);
+        table
+    }
+
+    #[test]
+    fn columns_align_and_a_short_row_runs_on() {
+        assert_eq!(
+            memory().render(None),
+            "SERIES          VALUE  HELP\n\
+             mem.free          123  memory nobody uses at all\n\
+             mem.high_total  absent: this kernel does not print it\n"
+        );
+    }
+
+    #[test]
+    fn the_elastic_column_gives_way() {
+        assert_eq!(
+            memory().render(Some(40)),
+            "SERIES          VALUE  HELP\n\
+             mem.free          123  memory nobody us…\n\
+             mem.high_total  absent: this kernel doe…\n"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_however_narrow() {
+        for width in 1..60 {
+            assert!(memory().render(Some(width)).lines().all(|line| line.chars().count() <= width));
+        }
+    }
+
+    #[test]
+    fn foreign_text_cannot_move_the_cursor() {
+        assert_eq!(printable("sd\x1b[2Ja\r\n"), "sd?[2Ja??");
+    }
+}

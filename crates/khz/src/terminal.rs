@@ -1,0 +1,21 @@
+//! The terminal on the other side of stdout and stderr, if there is one.
+
+use std::io::IsTerminal;
+
+/// Columns and lines of the terminal that stdout goes to; `None` when it is a file or a pipe.
+pub fn size() -> Option<(usize, usize)> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    match rustix::termios::tcgetwinsize(&stdout) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Some((size.ws_col.into(), size.ws_row.into())),
+        // A terminal that does not know its size is as large as one always was.
+        _ => Some((80, 24)),
+    }
+}
+
+/// Its columns.
+pub fn width() -> Option<usize> {
+    size().map(|(columns, _)| columns)
+}

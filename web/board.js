@@ -1,0 +1,249 @@
+// The board: which panels there are, which metrics fill them, and how they come when an interface or a disk
+// appears. It refuses to draw.
+
+import { Busy, Computed, Gauge, Rate, Shares } from "./feeds.js";
+import { element, Panel } from "./panel.js";
+import { bytes, bytesPerSecond, percent, perSecond, plain } from "./units.js";
+
+/** What the page asks the server for. */
+export const PATTERNS = [
+  "cpu.all.*", "cpu.idle", "cpu.iowait",
+  "mem.total", "mem.free", "mem.available", "mem.buffers", "mem.cached", "mem.swap_total", "mem.swap_free",
+  "load.*", "tasks.*",
+  "net.rx_bytes", "net.tx_bytes",
+  "disk.read_bytes", "disk.written_bytes",
+  "kernel.context_switches", "kernel.interrupts", "kernel.forks",
+  "pressure.*.avg10",
+  "uptime.up", "khz.process.*", "khz.lane.*",
+];
+
+/** Up to so many CPUs have a plot each; beyond, a row each in the heat strip. */
+const CPU_PLOTS_MAX = 8;
+/** So many CPUs get a row at most: a strip of more would be thinner than a pixel each. */
+const CPUS_MAX = 1_024;
+/** So many interfaces or disks are followed at most; the rest is counted in the group's note. */
+const INSTANCES_MAX = 64;
+
+const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((m) => `cpu.all.${m}`);
+const SHOWN_MODES = [
+  ["system", 1, ["cpu.all.system"]],
+  ["user", 0, ["cpu.all.user"]],
+  ["nice", 5, ["cpu.all.nice"]],
+  ["irq", 4, ["cpu.all.irq", "cpu.all.softirq"]],
+  ["iowait", 2, ["cpu.all.iowait"]],
+  ["steal", 3, ["cpu.all.steal"]],
+];
+
+export class Board {
+  /** `root` takes the panels; `added(panel)` hears of each new one. */
+  constructor(root, added) {
+    this.root = root;
+    this.added = added;
+    this.feeds = [];
+    this.panels = [];
+    this.table = null;
+    this.time = NaN;
+    this.period = NaN;
+    this.buildFixed();
+  }
+
+  feed(feed) {
+    this.feeds.push(feed);
+    if (this.table) feed.bind(this.table);
+    return feed;
+  }
+
+  panel(parent, options) {
+    const panel = new Panel(options);
+    parent.append(panel.root);
+    this.panels.push(panel);
+    this.added(panel);
+    return panel;
+  }
+
+  group(title, classes) {
+    const grid = element("div", { classes: `grid ${classes}` });
+    const note = element("small", {});
+    const root = element("section", { classes: "group", "aria-label": title }, element("h2", { text: `${title} ` }, note), grid);
+    this.root.append(root);
+    return { root, grid, note, members: new Map() };
+  }
+
+  buildFixed() {
+    this.cpu = this.group("CPU", "wide");
+    this.buildModes(this.cpu.grid);
+    this.cores = element("div", { classes: "grid cores" });
+    this.cpu.grid.append(this.cores);
+    const memory = this.group("Memory and load", "wide");
+    this.buildMemory(memory.grid);
+    this.buildLoad(memory.grid);
+    this.net = this.group("Network", "small");
+    this.disk = this.group("Disks", "small");
+    const kernel = this.group("Kernel and pressure", "third");
+    this.buildKernel(kernel.grid);
+  }
+
+  buildModes(grid) {
+    const shares = this.feed(new Shares(MODES, SHOWN_MODES.map(([, , names]) => names)));
+    const series = SHOWN_MODES.map(([label, colour], i) => ({ label, colour, track: shares.tracks[i], format: percent }));
+    this.panel(grid, { title: "All CPUs", series, plot: { style: "stack", scale: { fixed: 100 }, format: (v) => `${v} %`, rows: 4 } });
+  }
+
+  buildMemory(grid) {
+    const used = this.feed(
+      new Computed(["mem.total", "mem.free", "mem.buffers", "mem.cached"], ([t, f, b, c]) => Math.max(0, t - f - b - c)),
+    );
+    const buffers = this.feed(new Gauge("mem.buffers"));
+    const cached = this.feed(new Gauge("mem.cached"));
+    const total = this.feed(new Gauge("mem.total")).track;
+    const available = this.feed(new Gauge("mem.available")).track;
+    const swap = this.feed(new Computed(["mem.swap_total", "mem.swap_free"], ([t, f]) => t - f)).track;
+    const series = [
+      { label: "used", colour: 0, track: used.track, format: bytes },
+      { label: "buffers", colour: 4, track: buffers.track, format: bytes },
+      { label: "cached", colour: 1, track: cached.track, format: bytes },
+    ];
+    const extra = [
+      { label: "available", track: available, format: bytes },
+      { label: "of", track: total, format: bytes },
+      { label: "swap used", track: swap, format: bytes },
+    ];
+    this.panel(grid, { title: "Memory", series, extra, plot: { style: "stack", scale: { exact: () => total.last }, format: bytes, rows: 4 } });
+  }
+
+  buildLoad(grid) {
+    const load = ["15m", "5m", "1m"].map((age) => this.feed(new Gauge(`load.${age}`)).track);
+    const running = this.feed(new Gauge("tasks.running")).track;
+    const total = this.feed(new Gauge("tasks.total")).track;
+    const decimal = (v) => (Number.isFinite(v) ? v.toFixed(2) : "–");
+    const series = [
+      { label: "15 min", colour: 4, track: load[0], format: decimal },
+      { label: "5 min", colour: 1, track: load[1], format: decimal },
+      { label: "1 min", colour: 0, track: load[2], format: decimal },
+    ];
+    const extra = [
+      { label: "running", track: running, format: plain },
+      { label: "tasks", track: total, format: plain },
+    ];
+    this.panel(grid, { title: "Load", series, extra, plot: { style: "lines", scale: { least: 1 }, format: plain, rows: 4 } });
+  }
+
+  buildKernel(grid) {
+    const rate = (title, metric, colour) => {
+      const track = this.feed(new Rate(metric)).track;
+      this.panel(grid, { title, size: "low", series: [{ label: "", colour, track, format: perSecond }], plot: { style: "lines", scale: { least: 10 }, format: perSecond } });
+    };
+    rate("Context switches", "kernel.context_switches", 0);
+    rate("Interrupts", "kernel.interrupts", 1);
+    rate("Forks", "kernel.forks", 2);
+    for (const [title, resource] of [["CPU pressure", "cpu"], ["Memory pressure", "memory"], ["I/O pressure", "io"]]) {
+      const series = [["full", 3], ["some", 2]].map(([kind, colour]) => ({
+        label: kind, colour, format: percent, track: this.feed(new Gauge(`pressure.${resource}.${kind}.avg10`)).track,
+      }));
+      this.panel(grid, { title, size: "low", series, plot: { style: "lines", scale: { least: 1 }, format: (v) => `${v} %` } }).needs = `pressure.${resource}.some.avg10`;
+    }
+  }
+
+  /** New columns: binds every feed to its column and makes feeds for what has appeared. */
+  bind(table, period) {
+    this.table = table;
+    // The step between two streams may be as long as the slower of their periods.
+    this.reach = Math.max(period, Number.isNaN(this.period) ? 0 : this.period);
+    this.period = period;
+    for (const feed of this.feeds) feed.bind(table);
+    this.addCpus(table.instances("cpu.idle"));
+    this.addPairs(this.net, table.instances("net.rx_bytes"), ["net.rx_bytes", "net.tx_bytes"], ["received", "sent"]);
+    const disks = table.instances("disk.read_bytes");
+    this.addPairs(this.disk, disks.filter((d) => !isPartition(d, disks)), ["disk.read_bytes", "disk.written_bytes"], ["read", "written"]);
+  }
+
+  addCpus(cpus) {
+    const known = this.cpuCount ?? 0;
+    if (cpus.length <= known) return;
+    this.cpuCount = Math.min(cpus.length, CPUS_MAX);
+    this.busy ??= new Map();
+    for (const cpu of cpus.slice(0, CPUS_MAX)) {
+      if (!this.busy.has(cpu)) this.busy.set(cpu, this.feed(new Busy(cpu)).track);
+    }
+    const series = [...this.busy].map(([cpu, track]) => ({ label: `CPU ${cpu}`, colour: 0, track, format: percent }));
+    this.panels = this.panels.filter((p) => p.root.parentNode !== this.cores);
+    this.cores.replaceChildren();
+    if (series.length > CPU_PLOTS_MAX) {
+      const size = series.length > 96 ? "many" : "tall";
+      const mean = () => {
+        const known = series.map((s) => s.track.last).filter(Number.isFinite);
+        return percent(known.reduce((a, b) => a + b, 0) / known.length);
+      };
+      const busiest = () => percent(Math.max(...series.map((s) => s.track.last).filter(Number.isFinite)));
+      this.panel(this.cores, { title: `Each of ${series.length} CPUs`, series, heat: true, size, extra: [{ label: "mean", read: mean }, { label: "busiest", read: busiest }] });
+    } else {
+      for (const s of series) {
+        this.panel(this.cores, { title: s.label, size: series.length > 2 ? "flat" : "low", series: [{ ...s, label: "" }], plot: { style: "lines", scale: { fixed: 100 }, format: (v) => `${v} %` } });
+      }
+    }
+  }
+
+  /** An interface or a disk: what comes upwards, what goes downwards. */
+  addPairs(group, instances, [inward, outward], labels) {
+    for (const instance of instances.slice(0, INSTANCES_MAX)) {
+      if (group.members.has(instance)) continue;
+      const feeds = [inward, outward].map((name) => this.feed(new Rate(name, instance)));
+      const series = feeds.map((feed, i) => ({ label: labels[i], colour: i === 0 ? 0 : 2, track: feed.track, format: bytesPerSecond }));
+      const panel = this.panel(group.grid, { title: instance, size: "low", series: series, hidden: true, plot: { style: "mirror", scale: { binary: true, least: 1024 }, format: bytesPerSecond } });
+      panel.legend.append(...[...panel.legend.children].reverse());
+      panel.values.reverse();
+      if (instance === "lo") panel.root.classList.add("last");
+      group.members.set(instance, { feeds, panel });
+    }
+    group.beyond = Math.max(0, instances.length - INSTANCES_MAX);
+    group.any = instances.length > 0;
+  }
+
+  /** Rows, of which those before `from` were seen already and only carry changes. */
+  take(rows, from) {
+    const { table } = this;
+    if (!table) return;
+    for (let r = 0; r < rows.length; r++) {
+      table.apply(rows[r]);
+      if (r < from) continue;
+      const passed = table.time - this.time;
+      const holes = passed > Math.max(3 * this.reach, 0.3) || passed < 0;
+      this.time = table.time;
+      this.reach = this.period;
+      for (const feed of this.feeds) feed.take(table, holes);
+    }
+  }
+
+  /** Shows what has moved data since boot and hides the rest; says why a panel is empty. */
+  tidy() {
+    if (!this.table) return;
+    for (const [group, noun] of [[this.net, "interface"], [this.disk, "device"]]) {
+      let idle = 0;
+      for (const { feeds, panel } of group.members.values()) {
+        const quiet = !feeds.some((feed) => feed.total > 0);
+        if (quiet) idle++;
+        if (panel.root.hidden !== quiet) panel.root.hidden = quiet;
+      }
+      const shown = group.members.size - idle;
+      const notes = [];
+      if (!group.any) notes.push(`no ${noun} is visible here`);
+      else if (shown === 0) notes.push(`no ${noun} has moved data since boot`);
+      if (idle > 0) notes.push(`${idle} idle ${noun}${idle > 1 ? "s" : ""} hidden`);
+      if (group.beyond > 0) notes.push(`${group.beyond} more not shown`);
+      group.note.textContent = notes.join(" · ");
+    }
+    for (const panel of this.panels) if (panel.needs) this.explain(panel);
+  }
+
+  /** A pressure file that the kernel does not offer: the panel says so instead of staying blank. */
+  explain(panel) {
+    const column = this.table.find(panel.needs);
+    const why = column < 0 ? "not offered by this kernel" : this.table.unknown(column) ? this.table.why.get(column) : "";
+    if (panel.note.textContent !== why) panel.note.textContent = why;
+  }
+}
+
+/** `sda1` where there is `sda`, `nvme0n1p2` where there is `nvme0n1`: the same bytes, counted in the whole. */
+function isPartition(disk, disks) {
+  return disks.some((whole) => whole !== disk && disk.startsWith(whole) && /^p?\d+$/.test(disk.slice(whole.length)));
+}

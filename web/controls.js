@@ -1,0 +1,87 @@
+// The controls: rate, window, pause and theme, and the address's fragment that remembers the first two. They
+// refuse rates that the server does not offer.
+
+export const RATE_MIN = 1;
+export const RATE_DEFAULT = 10;
+const TIER_DEFAULT = 1;
+const TIER_NAMES = ["10s", "1min", "10min"];
+
+export class Controls {
+  /** `on` hears rate(hertz), tier(index), pause(bool), theme(). */
+  constructor(root, on) {
+    this.on = on;
+    this.rateMax = 1_000;
+    this.rateInput = root.querySelector("#rate");
+    this.rateButtons = [...root.querySelectorAll("[data-rate]")];
+    this.tierButtons = [...root.querySelectorAll("[data-tier]")];
+    this.pauseButton = root.querySelector("#pause");
+    const asked = new URLSearchParams(location.hash.slice(1));
+    this.rate = this.allowed(Number(asked.get("rate"))) || RATE_DEFAULT;
+    this.tier = TIER_NAMES.indexOf(asked.get("window"));
+    if (this.tier < 0) this.tier = TIER_DEFAULT;
+    this.paused = false;
+    for (const button of this.rateButtons) button.addEventListener("click", () => this.setRate(Number(button.dataset.rate)));
+    for (const button of this.tierButtons) button.addEventListener("click", () => this.setTier(Number(button.dataset.tier)));
+    this.rateInput.addEventListener("change", () => this.setRate(Number(this.rateInput.value)));
+    this.pauseButton.addEventListener("click", () => this.setPaused(!this.paused));
+    root.querySelector("#theme").addEventListener("click", () => window.khzTheme.toggle());
+    window.addEventListener("khz-theme", () => on.theme());
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.show();
+  }
+
+  /** The nearest rate on offer; NaN stays NaN. */
+  allowed(rate) {
+    if (!Number.isFinite(rate) || rate <= 0) return NaN;
+    return Math.min(this.rateMax, Math.max(RATE_MIN, Math.round(rate)));
+  }
+
+  setRateMax(hertz) {
+    if (!(hertz >= 1)) return;
+    this.rateMax = hertz;
+    this.rateInput.max = hertz;
+    for (const button of this.rateButtons) button.disabled = Number(button.dataset.rate) > hertz;
+    if (this.rate > hertz) this.setRate(hertz);
+  }
+
+  setRate(rate) {
+    const allowed = this.allowed(rate);
+    if (Number.isFinite(allowed) && allowed !== this.rate) {
+      this.rate = allowed;
+      this.on.rate(allowed);
+    }
+    this.show();
+  }
+
+  setTier(tier) {
+    this.tier = tier;
+    this.on.tier(tier);
+    this.show();
+  }
+
+  setPaused(paused) {
+    this.paused = paused;
+    this.on.pause(paused);
+    this.show();
+  }
+
+  show() {
+    this.rateInput.value = this.rate;
+    for (const button of this.rateButtons) press(button, Number(button.dataset.rate) === this.rate);
+    for (const button of this.tierButtons) press(button, Number(button.dataset.tier) === this.tier);
+    press(this.pauseButton, this.paused);
+    this.pauseButton.textContent = this.paused ? "Resume" : "Pause";
+    history.replaceState(null, "", `#rate=${this.rate}&window=${TIER_NAMES[this.tier]}`);
+  }
+
+  /** Space pauses, unless a control has the focus that space belongs to. */
+  key(event) {
+    if (event.key !== " " || event.target.closest("button, input")) return;
+    event.preventDefault();
+    this.setPaused(!this.paused);
+  }
+}
+
+function press(button, pressed) {
+  button.setAttribute("aria-pressed", String(pressed));
+}

@@ -1,0 +1,203 @@
+// Feeds: how columns become tracks. A gauge is copied, a counter becomes a rate, CPU seconds become shares. They
+// refuse to guess: a counter that went backwards, an unknown value or a hole in time gives a gap, never a number.
+
+import { FAILED, PRESENT } from "./table.js";
+import { Track } from "./track.js";
+
+/** The kernel counts CPU time in ticks of 10 ms: shares over less than ten of them would mostly show rounding. */
+const SHARE_WINDOW_SECONDS = 0.1;
+
+/** Lets `0.0999999` count as the whole window it is: rows are aligned to the microsecond, doubles are not. */
+const SLACK_SECONDS = 0.002;
+
+/** A column that feeds one track as it is. */
+export class Gauge {
+  constructor(name, instance) {
+    this.name = name;
+    this.instance = instance;
+    this.track = new Track();
+    this.tracks = [this.track];
+    this.column = -1;
+  }
+
+  bind(table) {
+    this.column = table.find(this.name, this.instance);
+  }
+
+  take(table, holes) {
+    const c = this.column;
+    if (c < 0) return;
+    if (holes) this.track.gap();
+    if (table.state[c] === PRESENT) this.track.push(table.time, table.value[c]);
+    else if (table.unknown(c)) this.track.gap();
+  }
+}
+
+/** A gauge computed from several gauge columns by `compute(values)`; unknown when one of them is. */
+export class Computed {
+  constructor(names, compute) {
+    this.names = names;
+    this.compute = compute;
+    this.track = new Track();
+    this.tracks = [this.track];
+    this.columns = [];
+    this.values = names.map(() => NaN);
+  }
+
+  bind(table) {
+    this.columns = this.names.map((name) => table.find(name));
+  }
+
+  take(table, holes) {
+    if (holes) this.track.gap();
+    for (let i = 0; i < this.columns.length; i++) {
+      const c = this.columns[i];
+      if (c < 0) return;
+      if (table.unknown(c)) return this.track.gap();
+      if (table.state[c] !== PRESENT) return;
+      this.values[i] = table.value[c];
+    }
+    this.track.push(table.time, this.compute(this.values));
+  }
+}
+
+/** Increase of a counter per second, over at least `window` seconds. */
+export class Rate {
+  constructor(name, instance, window = 0) {
+    this.name = name;
+    this.instance = instance;
+    this.window = window;
+    this.track = new Track();
+    this.tracks = [this.track];
+    this.column = -1;
+    this.value = NaN;
+    this.time = NaN;
+    /** The counter as last read. */
+    this.total = NaN;
+  }
+
+  bind(table) {
+    this.column = table.find(this.name, this.instance);
+  }
+
+  take(table, holes) {
+    const c = this.column;
+    if (c < 0) return;
+    if (table.unknown(c) || holes) this.forget();
+    if (table.state[c] !== PRESENT) return;
+    const value = table.value[c];
+    const seconds = table.time - this.time;
+    this.total = value;
+    if (value < this.value) this.forget();
+    if (Number.isNaN(this.value)) {
+      this.value = value;
+      this.time = table.time;
+    } else if (seconds > 0 && seconds >= this.window - SLACK_SECONDS) {
+      this.track.push(table.time, (value - this.value) / seconds);
+      this.value = value;
+      this.time = table.time;
+    }
+  }
+
+  forget() {
+    this.track.gap();
+    this.value = NaN;
+    this.time = NaN;
+  }
+}
+
+/** Shares of several counters of seconds in their sum, in percent: the modes of `cpu.all.*`. */
+export class Shares {
+  /** `shown` are groups of names, a track for each; the sum is over all `names`. */
+  constructor(names, shown) {
+    this.names = names;
+    this.tracks = shown.map(() => new Track());
+    this.groups = shown.map((group) => group.map((name) => names.indexOf(name)));
+    this.before = new Float64Array(names.length).fill(NaN);
+    this.time = NaN;
+    this.columns = [];
+  }
+
+  bind(table) {
+    // A kernel that does not know a mode simply has no such time; the others still share the whole.
+    this.columns = this.names.map((name) => table.find(name));
+  }
+
+  take(table, holes) {
+    if (holes) this.forget();
+    if (!this.columns.some((c) => c >= 0)) return;
+    if (table.time - this.time < SHARE_WINDOW_SECONDS - SLACK_SECONDS) return;
+    const first = Number.isNaN(this.time);
+    const delta = this.names.map(() => 0);
+    let sum = 0;
+    let backwards = false;
+    for (let i = 0; i < this.columns.length; i++) {
+      const c = this.columns[i];
+      if (c < 0) continue;
+      // Absent means that this kernel does not count such time; failed, that the whole is not known.
+      if (table.state[c] === FAILED) backwards = true;
+      if (table.state[c] !== PRESENT) continue;
+      delta[i] = table.value[c] - this.before[i];
+      // A mode whose time ran backwards (iowait may), or that has just appeared, has no share this time.
+      if (!(delta[i] >= 0)) backwards = true;
+      else sum += delta[i];
+      this.before[i] = table.value[c];
+    }
+    this.time = table.time;
+    if (first) return;
+    if (backwards || sum <= 0) return this.tracks.forEach((track) => track.gap());
+    this.groups.forEach((group, g) => {
+      let part = 0;
+      for (const i of group) part += i < 0 ? 0 : delta[i];
+      this.tracks[g].push(table.time, (100 * part) / sum);
+    });
+  }
+
+  forget() {
+    this.tracks.forEach((track) => track.gap());
+    this.before.fill(NaN);
+    this.time = NaN;
+  }
+}
+
+/** What one CPU did besides idling, in percent of the time that passed. */
+export class Busy {
+  constructor(cpu) {
+    this.instance = cpu;
+    this.track = new Track();
+    this.tracks = [this.track];
+    this.idleColumn = -1;
+    this.waitColumn = -1;
+    this.forget();
+  }
+
+  bind(table) {
+    this.idleColumn = table.find("cpu.idle", this.instance);
+    this.waitColumn = table.find("cpu.iowait", this.instance);
+  }
+
+  take(table, holes) {
+    if (this.idleColumn < 0) return;
+    if (holes || table.unknown(this.idleColumn)) this.forget();
+    if (table.state[this.idleColumn] !== PRESENT) return;
+    const seconds = table.time - this.time;
+    if (seconds < SHARE_WINDOW_SECONDS - SLACK_SECONDS) return;
+    const idle = table.value[this.idleColumn];
+    const known = this.waitColumn >= 0 && table.state[this.waitColumn] === PRESENT;
+    const wait = known ? table.value[this.waitColumn] : 0;
+    const rested = idle - this.idle + (wait - this.wait);
+    const backwards = idle < this.idle || wait < this.wait;
+    if (backwards) this.track.gap();
+    else if (seconds > 0) this.track.push(table.time, 100 * Math.min(1, Math.max(0, 1 - rested / seconds)));
+    this.idle = idle;
+    this.wait = wait;
+    this.time = table.time;
+  }
+
+  forget() {
+    this.track?.gap();
+    this.idle = NaN;
+    this.wait = NaN;
+    this.time = NaN;
+  }
+}

@@ -1,0 +1,74 @@
+// The heading: whose numbers these are, how long it has been up, what rate is reached and what khz itself costs.
+// It refuses to show a number that was not measured.
+
+import { PRESENT } from "./table.js";
+import { Rate } from "./feeds.js";
+import { bytes, digits, duration, plain, UNKNOWN_TEXT } from "./units.js";
+
+/** Own CPU is measured over this: shorter, and one tick of the kernel's clock is a per cent. */
+const OWN_CPU_WINDOW_SECONDS = 1;
+/** The rate is told over at least so many seconds of rows. */
+const RATE_WINDOW_SECONDS = 1;
+
+export class Heading {
+  constructor(root, board) {
+    this.cells = new Map([...root.querySelectorAll("[data-fact]")].map((cell) => [cell.dataset.fact, cell]));
+    this.board = board;
+    this.own = board.feed(new Rate("khz.process.cpu", undefined, OWN_CPU_WINDOW_SECONDS)).track;
+    this.lost = 0;
+    this.rows = 0;
+    this.reached = NaN;
+    this.restart();
+  }
+
+  /** Counts the rows of the stream whose newest is stamped `time`. */
+  count(rows, lost, time) {
+    this.rows += rows;
+    this.lost += lost;
+    this.newest = time;
+    if (Number.isNaN(this.sinceTime)) {
+      this.sinceTime = time;
+      this.sinceRows = this.rows;
+    } else if (time - this.sinceTime >= RATE_WINDOW_SECONDS) {
+      this.reached = (this.rows - this.sinceRows) / (time - this.sinceTime);
+      this.sinceTime = time;
+      this.sinceRows = this.rows;
+    }
+  }
+
+  /** Another rate: what was reached before says nothing about it. */
+  restart() {
+    this.sinceTime = NaN;
+    this.reached = NaN;
+  }
+
+  write(rate) {
+    const { table } = this.board;
+    if (!table) return;
+    const value = (name) => {
+      const column = table.find(name);
+      return column >= 0 && table.state[column] === PRESENT ? table.value[column] : NaN;
+    };
+    this.put("uptime", duration(value("uptime.up")));
+    this.put("rate", Number.isFinite(this.reached) ? `${digits(this.reached)} of ${rate} Hz` : `… of ${rate} Hz`);
+    this.put("late", plain(this.sum("khz.lane.late_ticks")));
+    this.put("lost", plain(this.lost));
+    this.put("cpu", Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} %` : UNKNOWN_TEXT);
+    this.put("memory", bytes(value("khz.process.rss_anon")));
+  }
+
+  /** The sum of a metric over its instances; NaN when none is known. */
+  sum(name) {
+    const { table } = this.board;
+    let sum = NaN;
+    table.columns.forEach((column, i) => {
+      if (column.name === name && table.state[i] === PRESENT) sum = (sum || 0) + table.value[i];
+    });
+    return sum;
+  }
+
+  put(fact, text) {
+    const cell = this.cells.get(fact);
+    if (cell && cell.textContent !== text) cell.textContent = text;
+  }
+}

@@ -1,0 +1,102 @@
+// A panel: the box around one plot with title, legend and live numbers, all made of ordinary elements so that
+// screen readers and style sheets can work on it. It refuses to know metrics.
+
+import { Plot } from "./plot.js";
+import { Heat } from "./heat.js";
+import { WINDOWS } from "./track.js";
+import { UNKNOWN_TEXT } from "./units.js";
+
+/** One element with classes, attributes and children. */
+export function element(tag, { classes = "", text, ...attributes } = {}, ...children) {
+  const node = document.createElement(tag);
+  if (classes) node.className = classes;
+  if (text !== undefined) node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+export class Panel {
+  /**
+   * `title`; `series`: [{label, track, colour, format}] in drawing order; `plot` as for Plot, or `heat: true`;
+   * `size`: a class for the height; `extra`: [{label, read}] are further numbers of the legend.
+   */
+  constructor({ title, series, plot, heat = false, size = "tall", extra = [], note = "", hidden = false }) {
+    this.title = title;
+    this.series = series;
+    this.heat = heat;
+    this.shown = false;
+    this.values = [];
+    this.legend = element("ul", { classes: "legend" });
+    if (!heat) for (const s of [...series].reverse()) this.entry(s.label, s.colour, s);
+    for (const e of extra) this.entry(e.label, null, e);
+    this.cursor = element("div", { classes: "cursor", hidden: "" });
+    this.tip = element("output", { classes: "tip", hidden: "" });
+    this.frame = element(
+      "div",
+      { classes: `frame ${size}`, tabindex: "0", role: "img", "aria-label": title },
+      element("canvas", { classes: "axes" }),
+      element("canvas", { classes: "trace" }),
+      this.cursor,
+      this.tip,
+    );
+    if (heat) this.frame.style.setProperty("--rows", series.length);
+    this.note = element("p", { classes: "note", text: note });
+    this.root = element(
+      "section",
+      { classes: `panel${heat ? " heat" : ""}`, "aria-label": title },
+      element("header", {}, element("h3", { text: title }), this.legend),
+      this.frame,
+      element("div", { classes: "times", "aria-hidden": "true" }, ...["", "", "now"].map((text) => element("span", { text }))),
+      this.note,
+    );
+    this.root.hidden = hidden;
+    this.picture = heat
+      ? new Heat(this.frame, series.map((s) => s.track))
+      : new Plot(this.frame, { ...plot, series: series.map(({ track, colour }) => ({ track, colour })) });
+  }
+
+  entry(label, colour, source) {
+    const value = element("b", { text: UNKNOWN_TEXT });
+    const item = element("li", {}, ...(colour === null ? [] : [element("i", { classes: `swatch s${colour}` })]), `${label} `, value);
+    this.legend.append(item);
+    this.values.push({ source, text: value.firstChild, shown: UNKNOWN_TEXT });
+  }
+
+  /** Writes the numbers at `time`, or the newest when it is NaN. */
+  write(tier, time) {
+    for (const entry of this.values) {
+      const { source } = entry;
+      const value = source.read ? source.read() : Number.isNaN(time) ? source.track.last : source.track.at(tier, time);
+      const text = source.read ? value : source.format(value);
+      if (text === entry.shown) continue;
+      entry.text.data = entry.shown = text;
+    }
+  }
+
+  /** What a screen reader says of the picture. */
+  describe() {
+    const numbers = this.values.map((v, i) => `${this.legend.children[i].firstChild.nextSibling?.data ?? ""}${v.shown}`);
+    this.frame.setAttribute("aria-label", `${this.title}: ${this.heat ? this.describeHeat() : numbers.join(", ")}`);
+  }
+
+  describeHeat() {
+    const busiest = this.series.reduce((a, b) => (b.track.last > (a.track.last || 0) ? b : a));
+    return `${this.series.length} CPUs, busiest is ${busiest.label} at ${busiest.format(busiest.track.last)}`;
+  }
+
+  /** The numbers under the pointer for pictures whose legend does not have them. */
+  describeAt(tier, time, share) {
+    if (!this.heat) return "";
+    const s = this.series[Math.min(this.series.length - 1, Math.floor(share * this.series.length))];
+    return `${s.label} ${s.format(s.track.at(tier, time))}`;
+  }
+
+  setWindow(tier) {
+    const { span } = WINDOWS[tier];
+    const text = (seconds) => (seconds >= 120 ? `−${seconds / 60} min` : `−${seconds} s`);
+    const [left, middle] = this.root.querySelectorAll(".times span");
+    left.textContent = text(span);
+    middle.textContent = text(span / 2);
+  }
+}

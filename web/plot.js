@@ -1,0 +1,319 @@
+// A plot: lines, stacked areas or mirrored areas of some tracks on a canvas. While time passes the picture is
+// shifted and only its right edge drawn anew, so that a frame costs a copy and a few line segments, whatever the
+// rate. It refuses to smooth or to bridge gaps.
+
+import { bucketAt, Points, WINDOWS } from "./track.js";
+import { colours } from "./theme-colours.js";
+import { roundUp } from "./units.js";
+
+/** Beyond two device pixels a CSS pixel nobody sees the difference, but the copy costs. */
+const DENSITY_MAX = 2;
+/** Pixels left of the first new sample that are drawn anew with it: the line's width and its joint. */
+const OVERLAP = 4;
+/** A scale shrinks when the highest value has been below this share of it... */
+const SHRINK_BELOW = 0.4;
+/** ...for so many milliseconds: a plot that breathes with every burst is hard to read. */
+const SHRINK_AFTER_MS = 2_000;
+
+/** While nothing moves by a pixel, new samples at the edge are drawn this often at most. */
+const STILL_MS = 50;
+
+const scratch = [];
+const points = (i) => (scratch[i] ??= new Points());
+
+/** Makes the canvas as many device pixels large as it is shown; true when that changed it. */
+export function fit(canvas) {
+  const density = Math.min(DENSITY_MAX, window.devicePixelRatio || 1);
+  const width = Math.max(1, Math.round(canvas.clientWidth * density));
+  const height = Math.max(1, Math.round(canvas.clientHeight * density));
+  if (canvas.width === width && canvas.height === height) return false;
+  canvas.width = width;
+  canvas.height = height;
+  return true;
+}
+
+/** Which samples of some tracks a picture does not show yet. */
+export class Unseen {
+  constructor(tracks) {
+    this.tracks = tracks;
+    this.seen = new Float64Array(tracks.length).fill(NaN);
+  }
+
+  /** From which time on there is something new (Infinity: nothing), counted as seen from now on. */
+  take() {
+    let from = Infinity;
+    for (let i = 0; i < this.tracks.length; i++) {
+      const newest = this.tracks[i].lastTime;
+      if (newest === this.seen[i] || Number.isNaN(newest)) continue;
+      from = Math.min(from, Number.isNaN(this.seen[i]) ? -Infinity : this.seen[i]);
+      this.seen[i] = newest;
+    }
+    return from;
+  }
+}
+
+export class Plot {
+  /**
+   * `style`: "lines", "stack" or "mirror" (two tracks, the second downwards).
+   * `series`: [{track, colour}], colour being an index into the palette.
+   * `scale`: {fixed}, {exact: () => top} or {binary, least}; `format` prints a value of the vertical axis.
+   */
+  constructor(frame, { style, series, scale, format, rows = 2 }) {
+    this.style = style;
+    this.series = series;
+    this.scale = scale;
+    this.format = format;
+    this.rows = rows;
+    this.axes = frame.querySelector(".axes");
+    this.canvas = frame.querySelector(".trace");
+    this.context = this.canvas.getContext("2d");
+    this.top = scale.fixed ?? scale.least ?? 1;
+    this.lowSince = NaN;
+    this.edge = NaN;
+    this.tier = -1;
+    this.drawnAt = 0;
+    this.unseen = new Unseen(series.map((s) => s.track));
+    this.stale = true;
+  }
+
+  /** Forgets what is on the canvas: size, colours or window changed. */
+  refresh() {
+    this.stale = true;
+  }
+
+  /** Draws the window that ends at `edge` (seconds); returns whether it had to. */
+  draw(edge, tier, now) {
+    const { canvas } = this;
+    if (canvas.clientWidth === 0) return false;
+    const resized = this.stale && fit(canvas);
+    const perPixel = WINDOWS[tier].span / canvas.width;
+    const edgePixel = Math.floor(edge / perPixel);
+    const shift = edgePixel - this.edge;
+    const sameView = !this.stale && tier === this.tier && shift === 0;
+    if (sameView && now - this.drawnAt < STILL_MS) return false;
+    const newFrom = this.unseen.take();
+    if (sameView && newFrom === Infinity) return false;
+    const rescaled = this.rescale(edge, tier, now);
+    const all = this.stale || resized || rescaled || tier !== this.tier || !(shift >= 0 && shift < canvas.width / 2);
+    if (this.stale || rescaled || this.tier !== tier) this.drawAxes();
+    this.edge = edgePixel;
+    this.tier = tier;
+    const from = all ? 0 : this.shiftBy(shift, newFrom, perPixel);
+    this.drawFrom(from, perPixel);
+    this.stale = false;
+    this.drawnAt = now;
+    return true;
+  }
+
+  /** Moves the picture left; returns the first pixel column that has to be drawn anew. */
+  shiftBy(shift, newFrom, perPixel) {
+    const { canvas, context } = this;
+    if (shift > 0) {
+      context.globalCompositeOperation = "copy";
+      context.drawImage(canvas, -shift, 0);
+      context.globalCompositeOperation = "source-over";
+    }
+    const dirty = Math.floor(newFrom / perPixel) - this.edge + canvas.width - OVERLAP;
+    return Math.max(0, Math.min(canvas.width - shift - OVERLAP, dirty));
+  }
+
+  /** Adapts the vertical scale; true when it changed. Looks at every sample only where something happened. */
+  rescale(edge, tier, now) {
+    if (this.scale.fixed) return false;
+    if (this.scale.exact) return this.rescaleTo(this.scale.exact());
+    const to = bucketAt(tier, edge);
+    const from = to - Math.ceil(WINDOWS[tier].span / WINDOWS[tier].step);
+    let high = 0;
+    if (this.style === "stack") {
+      for (const s of this.series) high += s.track.highest(tier, from, to) || 0;
+    } else {
+      for (const s of this.series) high = Math.max(high, s.track.highest(tier, from, to) || 0);
+    }
+    const wanted = Math.max(this.scale.least ?? 0, roundUp(high * 1.02, this.scale.binary));
+    if (wanted === this.top) {
+      this.lowSince = NaN;
+      return false;
+    }
+    if (high <= this.top && tier === this.tier && !this.stale) {
+      if (high > this.top * SHRINK_BELOW) {
+        this.lowSince = NaN;
+        return false;
+      }
+      if (Number.isNaN(this.lowSince)) this.lowSince = now;
+      if (now - this.lowSince < SHRINK_AFTER_MS) return false;
+    }
+    this.lowSince = NaN;
+    this.top = wanted;
+    return true;
+  }
+
+  rescaleTo(top) {
+    if (!(top > 0) || top === this.top) return false;
+    this.top = top;
+    return true;
+  }
+
+  drawAxes() {
+    const { axes } = this;
+    fit(axes);
+    const c = axes.getContext("2d");
+    const density = axes.width / axes.clientWidth;
+    const mirror = this.style === "mirror";
+    c.clearRect(0, 0, axes.width, axes.height);
+    c.strokeStyle = colours.grid;
+    c.fillStyle = colours.faint;
+    c.lineWidth = Math.max(1, Math.round(density));
+    c.font = `${10.5 * density}px system-ui, sans-serif`;
+    c.textBaseline = "top";
+    const lines = mirror ? 2 : this.rows;
+    for (let i = 0; i <= lines; i++) {
+      const value = mirror ? this.top * (1 - i) : (this.top * (lines - i)) / lines;
+      const y = Math.round(Math.min(axes.height - c.lineWidth, this.y(value))) + c.lineWidth / 2;
+      c.beginPath();
+      c.moveTo(0, y);
+      c.lineTo(axes.width, y);
+      c.stroke();
+    }
+    c.fillText(this.format(this.top), 4 * density, 4 * density);
+    if (mirror) {
+      c.textBaseline = "bottom";
+      c.fillText(this.format(this.top), 4 * density, axes.height - 4 * density);
+    }
+  }
+
+  /** Device pixel of a value. */
+  y(value) {
+    const { height } = this.canvas;
+    if (this.style === "mirror") return height / 2 - (value / this.top) * (height / 2);
+    return height - (value / this.top) * height;
+  }
+
+  drawFrom(left, perPixel) {
+    const { canvas, context: c, tier } = this;
+    const { width, height } = canvas;
+    c.save();
+    c.beginPath();
+    c.rect(left, 0, width - left, height);
+    c.clip();
+    c.clearRect(left, 0, width - left, height);
+    this.origin = this.edge - width;
+    this.scaleX = WINDOWS[tier].step / perPixel;
+    this.first = bucketAt(tier, (this.origin + left - OVERLAP) * perPixel);
+    this.until = bucketAt(tier, (this.edge + 1) * perPixel);
+    this.density = width / canvas.clientWidth;
+    c.lineJoin = "round";
+    if (this.style === "stack") this.drawStack();
+    else if (this.style === "mirror") this.drawMirror();
+    else this.drawLines();
+    c.restore();
+  }
+
+  x(bucket) {
+    return (bucket + 0.5) * this.scaleX - this.origin;
+  }
+
+  drawLines() {
+    const soft = this.series.length === 1 ? 0.16 : 0;
+    for (const { track, colour } of this.series) {
+      const p = points(0).collect(track, this.tier, this.first, this.until);
+      if (soft) this.area(p, 1, colour, soft);
+      this.band(p, 1, colour);
+      this.line(p, 1, colour);
+    }
+  }
+
+  drawMirror() {
+    this.series.forEach(({ track, colour }, i) => {
+      const sign = i === 0 ? 1 : -1;
+      const p = points(0).collect(track, this.tier, this.first, this.until);
+      this.area(p, sign, colour, 0.2);
+      this.band(p, sign, colour);
+      this.line(p, sign, colour);
+    });
+  }
+
+  /** The mean, as a line that ends at gaps. */
+  line(p, sign, colour) {
+    const c = this.context;
+    c.beginPath();
+    for (let i = 0; i < p.length; i++) {
+      const x = this.x(p.bucket[i]);
+      const y = this.inside(this.y(sign * p.mean[i]));
+      if (i === 0 || p.broken[i]) {
+        c.moveTo(x, y);
+        // A lone sample between two gaps is still to be seen.
+        if (i + 1 === p.length || p.broken[i + 1]) c.lineTo(x + 1, y);
+      } else c.lineTo(x, y);
+    }
+    c.strokeStyle = colours.series[colour];
+    c.lineWidth = 1.25 * this.density;
+    c.stroke();
+  }
+
+  /** A line on the very edge would be cut in half. */
+  inside(y) {
+    const half = 0.75 * this.density;
+    return Math.min(this.canvas.height - half, Math.max(half, y));
+  }
+
+  /** From lowest to highest where a bucket holds more than one value. */
+  band(p, sign, colour) {
+    const c = this.context;
+    c.beginPath();
+    let any = false;
+    for (let i = 0; i < p.length; i++) {
+      if (p.high[i] === p.low[i]) continue;
+      const top = this.y(sign * p.high[i]);
+      any = true;
+      c.rect(this.x(p.bucket[i] - 0.5), top, this.scaleX, this.y(sign * p.low[i]) - top);
+    }
+    if (!any) return;
+    c.globalAlpha = 0.32;
+    c.fillStyle = colours.series[colour];
+    c.fill();
+    c.globalAlpha = 1;
+  }
+
+  area(p, sign, colour, alpha) {
+    const c = this.context;
+    const base = this.y(0);
+    c.beginPath();
+    for (let i = 0; i < p.length; i++) {
+      const x = this.x(p.bucket[i]);
+      if (i === 0 || p.broken[i]) c.moveTo(x, base);
+      c.lineTo(x, this.y(sign * p.mean[i]));
+      if (i + 1 === p.length || p.broken[i + 1]) c.lineTo(x, base);
+    }
+    c.globalAlpha = alpha;
+    c.fillStyle = colours.series[colour];
+    c.fill();
+    c.globalAlpha = 1;
+  }
+
+  /** Areas on top of one another. The tracks are sampled together, so their buckets are the same. */
+  drawStack() {
+    const c = this.context;
+    const parts = this.series.map(({ track }, i) =>
+      points(i).collect(track, this.tier, this.first, this.until),
+    );
+    const n = Math.min(...parts.map((p) => p.length));
+    const floor = points(parts.length);
+    floor.mean.fill(0, 0, n);
+    for (let s = 0; s < parts.length; s++) {
+      const p = parts[s];
+      for (let from = 0; from < n; ) {
+        let to = from + 1;
+        while (to < n && !p.broken[to]) to++;
+        c.beginPath();
+        for (let i = from; i < to; i++) c.lineTo(this.x(p.bucket[i]), this.y(floor.mean[i] + p.mean[i]));
+        for (let i = to - 1; i >= from; i--) c.lineTo(this.x(p.bucket[i]), this.y(floor.mean[i]));
+        c.fillStyle = colours.series[this.series[s].colour];
+        c.globalAlpha = 0.82;
+        c.fill();
+        from = to;
+      }
+      for (let i = 0; i < n; i++) floor.mean[i] += p.mean[i];
+    }
+    c.globalAlpha = 1;
+  }
+}

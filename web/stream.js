@@ -1,0 +1,162 @@
+// The line to the server: history first, then the stream; a new stream before the old one closes when the rate
+// changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
+
+const HISTORY_SECONDS = 600;
+const HISTORY_ROWS = 600;
+/** Pause before trying again: from the first to the longest. */
+const RETRY_MS = [500, 1_000, 2_000, 4_000];
+/** A stream that says nothing for so long is taken for dead; the slowest rate sends a row every second. */
+const SILENCE_MS = 8_000;
+
+export class Line {
+  /**
+   * `patterns` select the series. `on` hears columns(list, periodSeconds), rows(rows, lost) and
+   * state("connecting" | "live" | "waiting" | "paused", text).
+   */
+  constructor(patterns, on) {
+    this.patterns = patterns;
+    this.on = on;
+    this.rate = 10;
+    this.stream = null;
+    this.candidate = null;
+    this.failures = 0;
+    this.timer = 0;
+    this.turn = 0;
+    this.paused = false;
+    this.newest = NaN;
+    this.node = null;
+  }
+
+  /** Fetches what is missing and opens the stream. */
+  async start() {
+    const turn = ++this.turn;
+    clearTimeout(this.timer);
+    this.paused = false;
+    this.on.state("connecting");
+    try {
+      await this.fetchHistory(turn);
+    } catch (error) {
+      if (turn === this.turn) this.retry(error.message);
+      return;
+    }
+    if (turn === this.turn) this.open();
+  }
+
+  /** Asks for another rate; the rows go on meanwhile. */
+  setRate(rate) {
+    this.rate = rate;
+    if (this.stream) this.open();
+  }
+
+  /** Closes the stream: a paused page costs the node nothing. */
+  pause() {
+    this.turn++;
+    this.close();
+    this.paused = true;
+    this.on.state("paused");
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    clearTimeout(this.watch);
+    this.stream?.close();
+    this.candidate?.close();
+    this.stream = this.candidate = null;
+  }
+
+  async fetchHistory(turn) {
+    const nodes = await json("khz/v1/nodes");
+    this.node = nodes.nodes?.[0]?.name ?? null;
+    this.on.node(this.node, nodes);
+    const missing = Date.now() / 1000 - this.newest;
+    const span = missing >= 0 && missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
+    const query = this.query([["span", `${span}s`], ["rows", Math.min(HISTORY_ROWS, span * 10)]]);
+    const history = await json(`khz/v1/history?${query}`);
+    const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
+    if (turn !== this.turn || !part?.rows?.length) return;
+    const { rows } = part;
+    const period = rows.length > 1 ? (Number(rows.at(-1).t) - Number(rows[0].t)) / (rows.length - 1) : 1;
+    this.on.columns(part.columns, period);
+    this.deliver(rows, 0);
+  }
+
+  query(more) {
+    const query = new URLSearchParams(this.patterns.map((pattern) => ["match", pattern]));
+    for (const [name, value] of more) query.append(name, value);
+    return query;
+  }
+
+  /** Opens a stream at the present rate; it takes over when its first columns are here. */
+  open() {
+    this.candidate?.close();
+    const stream = new EventSource(`khz/v1/stream?${this.query([["rate", `${this.rate}Hz`], ["changes", "1"]])}`);
+    this.candidate = stream;
+    this.guard();
+    stream.addEventListener("columns", (event) => {
+      const data = JSON.parse(event.data);
+      if (this.foreign(stream, data)) return;
+      if (stream === this.candidate) this.takeOver(stream);
+      this.on.columns(data.columns, data.period_ns / 1e9, data.rate);
+    });
+    stream.addEventListener("rows", (event) => {
+      if (stream !== this.stream) return;
+      const data = JSON.parse(event.data);
+      if (this.foreign(stream, data)) return;
+      this.guard();
+      this.deliver(data.rows, data.lost ?? 0);
+    });
+    stream.onerror = () => {
+      if (stream !== this.stream && stream !== this.candidate) return;
+      this.close();
+      this.retry("the server closed the stream or cannot be reached");
+    };
+  }
+
+  /** True for what a replaced stream or another node still says. */
+  foreign(stream, data) {
+    return (stream !== this.stream && stream !== this.candidate) || (this.node && data.node && data.node !== this.node);
+  }
+
+  takeOver(stream) {
+    this.stream?.close();
+    this.stream = stream;
+    this.candidate = null;
+    this.failures = 0;
+    this.on.state("live");
+  }
+
+  /** Rows that are not newer than the newest were seen before: history and stream overlap. */
+  deliver(rows, lost) {
+    let from = 0;
+    // A clock set back by more than the history has no overlap to skip; the page would otherwise stay still.
+    const first = rows.length > 0 ? Number(rows[0].t) : NaN;
+    if (this.newest - first > HISTORY_SECONDS + 60) this.newest = NaN;
+    while (from < rows.length && Number(rows[from].t) <= this.newest) from++;
+    this.on.rows(rows, from, lost);
+    if (rows.length > from) this.newest = Number(rows.at(-1).t);
+  }
+
+  /** Starts the wait for the next sign of life anew. */
+  guard() {
+    clearTimeout(this.watch);
+    this.watch = setTimeout(() => {
+      this.close();
+      this.retry("the stream fell silent");
+    }, SILENCE_MS);
+  }
+
+  retry(reason) {
+    if (this.paused) return;
+    const pause = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
+    this.failures++;
+    this.on.state("waiting", reason);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.start(), pause);
+  }
+}
+
+async function json(address) {
+  const response = await fetch(address, { cache: "no-store" });
+  if (!response.ok) throw new Error(`${response.status} for ${address.split("?")[0]}`);
+  return response.json();
+}

@@ -1,0 +1,37 @@
+// The colours of the canvases, read from the style sheet so that they are named in one place. It refuses to know
+// which theme is on.
+
+export const colours = { series: [], grid: "", faint: "", heat: null };
+
+/** Steps of the heat scale. */
+const HEAT_STEPS = 256;
+
+/** Reads the custom properties again; call it when the theme changes. */
+export function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(name).trim();
+  colours.series = Array.from({ length: 8 }, (_, i) => read(`--series-${i}`));
+  colours.grid = read("--grid");
+  colours.faint = read("--faint");
+  colours.heat = heat(["--heat-0", "--heat-1", "--heat-2", "--heat-3"].map((name) => rgb(read(name))));
+}
+
+/** "#rrggbb" as three numbers. */
+function rgb(text) {
+  return [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+}
+
+/** A scale through the given stops as packed pixels, ready for an ImageData seen as 32-bit words. */
+function heat(stops) {
+  const pixels = new Uint8ClampedArray(HEAT_STEPS * 4);
+  for (let i = 0; i < HEAT_STEPS; i++) {
+    const place = (i / (HEAT_STEPS - 1)) * (stops.length - 1);
+    const stop = Math.min(stops.length - 2, Math.floor(place));
+    for (let channel = 0; channel < 3; channel++) {
+      const [a, b] = [stops[stop][channel], stops[stop + 1][channel]];
+      pixels[i * 4 + channel] = a + (b - a) * (place - stop);
+    }
+    pixels[i * 4 + 3] = 255;
+  }
+  return new Uint32Array(pixels.buffer);
+}

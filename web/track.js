@@ -1,0 +1,153 @@
+// A track: the recent past of one drawn quantity, in fixed space whatever the rate. It holds buckets (mean,
+// lowest, highest) on three time scales, one for each window that the page offers, in rings of typed arrays.
+// It refuses to keep single rows and to invent values: a bucket without a sample stays empty.
+
+/** Buckets in a window: about as many as a plot has pixel columns. */
+export const BUCKETS = 1000;
+/** Slots of a ring: the window and a little more, a power of two so that an index is one mask. */
+const SLOTS = 1024;
+const MASK = SLOTS - 1;
+/** Finest buckets are 10 ms long; the coarser ones whole multiples of that. */
+const FINE_PER_SECOND = 100;
+const FACTORS = [1, 6, 60];
+
+/** The windows on offer: `span` seconds, shown from the ring number `tier`. */
+export const WINDOWS = FACTORS.map((factor, tier) => ({
+  tier,
+  step: factor / FINE_PER_SECOND,
+  span: (factor * BUCKETS) / FINE_PER_SECOND,
+}));
+
+/** The bucket of `time` (seconds) on a time scale. */
+export const bucketAt = (tier, time) => Math.floor(fineBucket(time) / FACTORS[tier]);
+const fineBucket = (time) => Math.floor(time * FINE_PER_SECOND);
+
+class Ring {
+  constructor() {
+    this.head = -1;
+    this.count = new Uint16Array(SLOTS);
+    this.broken = new Uint8Array(SLOTS);
+    this.mean = new Float64Array(SLOTS);
+    this.low = new Float64Array(SLOTS);
+    this.high = new Float64Array(SLOTS);
+  }
+
+  /** Adds a sample to bucket `at`, which is not older than the head. */
+  add(at, value, broken) {
+    const i = at & MASK;
+    if (at > this.head) this.open(at);
+    const n = this.count[i];
+    if (n === 0) {
+      this.mean[i] = this.low[i] = this.high[i] = value;
+      this.broken[i] = broken ? 1 : 0;
+    } else {
+      this.mean[i] += (value - this.mean[i]) / (n + 1);
+      if (value < this.low[i]) this.low[i] = value;
+      if (value > this.high[i]) this.high[i] = value;
+    }
+    // 600 samples at most at 1,000 Hz; beyond 65,534 the newest would just weigh a little more.
+    if (n < 65_535) this.count[i] = n + 1;
+  }
+
+  /** Moves the head to bucket `at` and empties what lies between. */
+  open(at) {
+    const from = this.head < 0 || at - this.head >= SLOTS ? at - SLOTS + 1 : this.head + 1;
+    for (let b = from; b <= at; b++) this.count[b & MASK] = 0;
+    this.head = at;
+  }
+}
+
+export class Track {
+  constructor() {
+    this.rings = FACTORS.map(() => new Ring());
+    /** The newest value, NaN when it is unknown. */
+    this.last = NaN;
+    /** When it was sampled; NaN before the first. */
+    this.lastTime = NaN;
+    this.broken = true;
+  }
+
+  /** A value at `time` (seconds). It is joined to the one before unless a gap was declared. */
+  push(time, value) {
+    const fine = fineBucket(time);
+    if (fine < this.rings[0].head) return;
+    for (let tier = 0; tier < FACTORS.length; tier++) {
+      this.rings[tier].add(Math.floor(fine / FACTORS[tier]), value, this.broken);
+    }
+    this.broken = false;
+    this.last = value;
+    this.lastTime = time;
+  }
+
+  /** Nothing is known from here on: the line ends, and a later value starts a new one. */
+  gap() {
+    this.broken = true;
+    this.last = NaN;
+  }
+
+  /** The newest bucket with a sample at or before bucket `at`, not more than `reach` back; -1 if none. */
+  before(tier, at, reach = SLOTS) {
+    const ring = this.rings[tier];
+    let b = Math.min(at, ring.head);
+    const end = Math.max(ring.head - SLOTS + 1, at - reach);
+    for (; b >= end; b--) if (ring.count[b & MASK] > 0) return b;
+    return -1;
+  }
+
+  /** Highest value among the buckets from..=to; NaN when they are all empty. */
+  highest(tier, from, to) {
+    const ring = this.rings[tier];
+    let high = NaN;
+    const start = Math.max(from, ring.head - SLOTS + 1);
+    for (let b = start; b <= Math.min(to, ring.head); b++) {
+      const i = b & MASK;
+      if (ring.count[i] > 0 && !(ring.high[i] <= high)) high = ring.high[i];
+    }
+    return high;
+  }
+
+  /** The mean shown at `time`: of the bucket there, or the next newer one that its line leads to; else NaN. */
+  at(tier, time) {
+    const ring = this.rings[tier];
+    const want = bucketAt(tier, time);
+    for (let b = Math.max(want, ring.head - SLOTS + 1); b <= ring.head; b++) {
+      const i = b & MASK;
+      if (ring.count[i] === 0) continue;
+      return b === want || ring.broken[i] === 0 ? ring.mean[i] : NaN;
+    }
+    return NaN;
+  }
+}
+
+/** Scratch for one pass over a ring: the non-empty buckets as positions and values. */
+export class Points {
+  constructor() {
+    this.length = 0;
+    this.bucket = new Float64Array(SLOTS);
+    this.mean = new Float64Array(SLOTS);
+    this.low = new Float64Array(SLOTS);
+    this.high = new Float64Array(SLOTS);
+    this.broken = new Uint8Array(SLOTS);
+  }
+
+  /** Collects from the bucket before `from` (so that lines join) to `to`. */
+  collect(track, tier, from, to) {
+    const ring = track.rings[tier];
+    const first = track.before(tier, from);
+    let b = first < 0 ? from : first;
+    b = Math.max(b, ring.head - SLOTS + 1);
+    let n = 0;
+    for (; b <= Math.min(to, ring.head) && n < SLOTS; b++) {
+      const i = b & MASK;
+      if (ring.count[i] === 0) continue;
+      this.bucket[n] = b;
+      this.mean[n] = ring.mean[i];
+      this.low[n] = ring.low[i];
+      this.high[n] = ring.high[i];
+      this.broken[n] = ring.broken[i];
+      n++;
+    }
+    this.length = n;
+    return this;
+  }
+}

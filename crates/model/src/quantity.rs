@@ -70,7 +70,7 @@ impl Rate {
 
     /// `n` ticks a second; `None` for 0 and beyond 10,000.
     pub fn from_hz(n: u64) -> Option<Self> {
-        if n == 0 { None } else { Self::from_period(Nanos(1_000_000_000 / n)) }
+        1_000_000_000u64.checked_div(n).and_then(|period| Self::from_period(Nanos(period)))
     }
 
     /// A tick every `period`; `None` outside [`Rate::PERIOD_MIN`]..=[`Rate::PERIOD_MAX`].

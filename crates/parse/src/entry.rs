@@ -1,0 +1,157 @@
+//! A catalogue entry as constant data, written beside the parser that fills it. What `khz_model::Metric`
+//! says of it is derived here and nowhere else.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit};
+
+/// One metric, and how its number stands in the kernel's text.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Dotted name.
+    pub name: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Unit of the reading, after the multiplier.
+    pub unit: Unit,
+    /// Decimal places of the reading.
+    pub places: u8,
+    /// Digits behind the point in the text: as many as `places`, or none when the kernel counts whole steps.
+    pub text_places: u8,
+    /// The text's number times this is the reading: 1,024 for kB, 512 for sectors.
+    pub multiplier: u64,
+    /// Largest possible reading.
+    pub max: Option<u64>,
+    /// How often the kernel changes the number.
+    pub refresh: Refresh,
+    /// One sentence.
+    pub help: &'static str,
+    /// The field's name in the kernel's documentation.
+    pub field: &'static str,
+    /// Exposition family.
+    pub family: &'static str,
+    /// Exposition labels besides the instance.
+    pub labels: &'static [(&'static str, &'static str)],
+    /// Exposition divisor.
+    pub divisor: u64,
+    /// Exposed without a type, as node_exporter does for vmstat.
+    pub untyped: bool,
+}
+
+const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Entry {
+    Entry {
+        name,
+        kind,
+        unit,
+        places: 0,
+        text_places: 0,
+        multiplier: 1,
+        max: None,
+        refresh: Refresh::Event,
+        help,
+        field,
+        family: "",
+        labels: &[],
+        divisor: 1,
+        untyped: false,
+    }
+}
+
+/// A counter that the kernel prints as `field`.
+pub const fn counter(name: &'static str, field: &'static str, unit: Unit, help: &'static str) -> Entry {
+    entry(name, field, Kind::Counter, unit, help)
+}
+
+/// A gauge that the kernel prints as `field`.
+pub const fn gauge(name: &'static str, field: &'static str, unit: Unit, help: &'static str) -> Entry {
+    entry(name, field, Kind::Gauge, unit, help)
+}
+
+impl Entry {
+    /// The kernel prints this many digits behind the point.
+    pub const fn places(mut self, places: u8) -> Self {
+        self.places = places;
+        self.text_places = places;
+        self
+    }
+
+    /// The kernel counts whole steps, each `10^-places` of the unit (ticks of 10 ms, microseconds).
+    pub const fn steps(mut self, places: u8) -> Self {
+        self.places = places;
+        self
+    }
+
+    /// The kernel counts in multiples of the unit.
+    pub const fn times(mut self, multiplier: u64) -> Self {
+        self.multiplier = multiplier;
+        self
+    }
+
+    /// The kernel updates the number on its own timer.
+    pub const fn every(mut self, period: Nanos) -> Self {
+        self.refresh = Refresh::Every(period);
+        self
+    }
+
+    /// The number never changes after boot.
+    pub const fn constant(mut self) -> Self {
+        self.refresh = Refresh::Constant;
+        self
+    }
+
+    /// No reading is larger.
+    pub const fn at_most(mut self, max: u64) -> Self {
+        self.max = Some(max);
+        self
+    }
+
+    /// The exposition family and its fixed labels.
+    pub const fn exposed(
+        mut self,
+        family: &'static str,
+        labels: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.family = family;
+        self.labels = labels;
+        self
+    }
+
+    /// Exposed untyped and divided, as node_exporter shows vmstat in the kernel's own units.
+    pub const fn untyped(mut self, divisor: u64) -> Self {
+        self.untyped = true;
+        self.divisor = divisor;
+        self
+    }
+
+    /// The catalogue's view: everything else is derived from `file` and what an instance is called.
+    pub fn metric(&self, file: &'static str, instances: Option<&'static str>) -> Arc<Metric> {
+        let labels = self.labels.iter().map(|&(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v)));
+        Arc::new(Metric {
+            name: self.name.into(),
+            kind: self.kind,
+            unit: self.unit,
+            places: self.places,
+            max: self.max,
+            refresh: self.refresh,
+            help: self.help.into(),
+            origin: Origin { file: file.into(), field: self.field.into() },
+            instances: instances.map(Cow::Borrowed),
+            exposition: Exposition {
+                name: self.family.into(),
+                labels: labels.collect::<Vec<_>>().into(),
+                instance_label: instances.map(Cow::Borrowed),
+                divisor: self.divisor,
+                untyped: self.untyped,
+            },
+            flat: flat_name(self.name).into(),
+        })
+    }
+}
+
+/// `mem.free` is `memfree`; `net.` and `disk.` fall away, because the instance says which
+/// (`eth0rxbytes`, `sdareads`).
+pub fn flat_name(name: &str) -> String {
+    let rest = name.strip_prefix("net.").or_else(|| name.strip_prefix("disk.")).unwrap_or(name);
+    rest.chars().filter(char::is_ascii_alphanumeric).collect()
+}

@@ -1,0 +1,118 @@
+//! `/proc/loadavg`: `0.52 0.58 0.59 1/389 12345`, load averages over 1, 5 and 15 minutes, running and total
+//! tasks, and the last process id, which nobody asks for. The kernel computes the averages once in 5 s.
+
+use khz_model::{Fault, Nanos, Unit};
+
+use crate::entry::{Entry, gauge};
+use crate::kernel_file::{KernelFile, Pieces};
+use crate::sink::Sink;
+use crate::text::{split_at_mark, words};
+
+/// The file.
+pub static FILE: KernelFile = KernelFile {
+    name: "loadavg",
+    path: "proc/loadavg",
+    pieces: Pieces::Whole,
+    scalars: SCALARS,
+    groups: &[],
+    parse,
+};
+
+/// LOAD_FREQ in include/linux/sched/loadavg.h is 5 s and one tick.
+const EVERY_5S: Nanos = Nanos::from_secs(5);
+
+static SCALARS: &[Entry] = &[
+    gauge(
+        "load.1m",
+        "first number",
+        Unit::Count,
+        "Tasks running or waiting for a disk, average over 1 minute.",
+    )
+    .places(2)
+    .every(EVERY_5S)
+    .exposed("node_load1", &[]),
+    gauge(
+        "load.5m",
+        "second number",
+        Unit::Count,
+        "Tasks running or waiting for a disk, average over 5 minutes.",
+    )
+    .places(2)
+    .every(EVERY_5S)
+    .exposed("node_load5", &[]),
+    gauge(
+        "load.15m",
+        "third number",
+        Unit::Count,
+        "Tasks running or waiting for a disk, average over 15 minutes.",
+    )
+    .places(2)
+    .every(EVERY_5S)
+    .exposed("node_load15", &[]),
+    gauge("tasks.running", "before the slash", Unit::Count, "Tasks that run or could run now.")
+        .exposed("khz_tasks_running", &[]),
+    gauge("tasks.total", "behind the slash", Unit::Count, "Processes and threads that exist.")
+        .exposed("khz_tasks", &[]),
+];
+
+const RUNNING: usize = 3;
+const TOTAL: usize = 4;
+
+fn parse(sink: &mut Sink<'_>) {
+    let mut first = true;
+    sink.lines(|sink, line| {
+        if !std::mem::take(&mut first) {
+            return sink.note(String::from("a second line"), "this file has one line");
+        }
+        let mut words = words(sink.text(), line);
+        for average in 0..RUNNING {
+            match words.next() {
+                Some(word) => sink.scalar(average, word),
+                None => sink.fail_scalar(average, Fault::Malformed, "missing"),
+            }
+        }
+        match words.next().and_then(|word| split_at_mark(sink.text(), word, b'/')) {
+            Some((running, total)) => {
+                sink.scalar(RUNNING, running);
+                sink.scalar(TOTAL, total);
+            }
+            None => {
+                sink.fail_scalar(RUNNING, Fault::Malformed, "no running/total");
+                sink.fail_scalar(TOTAL, Fault::Malformed, "no running/total");
+            }
+        }
+        sink.ignore(words.rest());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Outcome, Parser};
+    use khz_model::{Fault, Reading};
+
+    #[test]
+    fn five_fields() {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(b"0.52 0.58 12.59 1/389 12345\n");
+        assert_eq!(parser.values(), [52, 58, 1_259, 1, 389]);
+        assert_eq!(parser.advance_with(b"0.52 0.58 12.59 3/389 12399\n"), Outcome::InPlace);
+        assert_eq!((parser.values()[3], parser.changed()), (3, &[3][..]));
+    }
+
+    #[test]
+    fn damage_is_failed_never_zero() {
+        for text in [
+            "",
+            "0.52",
+            "0.52 0.58 0.59 1/389 12345",
+            "a b c d e\n",
+            "0.52 0.58 0.59 1389 5\n",
+            "0,52 0,58 0,59 1-2 3\n",
+        ] {
+            let mut parser = Parser::new(&super::FILE);
+            parser.advance_with(text.as_bytes());
+            assert!(!parser.faults().is_empty(), "{text:?}");
+            assert_eq!(parser.reading(super::RUNNING), Some(Reading::Failed(Fault::Malformed)), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Digits to numbers. It refuses everything that is not digits: no sign, no white space inside, no rounding,
+//! no wrap beyond 64 bits.
+
+use khz_model::Fault;
+
+/// Reads ` *[0-9]+`, with `.` and exactly `places` digits behind it when `places` is not 0, as one whole
+/// number of `10^-places` steps.
+#[inline]
+pub fn parse(text: &[u8], places: u8) -> Result<u64, Fault> {
+    let text = without_padding(text);
+    if places == 0 {
+        return digits(text);
+    }
+    let places = usize::from(places);
+    let Some(point) = text.len().checked_sub(places + 1) else { return Err(Fault::Malformed) };
+    if point == 0 || text[point] != b'.' {
+        return Err(Fault::Malformed);
+    }
+    let whole = digits(&text[..point])?;
+    let rest = digits(&text[point + 1..])?;
+    whole
+        .checked_mul(10u64.pow(places as u32))
+        .and_then(|steps| steps.checked_add(rest))
+        .ok_or(Fault::OutOfRange)
+}
+
+#[inline]
+fn without_padding(mut text: &[u8]) -> &[u8] {
+    while let [b' ', rest @ ..] = text {
+        text = rest;
+    }
+    text
+}
+
+/// One or more decimal digits.
+#[inline]
+pub fn digits(text: &[u8]) -> Result<u64, Fault> {
+    match text.len() {
+        0 => Err(Fault::Malformed),
+        1..=19 => short(text),
+        _ => long(text),
+    }
+}
+
+/// Up to 19 digits cannot overflow: eight at a time, then one at a time.
+#[inline]
+fn short(text: &[u8]) -> Result<u64, Fault> {
+    let (eights, rest) = text.as_chunks::<8>();
+    let mut value = 0u64;
+    for eight in eights {
+        value = value * 100_000_000 + eight_digits(u64::from_le_bytes(*eight)).ok_or(Fault::Malformed)?;
+    }
+    let mut strange = 0u8;
+    for &byte in rest {
+        let digit = byte.wrapping_sub(b'0');
+        strange |= u8::from(digit > 9);
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+    }
+    if strange == 0 { Ok(value) } else { Err(Fault::Malformed) }
+}
+
+#[cold]
+fn long(text: &[u8]) -> Result<u64, Fault> {
+    if !text.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::Malformed);
+    }
+    let checked = |value: u64, &digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    text.iter().try_fold(0u64, checked).ok_or(Fault::OutOfRange)
+}
+
+/// Eight ASCII digits in one word, first digit in the lowest byte: pairs, then fours, then all eight are
+/// joined by a multiplication each.
+#[inline]
+fn eight_digits(word: u64) -> Option<u64> {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let values = word.wrapping_sub(ZEROS);
+    // A byte is a digit when neither it nor it plus 6 leaves the range of 0x30..=0x3f.
+    if (word & 0xF0F0_F0F0_F0F0_F0F0) != ZEROS
+        || (values.wrapping_add(0x0606_0606_0606_0606) & 0xF0F0_F0F0_F0F0_F0F0) != 0
+    {
+        return None;
+    }
+    let pairs = (values.wrapping_mul(10).wrapping_add(values >> 8)) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
+    Some((fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xFFFF_FFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn strange_text_is_refused() {
+        for text in
+            ["", " ", "-1", "1 2", "0x10", "1,000", "1.5", "12345678x", "x2345678", "1234567:", "1234567/"]
+        {
+            assert_eq!(parse(text.as_bytes(), 0), Err(Fault::Malformed), "{text}");
+        }
+        for text in ["", ".", ".52", "0.5", "0.520", "052", "0..52", "0.5x", "x.52"] {
+            assert_eq!(parse(text.as_bytes(), 2), Err(Fault::Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn beyond_64_bits_is_out_of_range_not_wrapped() {
+        assert_eq!(parse(b"18446744073709551615", 0), Ok(u64::MAX));
+        assert_eq!(parse(b"18446744073709551616", 0), Err(Fault::OutOfRange));
+        assert_eq!(parse(b"99999999999999999999999", 0), Err(Fault::OutOfRange));
+        assert_eq!(parse(b"18446744073709551615.00", 2), Err(Fault::OutOfRange));
+    }
+
+    #[test]
+    fn fixed_point_is_exact() {
+        assert_eq!(parse(b"0.52", 2), Ok(52));
+        assert_eq!(parse(b"  873.80", 2), Ok(87_380));
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_standard_library(n: u64, pad in 0usize..12) {
+            let text = format!("{:pad$}{n}", "");
+            prop_assert_eq!(parse(text.as_bytes(), 0), Ok(n));
+        }
+
+        #[test]
+        fn agrees_on_anything(text in "[0-9 x:/.-]{0,24}") {
+            let plain = text.trim_start_matches(' ');
+            let expected = plain.bytes().all(|b| b.is_ascii_digit()).then(|| plain.parse::<u64>().ok()).flatten();
+            prop_assert_eq!(parse(text.as_bytes(), 0).ok(), expected);
+        }
+    }
+}

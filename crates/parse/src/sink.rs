@@ -1,0 +1,295 @@
+//! Where a full parser puts what it finds: for each number its place in the text and the slot it fills. The
+//! sink turns the digits into readings, remembers the layout, and notes what was wrong, by field and line.
+
+use std::ops::Range;
+
+use khz_model::{Absence, Fault, Reading};
+
+use crate::entry::Entry;
+use crate::layout::{Layout, NO_SLOT, ONE_WORD, Span};
+use crate::number;
+use crate::slots::Slots;
+
+/// So many faults of one text are remembered in words; the rest is only counted.
+pub const FAULTS_MAX: usize = 8;
+
+/// Something that was wrong in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultNote {
+    /// Line in the text, from 1.
+    pub line: u32,
+    /// The metric or field concerned.
+    pub field: String,
+    /// What was wrong, in words.
+    pub problem: &'static str,
+}
+
+impl std::fmt::Display for FaultNote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}: {}", self.line, self.field, self.problem)
+    }
+}
+
+/// The latest readings of one kernel file, as raw parts.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    pub values: Vec<u64>,
+    pub states: Vec<u8>,
+    /// Slots whose reading changed with the latest text; a slot may stand here twice.
+    pub changed: Vec<u32>,
+}
+
+impl Readings {
+    #[inline]
+    pub fn set(&mut self, slot: u32, reading: Reading) {
+        let (value, state) = (reading.bits(), reading.state());
+        let index = slot as usize;
+        if self.values[index] != value || self.states[index] != state {
+            self.values[index] = value;
+            self.states[index] = state;
+            self.changed.push(slot);
+        }
+    }
+
+    pub fn grow(&mut self, slots: usize) {
+        self.values.resize(slots, 0);
+        self.states.resize(slots, Absence::NotYet as u8);
+    }
+
+    pub fn get(&self, slot: u32) -> Reading {
+        Reading::from_parts(self.states[slot as usize], self.values[slot as usize])
+    }
+}
+
+/// An instance that a parser has announced.
+#[derive(Clone, Copy, Debug)]
+pub struct InstanceSlots {
+    group: usize,
+    base: u32,
+}
+
+/// Receives one parse of one text.
+pub struct Sink<'a> {
+    text: &'a [u8],
+    slots: &'a mut Slots,
+    readings: &'a mut Readings,
+    layout: &'a mut Layout,
+    faults: &'a mut Vec<FaultNote>,
+    /// For each slot the number of the parse that last filled it.
+    seen: &'a mut Vec<u32>,
+    parse_number: u32,
+    line: u32,
+    faulty: bool,
+    truncated: bool,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(
+        text: &'a [u8],
+        slots: &'a mut Slots,
+        readings: &'a mut Readings,
+        layout: &'a mut Layout,
+        faults: &'a mut Vec<FaultNote>,
+        seen: &'a mut Vec<u32>,
+        parse_number: u32,
+    ) -> Self {
+        layout.clear();
+        faults.clear();
+        slots.rewind();
+        seen.resize(slots.schema().len(), 0);
+        readings.grow(slots.schema().len());
+        let (line, faulty, truncated) = (0, false, false);
+        Sink { text, slots, readings, layout, faults, seen, parse_number, line, faulty, truncated }
+    }
+
+    pub(crate) fn parser(&self) -> fn(&mut Sink<'_>) {
+        self.slots.file.parse
+    }
+
+    /// The text to be parsed.
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The file's entries without instances.
+    pub fn scalars(&self) -> &'static [Entry] {
+        self.slots.file.scalars
+    }
+
+    /// Calls `each` for every whole line, without its newline. A last line without one was cut off: it is
+    /// not shown, and what it may have held is Failed rather than Absent.
+    pub fn lines(&mut self, mut each: impl FnMut(&mut Self, Range<usize>)) {
+        let mut start = 0;
+        while let Some(length) = self.text[start..].iter().position(|&b| b == b'\n') {
+            self.line += 1;
+            each(self, start..start + length);
+            start += length + 1;
+        }
+        if start < self.text.len() || self.text.is_empty() {
+            self.line += 1;
+            self.truncated = true;
+            self.note(
+                String::from("the text"),
+                if self.text.is_empty() { "empty" } else { "ends in the middle of a line" },
+            );
+        }
+    }
+
+    /// `range` holds the number of the scalar with that index.
+    pub fn scalar(&mut self, index: usize, range: Range<usize>) {
+        let entry = &self.slots.file.scalars[index];
+        self.number(index as u32, NO_SLOT, entry, range);
+    }
+
+    /// An instance begins. `None`: it stands in the text twice, or the slots are used up; its numbers are
+    /// not wanted.
+    pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
+        let Some(base) = self.slots.instance(group, name) else {
+            self.note(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
+            return None;
+        };
+        let slots = self.slots.schema().len();
+        if slots > self.seen.len() {
+            self.seen.resize(slots, 0);
+            self.readings.grow(slots);
+            self.readings.changed.extend(base..slots as u32);
+        }
+        let instance = InstanceSlots { group, base };
+        let count = self.slots.file.groups[group].entries.len() as u32;
+        if (base..base + count).any(|slot| self.seen[slot as usize] == self.parse_number) {
+            for index in 0..count as usize {
+                self.fail_field(instance, index, Fault::Malformed, "the instance stands in the text twice");
+            }
+            return None;
+        }
+        Some(instance)
+    }
+
+    /// `range` holds the number of the instance's entry with that index.
+    pub fn field(&mut self, instance: InstanceSlots, index: usize, range: Range<usize>) {
+        let group = &self.slots.file.groups[instance.group];
+        let Some(entry) = group.entries.get(index) else { return self.ignore_word(range) };
+        let total = match group.total_of.contains(&index) {
+            true => instance.base + group.entries.len() as u32 - 1,
+            false => NO_SLOT,
+        };
+        self.number(instance.base + index as u32, total, entry, range);
+    }
+
+    /// The instance's entry with that index should be here but is not, or is not right.
+    pub fn fail_field(&mut self, instance: InstanceSlots, index: usize, fault: Fault, problem: &'static str) {
+        let slot = instance.base + index as u32;
+        self.fail(slot, fault, problem);
+    }
+
+    /// The scalar with that index should be here but is not, or is not right.
+    pub fn fail_scalar(&mut self, index: usize, fault: Fault, problem: &'static str) {
+        self.fail(index as u32, fault, problem);
+    }
+
+    /// Nobody wants what stands in `range`; it may change freely, but for a blank at its start, which ends
+    /// the word before it.
+    pub fn ignore(&mut self, range: Range<usize>) {
+        let blank = usize::from(self.text.get(range.start).is_some_and(|&b| b == b' ' || b == b'\t'));
+        self.layout.ignore((range.start + blank).min(range.end)..range.end);
+    }
+
+    /// Nobody wants the word in `range`, but the words behind it are counted from it.
+    fn ignore_word(&mut self, range: Range<usize>) {
+        let (start, padded) = with_padding(self.text, range.start);
+        self.layout.add(Span::without_value(start..range.end, ONE_WORD, padded));
+    }
+
+    /// Something was wrong that belongs to no slot.
+    pub fn note(&mut self, field: String, problem: &'static str) {
+        self.faulty = true;
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(FaultNote { line: self.line, field, problem });
+        }
+    }
+
+    fn fail(&mut self, slot: u32, fault: Fault, problem: &'static str) {
+        let series = self.slots.schema().get(slot as usize).map(ToString::to_string).unwrap_or_default();
+        self.note(series, problem);
+        self.seen[slot as usize] = self.parse_number;
+        self.readings.set(slot, Reading::Failed(fault));
+    }
+
+    fn number(&mut self, slot: u32, total: u32, entry: &Entry, range: Range<usize>) {
+        if self.seen[slot as usize] == self.parse_number {
+            return self.fail(slot, Fault::Malformed, "stands in the text twice");
+        }
+        let (start, padded) = with_padding(self.text, range.start);
+        match number::parse(&self.text[start..range.end], entry.text_places)
+            .and_then(|n| n.checked_mul(entry.multiplier).ok_or(Fault::OutOfRange))
+        {
+            Ok(value) => {
+                self.seen[slot as usize] = self.parse_number;
+                self.readings.set(slot, Reading::Present(value));
+                let (start, end) = (start as u32, range.end as u32);
+                let (multiplier, places) = (entry.multiplier, entry.text_places);
+                self.layout.add(Span { start, end, slot, total, multiplier, places, padded });
+            }
+            Err(Fault::OutOfRange) => self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"),
+            Err(fault) => self.fail(slot, fault, "not a number"),
+        }
+    }
+
+    /// The text is through: slots that were not filled are Absent (Failed if the text was cut off), totals
+    /// are added up, and the layout is good for the next text if nothing was wrong.
+    pub(crate) fn finish(mut self) {
+        let missing = |otherwise| {
+            if self.truncated { Reading::Failed(Fault::Malformed) } else { Reading::Absent(otherwise) }
+        };
+        let (no_field, gone) = (missing(Absence::NoField), missing(Absence::InstanceGone));
+        for slot in 0..self.slots.file.scalars.len() as u32 {
+            if self.seen[slot as usize] != self.parse_number {
+                self.readings.set(slot, no_field);
+            }
+        }
+        for (group, base) in self.slots.instances() {
+            let group = &self.slots.file.groups[group];
+            let slots = base..base + group.entries.len() as u32;
+            let here = slots.clone().any(|slot| self.seen[slot as usize] == self.parse_number);
+            for slot in slots.clone() {
+                if self.seen[slot as usize] != self.parse_number {
+                    self.readings.set(slot, if here { no_field } else { gone });
+                }
+            }
+            if !group.total_of.is_empty() && here {
+                let total = add_up(self.readings, base, group.total_of);
+                self.readings.set(slots.end - 1, total);
+            }
+        }
+        if !self.faulty {
+            self.layout.complete(self.text.len());
+        }
+        self.line = 0;
+    }
+}
+
+/// The sum of an instance's parts; when one has no value the total has none either, for the same reason.
+fn add_up(readings: &Readings, base: u32, parts: &[usize]) -> Reading {
+    let mut sum = 0u64;
+    for &part in parts {
+        match readings.get(base + part as u32) {
+            Reading::Present(value) => sum = sum.wrapping_add(value),
+            other => return other,
+        }
+    }
+    Reading::Present(sum)
+}
+
+/// Blanks before a number belong to its span, so that a right-aligned number may grow into them; but one
+/// blank stays outside as the separator unless a colon or the line's start separates anyway. Behind any other
+/// mark (`=`, `/`) a blank would end the word: `false` says that none may appear there.
+fn with_padding(text: &[u8], number_start: usize) -> (usize, bool) {
+    let blanks = text[..number_start].iter().rev().take_while(|&&b| b == b' ').count();
+    let start = number_start - blanks;
+    let separated = start == 0 || matches!(text[start - 1], b':' | b'\n');
+    match (separated, blanks) {
+        (true, _) => (start, true),
+        (false, 0) => (start, false),
+        (false, _) => (start + 1, true),
+    }
+}

@@ -8,6 +8,7 @@ use khz_model::Pattern;
 use serde::Deserialize;
 
 use crate::answer::Answer;
+use crate::outcome::Failure;
 
 /// Answers beyond this are refused: 10,000 interfaces of 4 nodes fit.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -33,7 +34,10 @@ pub enum ClientError {
         /// What the system said.
         reason: String,
     },
-    /// It understood and said no: a pattern that matches nothing, a rate above the ceiling.
+    /// It understood, and what was asked cannot be asked: a rate above the ceiling.
+    #[error("{0}")]
+    BadRequest(String),
+    /// It understood and said no: a pattern that matches nothing, a limit that is reached.
     #[error("{0}")]
     Refused(String),
     /// Something answered, but not as khz does.
@@ -44,6 +48,15 @@ pub enum ClientError {
         /// What was strange.
         problem: String,
     },
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::BadRequest(_) => Failure::usage(error),
+            _ => Failure::work(error),
+        }
+    }
 }
 
 impl Server {
@@ -130,6 +143,7 @@ impl Server {
         let status = response.status();
         let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
         match serde_json::from_reader::<_, Refusal>(body) {
+            Ok(refusal) if status.as_u16() == 400 => ClientError::BadRequest(refusal.error),
             Ok(refusal) => ClientError::Refused(refusal.error),
             Err(_) => self.not_khz(format!("status {status}")),
         }

@@ -60,8 +60,8 @@ fn table(answer: &Answer) -> Table {
             State::Present(value) => {
                 table.row([name, value.to_owned(), quantities::of_value(value, &series.unit)]);
             }
-            State::Absent(why) => table.row([name, format!("absent: {why}")]),
-            State::Failed(fault) => table.row([name, format!("FAILED: {fault}")]),
+            State::Absent(why) => table.remark(name, &format!("absent: {why}")),
+            State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}")),
         }
     }
     table

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use khz_model::{Metric, Pattern};
+use khz_model::{Interest, Metric, Pattern};
 
 use crate::answer::Answer;
+use crate::ask::Stream;
 use crate::config::Plan;
 use crate::outcome::{Failure, Outcome};
 
@@ -38,6 +39,11 @@ pub fn metrics() -> Vec<Arc<Metric>> {
 
 /// The latest readings, gathered now.
 pub fn latest(_plan: &Plan, _patterns: &[Pattern]) -> Result<Answer, Failure> {
+    Err(Failure::work("this build cannot gather yet"))
+}
+
+/// Rows, gathered by this process.
+pub fn rows(_plan: &Plan, _interest: Interest) -> Result<Stream, Failure> {
     Err(Failure::work("this build cannot gather yet"))
 }
 

@@ -4,31 +4,36 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod ask;
 mod catalog;
 mod cli;
 mod client;
 mod config;
+mod events;
+mod feed;
 mod get;
 mod here;
 mod man;
 mod outcome;
 mod properties;
 mod quantities;
+mod rates;
 mod suggest;
 mod table;
 mod terminal;
+mod watch;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
-use khz_model::Pattern;
+use khz_model::{Interest, Nanos, Pattern};
 
-use crate::answer::Answer;
-use crate::cli::{Cli, Command, Format, GetFlags};
-use crate::client::{ClientError, Server};
+use crate::cli::{Cli, Command, Format, GetFlags, WatchFlags};
 use crate::config::{Layers, NodeFlags, Plan};
 use crate::outcome::{Done, Failure, Outcome};
+use crate::watch::Watch;
 
 fn main() -> ExitCode {
     let (code, sentence) = outcome::exit(dispatch(Cli::parse()));
@@ -47,7 +52,7 @@ fn dispatch(cli: Cli) -> Outcome {
             catalog::print(&here::metrics(), &patterns, flags.json, terminal::width(), out)
         }
         Some(Command::Get(flags)) => get(flags, cli.settings, out),
-        Some(Command::Watch(_)) => Err(Failure::work("not yet")),
+        Some(Command::Watch(flags)) => watch(flags, cli.settings, out),
         Some(Command::Check(_)) => Err(Failure::work("not yet")),
         Some(Command::Config(flags)) => {
             let (layers, plan) = plan(flags.settings.over(cli.settings))?;
@@ -77,23 +82,22 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
 fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = patterns(&flags.patterns)?;
     let (_, plan) = plan(flags.settings.over(outer))?;
+    let answer = ask::latest(&flags.place, &plan, &patterns)?;
     let format = if flags.json { Format::Json } else { flags.format };
-    let server = match &flags.place.server {
-        Some(url) => Server::new(url),
-        None => Server::new(&plan.listen.to_string()),
-    };
-    let server = server.map_err(Failure::usage)?;
-    let mut answer = if flags.place.direct {
-        here::latest(&plan, &patterns)?
-    } else {
-        match server.query(&patterns) {
-            Ok(answer) => answer,
-            Err(ClientError::NobodyThere { .. }) if flags.place.server.is_none() => {
-                here::latest(&plan, &patterns)?
-            }
-            Err(error) => return Err(Failure::work(error)),
-        }
-    };
-    Answer::name_missing(&mut answer, &patterns);
     get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+}
+
+fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let interest = Interest {
+        patterns: patterns(&flags.patterns)?,
+        rate: flags.rate.parse().map_err(Failure::usage)?,
+        exact: flags.exact,
+    };
+    let span: Option<Nanos> =
+        flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+    let (_, plan) = plan(flags.settings.over(outer))?;
+    let until = span.and_then(|span| Instant::now().checked_add(span.into()));
+    let watch = Watch { raw: flags.raw, count: flags.count, until };
+    let stream = ask::rows(&flags.place, &plan, interest, watch.left())?;
+    watch::onto(watch, flags.json, terminal::size(), out, stream)
 }

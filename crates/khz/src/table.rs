@@ -15,7 +15,14 @@ pub struct Table {
     titles: Vec<(&'static str, Side)>,
     /// The column that gives way when the table is too wide.
     elastic: usize,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Row>,
+}
+
+enum Row {
+    /// One cell a column.
+    Cells(Vec<String>),
+    /// The first cell, and a sentence that runs on over all others.
+    Remark(String, String),
 }
 
 /// Between two columns.
@@ -29,9 +36,14 @@ impl Table {
         Table { titles: titles.to_vec(), elastic, rows: Vec::new() }
     }
 
-    /// Adds a row; a row may be shorter than the titles: its last cell then runs on to the right.
+    /// Adds a row of one cell a column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
+        self.rows.push(Row::Cells(cells.into_iter().map(|cell| printable(&cell)).collect()));
+    }
+
+    /// Adds a row of a name and a sentence that runs on over all other columns.
+    pub fn remark(&mut self, name: String, sentence: &str) {
+        self.rows.push(Row::Remark(printable(&name), printable(sentence)));
     }
 
     /// The table as lines, at most `width` characters each where a width is given.
@@ -39,8 +51,8 @@ impl Table {
         let widths = self.widths(width);
         let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| (*title).to_owned()).collect();
         let mut text = String::new();
-        for cells in std::iter::once(&title_cells).chain(&self.rows) {
-            text.push_str(&cut(&self.line(cells, &widths), width.unwrap_or(usize::MAX)));
+        for row in std::iter::once(&Row::Cells(title_cells)).chain(&self.rows) {
+            text.push_str(&cut(&self.line(row, &widths), width.unwrap_or(usize::MAX)));
             text.push('\n');
         }
         text
@@ -50,9 +62,12 @@ impl Table {
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.titles.iter().map(|(title, _)| title.chars().count()).collect();
         for row in &self.rows {
-            let own = if row.len() < widths.len() { row.len().saturating_sub(1) } else { row.len() };
-            for (column, cell) in row.iter().take(own).enumerate() {
-                widths[column] = widths[column].max(cell.chars().count());
+            let cells = match row {
+                Row::Cells(cells) => cells.as_slice(),
+                Row::Remark(name, _) => std::slice::from_ref(name),
+            };
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.chars().count());
             }
         }
         let whole = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
@@ -63,24 +78,19 @@ impl Table {
         widths
     }
 
-    fn line(&self, cells: &[String], widths: &[usize]) -> String {
-        let mut line = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            if column > 0 {
-                line.push_str(&" ".repeat(GAP));
-            }
-            if column + 1 == cells.len() && cells.len() < widths.len() {
-                line.push_str(cell);
-                break;
-            }
-            let cell = cut(cell, widths[column]);
+    fn line(&self, row: &Row, widths: &[usize]) -> String {
+        let cell = |column: usize, text: &str| {
+            let (text, width) = (cut(text, widths[column]), widths[column]);
             match self.titles[column].1 {
-                Side::Left => line.push_str(&format!("{cell:<width$}", width = widths[column])),
-                Side::Right => line.push_str(&format!("{cell:>width$}", width = widths[column])),
+                Side::Left => format!("{text:<width$}"),
+                Side::Right => format!("{text:>width$}"),
             }
-        }
-        line.truncate(line.trim_end().len());
-        line
+        };
+        let parts: Vec<String> = match row {
+            Row::Cells(cells) => cells.iter().enumerate().map(|(column, text)| cell(column, text)).collect(),
+            Row::Remark(name, sentence) => vec![cell(0, name), sentence.clone()],
+        };
+        parts.join(&" ".repeat(GAP)).trim_end().to_owned()
     }
 }
 
@@ -105,12 +115,12 @@ mod tests {
         let mut table =
             Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("HELP", Side::Left)], 2);
         table.row(["mem.free".to_owned(), "123".to_owned(), "memory nobody uses at all".to_owned()]);
-        table.row(["mem.high_total".to_owned(), "absent: this kernel does not print it".to_owned()]);
+        table.remark("mem.high_total".to_owned(), "absent: this kernel does not print it");
         table
     }
 
     #[test]
-    fn columns_align_and_a_short_row_runs_on() {
+    fn columns_align_and_a_remark_runs_on() {
         assert_eq!(
             memory().render(None),
             "SERIES          VALUE  HELP\n\

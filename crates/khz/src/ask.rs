@@ -1,0 +1,107 @@
+//! Where `get` and `watch` get their readings: the khz that runs, or, when none does, this node's kernel read
+//! in this process. It prints nothing about which of them it was.
+
+use std::time::Duration;
+
+use khz_model::{Interest, Pattern};
+
+use crate::answer::Answer;
+use crate::cli::Place;
+use crate::client::{ClientError, Server};
+use crate::config::Plan;
+use crate::events::{Event, Events};
+use crate::feed::Feed;
+use crate::here;
+use crate::outcome::Failure;
+
+/// Waits for the next pieces of a stream; `None` at its end.
+pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;
+
+/// The latest readings.
+pub fn latest(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
+    let answer = match server(place, plan)? {
+        None => here::latest(plan, patterns),
+        Some(server) => match server.query(patterns) {
+            Err(ClientError::NobodyThere { .. }) if place.server.is_none() => here::latest(plan, patterns),
+            answer => Ok(answer?),
+        },
+    };
+    let mut answer = answer?;
+    answer.name_missing(patterns);
+    Ok(answer)
+}
+
+/// Rows as they come, for at most `span`.
+pub fn rows(
+    place: &Place,
+    plan: &Plan,
+    interest: Interest,
+    span: Option<Duration>,
+) -> Result<Stream, Failure> {
+    let Some(server) = server(place, plan)? else { return here::rows(plan, interest) };
+    match server.stream(&interest.patterns, interest.rate, interest.exact, span) {
+        Ok(bytes) => Ok(of_events(server, Events::new(bytes))),
+        Err(ClientError::NobodyThere { .. }) if place.server.is_none() => here::rows(plan, interest),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where a khz is asked: at `--server`, else where this configuration would listen; nowhere with `--direct`.
+fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
+    let server = match &place.server {
+        _ if place.direct => return Ok(None),
+        Some(url) => Server::new(url),
+        // A port that is chosen when khz starts cannot be known here.
+        None if plan.listen.port() == 0 => return Ok(None),
+        None => Server::new(&plan.listen.to_string()),
+    };
+    server.map(Some).map_err(Failure::usage)
+}
+
+fn of_events(server: Server, mut events: Events<impl std::io::Read + 'static>) -> Stream {
+    Box::new(move || {
+        let broken = |problem: String| Failure::work(format!("{}: {problem}", server.url()));
+        match events.next().map_err(|error| broken(format!("the stream broke off: {error}")))? {
+            None => Ok(None),
+            Some(event) => decode(&event).map_err(broken).map(|feed| Some(feed.into_iter().collect())),
+        }
+    })
+}
+
+fn decode(event: &Event) -> Result<Option<Feed>, String> {
+    #[derive(serde::Deserialize)]
+    struct Dropped {
+        error: String,
+    }
+    if event.name == "dropped" {
+        return match serde_json::from_str::<Dropped>(&event.data) {
+            Ok(dropped) => Err(dropped.error),
+            Err(_) => Err("this reader was dropped".to_owned()),
+        };
+    }
+    Feed::decode(&event.name, &event.data).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(text: &'static str) -> Result<Option<Vec<Feed>>, String> {
+        let server = Server::new("127.0.0.1:7070").unwrap();
+        of_events(server, Events::new(text.as_bytes()))().map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn who_was_dropped_is_told_why() {
+        assert_eq!(
+            next("event: dropped\ndata: {\"error\":\"fell behind\"}\n\n").unwrap_err(),
+            "http://127.0.0.1:7070: fell behind"
+        );
+    }
+
+    #[test]
+    fn news_that_this_version_does_not_know_passes() {
+        assert_eq!(next("event: weather\ndata: sunny\n\n").unwrap(), Some(Vec::new()));
+        assert_eq!(next(": heartbeat\n\n").unwrap(), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! `khz watch`: follows a feed of rows and prints each, or redraws a table of the latest. It ends by count,
+//! by time or when the feed does; what a row shows is decided in `rates`.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use khz_model::Nanos;
+
+use crate::feed::{Column, Feed};
+use crate::outcome::{Done, Failure, Outcome};
+use crate::rates::{Rates, Shown};
+
+mod lines;
+mod screen;
+
+pub use lines::Lines;
+pub use screen::Screen;
+
+/// What to show, and when to stop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Totals, not rates.
+    pub raw: bool,
+    /// Stop after as many rows.
+    pub count: Option<u64>,
+    /// Stop then.
+    pub until: Option<Instant>,
+}
+
+/// A row as it is to be printed.
+pub struct Line<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// When it was gathered, since 1970.
+    pub time: Nanos,
+    /// Its columns.
+    pub columns: &'a [Column],
+    /// What they show; may be shorter.
+    pub shown: &'a [Shown],
+    /// Rows of this node that were lost until now.
+    pub lost: u64,
+    /// The rate that was granted, as text.
+    pub rate: &'a str,
+}
+
+/// Something that prints rows.
+pub trait Paper {
+    /// Rates are taken over at least this time.
+    fn window_min(&self) -> Nanos;
+    /// Prints one row.
+    fn print(&mut self, line: &Line<'_>) -> std::io::Result<()>;
+    /// Prints what is still held back.
+    fn finish(&mut self) -> std::io::Result<()>;
+}
+
+/// What is known of a node.
+struct Node {
+    columns: Vec<Column>,
+    rate: String,
+    rates: Rates,
+    lost: u64,
+}
+
+impl Watch {
+    /// When to stop, as the wait for it.
+    pub fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Prints the rows of `next` until it is time to stop. `next` gives `None` at the end of the feed, and
+    /// an empty list when it only waited.
+    pub fn follow(
+        &self,
+        mut next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
+        paper: &mut impl Paper,
+    ) -> Outcome {
+        let mut nodes: HashMap<String, Node> = HashMap::new();
+        let mut printed = 0;
+        while !self.is_over() {
+            let feeds = match next() {
+                Ok(Some(feeds)) => feeds,
+                Ok(None) if self.is_over() => break,
+                Ok(None) => {
+                    paper.finish()?;
+                    return Err(Failure::work("the khz that was watched has ended the stream"));
+                }
+                // The wait for a row was cut off at the end of the time, as it should be.
+                Err(_) if self.is_over() => break,
+                Err(failure) => {
+                    paper.finish()?;
+                    return Err(failure);
+                }
+            };
+            for feed in feeds {
+                if self.take(feed, &mut nodes, &mut printed, paper)? {
+                    paper.finish()?;
+                    return Ok(Done::Wholly);
+                }
+            }
+        }
+        paper.finish()?;
+        Ok(Done::Wholly)
+    }
+
+    /// Takes one piece of the feed; true when the last row to print was among it.
+    fn take(
+        &self,
+        feed: Feed,
+        nodes: &mut HashMap<String, Node>,
+        printed: &mut u64,
+        paper: &mut impl Paper,
+    ) -> std::io::Result<bool> {
+        let (name, lost, rows) = match feed {
+            Feed::Columns { node, rate, columns } => {
+                let rates = Rates::new(&columns, self.raw, paper.window_min());
+                nodes.insert(node, Node { columns, rate, rates, lost: 0 });
+                return Ok(false);
+            }
+            Feed::Rows { node, lost, rows } => (node, lost, rows),
+        };
+        // Rows before their columns could not be told apart.
+        let Some(node) = nodes.get_mut(&name) else { return Ok(false) };
+        node.lost += lost;
+        for row in &rows {
+            let only_starts = node.rates.only_starts();
+            let shown = node.rates.row(row);
+            if only_starts {
+                continue;
+            }
+            let line = Line {
+                node: &name,
+                time: row.time,
+                columns: &node.columns,
+                shown: &shown,
+                lost: node.lost,
+                rate: &node.rate,
+            };
+            paper.print(&line)?;
+            *printed += 1;
+            if self.count.is_some_and(|count| *printed >= count) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Opens the paper that fits: a screen on a terminal, else lines.
+pub fn onto(
+    watch: Watch,
+    as_json: bool,
+    terminal: Option<(usize, usize)>,
+    out: &mut impl Write,
+    next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
+) -> Outcome {
+    match terminal {
+        Some((columns, lines)) if !as_json => watch.follow(next, &mut Screen::new(columns, lines, out)),
+        _ => watch.follow(next, &mut Lines::new(as_json, out)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::{Cell, Row};
+
+    fn feed() -> Vec<Feed> {
+        let column = |series: &str, counter, unit: &str, places| Column {
+            series: series.to_owned(),
+            counter,
+            unit: unit.to_owned(),
+            places,
+        };
+        let columns =
+            vec![column("net.rx_bytes[eth0]", true, "bytes", 0), column("load.1m", false, "count", 2)];
+        let row = |millis: u64, bytes: Option<u64>, load| Row {
+            time: Nanos::from_millis(1_763_690_000_000 + millis),
+            cells: vec![
+                bytes.map_or(Cell::Absent("instance gone".to_owned()), |units| Cell::Present {
+                    units,
+                    places: 0,
+                }),
+                Cell::Present { units: load, places: 2 },
+            ],
+        };
+        let node = || "n1".to_owned();
+        vec![
+            Feed::Columns { node: node(), rate: "10Hz".to_owned(), columns },
+            Feed::Rows {
+                node: node(),
+                lost: 0,
+                rows: vec![row(0, Some(1000), 52), row(100, Some(2000), 52)],
+            },
+            Feed::Rows { node: node(), lost: 2, rows: vec![row(400, Some(500), 61), row(500, None, 61)] },
+        ]
+    }
+
+    fn printed(watch: Watch, as_json: bool, terminal: Option<(usize, usize)>) -> (String, Outcome) {
+        let mut feeds = feed().into_iter();
+        let mut out = Vec::new();
+        let outcome = onto(watch, as_json, terminal, &mut out, || Ok(feeds.next().map(|feed| vec![feed])));
+        (String::from_utf8(out).unwrap(), outcome)
+    }
+
+    #[test]
+    fn a_row_is_a_line_and_unknown_is_never_a_number() {
+        let (text, outcome) = printed(Watch::default(), false, None);
+        assert_eq!(
+            text,
+            "# n1 at 10Hz\n\
+             # time\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
+             1763690000.100000000\t10000\t0.52\n\
+             1763690000.400000000\tunknown\t0.61\n\
+             1763690000.500000000\tabsent\t0.61\n"
+        );
+        assert!(matches!(outcome, Err(Failure::Work(_))), "the feed ended by itself");
+    }
+
+    #[test]
+    fn json_is_one_object_a_row() {
+        let (text, _) = printed(Watch::default(), true, None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..2],
+            [
+                r#"{"node":"n1","time":"1763690000.100000000","lost":0,"values":{"net.rx_bytes[eth0]":"10000","load.1m":"0.52"}}"#,
+                r#"{"node":"n1","time":"1763690000.400000000","lost":2,"values":{"net.rx_bytes[eth0]":{"unknown":"the counter went backwards"},"load.1m":"0.61"}}"#,
+            ]
+        );
+        assert!(lines[2].contains(r#""net.rx_bytes[eth0]":{"absent":"instance gone"}"#));
+    }
+
+    #[test]
+    fn raw_prints_the_totals_and_the_first_row() {
+        let (text, _) = printed(Watch { raw: true, count: Some(1), until: None }, false, None);
+        assert_eq!(
+            text,
+            "# n1 at 10Hz\n# time\tnet.rx_bytes[eth0] (bytes)\tload.1m (count)\n1763690000.000000000\t1000\t0.52\n"
+        );
+    }
+
+    #[test]
+    fn it_stops_after_the_rows_that_were_asked_for() {
+        let (text, outcome) = printed(Watch { count: Some(2), ..Watch::default() }, true, None);
+        assert_eq!(text.lines().count(), 2);
+        assert_eq!(outcome.unwrap(), Done::Wholly);
+    }
+
+    #[test]
+    fn it_stops_when_its_time_is_over() {
+        let (text, outcome) = printed(Watch { until: Some(Instant::now()), ..Watch::default() }, true, None);
+        assert_eq!((text.as_str(), outcome.unwrap()), ("", Done::Wholly));
+    }
+
+    #[test]
+    fn the_screen_fits_the_terminal() {
+        let (text, _) = printed(Watch::default(), false, Some((80, 24)));
+        let last = text.rsplit("\x1b[J").next().unwrap();
+        assert_eq!(
+            last,
+            "n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost\n\
+             SERIES               NOW\n\
+             net.rx_bytes[eth0]  absent: instance gone\n\
+             load.1m             0.61\n"
+        );
+        let (narrow, _) = printed(Watch::default(), false, Some((20, 3)));
+        let plain = narrow.rsplit("\x1b[J").next().unwrap();
+        assert!(
+            plain.lines().count() <= 3 && plain.lines().all(|line| line.chars().count() <= 20),
+            "{plain}"
+        );
+    }
+}

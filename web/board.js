@@ -26,11 +26,11 @@ const INSTANCES_MAX = 64;
 
 const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((m) => `cpu.all.${m}`);
 const SHOWN_MODES = [
-  ["system", 1, ["cpu.all.system"]],
   ["user", 0, ["cpu.all.user"]],
-  ["nice", 5, ["cpu.all.nice"]],
+  ["system", 1, ["cpu.all.system"]],
   ["irq", 4, ["cpu.all.irq", "cpu.all.softirq"]],
   ["iowait", 2, ["cpu.all.iowait"]],
+  ["nice", 5, ["cpu.all.nice"]],
   ["steal", 3, ["cpu.all.steal"]],
 ];
 
@@ -99,31 +99,31 @@ export class Board {
     const available = this.feed(new Gauge("mem.available")).track;
     const swap = this.feed(new Computed(["mem.swap_total", "mem.swap_free"], ([t, f]) => t - f)).track;
     const series = [
-      { label: "used", colour: 0, track: used.track, format: bytes },
-      { label: "buffers", colour: 4, track: buffers.track, format: bytes },
-      { label: "cached", colour: 1, track: cached.track, format: bytes },
+      { label: "used", colour: 0, track: used.track, format: bytes, gauge: true },
+      { label: "buffers", colour: 4, track: buffers.track, format: bytes, gauge: true },
+      { label: "cached", colour: 1, track: cached.track, format: bytes, gauge: true },
     ];
     const extra = [
-      { label: "available", track: available, format: bytes },
-      { label: "of", track: total, format: bytes },
-      { label: "swap used", track: swap, format: bytes },
+      { label: "available", track: available, format: bytes, gauge: true },
+      { label: "of", track: total, format: bytes, gauge: true },
+      { label: "swap used", track: swap, format: bytes, gauge: true },
     ];
     this.panel(grid, { title: "Memory", series, extra, plot: { style: "stack", scale: { exact: () => total.last }, format: bytes, rows: 4 } });
   }
 
   buildLoad(grid) {
-    const load = ["15m", "5m", "1m"].map((age) => this.feed(new Gauge(`load.${age}`)).track);
+    const load = ["1m", "5m", "15m"].map((age) => this.feed(new Gauge(`load.${age}`)).track);
     const running = this.feed(new Gauge("tasks.running")).track;
     const total = this.feed(new Gauge("tasks.total")).track;
     const decimal = (v) => (Number.isFinite(v) ? v.toFixed(2) : "–");
     const series = [
-      { label: "15 min", colour: 4, track: load[0], format: decimal },
-      { label: "5 min", colour: 1, track: load[1], format: decimal },
-      { label: "1 min", colour: 0, track: load[2], format: decimal },
+      { label: "1 min", colour: 0, track: load[0], format: decimal, gauge: true },
+      { label: "5 min", colour: 1, track: load[1], format: decimal, gauge: true },
+      { label: "15 min", colour: 4, track: load[2], format: decimal, gauge: true },
     ];
     const extra = [
-      { label: "running", track: running, format: plain },
-      { label: "tasks", track: total, format: plain },
+      { label: "running", track: running, format: plain, gauge: true },
+      { label: "tasks", track: total, format: plain, gauge: true },
     ];
     this.panel(grid, { title: "Load", series, extra, plot: { style: "lines", scale: { least: 1 }, format: plain, rows: 4 } });
   }
@@ -137,8 +137,8 @@ export class Board {
     rate("Interrupts", "kernel.interrupts", 1);
     rate("Forks", "kernel.forks", 2);
     for (const [title, resource] of [["CPU pressure", "cpu"], ["Memory pressure", "memory"], ["I/O pressure", "io"]]) {
-      const series = [["full", 3], ["some", 2]].map(([kind, colour]) => ({
-        label: kind, colour, format: percent, track: this.feed(new Gauge(`pressure.${resource}.${kind}.avg10`)).track,
+      const series = [["some", 2], ["full", 3]].map(([kind, colour]) => ({
+        label: kind, colour, format: percent, gauge: true, track: this.feed(new Gauge(`pressure.${resource}.${kind}.avg10`)).track,
       }));
       this.panel(grid, { title, size: "low", series, plot: { style: "lines", scale: { least: 1 }, format: (v) => `${v} %` } }).needs = `pressure.${resource}.some.avg10`;
     }
@@ -190,8 +190,6 @@ export class Board {
       const feeds = [inward, outward].map((name) => this.feed(new Rate(name, instance)));
       const series = feeds.map((feed, i) => ({ label: labels[i], colour: i === 0 ? 0 : 2, track: feed.track, format: bytesPerSecond }));
       const panel = this.panel(group.grid, { title: instance, size: "low", series: series, hidden: true, plot: { style: "mirror", scale: { binary: true, least: 1024 }, format: bytesPerSecond } });
-      panel.legend.append(...[...panel.legend.children].reverse());
-      panel.values.reverse();
       if (instance === "lo") panel.root.classList.add("last");
       group.members.set(instance, { feeds, panel });
     }

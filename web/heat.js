@@ -36,7 +36,7 @@ export class Heat {
     if (this.stale) fit(canvas);
     const { span } = WINDOWS[tier];
     const edgePixel = Math.floor((edge / span) * canvas.width);
-    const newFrom = this.unseen.take();
+    const newFrom = this.unseen.take(tier, edge);
     if (!this.stale && tier === this.tier && edgePixel === this.edge && newFrom === Infinity) return false;
     const until = bucketAt(tier, edge);
     const all = this.stale || tier !== this.tier;

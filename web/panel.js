@@ -28,7 +28,7 @@ export class Panel {
     this.shown = false;
     this.values = [];
     this.legend = element("ul", { classes: "legend" });
-    if (!heat) for (const s of [...series].reverse()) this.entry(s.label, s.colour, s);
+    if (!heat) for (const s of series) this.entry(s.label, s.colour, s);
     for (const e of extra) this.entry(e.label, null, e);
     this.cursor = element("div", { classes: "cursor", hidden: "" });
     this.tip = element("output", { classes: "tip", hidden: "" });
@@ -58,16 +58,17 @@ export class Panel {
 
   entry(label, colour, source) {
     const value = element("b", { text: UNKNOWN_TEXT });
-    const item = element("li", {}, ...(colour === null ? [] : [element("i", { classes: `swatch s${colour}` })]), `${label} `, value);
+    const swatch = colour === null || !label ? [] : [element("i", { classes: `swatch s${colour}` })];
+    const item = element("li", {}, ...swatch, `${label} `, value);
     this.legend.append(item);
-    this.values.push({ source, text: value.firstChild, shown: UNKNOWN_TEXT });
+    this.values.push({ label, source, text: value.firstChild, shown: UNKNOWN_TEXT });
   }
 
   /** Writes the numbers at `time`, or the newest when it is NaN. */
   write(tier, time) {
     for (const entry of this.values) {
       const { source } = entry;
-      const value = source.read ? source.read() : Number.isNaN(time) ? source.track.last : source.track.at(tier, time);
+      const value = source.read ? source.read() : Number.isNaN(time) ? newest(source) : source.track.at(tier, time);
       const text = source.read ? value : source.format(value);
       if (text === entry.shown) continue;
       entry.text.data = entry.shown = text;
@@ -76,7 +77,7 @@ export class Panel {
 
   /** What a screen reader says of the picture. */
   describe() {
-    const numbers = this.values.map((v, i) => `${this.legend.children[i].firstChild.nextSibling?.data ?? ""}${v.shown}`);
+    const numbers = this.values.map((v) => `${v.label} ${v.shown}`.trim());
     this.frame.setAttribute("aria-label", `${this.title}: ${this.heat ? this.describeHeat() : numbers.join(", ")}`);
   }
 
@@ -99,4 +100,9 @@ export class Panel {
     left.textContent = text(span);
     middle.textContent = text(span / 2);
   }
+}
+
+/** A rate of the last millisecond nobody can read; a gauge is what it is now. */
+function newest({ track, gauge }) {
+  return gauge ? track.last : track.recent();
 }

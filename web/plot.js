@@ -15,6 +15,10 @@ const SHRINK_BELOW = 0.4;
 /** ...for so many milliseconds: a plot that breathes with every burst is hard to read. */
 const SHRINK_AFTER_MS = 2_000;
 
+/** Height of a label of the vertical axis, CSS pixels. */
+const LABEL_HEIGHT = 16;
+/** The scale is looked at this often. */
+const RESCALE_MS = 100;
 /** While nothing moves by a pixel, new samples at the edge are drawn this often at most. */
 const STILL_MS = 50;
 
@@ -39,12 +43,17 @@ export class Unseen {
     this.seen = new Float64Array(tracks.length).fill(NaN);
   }
 
-  /** From which time on there is something new (Infinity: nothing), counted as seen from now on. */
-  take() {
+  /**
+   * From which time on a picture that ends at `edge` has something new (Infinity: nothing); counted as seen from
+   * now on. Samples beyond the edge are not on the picture, so their time is still to come.
+   */
+  take(tier, edge) {
     let from = Infinity;
     for (let i = 0; i < this.tracks.length; i++) {
-      const newest = this.tracks[i].lastTime;
-      if (newest === this.seen[i] || Number.isNaN(newest)) continue;
+      const track = this.tracks[i];
+      let newest = track.lastTime;
+      if (newest > edge) newest = track.before(tier, bucketAt(tier, edge)) * WINDOWS[tier].step;
+      if (newest === this.seen[i] || !(newest > 0)) continue;
       from = Math.min(from, Number.isNaN(this.seen[i]) ? -Infinity : this.seen[i]);
       this.seen[i] = newest;
     }
@@ -69,6 +78,7 @@ export class Plot {
     this.context = this.canvas.getContext("2d");
     this.top = scale.fixed ?? scale.least ?? 1;
     this.lowSince = NaN;
+    this.scaledAt = -Infinity;
     this.edge = NaN;
     this.tier = -1;
     this.drawnAt = 0;
@@ -91,7 +101,7 @@ export class Plot {
     const shift = edgePixel - this.edge;
     const sameView = !this.stale && tier === this.tier && shift === 0;
     if (sameView && now - this.drawnAt < STILL_MS) return false;
-    const newFrom = this.unseen.take();
+    const newFrom = this.unseen.take(tier, edge);
     if (sameView && newFrom === Infinity) return false;
     const rescaled = this.rescale(edge, tier, now);
     const all = this.stale || resized || rescaled || tier !== this.tier || !(shift >= 0 && shift < canvas.width / 2);
@@ -117,34 +127,25 @@ export class Plot {
     return Math.max(0, Math.min(canvas.width - shift - OVERLAP, dirty));
   }
 
-  /** Adapts the vertical scale; true when it changed. Looks at every sample only where something happened. */
+  /** Adapts the vertical scale; true when it changed. Growing is at once, shrinking takes its time. */
   rescale(edge, tier, now) {
     if (this.scale.fixed) return false;
     if (this.scale.exact) return this.rescaleTo(this.scale.exact());
-    const to = bucketAt(tier, edge);
-    const from = to - Math.ceil(WINDOWS[tier].span / WINDOWS[tier].step);
-    let high = 0;
-    if (this.style === "stack") {
-      for (const s of this.series) high += s.track.highest(tier, from, to) || 0;
-    } else {
-      for (const s of this.series) high = Math.max(high, s.track.highest(tier, from, to) || 0);
-    }
+    const other = this.stale || tier !== this.tier;
+    if (!other && now - this.scaledAt < RESCALE_MS) return false;
+    this.scaledAt = now;
+    const high = Math.max(0, ...this.series.map(({ track }) => track.extent(tier, edge)));
     const wanted = Math.max(this.scale.least ?? 0, roundUp(high * 1.02, this.scale.binary));
-    if (wanted === this.top) {
+    if (wanted === this.top || (high <= this.top && high > this.top * SHRINK_BELOW && !other)) {
       this.lowSince = NaN;
       return false;
     }
-    if (high <= this.top && tier === this.tier && !this.stale) {
-      if (high > this.top * SHRINK_BELOW) {
-        this.lowSince = NaN;
-        return false;
-      }
+    if (high <= this.top && !other) {
       if (Number.isNaN(this.lowSince)) this.lowSince = now;
       if (now - this.lowSince < SHRINK_AFTER_MS) return false;
     }
     this.lowSince = NaN;
-    this.top = wanted;
-    return true;
+    return this.rescaleTo(wanted);
   }
 
   rescaleTo(top) {
@@ -161,10 +162,9 @@ export class Plot {
     const mirror = this.style === "mirror";
     c.clearRect(0, 0, axes.width, axes.height);
     c.strokeStyle = colours.grid;
-    c.fillStyle = colours.faint;
     c.lineWidth = Math.max(1, Math.round(density));
     c.font = `${10.5 * density}px system-ui, sans-serif`;
-    c.textBaseline = "top";
+    c.textBaseline = "middle";
     const lines = mirror ? 2 : this.rows;
     for (let i = 0; i <= lines; i++) {
       const value = mirror ? this.top * (1 - i) : (this.top * (lines - i)) / lines;
@@ -174,11 +174,19 @@ export class Plot {
       c.lineTo(axes.width, y);
       c.stroke();
     }
-    c.fillText(this.format(this.top), 4 * density, 4 * density);
-    if (mirror) {
-      c.textBaseline = "bottom";
-      c.fillText(this.format(this.top), 4 * density, axes.height - 4 * density);
-    }
+    this.label(c, density, 0);
+    if (mirror) this.label(c, density, axes.height - LABEL_HEIGHT * density);
+  }
+
+  /** The value of the scale's end, on a ground of its own so that it reads above any area. */
+  label(c, density, y) {
+    const text = this.format(this.top);
+    c.fillStyle = colours.surface;
+    c.globalAlpha = 0.8;
+    c.fillRect(0, y, c.measureText(text).width + 10 * density, LABEL_HEIGHT * density);
+    c.globalAlpha = 1;
+    c.fillStyle = colours.faint;
+    c.fillText(text, 4 * density, y + (LABEL_HEIGHT / 2 + 0.5) * density);
   }
 
   /** Device pixel of a value. */
@@ -214,7 +222,9 @@ export class Plot {
 
   drawLines() {
     const soft = this.series.length === 1 ? 0.16 : 0;
-    for (const { track, colour } of this.series) {
+    // The first series is the one that matters most: it is drawn last, above the others.
+    for (let i = this.series.length - 1; i >= 0; i--) {
+      const { track, colour } = this.series[i];
       const p = points(0).collect(track, this.tier, this.first, this.until);
       if (soft) this.area(p, 1, colour, soft);
       this.band(p, 1, colour);

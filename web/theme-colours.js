@@ -1,7 +1,7 @@
 // The colours of the canvases, read from the style sheet so that they are named in one place. It refuses to know
 // which theme is on.
 
-export const colours = { series: [], grid: "", faint: "", heat: null };
+export const colours = { series: [], grid: "", faint: "", surface: "", heat: null };
 
 /** Steps of the heat scale. */
 const HEAT_STEPS = 256;
@@ -13,6 +13,7 @@ export function readColours() {
   colours.series = Array.from({ length: 8 }, (_, i) => read(`--series-${i}`));
   colours.grid = read("--grid");
   colours.faint = read("--faint");
+  colours.surface = read("--surface");
   colours.heat = heat(["--heat-0", "--heat-1", "--heat-2", "--heat-3"].map((name) => rgb(read(name))));
 }
 

@@ -22,6 +22,10 @@ export const WINDOWS = FACTORS.map((factor, tier) => ({
 export const bucketAt = (tier, time) => Math.floor(fineBucket(time) / FACTORS[tier]);
 const fineBucket = (time) => Math.floor(time * FINE_PER_SECOND);
 
+/** Peaks above this share of all are cut off at the top of a plot. */
+const PEAKS_SHOWN = 0.95;
+const peaks = new Float64Array(SLOTS + 1);
+
 class Ring {
   constructor() {
     this.head = -1;
@@ -94,16 +98,39 @@ export class Track {
     return -1;
   }
 
-  /** Highest value among the buckets from..=to; NaN when they are all empty. */
-  highest(tier, from, to) {
+  /**
+   * How high a scale must reach for the window that ends at `edge`: above every mean, and above all but the
+   * rarest peaks, since one packet in one millisecond would press everything else flat.
+   */
+  extent(tier, edge) {
     const ring = this.rings[tier];
-    let high = NaN;
-    const start = Math.max(from, ring.head - SLOTS + 1);
-    for (let b = start; b <= Math.min(to, ring.head); b++) {
+    let mean = 0;
+    let n = 0;
+    for (let b = Math.max(bucketAt(tier, edge) - BUCKETS, ring.head - SLOTS + 1); b <= ring.head; b++) {
       const i = b & MASK;
-      if (ring.count[i] > 0 && !(ring.high[i] <= high)) high = ring.high[i];
+      if (ring.count[i] === 0) continue;
+      if (ring.mean[i] > mean) mean = ring.mean[i];
+      peaks[n++] = ring.high[i];
     }
-    return high;
+    if (n === 0) return 0;
+    const usual = peaks.subarray(0, n).sort()[Math.floor((n - 1) * PEAKS_SHOWN)];
+    return Math.max(mean, usual);
+  }
+
+  /** The mean of the last second, for a number that can be read; NaN when the newest value is unknown. */
+  recent() {
+    if (Number.isNaN(this.last)) return NaN;
+    const ring = this.rings[0];
+    let sum = 0;
+    let count = 0;
+    for (let b = ring.head; b > ring.head - FINE_PER_SECOND; b--) {
+      const i = b & MASK;
+      if (ring.count[i] === 0) continue;
+      sum += ring.count[i] * ring.mean[i];
+      count += ring.count[i];
+      if (ring.broken[i]) break;
+    }
+    return sum / count;
   }
 
   /** The mean shown at `time`: of the bucket there, or the next newer one that its line leads to; else NaN. */

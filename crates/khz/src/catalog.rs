@@ -42,7 +42,7 @@ fn table(metrics: &[&Metric]) -> Table {
         ("UPDATED", Side::Left),
         ("MEANING", Side::Left),
     ];
-    let mut table = Table::new(&titles, 4);
+    let mut table = Table::wrapping(&titles);
     for metric in metrics {
         table.row([
             name(metric),

@@ -8,23 +8,14 @@ use khz_model::{Interest, Metric, Pattern};
 
 use crate::answer::Answer;
 use crate::ask::Stream;
+use crate::check::SourceCost;
 use crate::config::Plan;
 use crate::outcome::{Failure, Outcome};
 
-/// The sources that exist.
-pub const SOURCES: [&str; 11] = [
-    "stat",
-    "meminfo",
-    "loadavg",
-    "uptime",
-    "net_dev",
-    "vmstat",
-    "diskstats",
-    "pressure_cpu",
-    "pressure_memory",
-    "pressure_io",
-    "pressure_irq",
-];
+/// The names of the sources that exist.
+pub fn source_names() -> Vec<&'static str> {
+    khz_parse::files().iter().map(|file| file.name).collect()
+}
 
 /// The host name that the kernel below `root` goes by.
 pub fn host_name(root: &Path) -> String {
@@ -34,7 +25,7 @@ pub fn host_name(root: &Path) -> String {
 
 /// Every metric of the catalogue.
 pub fn metrics() -> Vec<Arc<Metric>> {
-    Vec::new()
+    khz_parse::catalogue()
 }
 
 /// The latest readings, gathered now.
@@ -49,5 +40,10 @@ pub fn rows(_plan: &Plan, _interest: Interest) -> Result<Stream, Failure> {
 
 /// The cluster of one.
 pub fn watch_over(_plan: &Plan) -> Outcome {
+    Err(Failure::work("this build cannot gather yet"))
+}
+
+/// What each source holds and costs.
+pub fn probe(_plan: &Plan) -> Result<Vec<SourceCost>, Failure> {
     Err(Failure::work("this build cannot gather yet"))
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 mod catalog;
+mod check;
 mod cli;
 mod client;
 mod config;
@@ -13,11 +14,13 @@ mod events;
 mod feed;
 mod get;
 mod here;
+mod log;
 mod man;
 mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod status_line;
 mod suggest;
 mod table;
 mod terminal;
@@ -53,7 +56,10 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Get(flags)) => get(flags, cli.settings, out),
         Some(Command::Watch(flags)) => watch(flags, cli.settings, out),
-        Some(Command::Check(_)) => Err(Failure::work("not yet")),
+        Some(Command::Check(flags)) => {
+            let (_, plan) = plan(flags.settings.over(cli.settings))?;
+            check::print(&here::probe(&plan)?, flags.json, terminal::width(), out)
+        }
         Some(Command::Config(flags)) => {
             let (layers, plan) = plan(flags.settings.over(cli.settings))?;
             out.write_all(config::show::toml(&layers, &plan).as_bytes())?;
@@ -66,12 +72,13 @@ fn dispatch(cli: Cli) -> Outcome {
 
 /// Reads and checks the configuration; nothing is started before this has succeeded.
 fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
-    let layers = Layers::read(flags, &here::SOURCES).map_err(Failure::usage)?;
+    let source_names = here::source_names();
+    let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
         eprintln!("khz: no setting is called {name} (did you mean {near}?); it is left aside");
     }
     let host_name = here::host_name(layers.value("root").text.as_ref());
-    let plan = Plan::check(&layers, &host_name, &here::SOURCES).map_err(Failure::usage)?;
+    let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;
     Ok((layers, plan))
 }
 

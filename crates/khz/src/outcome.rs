@@ -32,6 +32,18 @@ pub enum Failure {
     Output(#[from] io::Error),
 }
 
+/// An error with its causes, in one sentence: `cannot listen on ...: permission denied`.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 impl Failure {
     /// A usage error from anything that explains itself.
     pub fn usage(problem: impl std::fmt::Display) -> Self {

@@ -1,6 +1,8 @@
 //! Tables of text for people: aligned columns, cut to the width of the terminal. It refuses control
 //! characters: what a foreign host calls its disks must not move our cursor.
 
+use std::borrow::Cow;
+
 /// On which side of its column a cell stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -15,9 +17,12 @@ pub struct Table {
     titles: Vec<(&'static str, Side)>,
     /// The column that gives way when the table is too wide.
     elastic: usize,
+    /// Its text goes on in further lines instead of being cut.
+    wraps: bool,
     rows: Vec<Row>,
 }
 
+#[derive(Clone)]
 enum Row {
     /// One cell a column.
     Cells(Vec<String>),
@@ -33,7 +38,12 @@ const ELASTIC_MIN: usize = 8;
 impl Table {
     /// A table with these columns, of which number `elastic` is cut when the terminal is too narrow.
     pub fn new(titles: &[(&'static str, Side)], elastic: usize) -> Self {
-        Table { titles: titles.to_vec(), elastic, rows: Vec::new() }
+        Table { titles: titles.to_vec(), elastic, wraps: false, rows: Vec::new() }
+    }
+
+    /// The same with an elastic column, the last, whose text goes on in further lines.
+    pub fn wrapping(titles: &[(&'static str, Side)]) -> Self {
+        Table { wraps: true, ..Table::new(titles, titles.len().saturating_sub(1)) }
     }
 
     /// Adds a row of one cell a column.
@@ -52,8 +62,10 @@ impl Table {
         let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| (*title).to_owned()).collect();
         let mut text = String::new();
         for row in std::iter::once(&Row::Cells(title_cells)).chain(&self.rows) {
-            text.push_str(&cut(&self.line(row, &widths), width.unwrap_or(usize::MAX)));
-            text.push('\n');
+            for part in self.parts(row, &widths) {
+                text.push_str(&cut(&self.line(&part, &widths), width.unwrap_or(usize::MAX)));
+                text.push('\n');
+            }
         }
         text
     }
@@ -78,6 +90,24 @@ impl Table {
         widths
     }
 
+    /// The row, and where its last cell wraps, rows that hold nothing but the rest of it.
+    fn parts<'a>(&self, row: &'a Row, widths: &[usize]) -> Vec<Cow<'a, Row>> {
+        match row {
+            Row::Cells(cells) if self.wraps => {
+                let (Some(last), Some(width)) = (cells.last(), widths.last()) else {
+                    return vec![Cow::Borrowed(row)];
+                };
+                let lines = wrapped(last, *width).into_iter().enumerate().map(|(at, text)| {
+                    let others = cells[..cells.len() - 1].iter();
+                    let others = others.map(|cell| if at == 0 { cell.clone() } else { String::new() });
+                    Cow::Owned(Row::Cells(others.chain([text]).collect()))
+                });
+                lines.collect()
+            }
+            _ => vec![Cow::Borrowed(row)],
+        }
+    }
+
     fn line(&self, row: &Row, widths: &[usize]) -> String {
         let cell = |column: usize, text: &str| {
             let (text, width) = (cut(text, widths[column]), widths[column]);
@@ -100,6 +130,24 @@ pub fn cut(text: &str, width: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
+}
+
+/// `text` in lines of at most `width` characters, broken at blanks where there are any. At least one line.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("BUG: there is always a last line");
+        let used = line.chars().count();
+        if used == 0 {
+            line.push_str(word);
+        } else if used + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 /// Control characters become `?`.
@@ -137,6 +185,19 @@ mod tests {
              mem.free          123  memory nobody us…\n\
              mem.high_total  absent: this kernel doe…\n"
         );
+    }
+
+    #[test]
+    fn a_wrapping_column_goes_on_below_itself() {
+        let mut table = Table::wrapping(&[("METRIC", Side::Left), ("MEANING", Side::Left)]);
+        table.row(["mem.free".to_owned(), "memory nobody uses at all".to_owned()]);
+        assert_eq!(
+            table.render(Some(24)),
+            "METRIC    MEANING\n\
+             mem.free  memory nobody\n\
+             \x20         uses at all\n"
+        );
+        assert_eq!(table.render(None).lines().count(), 2);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
 }
 
 fn table(source: &SourceValues) -> String {
-    let mut text = format!("\n[sources.{}]\n", source.name);
+    let mut text = format!("\n[sources.{}]\n", key(&source.name));
     let mut add = |key: &str, value: &Option<Value>, write: fn(&str) -> String| {
         if let Some(value) = value {
             text.push_str(&line(key, &write(&value.text), &value.origin));
@@ -55,6 +55,12 @@ fn list(text: &str) -> String {
     let items: Vec<String> =
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(quoted).collect();
     format!("[{}]", items.join(", "))
+}
+
+/// A TOML key: bare where that is allowed, as `net/dev` is not.
+fn key(name: &str) -> String {
+    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare { name.to_owned() } else { quoted(name) }
 }
 
 /// A TOML basic string.

@@ -1,0 +1,217 @@
+//! The whole program as a user meets it: real processes, real sockets on loopback, what they print and how
+//! they exit.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
+fn khz(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    khz(arguments).output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// A fresh file below the test's own directory.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn help_teaches_with_examples() {
+    for arguments in [
+        &["--help"][..],
+        &["catalog", "--help"],
+        &["get", "--help"],
+        &["watch", "--help"],
+        &["check", "--help"],
+        &["config", "--help"],
+        &["man", "--help"],
+        &["completions", "--help"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}");
+        assert!(out(&output).contains("\nExamples:\n  khz "), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_misspelt_flag_is_wrong_usage_with_a_suggestion() {
+    let output = run(&["--lisen", "x"]);
+    assert_eq!(code(&output), 2);
+    assert!(err(&output).contains("'--listen'"), "{}", err(&output));
+}
+
+#[test]
+fn a_bad_pattern_is_pointed_at() {
+    let output = run(&["get", "net.rx_bytes[eth0"]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    assert_eq!(err(&output), "khz: '[' is never closed (column 13)\n  net.rx_bytes[eth0\n              ^\n");
+}
+
+#[test]
+fn impossible_rates_are_wrong_usage() {
+    for rate in ["0", "1e9", "1000000000", "-1", "fast"] {
+        for arguments in [&["watch", "mem.free", "--rate", rate][..], &["--rate-max", rate]] {
+            let output = run(arguments);
+            assert_eq!(code(&output), 2, "{arguments:?}: {}", err(&output));
+            assert_eq!(out(&output), "");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_key_names_file_line_and_the_key_that_was_meant() {
+    let path = file("unknown.toml", "quiet = true\nlisen = \"127.0.0.1:1\"\n");
+    let output = run(&["--config", path.to_str().unwrap()]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(
+        err(&output),
+        format!("khz: {}:2: no setting is called 'lisen' (did you mean 'listen'?)\n", path.display())
+    );
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let output = run(&["config", "--config", "/nonexistent/khz.toml"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(
+        err(&output),
+        "khz: cannot read /nonexistent/khz.toml: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn config_says_where_each_value_came_from() {
+    let path = file("layers.toml", "window = \"1ms\"\nring = \"1MiB\"\nbase_rate = \"2Hz\"\n");
+    let output = khz(&["config", "--listen", "127.0.0.1:9", "--config", path.to_str().unwrap()])
+        .env("KHZ_RING", "2MiB")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let text = out(&output);
+    let line = |key: &str| {
+        let words: Vec<&str> =
+            text.lines().find(|line| line.starts_with(key)).unwrap().split_whitespace().collect();
+        words.join(" ")
+    };
+    assert_eq!(line("listen"), "listen = \"127.0.0.1:9\" # --listen");
+    assert_eq!(line("ring"), "ring = \"2MiB\" # KHZ_RING");
+    assert_eq!(line("window"), format!("window = \"1ms\" # {}:1", path.display()));
+    assert_eq!(line("cpu_max"), "cpu_max = \"10%\" # default");
+
+    let again = file("again.toml", &text);
+    let output = run(&["config", "--config", again.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "what config prints is a config: {}", err(&output));
+}
+
+#[test]
+fn a_variable_counts_like_a_flag_and_is_named_when_it_is_wrong() {
+    let output = khz(&["config"]).env("KHZ_CPU_MAX", "much").output().unwrap();
+    assert_eq!(code(&output), 2);
+    assert_eq!(
+        err(&output),
+        "khz: cpu_max (from KHZ_CPU_MAX): 'much' is not a share of one core: write it as 10%\n"
+    );
+}
+
+#[test]
+fn off_loopback_is_refused() {
+    let output = run(&["--listen", "0.0.0.0:0"]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    assert!(err(&output).contains("--insecure"));
+}
+
+#[test]
+fn the_catalogue_is_listed_and_searched() {
+    let all = run(&["catalog"]);
+    assert!(out(&all).lines().count() > 150);
+    let one = run(&["catalog", "mem.free", "--json"]);
+    let entry: serde_json::Value = serde_json::from_str(&out(&one)).unwrap();
+    assert_eq!((entry["name"].as_str(), entry["unit"].as_str()), (Some("mem.free"), Some("bytes")));
+    let none = run(&["catalog", "zebra.*"]);
+    assert_eq!((code(&none), out(&none).as_str()), (1, ""));
+}
+
+#[test]
+fn a_reader_that_closes_early_is_no_failure() {
+    let mut child =
+        khz(&["catalog", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn man_pages_and_completions_are_generated() {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-man", std::process::id()));
+    let output = run(&["man", directory.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    for page in ["khz.1", "khz-get.1", "khz-watch.1", "khz-config.1"] {
+        let text = std::fs::read_to_string(directory.join(page)).unwrap();
+        assert!(text.contains(".SH"), "{page}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(out(&run(&["completions", shell])).contains("rate-max"), "{shell}");
+    }
+}
+
+#[test]
+fn no_khz_at_the_server_is_a_failure_that_names_it() {
+    // A port that was ours a moment ago and that nobody listens on now.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    for arguments in [&["get", "mem.free", "--server", &url][..], &["watch", "mem.free", "--server", &url]] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 1);
+        assert!(err(&output).starts_with(&format!("khz: no khz answers at {url}/: ")), "{}", err(&output));
+    }
+}
+
+#[test]
+fn something_else_at_the_server_is_told_apart() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = BufReader::new(stream.try_clone().unwrap()).lines();
+        while head.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        let body = "<html>a printer</html>";
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+    });
+    let output = run(&["get", "mem.free", "--server", &url]);
+    other.join().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(
+        err(&output).starts_with(&format!("khz: {url}/ does not answer as khz does: ")),
+        "{}",
+        err(&output)
+    );
+}

@@ -1,1 +1,45 @@
-//! block
+//! Rows to bytes and back: the one format of ring, wire, trace and store. `docs/block.md` describes it byte for
+//! byte. Pure: no I/O, no clock; foreign bytes give errors and never more memory than their header allows.
+
+#![forbid(unsafe_code)]
+
+mod decode;
+mod encode;
+mod header;
+mod varint;
+
+pub use decode::{Decoder, Step};
+pub use encode::Encoder;
+pub use header::{HEADER_BYTES, Header};
+
+/// A row's body is never longer than this: every slot of the largest schema restated.
+pub const ROW_BYTES_MAX: usize = khz_model::schema::SLOTS_MAX * 13 + 32;
+
+/// Why bytes are not a block.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// Neither a header nor a row begins here.
+    #[error("byte {at}: {found:#04x} begins neither a block nor a row")]
+    UnknownKind {
+        /// Offset in the bytes that were given.
+        at: usize,
+        /// The byte found.
+        found: u8,
+    },
+    /// Written by a newer format.
+    #[error("byte {at}: block version {version}; this program reads up to 1")]
+    UnknownVersion {
+        /// Offset in the bytes that were given.
+        at: usize,
+        /// The version found.
+        version: u8,
+    },
+    /// The bytes contradict themselves.
+    #[error("byte {at}: {problem}")]
+    Damaged {
+        /// Offset in the bytes that were given.
+        at: usize,
+        /// What does not fit.
+        problem: &'static str,
+    },
+}

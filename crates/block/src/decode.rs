@@ -1,0 +1,283 @@
+//! Bytes to rows. The decoder keeps the present row and applies one row after the other; it accepts bytes as
+//! they come, whole rows at a time, and refuses what contradicts itself.
+
+use khz_model::{Nanos, Reading, Stamp};
+
+use crate::encode::{DELTA, KEY};
+use crate::header::{HEADER_BYTES, Header};
+use crate::{BlockError, ROW_BYTES_MAX, varint};
+
+/// What [`Decoder::step`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A header of this many bytes: a new block begins.
+    Header(usize),
+    /// A row of this many bytes: [`Decoder::reading`] and [`Decoder::stamp`] show it.
+    Row(usize),
+    /// The bytes end before the next header or row does.
+    Incomplete,
+}
+
+/// The present row of one lane.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    header: Option<Header>,
+    values: Vec<u64>,
+    states: Vec<u8>,
+    changed: Vec<u32>,
+    stamp: Stamp,
+    /// Number of the next row in the lane.
+    next_row: u64,
+    /// Rows of the block decoded so far.
+    rows: u32,
+}
+
+impl Decoder {
+    /// A decoder that has seen nothing; the first bytes it gets must be a header.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The header of the present block.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// Slots of the present block.
+    pub fn slots(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The present reading of a slot, if the block has it.
+    pub fn reading(&self, slot: usize) -> Option<Reading> {
+        Some(Reading::from_parts(*self.states.get(slot)?, *self.values.get(slot)?))
+    }
+
+    /// Slots that the last row changed (all of them after a key row).
+    pub fn changed(&self) -> &[u32] {
+        &self.changed
+    }
+
+    /// When the present row was gathered.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Number in the lane of the row that comes next.
+    pub fn next_row(&self) -> u64 {
+        self.next_row
+    }
+
+    /// Takes the next header or row from the start of `bytes`. After an error the decoder wants a header.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        let result = self.try_step(bytes);
+        if result.is_err() {
+            self.header = None;
+        }
+        result
+    }
+
+    fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        match bytes.first() {
+            None => Ok(Step::Incomplete),
+            Some(&first) if Header::begins_with(first) => self.begin(bytes),
+            Some(&kind @ (KEY | DELTA)) => self.row(kind, bytes),
+            Some(&found) => Err(BlockError::UnknownKind { at: 0, found }),
+        }
+    }
+
+    fn begin(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
+        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(Step::Incomplete) };
+        let header = Header::from_bytes(head, 0)?;
+        self.next_row = header.first_row;
+        self.stamp = header.stamp;
+        self.rows = 0;
+        self.header = Some(header);
+        Ok(Step::Header(HEADER_BYTES))
+    }
+
+    fn row(&mut self, kind: u8, bytes: &[u8]) -> Result<Step, BlockError> {
+        let damaged = |at, problem| BlockError::Damaged { at, problem };
+        let Some(header) = self.header else { return Err(damaged(0, "a row before any header")) };
+        let Some((length, rest)) = varint::get(&bytes[1..]) else {
+            return if bytes.len() > 11 {
+                Err(damaged(1, "the row's length never ends"))
+            } else {
+                Ok(Step::Incomplete)
+            };
+        };
+        if length > ROW_BYTES_MAX as u64 {
+            return Err(damaged(1, "a row longer than any schema allows"));
+        }
+        let start = bytes.len() - rest.len();
+        let Some(body) = rest.get(..length as usize) else { return Ok(Step::Incomplete) };
+        let wrong = |problem| damaged(start, problem);
+        let (elapsed, entries) = varint::get(body).ok_or_else(|| wrong("no time in the row"))?;
+        let boot = self.stamp.boot.0.checked_add(elapsed).ok_or_else(|| wrong("the row's time overflows"))?;
+        self.changed.clear();
+        let fits = match (kind, self.rows) {
+            (KEY, 0) => self.key(header.slots as usize, entries),
+            (DELTA, 1..) => self.delta(entries),
+            (KEY, _) => return Err(wrong("a second key row in the block")),
+            _ => return Err(wrong("the block does not begin with a key row")),
+        };
+        fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
+        self.stamp.boot = Nanos(boot);
+        self.rows += 1;
+        self.next_row += 1;
+        Ok(Step::Row(start + length as usize))
+    }
+
+    fn key(&mut self, slots: usize, mut entries: &[u8]) -> Option<()> {
+        // Every slot takes a byte at least: more slots than bytes are a lie, found before memory is taken.
+        if slots > entries.len() {
+            return None;
+        }
+        self.values.resize(slots, 0);
+        self.states.resize(slots, 0);
+        for slot in 0..slots {
+            entries = self.restate(slot, entries)?;
+        }
+        entries.is_empty().then_some(())
+    }
+
+    fn delta(&mut self, entries: &[u8]) -> Option<()> {
+        let (count, mut entries) = varint::get(entries)?;
+        let mut next = 0usize;
+        for _ in 0..count {
+            let (tag, rest) = varint::get(entries)?;
+            let slot = usize::try_from(tag / 2).ok()?.checked_add(next)?;
+            if slot >= self.values.len() {
+                return None;
+            }
+            if tag % 2 == 0 {
+                let (folded, rest) = varint::get(rest)?;
+                self.values[slot] = self.values[slot].wrapping_add(varint::unzigzag(folded));
+                self.changed.push(slot as u32);
+                entries = rest;
+            } else {
+                entries = self.restate(slot, rest)?;
+            }
+            next = slot + 1;
+        }
+        entries.is_empty().then_some(())
+    }
+
+    fn restate<'a>(&mut self, slot: usize, entries: &'a [u8]) -> Option<&'a [u8]> {
+        let (&state, rest) = entries.split_first()?;
+        let (value, rest) = if state == 0 { varint::get(rest)? } else { (0, rest) };
+        self.states[slot] = state;
+        self.values[slot] = value;
+        self.changed.push(slot as u32);
+        Some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Encoder;
+    use proptest::prelude::*;
+
+    type Rows = Vec<Vec<(u8, u64)>>;
+
+    fn rows() -> impl Strategy<Value = Rows> {
+        let cell = prop_oneof![
+            4 => (Just(0u8), 0u64..1_000),
+            1 => (Just(0u8), any::<u64>()),
+            1 => (1u8..=255, Just(0u64)),
+        ];
+        (1usize..40).prop_flat_map(move |slots| {
+            prop::collection::vec(prop::collection::vec(cell.clone(), slots), 1..12)
+        })
+    }
+
+    fn encode(rows: &Rows) -> Vec<u8> {
+        let mut encoder = Encoder::new(3, 1, Nanos::from_millis(1));
+        let mut bytes = Vec::new();
+        for (n, row) in rows.iter().enumerate() {
+            let stamp = Stamp { boot: Nanos(1_000 * n as u64 + 7), real_offset: -5 };
+            if n == 0 {
+                encoder.key_row(stamp, row.len(), |slot| row[slot], &mut bytes);
+            } else {
+                encoder.delta_row(stamp, 0..row.len(), |slot| row[slot], &mut bytes);
+            }
+        }
+        let header = encoder.close().unwrap();
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn rows_survive_the_way_to_bytes_and_back(rows in rows()) {
+            let bytes = encode(&rows);
+            let mut decoder = Decoder::new();
+            let mut at = 0;
+            let mut decoded = Vec::new();
+            while at < bytes.len() {
+                match decoder.step(&bytes[at..]).unwrap() {
+                    Step::Header(n) => at += n,
+                    Step::Row(n) => {
+                        at += n;
+                        prop_assert_eq!(decoder.stamp().boot.0, 1_000 * decoded.len() as u64 + 7);
+                        decoded.push((0..decoder.slots()).map(|slot| (decoder.states[slot], decoder.values[slot])).collect::<Vec<_>>());
+                    }
+                    Step::Incomplete => prop_assert!(false, "cut off at {at}"),
+                }
+            }
+            prop_assert_eq!(decoded, rows.clone());
+            let (count, length, checksum) = decoder.header().unwrap().closed.unwrap();
+            prop_assert_eq!((count as usize, length as usize), (rows.len(), bytes.len() - HEADER_BYTES));
+            prop_assert_eq!(checksum, crc32fast::hash(&bytes[HEADER_BYTES..]));
+        }
+
+        #[test]
+        fn cut_off_bytes_are_incomplete_and_nothing_more(rows in rows(), cut in 0usize..4_000) {
+            let bytes = encode(&rows);
+            let bytes = &bytes[..cut.min(bytes.len())];
+            let mut decoder = Decoder::new();
+            let mut at = 0;
+            loop {
+                match decoder.step(&bytes[at..]) {
+                    Ok(Step::Header(n) | Step::Row(n)) => at += n,
+                    Ok(Step::Incomplete) => break,
+                    Err(e) => prop_assert!(false, "{e}"),
+                }
+            }
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(rows in rows(), hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
+            let mut bytes = encode(&rows);
+            for (at, byte) in hits {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            let mut decoder = Decoder::new();
+            let mut at = 0;
+            while let Ok(Step::Header(n) | Step::Row(n)) = decoder.step(&bytes[at..]) {
+                at += n;
+            }
+        }
+    }
+
+    #[test]
+    fn an_unchanged_row_costs_a_few_bytes() {
+        let row: Vec<(u8, u64)> = (0..300).map(|n| (0, n * 1_000_003)).collect();
+        let one = encode(&vec![row.clone()]).len();
+        let two = encode(&vec![row.clone(), row]).len();
+        assert_eq!(two - one, 5);
+    }
+
+    #[test]
+    fn the_bytes_of_version_1_stay() {
+        let rows = vec![vec![(0, 300), (2, 0)], vec![(0, 299), (0, 5)]];
+        let hex: String = encode(&rows).iter().map(|b| format!("{b:02x}")).collect();
+        let expected = "6b687a4201010300010000000200000000000000000000000700000000000000fbffffffffffffff\
+            40420f00000000000200000011000000063d8aa700000000\
+            01050000ac0202\
+            0208e807020001010005";
+        assert_eq!(hex, expected);
+    }
+}

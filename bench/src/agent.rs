@@ -1,0 +1,264 @@
+//! The whole agent beside a bare loop in C that reads and digit-parses the same five files at the same pace:
+//! CPU per sample, ticks reached, late ticks, memory, context switches. Both are watched from outside, on
+//! the same CPU, in turns A B B A.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::BenchError;
+use crate::five::FILES;
+use crate::http;
+use crate::place::Pinned;
+use crate::program::{compile, failed};
+use crate::record::{Bound, Record};
+use crate::spread::{Spread, ratios};
+use crate::table::{Table, figure};
+use crate::watched::{Held, Watched};
+
+/// CPU per sample of the agent may be this many times that of the bare loop.
+const DEARER: f64 = 1.25;
+
+/// Share of the ticks that is to be reached at 1,000 Hz.
+const REACHED: f64 = 0.999;
+
+/// Anonymous memory the agent may hold, in kB.
+const ANONYMOUS_KB_MAX: f64 = 4_000.0;
+
+/// A rate, and how long one turn is watched: seconds in the full run and in a quick one.
+const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1, 8, 4)];
+
+/// A process runs this long before it is watched, at least: until then it opens, allocates and grows.
+const WARM_UP: Duration = Duration::from_millis(1_500);
+
+/// The family of `/metrics` that counts late ticks, one sample for each source.
+const LATE_FAMILY: &str = "khz_source_late_ticks_total";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Bare,
+    Agent,
+}
+
+/// One turn of one side.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    cpu_us: f64,
+    reached: f64,
+    switches: f64,
+    reads: f64,
+    late: Option<f64>,
+    held: Held,
+}
+
+/// Runs the section.
+pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let bare = compile("paced")?;
+    let agent = build_agent()?;
+    let pinned = Pinned::here()?;
+    let heads =
+        ["rate, side", "us/sample", "quartiles", "x bare", "reached %", "late", "switches", "RssAnon"];
+    let mut table = Table::new(&heads);
+    for (rate, full, quick) in RATES {
+        let window = Duration::from_secs(record.effort.of(full, quick));
+        let mut turns: [Vec<Turn>; 2] = Default::default();
+        for pair in 0..record.effort.of(10, 2) {
+            for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
+                let program = if side == Side::Bare { &bare } else { &agent };
+                let turn = watch(side, program, rate, window)?;
+                keep(record, rate, side, pair * 4 + place, turn);
+                turns[side as usize].push(turn);
+            }
+        }
+        show_rate(record, &mut table, rate, &turns);
+    }
+    record.show("## The whole agent, doors idle, beside a bare C loop", &table);
+    record.say(&format!(
+        "Both on CPU {}, watched from outside (schedstat, io, status). Reached: reads counted by the kernel\n\
+         against reads due. Late and context switches: per 1,000 ticks. RssAnon in kB.\n",
+        pinned.cpu
+    ));
+    Ok(())
+}
+
+/// How the agent is started: the only place that knows its flags.
+fn agent_command(program: &Path, rate: u64) -> Command {
+    let sources: Vec<String> = FILES.iter().map(|file| format!("{file}={rate}Hz")).collect();
+    let mut command = Command::new(program);
+    command.args(["--listen", "127.0.0.1:0", "--quiet", "--sources", &sources.join(",")]);
+    command
+}
+
+/// Builds `khz` with the profile of this program and answers where it lies.
+fn build_agent() -> Result<PathBuf, BenchError> {
+    let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--bin", "khz"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let status = cargo.status().map_err(|e| failed("cargo build --bin khz", e))?;
+    match own.parent() {
+        Some(directory) if status.success() => Ok(directory.join("khz")),
+        _ => Err(failed("cargo build --bin khz", status)),
+    }
+}
+
+/// One turn: start, warm up, watch for whole periods, end.
+fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn, BenchError> {
+    let mut command = match side {
+        Side::Bare => {
+            let mut command = Command::new(program);
+            command.arg(rate.to_string());
+            command
+        }
+        Side::Agent => agent_command(program, rate),
+    };
+    let mut process = Watched::start(&mut command)?;
+    let mut output = BufReader::new(process.output()?);
+    let address = if side == Side::Agent { Some(announced(&mut output)?) } else { None };
+
+    let period = Duration::from_secs(1) / rate as u32;
+    std::thread::sleep(WARM_UP);
+    if let Some(address) = address {
+        http::get(address, "/metrics")?; // both requests leave the same state behind
+    }
+    sleep_to_middle_of(period);
+    let before = process.counted()?;
+    std::thread::sleep(window.saturating_sub(Duration::from_millis(2)));
+    sleep_to_middle_of(period);
+    let after = process.counted()?;
+
+    if after.cpu_ns == before.cpu_ns {
+        return Err(failed(
+            program.display().to_string(),
+            "the kernel counts no CPU time (CONFIG_SCHED_INFO)",
+        ));
+    }
+    let held = process.held()?;
+    let late_then = address.map(|a| http::get(a, "/metrics")).transpose()?;
+    let report = process.end(output.into_inner())?;
+    let ticks = window.as_secs_f64() * rate as f64;
+    let reads = (after.reads - before.reads) as f64;
+    let reached = reads / (ticks * (reads / ticks).round().max(1.0));
+    let late = match late_then {
+        Some(metrics) => sum_of(&metrics, LATE_FAMILY),
+        None => bare_late(&report),
+    };
+    Ok(Turn {
+        cpu_us: (after.cpu_ns - before.cpu_ns) as f64 / 1e3 / (ticks * reached),
+        reached,
+        switches: (after.switches - before.switches) as f64 * 1_000.0 / ticks,
+        reads: reads / ticks,
+        late: late.map(|late| late * 1_000.0 / (ticks + WARM_UP.as_secs_f64() * rate as f64)),
+        held,
+    })
+}
+
+/// Both sides tick at multiples of the period in wall-clock time: between two ticks nothing is cut in half.
+fn sleep_to_middle_of(period: Duration) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let into = Duration::from_nanos((now.as_nanos() % period.as_nanos().max(1)) as u64);
+    std::thread::sleep((period + period / 2).saturating_sub(into));
+}
+
+/// The address that the agent prints when it is ready.
+fn announced(output: &mut impl BufRead) -> Result<SocketAddr, BenchError> {
+    let mut seen = String::new();
+    while output.read_line(&mut seen).map_err(|e| failed("khz", e))? > 0 {
+        if let Some(address) = address_in(&seen) {
+            return Ok(address);
+        }
+    }
+    Err(failed("khz", format!("ended without an address; it said '{}'", seen.trim())))
+}
+
+fn address_in(text: &str) -> Option<SocketAddr> {
+    let rest = text.split_once("http://")?.1;
+    rest.split(|c: char| c == '/' || c.is_whitespace()).next()?.parse().ok()
+}
+
+/// The sum of all samples of a family in Prometheus text; `None` when it is not there.
+fn sum_of(metrics: &str, family: &str) -> Option<f64> {
+    let samples = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(family)?;
+        rest.starts_with(['{', ' ']).then_some(())?;
+        rest.rsplit(' ').next()?.parse::<f64>().ok()
+    });
+    samples.fold(None, |sum, sample| Some(sum.unwrap_or(0.0) + sample))
+}
+
+/// `late` in the JSON object that `paced` prints.
+fn bare_late(report: &str) -> Option<f64> {
+    serde_json::from_str::<serde_json::Value>(report).ok()?.get("late")?.as_f64()
+}
+
+fn keep(record: &mut Record, rate: u64, side: Side, number: usize, turn: Turn) {
+    let who = if side == Side::Bare { "bare" } else { "khz" };
+    let case = format!("{rate} Hz");
+    for (what, value) in [
+        ("cpu_us", turn.cpu_us),
+        ("reached", turn.reached),
+        ("switches_per_1000", turn.switches),
+        ("reads_per_tick", turn.reads),
+        ("late_per_1000", turn.late.unwrap_or(f64::NAN)),
+        ("rss_anon_kb", turn.held.anonymous_kb as f64),
+        ("rss_shmem_kb", turn.held.shared_kb as f64),
+        ("threads", turn.held.threads as f64),
+    ] {
+        record.sample(["agent", &case, who], number, what, value);
+    }
+}
+
+fn show_rate(record: &mut Record, table: &mut Table, rate: u64, [bare, agent]: &[Vec<Turn>; 2]) {
+    let cost = |turns: &[Turn]| turns.iter().map(|t| t.cpu_us).collect::<Vec<_>>();
+    let times = Spread::of(ratios(&cost(agent), &cost(bare)));
+    for (who, turns, times) in [("bare", bare, None), ("khz", agent, times)] {
+        let median =
+            |figure: fn(&Turn) -> f64| Spread::of(turns.iter().map(figure)).map_or(f64::NAN, |s| s.median);
+        let Some(cost) = Spread::of(cost(turns)) else { continue };
+        table.row([
+            format!("{rate} Hz {who}"),
+            figure(cost.median),
+            format!("{}..{}", figure(cost.lower), figure(cost.upper)),
+            times.map_or(String::new(), |t| figure(t.median)),
+            format!("{:.2}", 100.0 * median(|t| t.reached)),
+            turns
+                .iter()
+                .find_map(|t| t.late)
+                .map_or("-".into(), |_| figure(median(|t| t.late.unwrap_or(f64::NAN)))),
+            figure(median(|t| t.switches)),
+            figure(median(|t| t.held.anonymous_kb as f64)),
+        ]);
+    }
+    record.verdict(&format!("agent / bare loop, {rate} Hz"), times, Bound::AtMost(DEARER));
+    if rate == 1_000 {
+        let reached = Spread::of(agent.iter().map(|t| t.reached));
+        record.verdict("ticks reached at 1,000 Hz", reached, Bound::AtLeast(REACHED));
+        let memory = Spread::of(agent.iter().map(|t| t.held.anonymous_kb as f64));
+        record.verdict("agent's RssAnon in kB", memory, Bound::AtMost(ANONYMOUS_KB_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_in_what_the_agent_prints() {
+        assert_eq!(address_in("the page is at http://127.0.0.1:7070/\n"), "127.0.0.1:7070".parse().ok());
+        assert_eq!(address_in("http://[::1]:80 "), "[::1]:80".parse().ok());
+        assert_eq!(address_in("no address"), None);
+    }
+
+    #[test]
+    fn late_ticks_are_summed_over_sources_and_missing_is_not_zero() {
+        let text = "# TYPE late counter\nlate{source=\"stat\"} 2\nlate{source=\"uptime\"} 3\nlater 7\n";
+        assert_eq!(sum_of(text, "late"), Some(5.0));
+        assert_eq!(sum_of(text, "lat"), None);
+        assert_eq!(bare_late("{\"ticks\":9,\"late\":4}\n"), Some(4.0));
+        assert_eq!(bare_late(""), None);
+    }
+}

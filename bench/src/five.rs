@@ -1,0 +1,191 @@
+//! The five classic files: where they are, a bare read, an ordinary digit parse, and texts captured from them.
+//! It knows nothing of our parser.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::BenchError;
+
+/// The files in the order of the C programs.
+pub const FILES: [&str; 5] = ["stat", "meminfo", "loadavg", "uptime", "net/dev"];
+
+/// Room for one read: more than any of the five gives in one go on today's machines.
+const READ_ROOM: usize = 1 << 20;
+
+/// A source file kept open, with room to read it.
+pub struct Kept {
+    path: PathBuf,
+    file: File,
+    room: Vec<u8>,
+}
+
+impl Kept {
+    /// Opens one of [`FILES`] under `/proc`.
+    pub fn open(name: &str) -> Result<Self, BenchError> {
+        let path = Path::new("/proc").join(name);
+        let file = OpenOptions::new().read(true).open(&path).map_err(BenchError::file(&path))?;
+        Ok(Kept { path, file, room: vec![0; READ_ROOM] })
+    }
+
+    /// One `pread` from the beginning: the bare read that everything is compared with.
+    #[inline]
+    pub fn load(&mut self) -> Result<&[u8], BenchError> {
+        let length = rustix::io::pread(&self.file, &mut self.room[..], 0)
+            .map_err(BenchError::call(self.path.display()))?;
+        Ok(&self.room[..length])
+    }
+}
+
+/// Every number of the text in order, as the C programs read them: single interrupts behind the totals of
+/// `intr` and `softirq` are skipped. Answers how many; numbers beyond `values` are not kept.
+#[inline]
+pub fn digits(text: &[u8], values: &mut [u64]) -> usize {
+    let mut count = 0;
+    let mut at = 0;
+    while at < text.len() && count < values.len() {
+        let digit = text[at].wrapping_sub(b'0');
+        if digit > 9 {
+            let rest = &text[at..];
+            if text[at] == b'i' && rest.starts_with(b"intr ")
+                || text[at] == b's' && rest.starts_with(b"softirq ")
+            {
+                let line = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+                let from = rest.iter().position(|&b| b == b' ').unwrap_or(line) + 1;
+                values[count] = leading_number(&rest[from.min(line)..line]);
+                count += 1;
+                at += line;
+            } else {
+                at += 1;
+            }
+            continue;
+        }
+        let mut value = u64::from(digit);
+        at += 1;
+        while at < text.len() && text[at].is_ascii_digit() {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(text[at] - b'0'));
+            at += 1;
+        }
+        values[count] = value;
+        count += 1;
+    }
+    count
+}
+
+fn leading_number(text: &[u8]) -> u64 {
+    text.iter()
+        .take_while(|b| b.is_ascii_digit())
+        .fold(0, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
+}
+
+/// Texts of one source as they followed each other.
+pub type Frames = Vec<Vec<u8>>;
+
+/// Captures `count` texts of each file, one a millisecond.
+pub fn capture(count: usize) -> Result<Vec<Frames>, BenchError> {
+    let mut kept = FILES.iter().map(|name| Kept::open(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut frames = vec![Vec::with_capacity(count); FILES.len()];
+    let start = Instant::now();
+    for tick in 0..count {
+        for (source, frames) in kept.iter_mut().zip(&mut frames) {
+            frames.push(source.load()?.to_vec());
+        }
+        let due = Duration::from_millis(tick as u64 + 1);
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+    }
+    Ok(frames)
+}
+
+/// Writes captured texts as `table.c` reads them: `0.frames` to `4.frames`, each text behind its length.
+pub fn write_frames(directory: &Path, frames: &[Frames]) -> Result<(), BenchError> {
+    fs::create_dir_all(directory).map_err(BenchError::file(directory))?;
+    for (number, texts) in frames.iter().enumerate() {
+        let path = directory.join(format!("{number}.frames"));
+        let mut out = Vec::new();
+        for text in texts {
+            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            out.extend_from_slice(text);
+        }
+        File::create(&path).and_then(|mut f| f.write_all(&out)).map_err(BenchError::file(&path))?;
+    }
+    Ok(())
+}
+
+/// Reads what [`write_frames`] wrote for one source.
+pub fn read_frames(directory: &Path, file: usize) -> Result<Frames, BenchError> {
+    let path = directory.join(format!("{file}.frames"));
+    let bytes = fs::read(&path).map_err(BenchError::file(&path))?;
+    let mut frames = Vec::new();
+    let mut rest = &bytes[..];
+    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let text =
+            tail.get(..length).ok_or_else(|| BenchError::Reply(format!("{} is cut off", path.display())))?;
+        frames.push(text.to_vec());
+        rest = &tail[length..];
+    }
+    Ok(frames)
+}
+
+/// Goes through captured texts forth and back, so that neighbours are always one capture apart.
+pub struct Swing {
+    at: usize,
+    back: bool,
+}
+
+impl Swing {
+    /// At the first text.
+    pub fn new() -> Self {
+        Swing { at: 0, back: false }
+    }
+
+    /// The number of the next of `count` texts.
+    #[inline]
+    pub fn next(&mut self, count: usize) -> usize {
+        let now = self.at;
+        if count > 1 {
+            if now + 1 == count {
+                self.back = true;
+            } else if now == 0 {
+                self.back = false;
+            }
+            self.at = if self.back { now - 1 } else { now + 1 };
+        }
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_reads_every_number_but_single_interrupts() {
+        let mut values = [0; 16];
+        let count = digits(b"cpu  1 22\nintr 333 4 5\nctxt 6\nsoftirq 7 8 9\n0.52 1/88\n", &mut values);
+        assert_eq!(&values[..count], [1, 22, 333, 6, 7, 0, 52, 1, 88]);
+        assert_eq!(digits(b"intr ", &mut values), 1, "a cut line does not run over");
+        assert_eq!(digits(b"1 2 3", &mut values[..2]), 2, "no room, no value");
+    }
+
+    #[test]
+    fn frames_come_back_as_they_were_written() {
+        let directory = std::env::temp_dir().join(format!("khz-bench-frames-{}", std::process::id()));
+        let frames = vec![vec![b"one".to_vec(), Vec::new(), b"three".to_vec()], vec![b"other".to_vec()]];
+        write_frames(&directory, &frames).unwrap();
+        assert_eq!(read_frames(&directory, 0).unwrap(), frames[0]);
+        assert_eq!(read_frames(&directory, 1).unwrap(), frames[1]);
+        fs::write(directory.join("0.frames"), [9, 0, 0, 0, 1]).unwrap();
+        assert!(read_frames(&directory, 0).is_err(), "a cut file is refused");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_swing_turns_at_both_ends() {
+        let mut swing = Swing::new();
+        assert_eq!((0..7).map(|_| swing.next(3)).collect::<Vec<_>>(), [0, 1, 2, 1, 0, 1, 2]);
+        let mut swing = Swing::new();
+        assert_eq!((0..3).map(|_| swing.next(1)).collect::<Vec<_>>(), [0, 0, 0]);
+    }
+}

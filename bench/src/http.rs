@@ -1,0 +1,70 @@
+//! One HTTP GET over loopback, enough to ask our own agent for its counters. It refuses everything else.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::error::BenchError;
+
+/// Our agent answers within this, or something is wrong.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// More than this is no answer to a question of ours.
+const BODY_MAX: u64 = 16 << 20;
+
+/// The body of `GET path`, if the answer is 200.
+pub fn get(address: SocketAddr, path: &str) -> Result<String, BenchError> {
+    let wrong =
+        |problem: &dyn std::fmt::Display| BenchError::Reply(format!("http://{address}{path}: {problem}"));
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(|e| wrong(&e))?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(|e| wrong(&e))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .map_err(|e| wrong(&e))?;
+    let mut answer = BufReader::new(stream.take(BODY_MAX));
+    let mut line = String::new();
+    answer.read_line(&mut line).map_err(|e| wrong(&e))?;
+    if line.split(' ').nth(1) != Some("200") {
+        return Err(wrong(&line.trim()));
+    }
+    while line != "\r\n" {
+        line.clear();
+        if answer.read_line(&mut line).map_err(|e| wrong(&e))? == 0 {
+            return Err(wrong(&"ends within its head"));
+        }
+    }
+    let mut body = String::new();
+    answer.read_to_string(&mut body).map_err(|e| wrong(&e))?;
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn answered(answer: &'static str) -> Result<String, BenchError> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while line != "\r\n" {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+        });
+        let body = get(address, "/metrics");
+        server.join().unwrap();
+        body
+    }
+
+    #[test]
+    fn the_body_comes_without_the_head_and_only_with_200() {
+        assert_eq!(answered("HTTP/1.1 200 OK\r\nA: b\r\n\r\nx 1\n").unwrap(), "x 1\n");
+        assert!(answered("HTTP/1.1 404 Not Found\r\n\r\n").is_err());
+        assert!(answered("HTTP/1.1 200 OK\r\nA: b").is_err());
+        assert!(answered("").is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! `khz-bench`: every claim of speed beside its reference, interleaved in one run, with the raw samples kept.
+//! The sections stand in files of their own; this one only chooses among them.
+
+mod agent;
+mod error;
+mod five;
+mod hot;
+mod http;
+mod instructions;
+mod ladder;
+mod load;
+mod machine;
+mod ours;
+mod paced;
+mod pairs;
+mod peers;
+mod place;
+mod program;
+mod record;
+mod scale;
+mod spread;
+mod synth;
+mod table;
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use error::BenchError;
+use record::{Effort, Record};
+
+const USAGE: &str = "\
+usage: khz-bench gather [SECTION...] [--quick]
+
+Sections (all of them when none is named):
+  ladder   the paper's four ways to read /proc/meminfo, then ours
+  table    load, parse and total of the five classic files, hot and with instruction counts
+  paced    the same at 1,000 Hz while the machine is busy
+  peers    the crates procfs and sysinfo
+  agent    the whole agent beside a bare C loop, at 1, 10, 100 and 1,000 Hz
+  scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
+
+  --quick  few pairs and short batches: a look, not a claim
+
+Runs are kept under bench/runs/DATE-gather/ (with the section's name when it is only one). For a claim, use a
+release build on a machine that does nothing else. Exit codes: 0 done, 1 failed at work, 2 wrong usage.";
+
+/// A section: its name and what it does.
+type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
+
+const SECTIONS: [Section; 6] = [
+    ("ladder", ladder::run),
+    ("table", hot::run),
+    ("paced", paced::run),
+    ("peers", peers::run),
+    ("agent", agent::run),
+    ("scale", scale::run),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["--help" | "-h" | "help"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        ["gather", ref rest @ ..] => gather(rest),
+        // What the benchmark starts of itself.
+        ["load", kind] => load::work(kind),
+        ["replay", frames, file, parses] => replay(frames, file, parses),
+        _ => Err(BenchError::Usage(USAGE.to_owned())),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("khz-bench: {error}");
+            ExitCode::from(if matches!(error, BenchError::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+fn gather(words: &[&str]) -> Result<(), BenchError> {
+    let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with('-'));
+    if let Some(flag) = flags.iter().find(|&&flag| flag != "--quick") {
+        return Err(BenchError::Usage(format!("no flag called '{flag}'\n\n{USAGE}")));
+    }
+    let sections = chosen(&names)?;
+    let name = match names[..] {
+        [one] => format!("gather-{one}"),
+        _ => String::from("gather"),
+    };
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs");
+    let mut record = Record::open(&runs, &name, Effort { quick: !flags.is_empty() })?;
+    for (_, run) in sections {
+        run(&mut record)?;
+    }
+    record.close()
+}
+
+/// The named sections in our order; all when none is named.
+fn chosen(names: &[&str]) -> Result<Vec<Section>, BenchError> {
+    if let Some(name) = names.iter().find(|name| SECTIONS.iter().all(|(known, _)| known != *name)) {
+        return Err(BenchError::Usage(format!("no section called '{name}'\n\n{USAGE}")));
+    }
+    Ok(SECTIONS.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name)).collect())
+}
+
+fn replay(frames: &str, file: &str, parses: &str) -> Result<(), BenchError> {
+    let usage = |_| BenchError::Usage(String::from("replay FRAMES FILE N: two numbers"));
+    instructions::replay(&PathBuf::from(frames), file.parse().map_err(usage)?, parses.parse().map_err(usage)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_run_in_our_order_and_unknown_ones_are_refused() {
+        let names = |words: &[&str]| chosen(words).map(|s| s.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        assert_eq!(names(&["scale", "ladder"]).unwrap(), ["ladder", "scale"]);
+        assert_eq!(names(&[]).unwrap().len(), SECTIONS.len());
+        assert!(names(&["leader"]).unwrap_err().to_string().starts_with("no section called 'leader'"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Where a process runs: on one CPU, the same for all who are compared. Memory and caches of the other CPUs
+//! belong to the others.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::error::BenchError;
+
+/// While it lives, this thread and the children it starts run on one CPU.
+pub struct Pinned {
+    before: CpuSet,
+    /// The CPU.
+    pub cpu: usize,
+}
+
+impl Pinned {
+    /// Pins this thread to the last CPU that it may use: the first one takes most interrupts.
+    pub fn here() -> Result<Self, BenchError> {
+        let before = sched_getaffinity(None).map_err(BenchError::call("sched_getaffinity"))?;
+        let cpu = (0..CpuSet::MAX_CPU).rev().find(|&cpu| before.is_set(cpu)).unwrap_or(0);
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one).map_err(BenchError::call("sched_setaffinity"))?;
+        Ok(Pinned { before, cpu })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}

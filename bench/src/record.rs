@@ -1,0 +1,210 @@
+//! The record of a run: what is printed is also written to `bench/runs/DATE-NAME/`, with every raw sample, the
+//! machine and the versions. It refuses to overwrite an earlier run.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::BenchError;
+use crate::machine;
+use crate::pairs::Turns;
+use crate::spread::Spread;
+use crate::table::{Table, figure};
+
+/// One day may hold this many runs of one name; then somebody has to tidy up.
+const RUNS_A_DAY_MAX: u32 = 1000;
+
+/// How long and how often: the full run, or the quick look.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// A quick look: few pairs, short batches, never a claim.
+    pub quick: bool,
+}
+
+impl Effort {
+    /// Pairs A B B A.
+    pub fn pairs(self) -> usize {
+        self.of(10, 3)
+    }
+
+    /// The one or the other.
+    pub fn of<T>(self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+/// What a promise says of a ratio.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound {
+    /// The ratio reaches this.
+    AtLeast(f64),
+    /// The ratio stays below this.
+    AtMost(f64),
+}
+
+/// A run being recorded.
+pub struct Record {
+    /// How much is to be done.
+    pub effort: Effort,
+    directory: PathBuf,
+    samples: BufWriter<File>,
+    summary: String,
+    verdicts: Vec<[String; 5]>,
+}
+
+impl Record {
+    /// Opens `runs/DATE-NAME/`, or `…-2` when that exists, and describes the machine there.
+    pub fn open(runs: &Path, name: &str, effort: Effort) -> Result<Self, BenchError> {
+        let date = civil_date(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs());
+        let directory = fresh_directory(runs, &format!("{date}-{name}{}", effort.of("", "-quick")))?;
+        let path = directory.join("samples.csv");
+        let mut samples = BufWriter::new(File::create(&path).map_err(BenchError::file(&path))?);
+        writeln!(samples, "section,case,who,turn,what,value").map_err(BenchError::file(&path))?;
+        let mut record = Record { effort, directory, samples, summary: String::new(), verdicts: Vec::new() };
+        record.say(&format!("# {name}, {date}\n"));
+        if effort.quick {
+            record.say("A quick look: few pairs, short batches. Not a claim.\n");
+        }
+        let description = machine::describe();
+        record.store("machine.json", &format!("{description:#}\n"))?;
+        record.say(&machine::in_words(&description));
+        Ok(record)
+    }
+
+    /// Writes one more file beside the samples.
+    pub fn store(&self, name: &str, text: &str) -> Result<(), BenchError> {
+        let path = self.directory.join(name);
+        fs::write(&path, text).map_err(BenchError::file(&path))
+    }
+
+    /// Prints a paragraph and keeps it.
+    pub fn say(&mut self, text: &str) {
+        println!("{text}");
+        self.summary.push_str(text);
+        self.summary.push('\n');
+    }
+
+    /// Prints a table and keeps it.
+    pub fn show(&mut self, title: &str, table: &Table) {
+        let text = table.render();
+        println!("{title}\n\n{text}");
+        self.summary.push_str(&format!("{title}\n\n```\n{text}```\n\n"));
+    }
+
+    /// Keeps one raw sample. A comma in a name would break the columns: none of ours has one.
+    pub fn sample(&mut self, [section, case, who]: [&str; 3], turn: usize, what: &str, value: f64) {
+        // A failed write shows when the run is closed, since the buffer keeps its error.
+        let _ = writeln!(self.samples, "{section},{case},{who},{turn},{what},{value}");
+    }
+
+    /// Keeps all batches of all contenders.
+    pub fn turns(&mut self, section: &str, case: &str, turns: &[Turns]) {
+        for who in turns {
+            for (turn, batch) in who.batches.iter().enumerate() {
+                let place = [section, case, &*who.name];
+                self.sample(place, turn, "calls", batch.calls as f64);
+                self.sample(place, turn, "wall_ns", batch.wall_ns as f64);
+                self.sample(place, turn, "cpu_ns", batch.cpu_ns as f64);
+            }
+        }
+    }
+
+    /// Holds a ratio against what was promised: its median decides, its quartiles are shown.
+    pub fn verdict(&mut self, promise: &str, reached: Option<Spread>, bound: Bound) {
+        let (sign, limit) = match bound {
+            Bound::AtLeast(limit) => (">=", limit),
+            Bound::AtMost(limit) => ("<=", limit),
+        };
+        let Some(reached) = reached else {
+            let limit = format!("{sign} {}", figure(limit));
+            return self.verdicts.push([
+                promise.into(),
+                limit,
+                "-".into(),
+                "-".into(),
+                "not measured".into(),
+            ]);
+        };
+        let kept = match bound {
+            Bound::AtLeast(limit) => reached.median >= limit,
+            Bound::AtMost(limit) => reached.median <= limit,
+        };
+        self.verdicts.push([
+            promise.to_owned(),
+            format!("{sign} {}", figure(limit)),
+            figure(reached.median),
+            format!("{}..{}", figure(reached.lower), figure(reached.upper)),
+            if kept { "yes" } else { "NO" }.to_owned(),
+        ]);
+    }
+
+    /// Shows all verdicts and writes the summary.
+    pub fn close(mut self) -> Result<(), BenchError> {
+        if !self.verdicts.is_empty() {
+            let mut table = Table::new(&["promise", "to reach", "reached", "quartiles", "kept"]);
+            for verdict in std::mem::take(&mut self.verdicts) {
+                table.row(verdict);
+            }
+            self.show("## What was to be reached", &table);
+        }
+        self.say(&machine::load_in_words("Load when the run ended"));
+        self.samples.flush().map_err(BenchError::file(self.directory.join("samples.csv")))?;
+        self.store("summary.md", &self.summary)?;
+        println!("kept in {}", self.directory.display());
+        Ok(())
+    }
+}
+
+fn fresh_directory(runs: &Path, name: &str) -> Result<PathBuf, BenchError> {
+    fs::create_dir_all(runs).map_err(BenchError::file(runs))?;
+    for number in 1..RUNS_A_DAY_MAX {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let directory = runs.join(format!("{name}{suffix}"));
+        match fs::create_dir(&directory) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
+            result => return result.map(|()| directory.clone()).map_err(BenchError::file(directory)),
+        }
+    }
+    Err(BenchError::Reply(format!("{RUNS_A_DAY_MAX} runs called {name} lie in {} already", runs.display())))
+}
+
+/// The UTC date of a Unix time as `2026-11-21` (the days-to-civil reckoning of the Gregorian calendar).
+fn civil_date(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468; // since 0000-03-01, where leap days end a year
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_known_instants() {
+        for (seconds, date) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_709_164_800, "2024-02-29"),
+            (1_735_689_599, "2024-12-31"),
+            (1_795_225_386, "2026-11-21"),
+        ] {
+            assert_eq!(civil_date(seconds), date);
+        }
+    }
+
+    #[test]
+    fn an_earlier_run_is_never_overwritten() {
+        let runs = std::env::temp_dir().join(format!("khz-bench-runs-{}", std::process::id()));
+        let first = fresh_directory(&runs, "day-x").unwrap();
+        let second = fresh_directory(&runs, "day-x").unwrap();
+        assert_eq!((first, second), (runs.join("day-x"), runs.join("day-x-2")));
+        fs::remove_dir_all(runs).unwrap();
+    }
+}

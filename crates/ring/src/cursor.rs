@@ -1,0 +1,196 @@
+//! A reader's place in a ring: it follows the rows of a lane one after the other, and after it was overtaken
+//! goes on at the newest block, saying how many rows it missed.
+
+use khz_block::{Decoder, Step};
+
+use crate::ring::Reader;
+
+/// So many bytes are copied out of the ring at once.
+const CHUNK: usize = 64 << 10;
+
+/// What [`Cursor::next`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A new block began; the schema may have grown.
+    Block,
+    /// The next row; [`Cursor::decoder`] shows it.
+    Row,
+    /// Nothing new yet.
+    UpToDate,
+}
+
+/// Follows one lane.
+#[derive(Debug)]
+pub struct Cursor {
+    reader: Reader,
+    /// Stream position of `bytes[0]`.
+    at: u64,
+    bytes: Vec<u8>,
+    /// How many of `bytes` are decoded.
+    done: usize,
+    decoder: Decoder,
+    /// Number of the row that should come next, once one was seen.
+    expected: Option<u64>,
+    lost: u64,
+}
+
+impl Cursor {
+    /// A cursor at stream position `at`, where a block must begin (`oldest`, `newest` or `next_block`).
+    pub fn new(reader: Reader, at: u64) -> Self {
+        Cursor { reader, at, bytes: Vec::new(), done: 0, decoder: Decoder::new(), expected: None, lost: 0 }
+    }
+
+    /// The present row.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Rows missed since this was last asked.
+    pub fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// Goes one step forward.
+    pub fn advance(&mut self) -> Event {
+        // Twice: what is at hand may end in the middle of a row.
+        for _ in 0..2 {
+            match self.decoder.step(&self.bytes[self.done..]) {
+                Ok(Step::Header(length)) => {
+                    self.done += length;
+                    self.count_lost();
+                    return Event::Block;
+                }
+                Ok(Step::Row(length)) => {
+                    self.done += length;
+                    self.expected = Some(self.decoder.next_row());
+                    return Event::Row;
+                }
+                Ok(Step::Incomplete) if self.fetch() => {}
+                Ok(Step::Incomplete) => return Event::UpToDate,
+                // The writer is this very program: bytes that do not decode were overwritten under us.
+                Err(_) => self.start_again(),
+            }
+        }
+        Event::UpToDate
+    }
+
+    fn count_lost(&mut self) {
+        if let (Some(expected), Some(header)) = (self.expected, self.decoder.header()) {
+            self.lost += header.first_row.saturating_sub(expected);
+        }
+        self.expected = self.decoder.header().map(|h| h.first_row);
+    }
+
+    /// Copies what is new; `true` when there was something.
+    fn fetch(&mut self) -> bool {
+        self.bytes.drain(..self.done);
+        self.at += self.done as u64;
+        self.done = 0;
+        let end = self.at + self.bytes.len() as u64;
+        // A single row may be longer than a chunk: ask for more than is at hand.
+        match self.reader.copy(end, CHUNK.max(self.bytes.len()), &mut self.bytes) {
+            Ok(copied) => copied > 0,
+            Err(_) => {
+                self.start_again();
+                true
+            }
+        }
+    }
+
+    fn start_again(&mut self) {
+        self.at = self.reader.newest();
+        self.bytes.clear();
+        self.done = 0;
+        self.decoder = Decoder::new();
+    }
+
+    /// Skips to the last row that is complete now; `false` when there is none yet.
+    pub fn seek_newest(&mut self) -> bool {
+        let mut found = false;
+        loop {
+            match self.advance() {
+                Event::Row => found = true,
+                Event::Block => {}
+                Event::UpToDate => return found,
+            }
+        }
+    }
+
+    /// The stream position of the next header or row.
+    pub fn position(&self) -> u64 {
+        self.at + self.done as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring;
+    use khz_block::Encoder;
+    use khz_model::{Nanos, Stamp};
+
+    /// Writes `rows` rows, ten to a block; slot 0 counts them.
+    fn write(writer: &mut crate::Writer, encoder: &mut Encoder, rows: u64) {
+        let mut out = Vec::new();
+        for _ in 0..rows {
+            out.clear();
+            let n = encoder.rows();
+            let stamp = Stamp { boot: Nanos(n * 1_000), real_offset: 0 };
+            if encoder.rows_open() == 10
+                && let Some(header) = encoder.close()
+            {
+                writer.close(&header);
+            }
+            if encoder.rows_open() == 0 {
+                encoder.key_row(stamp, 300, |slot| (0, n + slot as u64), &mut out);
+                assert!(writer.begin(&out));
+            } else {
+                encoder.delta_row(stamp, 0..300, |slot| (0, n + slot as u64), &mut out);
+                assert!(writer.append(&out));
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_arrives_once_and_in_order() {
+        let (mut writer, reader) = ring(1 << 16).unwrap();
+        let mut encoder = Encoder::new(1, 1, Nanos(1_000));
+        let mut cursor = Cursor::new(reader, 0);
+        let mut seen = 0;
+        for _ in 0..200 {
+            write(&mut writer, &mut encoder, 7);
+            loop {
+                match cursor.advance() {
+                    Event::Row => {
+                        assert_eq!(cursor.decoder().reading(0).and_then(|r| r.value()), Some(seen));
+                        seen += 1;
+                    }
+                    Event::Block => {}
+                    Event::UpToDate => break,
+                }
+            }
+        }
+        assert_eq!((seen, cursor.take_lost()), (1_400, 0));
+    }
+
+    #[test]
+    fn an_overtaken_cursor_counts_what_it_lost_and_goes_on() {
+        let (mut writer, reader) = ring(1 << 16).unwrap();
+        let mut encoder = Encoder::new(1, 1, Nanos(1_000));
+        let mut cursor = Cursor::new(reader, 0);
+        write(&mut writer, &mut encoder, 5);
+        let (mut rows, mut lost) = (0, 0);
+        for burst in [0, 2_000, 3] {
+            write(&mut writer, &mut encoder, burst);
+            loop {
+                match cursor.advance() {
+                    Event::Row => rows += 1,
+                    Event::Block => lost += cursor.take_lost(),
+                    Event::UpToDate => break,
+                }
+            }
+        }
+        assert!(lost > 0);
+        assert_eq!(rows + lost, encoder.rows());
+    }
+}

@@ -42,7 +42,9 @@ export class Board {
     this.feeds = [];
     this.panels = [];
     this.table = null;
+    /** Stamps of the newest and of the first row. */
     this.time = NaN;
+    this.oldest = NaN;
     this.period = NaN;
     this.buildFixed();
   }
@@ -207,6 +209,7 @@ export class Board {
       const passed = table.time - this.time;
       const holes = passed > Math.max(3 * this.reach, 0.3) || passed < 0;
       this.time = table.time;
+      if (Number.isNaN(this.oldest)) this.oldest = table.time;
       this.reach = this.period;
       for (const feed of this.feeds) feed.take(table, holes);
     }

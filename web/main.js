@@ -92,6 +92,7 @@ window.khz = {
   get rate() { return controls.rate; },
   get rateReached() { return heading.reached; },
   get newest() { return board.time; },
+  get oldest() { return board.oldest; },
   get state() { return document.querySelector("#state").dataset.state; },
   get panels() { return board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
   resetFrames: () => frames.reset(),

@@ -1,0 +1,216 @@
+//! A headless Chromium with a profile of its own, driven over WebDriver. It refuses to reach beyond the loopback:
+//! everything in it that would call home is switched off.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
+use fantoccini::{Client, ClientBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::PATIENCE;
+
+/// Flags of every run. The sandbox needs privileges that a test run as root, or in a container, does not have.
+const FLAGS: [&str; 9] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+];
+
+/// The kernel's clock ticks a second in `/proc/PID/stat`, fixed by its interface to programs.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Light or dark, as the system would prefer it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// `prefers-color-scheme: light`
+    Light,
+    /// `prefers-color-scheme: dark`
+    Dark,
+}
+
+impl Theme {
+    /// "light" or "dark".
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Theme::Light => "light",
+            Theme::Dark => "dark",
+        }
+    }
+}
+
+/// A running browser; [`Browser::close`] ends it and removes its profile.
+pub struct Browser {
+    /// The WebDriver session.
+    pub client: Client,
+    driver: Child,
+    profile: PathBuf,
+}
+
+impl Browser {
+    /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path) and a Chromium below it.
+    pub async fn start() -> Self {
+        let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
+        let mut driver = Command::new(&program)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{program}: {error}; Debian has it in the packages chromium and chromium-driver")
+            });
+        let port = port_of(&mut driver).await;
+        let profile = std::env::temp_dir().join(format!("khz-browser-{}-{port}", std::process::id()));
+        let mut flags: Vec<String> = FLAGS.iter().map(|flag| flag.to_string()).collect();
+        flags.push(format!("--user-data-dir={}", profile.display()));
+        let mut capabilities = Capabilities::new();
+        capabilities.insert("goog:chromeOptions".into(), json!({ "args": flags }));
+        capabilities.insert("goog:loggingPrefs".into(), json!({ "browser": "ALL" }));
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .unwrap_or_else(|error| panic!("chromedriver cannot start Chromium: {error}"));
+        Browser { client, driver, profile }
+    }
+
+    /// Sets the size of the page in CSS pixels and the theme that the system prefers.
+    pub async fn look(&self, width: u32, height: u32, theme: Theme) {
+        let phone = width < 600;
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone });
+        self.cdp("Emulation.setDeviceMetricsOverride", size).await;
+        let features = json!([{ "name": "prefers-color-scheme", "value": theme.as_str() }]);
+        self.cdp("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+    }
+
+    /// One command of Chromium's own protocol.
+    pub async fn cdp(&self, command: &str, parameters: Value) -> Value {
+        let body = json!({ "cmd": command, "params": parameters });
+        self.issue("goog/cdp/execute", body).await
+    }
+
+    /// What the console said since the last call, errors only.
+    pub async fn console_errors(&self) -> Vec<String> {
+        let entries = self.issue("se/log", json!({ "type": "browser" })).await;
+        let entries = entries.as_array().cloned().unwrap_or_default();
+        entries
+            .iter()
+            .filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING")
+            .map(|entry| format!("{}: {}", entry["level"], entry["message"]))
+            .collect()
+    }
+
+    /// CPU seconds that all processes of this browser have used; those of chromedriver itself do not count.
+    pub fn cpu_seconds(&self) -> f64 {
+        let driver = self.driver.id().expect("chromedriver runs");
+        processes_below(driver).values().sum::<u64>() as f64 / TICKS_PER_SECOND
+    }
+
+    /// Ends the session, the browser and its profile.
+    pub async fn close(mut self) {
+        let closed = self.client.close().await;
+        let ended = self.driver.kill().await;
+        // Chromium's last child may still write there; what is left lies in the folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.profile);
+        closed.expect("the browser closes");
+        ended.expect("chromedriver ends");
+    }
+
+    async fn issue(&self, path: &'static str, body: Value) -> Value {
+        let command = Extension { path, body };
+        self.client.issue_cmd(command).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+}
+
+/// A command of chromedriver's that WebDriver itself does not have.
+#[derive(Debug)]
+struct Extension {
+    path: &'static str,
+    body: Value,
+}
+
+impl WebDriverCompatibleCommand for Extension {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.body.to_string()))
+    }
+}
+
+/// The port that chromedriver chose: "ChromeDriver was started successfully on port 41523."
+async fn port_of(driver: &mut Child) -> u16 {
+    let stdout = driver.stdout.take().expect("BUG: stdout was asked to be piped");
+    let mut lines = BufReader::new(stdout).lines();
+    let port = async {
+        while let Ok(Some(line)) = lines.next_line().await {
+            let port = line.split_once(" successfully on port ").map(|(_, rest)| rest.trim_end_matches('.'));
+            if let Some(port) = port.and_then(|digits| digits.parse().ok()) {
+                return Some(port);
+            }
+        }
+        None
+    };
+    let port = tokio::time::timeout(PATIENCE, port).await.ok().flatten();
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    port.expect("chromedriver says on which port it listens")
+}
+
+/// Every process below `ancestor` with its ticks of user and system time, those of its ended children included.
+fn processes_below(ancestor: u32) -> HashMap<u32, u64> {
+    let mut all = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        if let Some(found) = parent_and_ticks(&stat) {
+            all.insert(pid, found);
+        }
+    }
+    let mut family = HashSet::from([ancestor]);
+    loop {
+        let kin = |(pid, (parent, _)): (&u32, &(u32, u64))| {
+            (family.contains(parent) && !family.contains(pid)).then_some(*pid)
+        };
+        let found: Vec<u32> = all.iter().filter_map(kin).collect();
+        if found.is_empty() {
+            break;
+        }
+        family.extend(found);
+    }
+    family.remove(&ancestor);
+    family.iter().filter_map(|pid| all.get(pid).map(|(_, ticks)| (*pid, *ticks))).collect()
+}
+
+/// Fields 4, 14 to 17 of `/proc/PID/stat`; the name in parentheses may itself hold parentheses and spaces.
+fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some((fields.get(1)?.parse().ok()?, ticks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parent_and_ticks;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "7 (a) b (c)) S 3 7 7 0 -1 4194304 1 2 3 4 50 6 7 1 20 0 1 0 99 0";
+        assert_eq!(parent_and_ticks(stat), Some((3, 64)));
+        assert_eq!(parent_and_ticks("7 (cut"), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! The live page as a test sees it: what it shows, what `window.khz` counts, and how to wait for either. It
+//! refuses to sleep for a result: every wait has a condition, and a bound after which the test has failed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::PATIENCE;
+use crate::browser::Browser;
+
+/// Between two looks at a condition.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// A page that is open in a browser.
+pub struct Page<'a> {
+    /// The browser that it is open in.
+    pub browser: &'a Browser,
+}
+
+impl<'a> Page<'a> {
+    /// Opens `url` and waits until rows arrive. The page is loaded anew even when only the fragment differs.
+    pub async fn open(browser: &'a Browser, url: &str) -> Self {
+        browser.client.goto("about:blank").await.expect("a blank page opens");
+        browser.client.goto(url).await.unwrap_or_else(|error| panic!("{url} does not open: {error}"));
+        let page = Page { browser };
+        page.wait("rows arrive", "window.khz && khz.state === 'live' && khz.rows > 1").await;
+        page
+    }
+
+    /// The value of a JavaScript expression.
+    pub async fn eval(&self, expression: &str) -> Value {
+        let script = format!("return ({expression});");
+        let value = self.browser.client.execute(&script, vec![]).await;
+        value.unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// The value of an expression that is a number.
+    pub async fn number(&self, expression: &str) -> f64 {
+        let value = self.eval(expression).await;
+        value.as_f64().unwrap_or_else(|| panic!("{expression} is no number but {value}"))
+    }
+
+    /// Waits until `condition` holds.
+    pub async fn wait(&self, what: &str, condition: &str) {
+        let start = Instant::now();
+        while self.eval(&format!("!!({condition})")).await != Value::Bool(true) {
+            if start.elapsed() > PATIENCE {
+                let seen = "window.khz && JSON.stringify([khz.state, khz.rate, khz.rows, khz.rateReached])";
+                panic!(
+                    "waited in vain until {what} ({condition}); the page counts {}",
+                    self.eval(seen).await
+                );
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Presses the button or other element that `selector` finds.
+    pub async fn click(&self, selector: &str) {
+        let found = self.browser.client.find(fantoccini::Locator::Css(selector)).await;
+        let element = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Presses a key on what has the focus, by its name in the DOM.
+    pub async fn press(&self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.browser
+                .cdp("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }))
+                .await;
+        }
+    }
+
+    /// Rows that arrived for each second of their own stamps, measured over a second of stamps or more.
+    pub async fn rows_per_second(&self) -> f64 {
+        let before = self.eval("[khz.rows, khz.newest]").await;
+        let (rows, newest) = (before[0].as_f64().unwrap_or(f64::NAN), before[1].as_f64().unwrap_or(f64::NAN));
+        self.wait("a second of rows passes", &format!("khz.newest >= {newest} + 1")).await;
+        self.number(&format!("(khz.rows - {rows}) / (khz.newest - {newest})")).await
+    }
+
+    /// Saves what is seen as a PNG file.
+    pub async fn screenshot(&self, path: &std::path::Path) {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        }
+        let png = self.browser.client.screenshot().await.expect("Chromium makes a screenshot");
+        std::fs::write(path, png).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}

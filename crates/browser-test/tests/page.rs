@@ -1,0 +1,241 @@
+//! The live page in a real headless Chromium against a real khz.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::page::Page;
+use khz_browser_test::server::Server;
+use khz_browser_test::{root, target_dir};
+
+/// One browser at a time: several at once on a small machine measure each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn run(test: impl Future<Output = ()>) {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+        .block_on(test);
+}
+
+async fn assert_clean_console(browser: &Browser) {
+    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
+}
+
+#[test]
+fn the_page_loads_and_moves_at_every_size_and_theme() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        for (width, height) in [(1280, 1400), (390, 844)] {
+            for theme in [Theme::Light, Theme::Dark] {
+                browser.look(width, height, theme).await;
+                let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
+                assert_it_lives(&page).await;
+                assert_it_fits(&page, width).await;
+                assert_theme(&page, theme).await;
+                assert_clean_console(&browser).await;
+                let name = format!("screenshots/page-{width}-{}.png", theme.as_str());
+                page.screenshot(&target_dir().join(name)).await;
+            }
+        }
+        browser.close().await;
+    });
+}
+
+/// Numbers are shown, they change, and pictures are painted.
+async fn assert_it_lives(page: &Page<'_>) {
+    assert_ne!(page.eval("document.querySelector('#node').textContent").await, "Kilohertz");
+    let shown = "[...document.querySelectorAll('.panel:not([hidden]) .legend b')].map(b => b.textContent)";
+    page.wait(
+        "the CPU panel has numbers",
+        "/\\d %/.test(document.querySelector('.panel .legend').textContent)",
+    )
+    .await;
+    let before = page.eval(shown).await;
+    page.wait("numbers change", &format!("JSON.stringify({shown}) !== JSON.stringify({before})")).await;
+    page.wait("plots are painted", "khz.framesDrawn > 10").await;
+    let painted = "[...document.querySelectorAll('.panel .trace')].slice(0, 1).every(c => \
+        c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(byte => byte > 0))";
+    page.wait("the first plot is not blank", painted).await;
+    for title in ["All CPUs", "Memory", "Load", "Context switches"] {
+        let last = format!("khz.panels.find(p => p.title === '{title}').last.some(Number.isFinite)");
+        page.wait(&format!("{title} has values"), &last).await;
+    }
+    assert_eq!(page.number("khz.lost").await, 0.0, "no row is lost");
+}
+
+/// Nothing sticks out to the right.
+async fn assert_it_fits(page: &Page<'_>, width: u32) {
+    let wide = page.number("document.documentElement.scrollWidth").await;
+    assert!(wide <= f64::from(width), "the page is {wide} pixels wide on a screen of {width}");
+    let outside = "[...document.querySelectorAll('button, input, .panel, dd')].filter(e => e.offsetWidth > 0 && \
+        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
+    assert_eq!(page.number(outside).await, 0.0, "controls or panels lie outside the screen");
+}
+
+/// The system's preference is followed, and the button overrules it.
+async fn assert_theme(page: &Page<'_>, theme: Theme) {
+    let brightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]";
+    let dark = page.number(brightness).await < 128.0;
+    assert_eq!(dark, theme == Theme::Dark, "the page is {}", if dark { "dark" } else { "light" });
+    page.click("#theme").await;
+    assert_eq!(page.number(brightness).await < 128.0, !dark, "the button switches the theme");
+    page.click("#theme").await;
+    page.eval("localStorage.clear()").await;
+}
+
+#[test]
+fn the_rate_chosen_on_the_page_is_the_rate_of_the_rows() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        for rate in [100.0, 1.0, 10.0] {
+            page.click(&format!("[data-rate='{rate}']")).await;
+            assert_eq!(page.number("khz.rate").await, rate);
+            assert_rows_arrive_at(&page, rate).await;
+        }
+        // Any number between may be typed; one beyond the offer is brought back to it.
+        type_rate(&page, "25").await;
+        assert_rows_arrive_at(&page, 25.0).await;
+        type_rate(&page, "99999").await;
+        let most = page.number("Number(document.querySelector('#rate').max)").await;
+        assert_eq!(page.number("khz.rate").await, most);
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+async fn type_rate(page: &Page<'_>, digits: &str) {
+    let script = format!(
+        "(() => {{ const i = document.querySelector('#rate'); i.value = '{digits}'; \
+         i.dispatchEvent(new Event('change')); return true; }})()"
+    );
+    page.eval(&script).await;
+}
+
+/// A loaded machine may miss ticks, and one second may hold a row more: a factor of two tells any two of the
+/// rates apart and asserts no timing.
+async fn assert_rows_arrive_at(page: &Page<'_>, rate: f64) {
+    page.wait("the new stream is measured", "Number.isFinite(khz.rateReached)").await;
+    let reached = page.rows_per_second().await;
+    assert!(reached > rate / 2.0 && reached < rate * 2.0 + 1.0, "{reached} rows/s at {rate} Hz");
+}
+
+#[test]
+fn history_is_there_before_the_stream_has_brought_it() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        // The first visit lets the node gather some past; the second must show it at once.
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        let start = page.number("khz.newest").await;
+        page.wait("five seconds of past exist", &format!("khz.newest > {start} + 5")).await;
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        page.wait("older rows than the stream's are drawn", "khz.newest - khz.oldest > 4 && khz.rows < 40")
+            .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_paused_page_takes_no_rows_and_goes_on_after() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(390, 844, Theme::Light).await;
+        let page = Page::open(&browser, &format!("{}#rate=100&window=10s", server.url())).await;
+        page.click("#pause").await;
+        page.wait("the page says so", "khz.state === 'paused'").await;
+        let rows = page.number("khz.rows").await;
+        // Frames prove that time passes in the page; at 100 Hz sixty of them would have brought a hundred rows.
+        let frames = page.number("khz.framesSeen").await;
+        page.wait("sixty frames pass", &format!("khz.framesSeen > {frames} + 60")).await;
+        assert_eq!(page.number("khz.rows").await, rows);
+        page.click("#pause").await;
+        page.wait("rows arrive again", &format!("khz.state === 'live' && khz.rows > {rows}")).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn values_can_be_read_with_the_keyboard_and_with_the_pointer() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Dark).await;
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        page.eval("document.querySelector('.panel .frame').focus()").await;
+        page.press("ArrowLeft").await;
+        page.wait(
+            "the cursor has words",
+            "/−0.05 s/.test(document.querySelector('.panel .tip').textContent)",
+        )
+        .await;
+        assert_eq!(page.eval("document.querySelector('.panel .cursor').hidden").await, false);
+        page.press("Escape").await;
+        page.wait("it goes away", "document.querySelector('.panel .cursor').hidden").await;
+        let place = page.eval(
+            "(({x, y}) => [x, y])(document.querySelectorAll('.panel .frame')[1].getBoundingClientRect())",
+        );
+        let place = place.await;
+        let (x, y) = (place[0].as_f64().unwrap() + 60.0, place[1].as_f64().unwrap() + 20.0);
+        let moved = serde_json::json!({ "type": "mouseMoved", "x": x, "y": y });
+        browser.cdp("Input.dispatchMouseEvent", moved).await;
+        let every = "[...document.querySelectorAll('.panel:not([hidden]) .cursor')].slice(0, 2).every(c => !c.hidden)";
+        page.wait("every plot marks the instant", every).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_goes_away_is_shown_and_found_again() {
+    run(async {
+        let mut server = Server::start().await;
+        if !server.is_own() {
+            eprintln!("skipped: the server of KHZ_URL is not ours to end");
+            return;
+        }
+        let browser = Browser::start().await;
+        browser.look(390, 844, Theme::Dark).await;
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        let address = server.address().to_owned();
+        server.kill().await;
+        page.wait("the page says so", "khz.state === 'waiting' && !document.querySelector('#notice').hidden")
+            .await;
+        let rows = page.number("khz.rows").await;
+        let _again = Server::start_on(&address).await;
+        page.wait("it finds the new one", &format!("khz.state === 'live' && khz.rows > {rows}")).await;
+        assert_eq!(page.eval("document.querySelector('#notice').hidden").await, true);
+        browser.close().await;
+    });
+}
+
+/// `KHZ_SCREENSHOT=docs/screenshot.png cargo test -p khz-browser-test --test page -- --ignored screenshot`
+#[test]
+#[ignore = "writes the screenshot of the documentation, which takes a minute of data"]
+fn screenshot_for_the_documentation() {
+    run(async {
+        let path = std::env::var("KHZ_SCREENSHOT").unwrap_or_else(|_| "docs/screenshot.png".into());
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1240, Theme::Light).await;
+        let page = Page::open(&browser, &format!("{}#rate=100&window=1min", server.url())).await;
+        for _ in 0..2 {
+            // Twice, since a wait is bounded: three quarters of the window are to be filled.
+            let newest = page.number("khz.newest").await;
+            page.wait("the window fills", &format!("khz.newest > {newest} + 23")).await;
+        }
+        page.screenshot(&root().join(path)).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}

@@ -64,11 +64,12 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     for (rate, full, quick) in RATES {
         let window = Duration::from_secs(record.effort.of(full, quick));
         let mut turns: [Vec<Turn>; 2] = Default::default();
-        for pair in 0..record.effort.of(10, 2) {
+        // Five times A B B A are ten pairs of neighbours.
+        for group in 0..record.effort.of(5, 2) {
             for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
                 let program = if side == Side::Bare { &bare } else { &agent };
                 let turn = watch(side, program, rate, window)?;
-                keep(record, rate, side, pair * 4 + place, turn);
+                keep(record, rate, side, group * 4 + place, turn);
                 turns[side as usize].push(turn);
             }
         }
@@ -126,10 +127,10 @@ fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn
         http::get(address, "/metrics")?; // both requests leave the same state behind
     }
     sleep_to_middle_of(period);
-    let before = process.counted()?;
-    std::thread::sleep(window.saturating_sub(Duration::from_millis(2)));
+    let (from, before) = (wall_clock(), process.counted()?);
+    std::thread::sleep(window);
     sleep_to_middle_of(period);
-    let after = process.counted()?;
+    let (to, after) = (wall_clock(), process.counted()?);
 
     if after.cpu_ns == before.cpu_ns {
         return Err(failed(
@@ -140,7 +141,7 @@ fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn
     let held = process.held()?;
     let late_then = address.map(|a| http::get(a, "/metrics")).transpose()?;
     let report = process.end(output.into_inner())?;
-    let ticks = window.as_secs_f64() * rate as f64;
+    let ticks = ticks_between(from, to, period) as f64;
     let reads = (after.reads - before.reads) as f64;
     let reached = reads / (ticks * (reads / ticks).round().max(1.0));
     let late = match late_then {
@@ -159,9 +160,18 @@ fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn
 
 /// Both sides tick at multiples of the period in wall-clock time: between two ticks nothing is cut in half.
 fn sleep_to_middle_of(period: Duration) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let into = Duration::from_nanos((now.as_nanos() % period.as_nanos().max(1)) as u64);
-    std::thread::sleep((period + period / 2).saturating_sub(into));
+    let period = period.as_nanos();
+    let into = wall_clock().as_nanos() % period;
+    std::thread::sleep(Duration::from_nanos(((period + period / 2 - into) % period) as u64));
+}
+
+/// Multiples of the period that lie between two instants: the ticks that were due.
+fn ticks_between(from: Duration, to: Duration, period: Duration) -> u128 {
+    to.as_nanos() / period.as_nanos() - from.as_nanos() / period.as_nanos()
+}
+
+fn wall_clock() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The address that the agent prints when it is ready.
@@ -251,6 +261,14 @@ mod tests {
         assert_eq!(address_in("the page is at http://127.0.0.1:7070/\n"), "127.0.0.1:7070".parse().ok());
         assert_eq!(address_in("http://[::1]:80 "), "[::1]:80".parse().ok());
         assert_eq!(address_in("no address"), None);
+    }
+
+    #[test]
+    fn due_ticks_are_multiples_of_the_period_and_not_time_over_period() {
+        let (ms, period) = (Duration::from_millis, Duration::from_millis(10));
+        assert_eq!(ticks_between(ms(9), ms(11), period), 1);
+        assert_eq!(ticks_between(ms(11), ms(19), period), 0);
+        assert_eq!(ticks_between(ms(15), ms(1_015), period), 100);
     }
 
     #[test]

@@ -1,1 +1,32 @@
-//! http
+//! The HTTP door: the page, the Prometheus exposition, queries, streams and history over one listening
+//! socket. It reads only through [`khz_model::Query`] and refuses to know who answers; it starts no threads
+//! of its own, gathers nothing, and sleeps when nobody asks.
+
+#![forbid(unsafe_code)]
+
+mod accept;
+mod assets;
+mod catalog;
+mod connections;
+mod counters;
+mod door;
+mod encoder;
+mod exchange;
+mod exposition;
+mod guard;
+mod history;
+mod json;
+mod latest;
+mod limits;
+mod params;
+mod refusal;
+mod routes;
+mod stall;
+mod stream;
+mod talk;
+
+pub use counters::Counters;
+pub use door::{Bound, Door, DoorError, listen};
+pub use exposition::{Format, render};
+pub use limits::Limits;
+pub use routes::documented;

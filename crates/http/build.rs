@@ -1,0 +1,63 @@
+//! Lists the page's files, `web/*.{html,js,css,svg}` and `web/vendor/`, so that a new file is served by itself.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
+    let web = Path::new(&root).join("../../web").canonicalize()?;
+    println!("cargo::rerun-if-changed={}", web.display());
+    let mut table = String::from("pub(crate) static ASSETS: &[Asset] = &[\n");
+    for folder in ["", "vendor/"] {
+        list(&web.join(folder), folder, &mut table)?;
+    }
+    table.push_str("];\n");
+    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
+    fs::write(Path::new(&out).join("assets.rs"), table)
+}
+
+/// Writes a line of the table for every file of `folder` that a page needs, in name order.
+fn list(folder: &Path, prefix: &str, table: &mut String) -> io::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let mut names = fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    for name in names {
+        let Some(kind) = content_type(&name) else { continue };
+        let file = folder.join(&name);
+        println!("cargo::rerun-if-changed={}", file.display());
+        let tag = fnv1a(&fs::read(&file)?);
+        let path = if name == "index.html" && prefix.is_empty() {
+            "/".to_owned()
+        } else {
+            format!("/{prefix}{name}")
+        };
+        writeln!(
+            table,
+            "    Asset {{ path: {path:?}, content_type: {kind:?}, etag: \"\\\"{tag:016x}\\\"\", bytes: include_bytes!({file:?}) }},"
+        )
+        .map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+fn content_type(name: &str) -> Option<&'static str> {
+    match Path::new(name).extension()?.to_str()? {
+        "html" => Some("text/html; charset=utf-8"),
+        "js" | "mjs" => Some("text/javascript; charset=utf-8"),
+        "css" => Some("text/css; charset=utf-8"),
+        "svg" => Some("image/svg+xml"),
+        _ => None,
+    }
+}
+
+/// FNV-1a: an entity tag must differ when the file differs, nothing more.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}

@@ -1,0 +1,235 @@
+//! The door itself: it binds, accepts, and hands each connection to the routes. It refuses to start anything
+//! before every address is bound, and closes in a bounded time.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::Router;
+use khz_model::{Nanos, Query};
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::connections::{Admission, Connections};
+use crate::counters::{Counters, Held, count};
+use crate::exchange::Exchange;
+use crate::guard::Guard;
+use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits, SEND_BUFFER_BYTES};
+use crate::routes::{App, router};
+use crate::talk::Talk;
+
+/// When the process has no file descriptor left, accepting is tried again after this long.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// An HTTP door that is not open yet.
+pub struct Door {
+    /// Who answers.
+    pub query: Arc<dyn Query>,
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// How old a row may be that `/metrics` and, unless asked otherwise, queries answer with.
+    pub window: Nanos,
+    /// Host names that it answers to, besides `localhost` and its own addresses.
+    pub hosts: Vec<String>,
+    /// Whether `/metrics` says the node of every sample, as a hub must.
+    pub node_label: bool,
+    /// Its limits.
+    pub limits: Limits,
+    /// What it counts; clone it to publish the numbers.
+    pub counters: Counters,
+}
+
+/// Why a door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// Another process listens there.
+    #[error(
+        "{addr} is in use by another program; stop that one or choose another address with --listen ADDRESS:PORT"
+    )]
+    InUse {
+        /// The address.
+        addr: SocketAddr,
+    },
+    /// The address cannot be bound for another reason.
+    #[error("cannot listen on {addr}; choose another address with --listen ADDRESS:PORT")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A bound socket stopped working.
+    #[error("the listening socket failed")]
+    Socket(#[from] io::Error),
+}
+
+/// Binds every address, or none. It needs no runtime: call it before anything else is started, and hand the
+/// sockets to [`Door::on`].
+pub fn listen(addrs: &[SocketAddr]) -> Result<Vec<std::net::TcpListener>, DoorError> {
+    addrs.iter().map(|&addr| listen_on(addr)).collect()
+}
+
+fn listen_on(addr: SocketAddr) -> Result<std::net::TcpListener, DoorError> {
+    let listener = std::net::TcpListener::bind(addr).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => DoorError::InUse { addr },
+        _ => DoorError::Bind { addr, source },
+    })?;
+    listener.set_nonblocking(true)?;
+    // Accepted sockets inherit it.
+    set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES).map_err(io::Error::from)?;
+    Ok(listener)
+}
+
+impl Door {
+    /// A door with the usual window of 100 µs and the usual limits, on 127.0.0.1:7070.
+    pub fn new(query: Arc<dyn Query>) -> Self {
+        Door {
+            query,
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 7070))],
+            window: Nanos::from_micros(100),
+            hosts: Vec::new(),
+            node_label: false,
+            limits: Limits::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Binds every address; in a tokio runtime with I/O and time.
+    pub async fn bind(self) -> Result<Bound, DoorError> {
+        let listeners = listen(&self.listen)?;
+        self.on(listeners)
+    }
+
+    /// The door on sockets that [`listen`] bound; in a tokio runtime with I/O and time.
+    pub fn on(self, listeners: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
+        let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
+        let addrs = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
+        Ok(Bound { door: self, listeners, addrs })
+    }
+}
+
+/// A door whose addresses are bound and that answers once it is served.
+pub struct Bound {
+    door: Door,
+    listeners: Vec<TcpListener>,
+    addrs: Vec<SocketAddr>,
+}
+
+impl Bound {
+    /// The first address, with its real port.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addrs.first().copied().unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+    }
+
+    /// All addresses, with their real ports.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Answers until `shutdown` resolves; then lets requests under way finish, for at most
+    /// [`CLOSING_GRACE`]. Needs no time when nobody is connected.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let (close, closing) = watch::channel(false);
+        let hall = Hall::new(self.door, closing);
+        let mut talks = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                accepted = accept(&self.listeners) => match accepted {
+                    Ok((socket, _)) => hall.receive(socket, &mut talks),
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                },
+                Some(_) = talks.join_next() => {}
+            }
+        }
+        drop(self.listeners);
+        close.send_replace(true);
+        let all_gone = async { while talks.join_next().await.is_some() {} };
+        // Who has not finished by then is cut off: dropping the set ends its tasks.
+        let _ = tokio::time::timeout(CLOSING_GRACE, all_gone).await;
+    }
+}
+
+/// The next connection on any of the sockets.
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|cx| {
+        for listener in listeners {
+            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                return Poll::Ready(accepted);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Where connections are received: what all of them share.
+struct Hall {
+    connections: Arc<Connections>,
+    router: Router,
+    guard: Arc<Guard>,
+    limits: Limits,
+    counters: Counters,
+    closing: watch::Receiver<bool>,
+}
+
+impl Hall {
+    fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
+        let Door { query, window, hosts, node_label, limits, counters, .. } = door;
+        let app = App {
+            query,
+            window,
+            node_label,
+            limits: limits.clone(),
+            counters: counters.clone(),
+            histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
+            closing: closing.clone(),
+        };
+        Hall {
+            connections: Connections::new(limits.connections),
+            router: router(Arc::new(app)),
+            guard: Arc::new(Guard::new(&hosts)),
+            limits,
+            counters,
+            closing,
+        }
+    }
+
+    /// Admits a connection, or closes it at once when there is no place for it.
+    fn receive(&self, socket: TcpStream, talks: &mut JoinSet<()>) {
+        count(&self.counters.connections);
+        let connection = match self.connections.admit() {
+            Admission::Placed(connection) => connection,
+            Admission::Evicting(connection) => {
+                count(&self.counters.connections_evicted);
+                connection
+            }
+            Admission::Full => return count(&self.counters.connections_refused),
+        };
+        let Ok(local) = socket.local_addr() else { return };
+        // Events must leave at once; without it they would only be late.
+        let _ = socket.set_nodelay(true);
+        let exchange = Exchange {
+            connection: Arc::clone(&connection),
+            router: self.router.clone(),
+            guard: Arc::clone(&self.guard),
+            counters: self.counters.clone(),
+            local: local.ip(),
+        };
+        let talk = Talk {
+            connection,
+            limits: self.limits.clone(),
+            counters: self.counters.clone(),
+            closing: self.closing.clone(),
+            _open: Held::new(&self.counters.connections_open),
+        };
+        talks.spawn(talk.run(socket, exchange));
+    }
+}

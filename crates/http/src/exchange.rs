@@ -1,0 +1,121 @@
+//! One request and its answer: counted, guarded, routed, and sent with the headers that every answer carries.
+//! It refuses bodies, and keeps its connection from being evicted until the answer has left.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Router};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use tower_service::Service;
+
+use crate::connections::{Busy, Connection};
+use crate::counters::{Counters, count};
+use crate::guard::Guard;
+use crate::refusal::Refusal;
+
+/// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Bytes handed to the connection at once, so that an answer counts as sent only when nearly all of it has left.
+const FRAME_BYTES_MAX: usize = 64 * 1024;
+
+/// What the requests of one connection are answered with.
+#[derive(Clone)]
+pub(crate) struct Exchange {
+    pub connection: Arc<Connection>,
+    pub router: Router,
+    pub guard: Arc<Guard>,
+    pub counters: Counters,
+    /// The address that the client connected to.
+    pub local: IpAddr,
+}
+
+impl Exchange {
+    /// Answers one request.
+    pub(crate) async fn answer(self, request: Request<Incoming>) -> Response {
+        count(&self.counters.requests);
+        let Some(busy) = self.connection.busy() else {
+            return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "this connection gives way to a new one")
+                .into_response();
+        };
+        let response = match self.guard.check(&request, self.local) {
+            Ok(()) => self.route(request).await,
+            Err(refusal) => {
+                count(&self.counters.requests_refused);
+                refusal.into_response()
+            }
+        };
+        let (mut head, body) = response.into_parts();
+        add_headers(&mut head.headers);
+        Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), _busy: busy }))
+    }
+
+    async fn route(mut self, request: Request<Incoming>) -> Response {
+        let mut request = request.map(|_no_body| Body::empty());
+        request.extensions_mut().insert(self.connection);
+        match self.router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn add_headers(headers: &mut HeaderMap) {
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// A body in pieces of at most [`FRAME_BYTES_MAX`]; its connection is busy until it is dropped.
+struct Sending {
+    body: Body,
+    rest: Bytes,
+    _busy: Busy,
+}
+
+impl http_body::Body for Sending {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let size = self.rest.len().min(FRAME_BYTES_MAX);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(size)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Asked before the first frame, when nothing has been taken out yet: then it is the answer's length.
+        if self.rest.is_empty() { self.body.size_hint() } else { SizeHint::default() }
+    }
+}

@@ -1,0 +1,140 @@
+//! A snapshot as Prometheus reads it: the text format 0.0.4 or OpenMetrics 1.0, in node_exporter's names and
+//! units. Families stand together, and what is Absent or Failed is left out: unknown is never 0.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use khz_model::{Decimal, Kind, Metric, NodeName, Sample, Snapshot};
+
+/// The two formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus text format 0.0.4.
+    Text,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The media type with its version.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// All samples of one name: several metrics may share it, told apart by labels.
+struct Family<'a> {
+    metric: &'a Metric,
+    samples: Vec<(&'a NodeName, &'a Sample)>,
+}
+
+/// Writes the Present samples of `snapshot`. With `node_label` every sample says its node, as a hub must.
+pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
+    let families = families(snapshot);
+    let taken: HashSet<&str> = families.iter().map(|family| &*family.metric.exposition.name).collect();
+    let mut out = String::new();
+    for family in &families {
+        head(&mut out, family.metric, format, &taken);
+        for (node, sample) in &family.samples {
+            line(&mut out, node_label.then_some(*node), sample);
+        }
+    }
+    if format == Format::OpenMetrics {
+        out.push_str("# EOF\n");
+    }
+    out
+}
+
+/// The samples by family, in order of first appearance.
+fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
+    let mut families: Vec<Family<'_>> = Vec::new();
+    let mut index: HashMap<&str, usize> = HashMap::new();
+    for (node, samples) in &snapshot.nodes {
+        for sample in samples.iter().filter(|sample| sample.reading.value().is_some()) {
+            let metric = &*sample.series.metric;
+            let at = *index.entry(&metric.exposition.name).or_insert_with(|| {
+                families.push(Family { metric, samples: Vec::new() });
+                families.len() - 1
+            });
+            families[at].samples.push((node, sample));
+        }
+    }
+    families
+}
+
+/// The HELP, TYPE and UNIT lines.
+fn head(out: &mut String, metric: &Metric, format: Format, taken: &HashSet<&str>) {
+    let name = &*metric.exposition.name;
+    let (name, kind) = match format {
+        Format::Text => (name, type_in_text(metric)),
+        Format::OpenMetrics => family_in_open_metrics(metric, name, taken),
+    };
+    let _ = write!(out, "# HELP {name} ");
+    escape(out, &metric.help, format == Format::OpenMetrics);
+    let _ = writeln!(out, "\n# TYPE {name} {kind}");
+    let unit = metric.unit.as_str();
+    if format == Format::OpenMetrics && name.strip_suffix(unit).is_some_and(|stem| stem.ends_with('_')) {
+        let _ = writeln!(out, "# UNIT {name} {unit}");
+    }
+}
+
+fn type_in_text(metric: &Metric) -> &'static str {
+    if metric.exposition.untyped { "untyped" } else { metric.kind.as_str() }
+}
+
+/// OpenMetrics names a counter's family without the `_total` of its samples; a counter that node_exporter
+/// names otherwise, or whose bare name another family has, can only be `unknown` there.
+fn family_in_open_metrics<'a>(
+    metric: &Metric,
+    name: &'a str,
+    taken: &HashSet<&str>,
+) -> (&'a str, &'static str) {
+    match (metric.exposition.untyped, metric.kind) {
+        (false, Kind::Gauge) => (name, "gauge"),
+        (false, Kind::Counter) => match name.strip_suffix("_total") {
+            Some(stem) if !taken.contains(stem) => (stem, "counter"),
+            _ => (name, "unknown"),
+        },
+        (true, _) => (name, "unknown"),
+    }
+}
+
+/// One sample with its labels and value.
+fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
+    let metric = &sample.series.metric;
+    let exposition = &metric.exposition;
+    out.push_str(&exposition.name);
+    let instance = sample.series.instance.as_ref().map(|instance| {
+        let label = exposition.instance_label.as_deref().or(metric.instances.as_deref());
+        (label.unwrap_or("instance"), instance.as_str())
+    });
+    let node = node.map(|node| ("node", node.as_str()));
+    let fixed = exposition.labels.iter().map(|(name, value)| (&**name, &**value));
+    let mut before = '{';
+    for (name, value) in node.into_iter().chain(instance).chain(fixed) {
+        let _ = write!(out, "{before}{name}=\"");
+        escape(out, value, true);
+        out.push('"');
+        before = ',';
+    }
+    if before == ',' {
+        out.push('}');
+    }
+    let value = Decimal::new(sample.reading.bits(), metric.places).divided_by(exposition.divisor);
+    let _ = writeln!(out, " {value}");
+}
+
+/// Escapes backslash, line feed and, where text stands in quotes, the quote.
+fn escape(out: &mut String, text: &str, quotes: bool) {
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '"' if quotes => out.push_str("\\\""),
+            other => out.push(other),
+        }
+    }
+}

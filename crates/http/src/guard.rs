@@ -1,0 +1,212 @@
+//! What is checked before any route is looked at: method, body, size, Host and Origin. It refuses to let a
+//! page of another site reach the door through somebody's browser; it knows nothing of users.
+
+use std::net::IpAddr;
+
+use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::uri::Authority;
+use axum::http::{Method, Request, StatusCode, Version};
+
+use crate::limits::URI_BYTES_MAX;
+use crate::refusal::Refusal;
+
+/// Which Host headers name this door.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    hosts: Vec<String>,
+}
+
+impl Guard {
+    /// `hosts` are names besides `localhost` and the address that the client connected to.
+    pub(crate) fn new(hosts: &[String]) -> Self {
+        Guard { hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
+    }
+
+    /// Lets a request through that came in on the address `local`, or says why not.
+    pub(crate) fn check<B>(&self, request: &Request<B>, local: IpAddr) -> Result<(), Refusal> {
+        check_method(request.method())?;
+        check_uri(request)?;
+        check_body(request.headers())?;
+        let host = self.check_host(request, local)?;
+        check_origin(request.headers(), host.as_ref())
+    }
+
+    /// The Host that was asked for. A name that anybody can point at this address (DNS rebinding) is refused.
+    fn check_host<B>(&self, request: &Request<B>, local: IpAddr) -> Result<Option<Authority>, Refusal> {
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let Some(host) = hosts.next() else {
+            // HTTP/1.0 knows no Host, and no browser speaks it.
+            return match request.version() {
+                Version::HTTP_10 if request.uri().authority().is_none() => Ok(None),
+                _ => Err(Refusal::bad_request("the Host header is missing")),
+            };
+        };
+        if hosts.next().is_some() {
+            return Err(Refusal::bad_request("there are two Host headers"));
+        }
+        let host: Authority = host
+            .to_str()
+            .ok()
+            .and_then(|host| host.parse().ok())
+            .ok_or_else(|| Refusal::bad_request("the Host header is malformed"))?;
+        for name in [Some(&host), request.uri().authority()].into_iter().flatten() {
+            if name.as_str().contains('@') || !self.names_us(name.host(), local) {
+                return Err(Refusal::new(
+                    StatusCode::FORBIDDEN,
+                    format!(
+                        "Host '{}' is not a name of this door; use http://{} or allow the name in the configuration",
+                        name.host(),
+                        literal(local)
+                    ),
+                ));
+            }
+        }
+        Ok(Some(host))
+    }
+
+    /// The port is not looked at: a forwarded port (`ssh -L 8080:localhost:7070`) is in order, and a rebound
+    /// name gains nothing by it.
+    fn names_us(&self, host: &str, local: IpAddr) -> bool {
+        let host = host.to_ascii_lowercase();
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&host);
+        match bare.parse::<IpAddr>() {
+            Ok(ip) => {
+                let (ip, local) = (ip.to_canonical(), local.to_canonical());
+                ip == local
+                    || (ip.is_loopback() && local.is_loopback())
+                    || self.hosts.iter().any(|h| h == bare)
+            }
+            Err(_) => {
+                (host == "localhost" && local.to_canonical().is_loopback()) || self.hosts.contains(&host)
+            }
+        }
+    }
+}
+
+fn literal(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn check_method(method: &Method) -> Result<(), Refusal> {
+    match *method {
+        Method::GET | Method::HEAD => Ok(()),
+        _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this door is for reading: only GET and HEAD")),
+    }
+}
+
+fn check_uri<B>(request: &Request<B>) -> Result<(), Refusal> {
+    let length = request.uri().path_and_query().map_or(0, |text| text.as_str().len());
+    if length <= URI_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::URI_TOO_LONG,
+        format!("a URL has at most {URI_BYTES_MAX} bytes; this one has {length}"),
+    ))
+}
+
+fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
+    let empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
+    if empty && !headers.contains_key(header::TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "a request to this door has no body"))
+}
+
+/// A page of another origin may link here, but neither read nor embed: browsers say who asks in `Origin` or,
+/// where they leave that out, in `Sec-Fetch-Site`.
+fn check_origin(headers: &HeaderMap, host: Option<&Authority>) -> Result<(), Refusal> {
+    let foreign = || Refusal::new(StatusCode::FORBIDDEN, "requests from pages of another origin are refused");
+    for origin in headers.get_all(header::ORIGIN) {
+        let authority = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")));
+        match (authority, host) {
+            (Some(authority), Some(host)) if host.as_str().eq_ignore_ascii_case(authority) => {}
+            _ => return Err(foreign()),
+        }
+    }
+    const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+    const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+    let navigates = headers.get(MODE).is_some_and(|mode| mode == "navigate");
+    match headers.get(SITE) {
+        Some(site) if site != "same-origin" && site != "none" && !navigates => Err(foreign()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(local: &str, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::builder().uri("/");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let guard = Guard::new(&["monitor.example".to_owned()]);
+        let checked = guard.check(&request.body(()).unwrap(), local.parse().unwrap());
+        checked.map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_our_own_names_are_answered() {
+        for (local, host, expected) in [
+            ("127.0.0.1", "127.0.0.1:7070", 200),
+            ("127.0.0.1", "localhost:8080", 200),
+            ("127.0.0.1", "LOCALHOST", 200),
+            ("127.0.0.1", "[::1]:7070", 200),
+            ("127.0.0.1", "monitor.example", 200),
+            ("127.0.0.1", "evil.example:7070", 403),
+            ("127.0.0.1", "localhost.evil.example", 403),
+            ("127.0.0.1", "127.0.0.1.evil.example", 403),
+            ("127.0.0.1", "192.168.1.5", 403),
+            ("127.0.0.1", "x@127.0.0.1", 403),
+            ("127.0.0.1", "a b", 400),
+            ("127.0.0.1", "", 400),
+            ("192.168.1.5", "192.168.1.5:7070", 200),
+            ("192.168.1.5", "127.0.0.1", 403),
+            ("192.168.1.5", "localhost", 403),
+            ("::ffff:127.0.0.1", "127.0.0.1", 200),
+        ] {
+            assert_eq!(status(local, &[("host", host)]), expected, "{host} on {local}");
+        }
+        assert_eq!(status("127.0.0.1", &[]), 400, "HTTP/1.1 needs a Host");
+        assert_eq!(status("127.0.0.1", &[("host", "localhost"), ("host", "localhost")]), 400);
+    }
+
+    #[test]
+    fn pages_of_another_origin_are_refused() {
+        for (headers, expected) in [
+            (&[("origin", "http://localhost:7070")][..], 200),
+            (&[("origin", "http://localhost:3000")], 403),
+            (&[("origin", "https://evil.example")], 403),
+            (&[("origin", "null")], 403),
+            (&[("origin", "http://localhost:7070"), ("origin", "http://evil.example")], 403),
+            (&[("sec-fetch-site", "same-origin")], 200),
+            (&[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")], 200),
+            (&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")], 200),
+            (&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], 403),
+        ] {
+            let all: Vec<_> = [("host", "localhost:7070")].iter().chain(headers).copied().collect();
+            assert_eq!(status("127.0.0.1", &all), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_other_methods_and_endless_urls_are_refused() {
+        let guard = Guard::new(&[]);
+        let check = |request: axum::http::request::Builder| {
+            let request = request.header("host", "localhost").body(()).unwrap();
+            guard.check(&request, [127, 0, 0, 1].into()).unwrap_err().status.as_u16()
+        };
+        assert_eq!(check(Request::post("/")), 405);
+        assert_eq!(check(Request::get("/").header("content-length", "1")), 413);
+        assert_eq!(check(Request::get("/").header("transfer-encoding", "chunked")), 413);
+        assert_eq!(check(Request::get(format!("/{}", "x".repeat(URI_BYTES_MAX)))), 414);
+    }
+}

@@ -1,0 +1,89 @@
+//! A refusal: the status and the one sentence that a client gets instead of an answer. It refuses to repeat
+//! foreign bytes outside JSON strings.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use khz_model::name::NameError;
+use khz_model::{QuantityError, QueryError};
+
+use crate::json;
+
+/// Why a request is not answered; becomes `{"error": "...", "column": n, "shown": "..."}`.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub status: StatusCode,
+    pub error: String,
+    /// Column from 1 in the pattern, and the pattern with a caret under that column.
+    pub column: Option<(usize, String)>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Refusal { status, error: error.into(), column: None }
+    }
+
+    pub(crate) fn bad_request(error: impl Into<String>) -> Self {
+        Refusal::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    fn body(&self) -> String {
+        let mut out = String::from("{\"error\":");
+        json::text(&mut out, &self.error);
+        if let Some((column, shown)) = &self.column {
+            out.push_str(",\"column\":");
+            json::number(&mut out, *column as u64);
+            out.push_str(",\"shown\":");
+            json::text(&mut out, shown);
+        }
+        out.push_str("}\n");
+        out
+    }
+}
+
+impl From<NameError> for Refusal {
+    fn from(error: NameError) -> Self {
+        let column = error.text.char_indices().take_while(|(at, _)| *at < error.at).count() + 1;
+        let shown = error.to_string();
+        Refusal { column: Some((column, shown)), ..Refusal::bad_request(error.problem) }
+    }
+}
+
+impl From<QuantityError> for Refusal {
+    fn from(error: QuantityError) -> Self {
+        Refusal::bad_request(error.to_string())
+    }
+}
+
+impl From<QueryError> for Refusal {
+    fn from(error: QueryError) -> Self {
+        let status = match error {
+            QueryError::NothingMatches { .. } => StatusCode::NOT_FOUND,
+            QueryError::AboveCeiling { .. } => StatusCode::BAD_REQUEST,
+            QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
+            QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refusal::new(status, error.to_string())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = json::response(self.body());
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::METHOD_NOT_ALLOWED => {
+                headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            }
+            // What follows on this connection is a body that nobody reads.
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

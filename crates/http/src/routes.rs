@@ -1,0 +1,70 @@
+//! The routes: one table, from which the router is built and against which the description is tested. It
+//! refuses to do the work of a route.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get};
+use khz_model::{Nanos, Query};
+use tokio::sync::{Semaphore, watch};
+
+use crate::counters::Counters;
+use crate::limits::Limits;
+use crate::refusal::Refusal;
+use crate::{assets, catalog, history, latest, stream};
+
+/// What the routes share.
+pub(crate) struct App {
+    pub query: Arc<dyn Query>,
+    pub window: Nanos,
+    pub node_label: bool,
+    pub limits: Limits,
+    pub counters: Counters,
+    pub histories: Arc<Semaphore>,
+    pub closing: watch::Receiver<bool>,
+}
+
+/// A path, the parameters that it takes, and who answers.
+type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<App>>);
+
+fn table() -> Vec<Route> {
+    vec![
+        ("/metrics", latest::METRICS_PARAMS, get(latest::metrics)),
+        ("/healthz", &[], get(latest::health)),
+        ("/khz/v1/query", latest::QUERY_PARAMS, get(latest::query)),
+        ("/khz/v1/stream", stream::STREAM_PARAMS, get(stream::stream)),
+        ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
+        ("/khz/v1/catalog", catalog::CATALOG_PARAMS, get(catalog::catalog)),
+        ("/khz/v1/nodes", &[], get(catalog::nodes)),
+        ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
+    ]
+}
+
+/// Every path that must stand in the description, with the parameters that it takes; the page's files are one
+/// path there, `/{file}`.
+pub fn documented() -> Vec<(&'static str, &'static [&'static str])> {
+    let page: [(&str, &[&str]); 2] = [("/", &[]), ("/{file}", &[])];
+    page.into_iter().chain(table().into_iter().map(|(path, params, _)| (path, params))).collect()
+}
+
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let mut router = Router::new();
+    for (path, _, answer) in table() {
+        router = router.route(path, answer);
+    }
+    for asset in assets::ASSETS {
+        router =
+            router.route(asset.path, get(async |request: Request| assets::answer(asset, request.headers())));
+    }
+    router.fallback(nothing_here).with_state(app)
+}
+
+async fn nothing_here(request: Request) -> Refusal {
+    let path = request.uri().path();
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        format!("there is nothing at '{path}'; /khz/v1/openapi.json lists every path"),
+    )
+}

@@ -1,0 +1,249 @@
+//! `/metrics` in both formats: against the expected text, promtool, and OpenMetrics's own rules.
+
+mod fake;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use fake::{FakeNode, Server, metric, node, stamp};
+use khz_http::{Format, render};
+use khz_model::{Kind, Metric, Nanos, Reading, Sample, Series, Snapshot, Unit};
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0";
+
+const TEXT: &str = r#"# HELP node_cpu_seconds_total What the kernel says of cpu.user.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="user"} 12.34
+node_cpu_seconds_total{cpu="0",mode="idle"} 12.34
+node_cpu_seconds_total{cpu="1",mode="user"} 12.34
+node_cpu_seconds_total{cpu="1",mode="idle"} 12.34
+# HELP node_network_receive_bytes_total What the kernel says of net.rx_bytes.
+# TYPE node_network_receive_bytes_total counter
+node_network_receive_bytes_total{device="eth0"} 123
+node_network_receive_bytes_total{device="a\"b\\c\nd:[*]"} 123
+# HELP node_load1 What the kernel says of load.1m.
+# TYPE node_load1 gauge
+node_load1 12.34
+# HELP node_vmstat_pgpgin What the kernel says of vm.page_in_bytes.
+# TYPE node_vmstat_pgpgin untyped
+node_vmstat_pgpgin 1.205078125
+# HELP node_memory_MemTotal_bytes What the kernel says of mem.total.
+# TYPE node_memory_MemTotal_bytes gauge
+node_memory_MemTotal_bytes 16777216000
+# HELP node_context_switches_total What the kernel says of context_switches.
+# TYPE node_context_switches_total counter
+node_context_switches_total 18446744072709552849
+"#;
+
+#[test]
+fn families_stand_together_and_the_unknown_is_left_out() {
+    let node = Arc::new(FakeNode::default());
+    let server = Server::start(Arc::clone(&node));
+    let answer = server.get("/metrics");
+    assert_eq!(answer.body, TEXT);
+    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(answer.headers["content-length"], TEXT.len().to_string(), "known, so not chunked");
+    assert_eq!(*node.ages.lock().unwrap(), [Nanos::from_micros(100)], "asked once, no older than the window");
+}
+
+#[test]
+fn open_metrics_names_families_without_total_and_ends() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let answer = server.ask("GET", "/metrics", &[("Accept", OPEN_METRICS)]);
+    assert_eq!(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    for part in [
+        "# TYPE node_cpu_seconds counter\n# UNIT node_cpu_seconds seconds\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 12.34\n",
+        "# TYPE node_vmstat_pgpgin unknown\nnode_vmstat_pgpgin 1.205078125\n",
+        "# TYPE node_memory_MemTotal_bytes gauge\n# UNIT node_memory_MemTotal_bytes bytes\n",
+    ] {
+        assert!(answer.body.contains(part), "{part} in {}", answer.body);
+    }
+    check_open_metrics(&answer.body).unwrap();
+}
+
+#[test]
+fn a_counter_whose_bare_name_is_taken_is_no_counter_in_open_metrics() {
+    let sample = |metric: Metric| Sample {
+        series: Series { metric: Arc::new(metric), instance: None },
+        reading: Reading::Present(1),
+        stamp: stamp(0),
+    };
+    let samples = vec![
+        sample(metric("a.total", Kind::Counter, Unit::Count, "a_total")),
+        sample(metric("a.now", Kind::Gauge, Unit::Count, "a")),
+        sample(metric("b", Kind::Counter, Unit::Count, "node_intr")),
+    ];
+    let text =
+        render(&Snapshot { nodes: vec![(node(), samples)], missing: vec![] }, Format::OpenMetrics, true);
+    check_open_metrics(&text).unwrap();
+    assert!(text.contains("# TYPE a_total unknown\na_total{node=\"n1\"} 1\n"), "{text}");
+    assert!(text.contains("# TYPE node_intr unknown\n"), "{text}");
+}
+
+/// node_exporter itself names these so; promtool would like them otherwise, and compatibility goes first.
+fn is_node_exporters_own(complaint: &str) -> bool {
+    complaint.starts_with("node_memory_")
+        && complaint.ends_with("should be written in 'snake_case' not 'camelCase'")
+}
+
+#[test]
+fn promtool_is_content() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let text = server.get("/metrics").body;
+    let complaints = promtool(&text);
+    assert!(complaints.iter().all(|line| is_node_exporters_own(line)), "{complaints:#?}");
+}
+
+#[test]
+fn promtool_is_content_with_the_doors_own_numbers() {
+    let samples = khz_http::Counters::default().metrics().into_iter().map(|(metric, _)| Sample {
+        series: Series { metric: Arc::new(metric), instance: None },
+        reading: Reading::Present(1),
+        stamp: stamp(0),
+    });
+    let snapshot = Snapshot { nodes: vec![(node(), samples.collect())], missing: vec![] };
+    assert_eq!(promtool(&render(&snapshot, Format::Text, false)), Vec::<String>::new());
+    check_open_metrics(&render(&snapshot, Format::OpenMetrics, false)).unwrap();
+}
+
+/// The complaints of `promtool check metrics`, one a line.
+fn promtool(text: &str) -> Vec<String> {
+    let spawned = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound && std::env::var_os("KHZ_TEST_ALL").is_none() =>
+        {
+            eprintln!("promtool is not installed (Debian package prometheus): not checked");
+            return Vec::new();
+        }
+        Err(error) => panic!("promtool: {error}"),
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let lines = [output.stdout, output.stderr].concat();
+    let lines: Vec<String> = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "it could not be parsed: {lines:#?}");
+    lines
+}
+
+/// OpenMetrics 1.0 as far as it concerns us: order of lines, names, suffixes, units, escapes, values, the end.
+fn check_open_metrics(text: &str) -> Result<(), String> {
+    let body = text.strip_suffix("# EOF\n").ok_or("no # EOF at the end")?;
+    let mut families: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut samples = BTreeSet::new();
+    let (mut family, mut told, mut sampled) = ("", BTreeSet::new(), false);
+    for line in body.lines() {
+        let wrong = |why: &str| format!("{why}: {line}");
+        if let Some(comment) = line.strip_prefix("# ") {
+            let (what, rest) = comment.split_once(' ').ok_or_else(|| wrong("bare comment"))?;
+            let (name, value) = rest.split_once(' ').ok_or_else(|| wrong("no value"))?;
+            if name != family {
+                (family, told, sampled) = (name, BTreeSet::new(), false);
+                if families.insert(name, "unknown").is_some() {
+                    return Err(wrong("the family stands in two places"));
+                }
+            }
+            if sampled || !told.insert(what) || !is_name(name) {
+                return Err(wrong("metadata twice, after samples, or with a bad name"));
+            }
+            match what {
+                "HELP" => unescaped(value).map(drop).ok_or_else(|| wrong("bad escape"))?,
+                "TYPE" if ["counter", "gauge", "unknown"].contains(&value) => {
+                    drop(families.insert(name, value))
+                }
+                "UNIT" if name.ends_with(&format!("_{value}")) => {}
+                _ => return Err(wrong("unknown comment, type or unit")),
+            }
+            continue;
+        }
+        sampled = true;
+        let suffix = if families.get(family) == Some(&"counter") { "_total" } else { "" };
+        let rest = line.strip_prefix(family).and_then(|rest| rest.strip_prefix(suffix));
+        let rest = rest.ok_or_else(|| wrong("the sample is not of the family above it"))?;
+        let (labels, value) = rest.rsplit_once(' ').ok_or_else(|| wrong("no value"))?;
+        check_labels(labels).ok_or_else(|| wrong("bad labels"))?;
+        if value.is_empty()
+            || !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+            || value.parse::<f64>().is_err()
+        {
+            return Err(wrong("bad value"));
+        }
+        if !samples.insert(line.rsplit_once(' ').unwrap().0) {
+            return Err(wrong("the sample is there twice"));
+        }
+    }
+    // A family's name must not be a sample's name of another family.
+    let clash = families
+        .iter()
+        .find(|(name, kind)| **kind == "counter" && families.contains_key(format!("{name}_total").as_str()));
+    clash.map_or(Ok(()), |(name, _)| Err(format!("{name} clashes")))
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// `{a="b",c="d"}` or nothing.
+fn check_labels(labels: &str) -> Option<()> {
+    if labels.is_empty() {
+        return Some(());
+    }
+    let mut rest = labels.strip_prefix('{')?.strip_suffix('}')?;
+    loop {
+        let (name, value) = rest.split_once("=\"")?;
+        let mut escaped = false;
+        let end = value.char_indices().find(|&(_, c)| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        })?;
+        unescaped(&value[..end.0]).filter(|_| is_name(name))?;
+        rest = &value[end.0 + 1..];
+        if rest.is_empty() {
+            return Some(());
+        }
+        rest = rest.strip_prefix(',')?;
+    }
+}
+
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            '\\' => match chars.next()? {
+                'n' => '\n',
+                same @ ('\\' | '"') => same,
+                _ => return None,
+            },
+            '"' => return None,
+            other => other,
+        });
+    }
+    Some(out)
+}
+
+#[test]
+fn the_checker_itself_refuses_what_is_wrong() {
+    for text in [
+        "",
+        "# TYPE a gauge\na 1\n",
+        "# TYPE a_total counter\na_total 1\n# EOF\n",
+        "# TYPE a counter\na 1\n# EOF\n",
+        "# TYPE a gauge\n# UNIT a seconds\na 1\n# EOF\n",
+        "# TYPE a gauge\na 1\n# TYPE b gauge\nb 1\n# TYPE a gauge\na 2\n# EOF\n",
+        "# TYPE a gauge\na{x=\"\"\"} 1\n# EOF\n",
+        "# TYPE a gauge\na 1\na 2\n# EOF\n",
+    ] {
+        assert!(check_open_metrics(text).is_err(), "{text}");
+    }
+}

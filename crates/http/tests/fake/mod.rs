@@ -1,0 +1,465 @@
+//! A node that answers from a script, a real door in front of it on a real socket, and a client that writes
+//! HTTP by hand. What it refuses: clocks. Row `n` has the stamp `n` and values that follow from `n`.
+
+#![allow(dead_code)]
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use khz_http::{Counters, Door};
+use khz_model::metric::Text;
+use khz_model::{
+    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, Metric, Nanos, NodeName, Origin, Pattern,
+    Query, QueryError, Rate, Reading, Refresh, Row, Sample, Series, Snapshot, Stamp, Subscription, Unit,
+    WaitFor,
+};
+
+/// A test that waits longer than this for a byte has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The scripted node.
+pub struct FakeNode {
+    pub columns: Arc<Vec<Series>>,
+    /// Rows that one poll of a subscription brings.
+    pub rows_a_poll: usize,
+    /// From this row on there is one column more.
+    pub grows_at: u64,
+    pub stopped: AtomicBool,
+    /// Every question is answered with: a limit is reached.
+    pub full: AtomicBool,
+    pub subscriptions: Arc<AtomicUsize>,
+    /// The `age_max` of every question to `latest`.
+    pub ages: Mutex<Vec<Nanos>>,
+}
+
+impl Default for FakeNode {
+    fn default() -> Self {
+        FakeNode {
+            columns: Arc::new(columns()),
+            rows_a_poll: 17,
+            grows_at: u64::MAX,
+            stopped: AtomicBool::new(false),
+            full: AtomicBool::new(false),
+            subscriptions: Arc::new(AtomicUsize::new(0)),
+            ages: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+pub fn metric(name: &'static str, kind: Kind, unit: Unit, exposed: &'static str) -> Metric {
+    Metric {
+        name: Cow::Borrowed(name),
+        kind,
+        unit,
+        places: 0,
+        max: None,
+        refresh: Refresh::Event,
+        help: Text::from(format!("What the kernel says of {name}.")),
+        origin: Origin { file: Cow::Borrowed("/proc/stat"), field: Cow::Borrowed("field") },
+        instances: None,
+        exposition: Exposition {
+            name: Cow::Borrowed(exposed),
+            labels: Cow::Borrowed(&[]),
+            instance_label: None,
+            divisor: 1,
+            untyped: false,
+        },
+        flat: Text::from(name.replace('.', "")),
+    }
+}
+
+fn with_instances(mut metric: Metric, what: &'static str) -> Metric {
+    metric.instances = Some(Cow::Borrowed(what));
+    metric.exposition.instance_label = Some(Cow::Borrowed(what));
+    metric
+}
+
+fn cpu(name: &'static str, mode: &'static str) -> Arc<Metric> {
+    let mut metric =
+        with_instances(metric(name, Kind::Counter, Unit::Seconds, "node_cpu_seconds_total"), "cpu");
+    metric.exposition.labels = Cow::Owned(vec![(Cow::Borrowed("mode"), Cow::Borrowed(mode))]);
+    metric.places = 2;
+    Arc::new(metric)
+}
+
+/// Metrics of every kind: two sharing a family, decimals, untyped with a divisor, awkward instances.
+pub fn columns() -> Vec<Series> {
+    let of = |metric: &Arc<Metric>, instance: &[u8]| Series {
+        metric: Arc::clone(metric),
+        instance: Some(Instance::from_kernel(instance)),
+    };
+    let alone = |metric: Metric| Series { metric: Arc::new(metric), instance: None };
+    let load = Metric { places: 2, ..metric("load.1m", Kind::Gauge, Unit::Count, "node_load1") };
+    let mut pages = metric("vm.page_in_bytes", Kind::Counter, Unit::Bytes, "node_vmstat_pgpgin");
+    pages.exposition.untyped = true;
+    pages.exposition.divisor = 1_024;
+    let rx = Arc::new(with_instances(
+        metric("net.rx_bytes", Kind::Counter, Unit::Bytes, "node_network_receive_bytes_total"),
+        "device",
+    ));
+    let (user, idle) = (cpu("cpu.user", "user"), cpu("cpu.idle", "idle"));
+    vec![
+        of(&user, b"0"),
+        of(&rx, b"eth0"),
+        of(&idle, b"0"),
+        of(&user, b"1"),
+        of(&idle, b"1"),
+        of(&rx, b"a\"b\\c\nd:[*]"),
+        alone(load),
+        alone(pages),
+        alone(metric("mem.total", Kind::Gauge, Unit::Bytes, "node_memory_MemTotal_bytes")),
+        alone(metric("mem.high_total", Kind::Gauge, Unit::Bytes, "node_memory_HighTotal_bytes")),
+        alone(metric("context_switches", Kind::Counter, Unit::Count, "node_context_switches_total")),
+        alone(metric("broken.field", Kind::Gauge, Unit::Count, "node_broken_field")),
+    ]
+}
+
+/// What a column holds in row `n`.
+pub fn reading(series: &Series, n: u64) -> Reading {
+    match &*series.metric.name {
+        "mem.high_total" => Reading::Absent(Absence::NoField),
+        "broken.field" => Reading::Failed(Fault::Malformed),
+        "context_switches" => Reading::Present(u64::MAX - 1_000_000_000 + n),
+        "mem.total" => Reading::Present(16_777_216_000),
+        "net.rx_bytes" => Reading::Present(n / 10),
+        _ => Reading::Present(n),
+    }
+}
+
+pub fn stamp(n: u64) -> Stamp {
+    Stamp { boot: Nanos(n), real_offset: 1_763_690_000_000_000_000 }
+}
+
+pub fn node() -> NodeName {
+    NodeName::new("n1").unwrap()
+}
+
+impl FakeNode {
+    fn select(&self, patterns: &[Pattern]) -> Result<Vec<Series>, QueryError> {
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(QueryError::Stopped);
+        }
+        let wanted = |series: &&Series| {
+            let instance = series.instance.as_ref().map(Instance::as_str);
+            patterns.iter().any(|p| p.matches_node("n1") && p.matches_series(&series.metric.name, instance))
+        };
+        let selected: Vec<Series> = self.columns.iter().filter(wanted).cloned().collect();
+        if selected.is_empty() {
+            let patterns = patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" ");
+            return Err(QueryError::NothingMatches { patterns });
+        }
+        Ok(selected)
+    }
+
+    fn check_full(&self) -> Result<(), QueryError> {
+        if self.full.load(Ordering::SeqCst) {
+            Err(QueryError::Full { what: "readers", limit: 7 })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Query for FakeNode {
+    fn nodes(&self) -> Vec<NodeName> {
+        vec![node()]
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        let mut seen: Vec<Arc<Metric>> = Vec::new();
+        for series in self.columns.iter() {
+            if !seen.iter().any(|metric| metric.name == series.metric.name) {
+                seen.push(Arc::clone(&series.metric));
+            }
+        }
+        seen
+    }
+
+    fn rate_max(&self) -> Rate {
+        Rate::from_hz(1_000).unwrap()
+    }
+
+    fn latest<'a>(
+        &'a self,
+        patterns: &'a [Pattern],
+        age_max: Nanos,
+    ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
+        Box::pin(async move {
+            let selected = self.select(patterns)?;
+            self.check_full()?;
+            self.ages.lock().unwrap().push(age_max);
+            let samples = selected.into_iter().map(|series| {
+                let reading = reading(&series, 1_234);
+                Sample { series, reading, stamp: stamp(1_234) }
+            });
+            let missing =
+                patterns.iter().filter_map(Pattern::nodes).filter_map(|list| list.expand()).flatten();
+            Ok(Snapshot {
+                nodes: vec![(node(), samples.collect())],
+                missing: missing.filter(|n| n != "n1").collect(),
+            })
+        })
+    }
+
+    fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        let columns = self.select(&interest.patterns)?;
+        self.check_full()?;
+        if interest.rate.period() < self.rate_max().period() {
+            return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max() });
+        }
+        self.subscriptions.fetch_add(1, Ordering::SeqCst);
+        let mut grown = columns.clone();
+        grown.push(Series {
+            metric: Arc::clone(&columns[0].metric),
+            instance: Some(Instance::from_kernel(b"new")),
+        });
+        Ok(Box::new(FakeRows {
+            columns: Arc::new(columns),
+            grown: Arc::new(grown),
+            rate: interest.rate,
+            rows_a_poll: self.rows_a_poll,
+            grows_at: self.grows_at,
+            next: 0,
+            alive: Arc::clone(&self.subscriptions),
+        }))
+    }
+
+    fn history(
+        &self,
+        patterns: &[Pattern],
+        span: Nanos,
+        rows_max: usize,
+    ) -> Result<Vec<Delivery>, QueryError> {
+        let columns = Arc::new(self.select(patterns)?);
+        self.check_full()?;
+        let rows = (span.0 / 1_000_000_000).min(rows_max as u64);
+        let rows = (0..rows).map(|n| row(&columns, n)).collect();
+        Ok(vec![Delivery { node: node(), columns, rows, lost: 0 }])
+    }
+}
+
+pub fn row(columns: &[Series], n: u64) -> Row {
+    Row { stamp: stamp(n), readings: columns.iter().map(|series| reading(series, n)).collect() }
+}
+
+struct FakeRows {
+    columns: Arc<Vec<Series>>,
+    grown: Arc<Vec<Series>>,
+    rate: Rate,
+    rows_a_poll: usize,
+    grows_at: u64,
+    next: u64,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Subscription for FakeRows {
+    fn poll(&mut self) -> Vec<Delivery> {
+        let from = self.next;
+        self.next += self.rows_a_poll as u64;
+        let part = |columns: &Arc<Vec<Series>>, numbers: std::ops::Range<u64>| Delivery {
+            node: node(),
+            columns: Arc::clone(columns),
+            rows: numbers.map(|n| row(columns, n)).collect(),
+            lost: 0,
+        };
+        let border = self.grows_at.clamp(from, self.next);
+        let parts = [part(&self.columns, from..border), part(&self.grown, border..self.next)];
+        parts.into_iter().filter(|delivery| !delivery.rows.is_empty()).collect()
+    }
+
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+}
+
+impl Drop for FakeRows {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A door in a thread of its own; it closes when this is dropped.
+pub struct Server {
+    pub addr: SocketAddr,
+    pub counters: Counters,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub fn start(query: Arc<FakeNode>) -> Server {
+        Server::start_with(query, |_| {})
+    }
+
+    pub fn start_with(query: Arc<FakeNode>, change: impl FnOnce(&mut Door)) -> Server {
+        let mut door = Door::new(query);
+        door.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        change(&mut door);
+        let counters = door.counters.clone();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let bound = door.bind().await.unwrap();
+                tell.send(bound.local_addr()).unwrap();
+                bound.serve(async { drop(stopped.await) }).await;
+            });
+        });
+        Server { addr: told.recv().unwrap(), counters, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let socket = TcpStream::connect(self.addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+
+    /// Sends `request` as it stands and reads until the server closes.
+    pub fn raw(&self, request: &[u8]) -> Vec<u8> {
+        let mut socket = self.connect();
+        // The server may refuse and close before all of it is sent.
+        let _ = socket.write_all(request);
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer);
+        answer
+    }
+
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            request.push_str(&format!("Host: {}\r\n", self.addr));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        Answer::parse(&self.raw(request.as_bytes()))
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[])
+    }
+
+    /// Opens a stream; the answer's head is read and checked.
+    pub fn stream(&self, path: &str) -> Events {
+        let mut socket = self.connect();
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.addr).unwrap();
+        let mut events = Events { reader: BufReader::new(socket), text: Vec::new(), left: 0 };
+        let head = events.head();
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("text/event-stream"), "{head}");
+        events
+    }
+
+    /// Waits until a counter, which is raised after the client can see why, says what is expected.
+    pub fn wait(&self, what: &str, reached: impl Fn(&Counters) -> bool) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !reached(&self.counters) {
+            assert!(std::time::Instant::now() < deadline, "never: {what}; {:?}", self.counters);
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn count(&self, counter: impl Fn(&Counters) -> &Arc<AtomicU64>) -> u64 {
+        counter(&self.counters).load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(std::thread::panicking() || ended.is_ok(), "the server panicked");
+        }
+    }
+}
+
+/// An answer that was sent whole.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn parse(bytes: &[u8]) -> Answer {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines.map(|line| line.split_once(": ").unwrap());
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        Answer { status, headers, body: body.to_owned() }
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// Media type without parameters.
+    pub fn content_type(&self) -> &str {
+        self.headers.get("content-type").map_or("", |kind| kind.split(';').next().unwrap())
+    }
+}
+
+/// The events of a stream, read from its chunks.
+pub struct Events {
+    reader: BufReader<TcpStream>,
+    text: Vec<u8>,
+    /// Bytes of the present chunk that were not read yet.
+    left: usize,
+}
+
+impl Events {
+    fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(self.reader.read_line(&mut head).unwrap() > 0, "closed within the head: {head}");
+        }
+        head
+    }
+
+    /// The next event or comment as it was sent, without its empty line; `None` when the stream has ended in
+    /// order.
+    pub fn next_text(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.text.windows(2).position(|two| two == b"\n\n") {
+                let event = self.text.drain(..end + 2).collect::<Vec<_>>();
+                return Some(String::from_utf8(event[..end].to_vec()).unwrap());
+            }
+            if !self.chunk() {
+                return None;
+            }
+        }
+    }
+
+    /// The next event: its name and data.
+    pub fn next(&mut self) -> Option<(String, serde_json::Value)> {
+        loop {
+            let text = self.next_text()?;
+            if let Some((name, data)) =
+                text.strip_prefix("event: ").and_then(|text| text.split_once("\ndata: "))
+            {
+                return Some((name.to_owned(), serde_json::from_str(data).unwrap()));
+            }
+        }
+    }
+
+    fn chunk(&mut self) -> bool {
+        let mut size = String::new();
+        self.reader.read_line(&mut size).unwrap();
+        self.left = usize::from_str_radix(size.trim(), 16).unwrap();
+        let mut chunk = vec![0; self.left + 2];
+        self.reader.read_exact(&mut chunk).unwrap();
+        self.text.extend_from_slice(&chunk[..self.left]);
+        self.left > 0
+    }
+}

@@ -1,0 +1,234 @@
+//! What strangers send: oversized, slow and malformed requests, foreign names, floods of idle connections, and
+//! readers that do not read. Bytes over real sockets.
+
+mod fake;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fake::{Answer, FakeNode, Server};
+use khz_http::{Door, DoorError};
+
+fn at(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::SeqCst)
+}
+
+fn status(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).split(' ').nth(1).unwrap_or("").to_owned()
+}
+
+#[test]
+fn a_port_in_use_is_said_in_one_sentence_before_anything_starts() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap();
+    let error = khz_http::listen(&[addr]).unwrap_err();
+    assert!(matches!(error, DoorError::InUse { .. }));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{addr} is in use by another program; stop that one or choose another address with --listen ADDRESS:PORT"
+        )
+    );
+}
+
+#[test]
+fn malformed_requests_are_refused_and_counted() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let requests: [&[u8]; 5] = [
+        b"\0\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ];
+    for (n, request) in requests.iter().enumerate() {
+        assert_eq!(status(&server.raw(request)), "400", "{request:?}");
+        server.wait("refusal counted", |c| at(&c.requests_refused) == n as u64 + 1);
+    }
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn heads_too_large_or_with_too_many_fields_are_refused() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let large = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
+    let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(100));
+    // The server may close while the client still sends; what it said first may then be lost on the way.
+    assert!(["431", ""].contains(&status(&server.raw(large.as_bytes())).as_str()));
+    assert_eq!(status(&server.raw(many.as_bytes())), "431");
+    server.wait("both counted", |c| at(&c.requests_refused) == 2);
+}
+
+#[test]
+fn foreign_hosts_and_origins_are_refused_and_counted() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for headers in
+        [("Host", "evil.example"), ("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")]
+    {
+        let answer = server.ask("GET", "/khz/v1/query", &[headers]);
+        assert_eq!(answer.status, 403, "{headers:?}");
+        assert!(answer.json()["error"].is_string());
+    }
+    assert_eq!(server.count(|c| &c.requests_refused), 3);
+    assert_eq!(
+        status(
+            &server.raw(b"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        ),
+        "403"
+    );
+    assert_eq!(status(&server.raw(b"GET /healthz HTTP/1.0\r\n\r\n")), "200", "no browser speaks 1.0");
+}
+
+#[test]
+fn a_body_is_neither_read_nor_taken_for_a_request() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let inner = "GET /khz/v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let request =
+        format!("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{inner}", inner.len());
+    let answer = String::from_utf8(server.raw(request.as_bytes())).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+}
+
+#[test]
+fn several_requests_on_one_connection_are_answered_in_order() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let one = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let last = "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let answer = String::from_utf8(server.raw(format!("{one}{one}{last}").as_bytes())).unwrap();
+    let statuses: Vec<&str> = answer.split("HTTP/1.1 ").skip(1).map(|part| &part[..3]).collect();
+    assert_eq!(statuses, ["200", "200", "404"]);
+}
+
+#[test]
+fn a_head_that_comes_too_slowly_is_given_up() {
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.limits.head_timeout = Duration::from_millis(50);
+    });
+    let mut slow = server.connect();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+    let mut silent = server.connect();
+    let mut rest = Vec::new();
+    let _ = slow.read_to_end(&mut rest);
+    let _ = silent.read_to_end(&mut rest);
+    server.wait("both expired", |c| at(&c.connections_expired) == 2);
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_stream_reader_that_does_not_read_is_dropped_and_counted() {
+    let node = Arc::new(FakeNode { rows_a_poll: 2_000, ..FakeNode::default() });
+    let server = Server::start_with(Arc::clone(&node), |door| {
+        door.limits.stall_timeout = Duration::from_millis(100);
+    });
+    let mut deaf = server.connect();
+    deaf.write_all(b"GET /khz/v1/stream?rate=1kHz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    server.wait("the stream is dropped", |c| {
+        assert_eq!(server.get("/healthz").status, 200, "others are answered all the while");
+        at(&c.streams_dropped_slow) == 1
+    });
+    server.wait("the stream is gone", |c| at(&c.streams_open) == 0);
+    drop(deaf);
+}
+
+#[test]
+fn an_idle_connection_gives_way_and_a_busy_one_does_not() {
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.connections = 2);
+    let mut stream = server.stream("/khz/v1/stream?rate=100Hz");
+    stream.next().unwrap();
+    let mut idle = server.connect();
+    server.wait("both are open", |c| at(&c.connections_open) == 2);
+    assert_eq!(server.get("/healthz").status, 200, "it took the idle one's place");
+    assert_eq!(idle.read(&mut [0; 1]).unwrap_or(0), 0, "the idle one is closed");
+    assert_eq!(server.count(|c| &c.connections_evicted), 1);
+    stream.next().unwrap();
+    let mut second = server.stream("/khz/v1/stream?rate=100Hz");
+    second.next().unwrap();
+    let mut refused = Vec::new();
+    let _ = server.connect().read_to_end(&mut refused);
+    assert_eq!((refused.len(), server.count(|c| &c.connections_refused)), (0, 1), "both are busy");
+}
+
+/// How many sockets this process may have, after asking for as many as it can get.
+fn sockets_possible() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current.map_or(usize::MAX, |n| n as usize)
+}
+
+fn anonymous_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn ten_thousand_idle_connections_disturb_nobody() {
+    let flood = 10_000.min(sockets_possible().saturating_sub(1_500));
+    assert!(flood > 500, "too few file descriptors to test anything");
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let mut stream = server.stream("/khz/v1/stream?match=load.*&rate=100Hz");
+    stream.next().unwrap();
+    let before = anonymous_kib();
+    let half_sent = |n: usize| {
+        let mut socket = server.connect();
+        if n.is_multiple_of(2) {
+            let _ = socket.write_all(b"GET / HTTP/1.1\r\nHo");
+        }
+        socket
+    };
+    let idle: Vec<TcpStream> = (0..flood).map(half_sent).collect();
+    assert_eq!(server.get("/healthz").status, 200);
+    server.wait("all were accepted", |c| at(&c.connections) >= flood as u64 + 2);
+    assert!(server.count(|c| &c.connections_open) <= 512 + 16, "{}", server.count(|c| &c.connections_open));
+    assert_eq!(server.count(|c| &c.connections_refused), 0, "idle ones gave way");
+    let grown = anonymous_kib().saturating_sub(before);
+    assert!(grown < 64 * 1024, "{grown} KiB more for {flood} connections");
+    for _ in 0..10 {
+        assert_eq!(stream.next().unwrap().0, "rows", "the stream goes on");
+    }
+    drop(idle);
+}
+
+#[test]
+fn a_keep_alive_client_is_answered_through_the_flood() {
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.connections = 8);
+    for _ in 0..5 {
+        let _idle: Vec<TcpStream> = (0..20).map(|_| server.connect()).collect();
+        assert_eq!(server.get("/metrics").status, 200);
+    }
+}
+
+#[test]
+fn an_answer_survives_random_bytes_before_it() {
+    use proptest::test_runner::{Config, TestRunner};
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let bytes = proptest::collection::vec(proptest::num::u8::ANY, 1..200);
+    runner
+        .run(&bytes, |mut bytes| {
+            bytes.extend_from_slice(b"\r\n\r\n");
+            let answer = server.raw(&bytes);
+            proptest::prop_assert!(answer.is_empty() || Answer::parse(&answer).status >= 400);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_door_needs_every_address_or_takes_none() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (taken_addr, free_addr) = (taken.local_addr().unwrap(), free.local_addr().unwrap());
+    drop(free);
+    let mut door = Door::new(Arc::new(FakeNode::default()));
+    door.listen = vec![free_addr, taken_addr];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    assert!(runtime.block_on(door.bind()).is_err());
+    assert!(std::net::TcpListener::bind(free_addr).is_ok(), "the free one was given back");
+}

@@ -1,0 +1,213 @@
+//! The description in docs/openapi.json against a real server: every path, parameter, status and schema.
+
+mod fake;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fake::{Answer, FakeNode, Server};
+use serde_json::{Value, json};
+
+fn description() -> Value {
+    serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap()
+}
+
+/// Follows a `$ref` within the description.
+fn resolved<'a>(doc: &'a Value, value: &'a Value) -> &'a Value {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(path) => {
+            doc.pointer(path.trim_start_matches('#')).unwrap_or_else(|| panic!("{path} leads nowhere"))
+        }
+        None => value,
+    }
+}
+
+fn parameters<'a>(doc: &'a Value, path: &str) -> Vec<&'a Value> {
+    let listed = doc["paths"][path]["get"]["parameters"].as_array();
+    listed.into_iter().flatten().map(|parameter| resolved(doc, parameter)).collect()
+}
+
+/// Holds `value` against a schema of the description.
+fn check_schema(doc: &Value, schema: &Value, value: &Value) {
+    let whole = json!({ "allOf": [schema], "components": doc["components"] });
+    let validator = jsonschema::validator_for(&whole).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{} at {}", e, e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:?} in {value}");
+}
+
+/// Holds an answer against what the path promises for its status.
+fn check(doc: &Value, path: &str, answer: &Answer) {
+    let promised = &doc["paths"][path]["get"]["responses"][answer.status.to_string()];
+    assert!(!promised.is_null(), "{path} answers {} which is not described: {}", answer.status, answer.body);
+    let content = &resolved(doc, promised)["content"];
+    if content.is_null() {
+        return assert_eq!(answer.body, "", "{path} {}", answer.status);
+    }
+    let kind = &content[answer.content_type()];
+    assert!(!kind.is_null(), "{path} answers {} as '{}'", answer.status, answer.content_type());
+    if let Some(schema) = kind.get("schema") {
+        check_schema(doc, schema, &answer.json());
+    }
+}
+
+#[test]
+fn every_route_and_parameter_is_described_and_nothing_else() {
+    let doc = description();
+    let described: BTreeSet<&str> = doc["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    let documented = khz_http::documented();
+    assert_eq!(described, documented.iter().map(|(path, _)| *path).collect());
+    for (path, params) in documented {
+        let names: BTreeSet<&str> =
+            parameters(&doc, path).iter().map(|p| p["name"].as_str().unwrap()).collect();
+        assert_eq!(names, params.iter().copied().collect(), "{path}");
+    }
+}
+
+/// A request for every status that the description promises, for every path.
+fn requests(path: &str, long: &str) -> Vec<(&'static str, String, Vec<(&'static str, &'static str)>, u16)> {
+    let get = |query: &str, status| ("GET", format!("{path}{query}"), vec![], status);
+    let mut requests = vec![
+        ("POST", path.to_owned(), vec![], 405),
+        ("GET", path.to_owned(), vec![("Host", "evil.example")], 403),
+        ("GET", path.to_owned(), vec![("Origin", "http://evil.example")], 403),
+        ("GET", path.to_owned(), vec![("Content-Length", "3")], 413),
+        ("GET", format!("{path}?{long}"), vec![], 414),
+    ];
+    if path != "/khz/v1/stream" {
+        requests.push(get("", 200));
+    }
+    match path {
+        "/" => requests.push(("GET", path.to_owned(), vec![("If-None-Match", "*")], 304)),
+        "/metrics" => requests.extend([
+            get("?x=1", 400),
+            ("GET", path.to_owned(), vec![("Accept", "application/openmetrics-text")], 200),
+        ]),
+        "/khz/v1/query" => requests.extend([
+            get("?match=cpu.*&match=mem.*&age=1s", 200),
+            get("?match=n[1-3]:mem.*", 200),
+            get("?match=n1:Mem", 400),
+            get("?age=5", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/stream" => requests.extend([
+            get("?rate=0", 400),
+            get("?rate=1e9", 400),
+            get("?rate=5kHz", 400),
+            get("?changes=2", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/history" => requests.extend([
+            get("?match=cpu.*&span=5s&rows=3", 200),
+            get("?rows=0", 400),
+            get("?rows=10001", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
+        "/khz/v1/nodes" => requests.push(get("?match=x", 400)),
+        _ => {}
+    }
+    requests
+}
+
+#[test]
+fn every_described_status_is_answered_as_described() {
+    let doc = description();
+    let node = Arc::new(FakeNode::default());
+    let server = Server::start(Arc::clone(&node));
+    let long = "x".repeat(9_000);
+    for (path, item) in doc["paths"].as_object().unwrap() {
+        if path == "/{file}" {
+            continue; // Its own test below: the files are what they are.
+        }
+        let mut seen = BTreeSet::from(["200".to_owned()]);
+        for (method, target, headers, status) in requests(path, &long) {
+            let answer = server.ask(method, &target, &headers);
+            assert_eq!(answer.status, status, "{method} {target}: {}", answer.body);
+            check(&doc, path, &answer);
+            seen.insert(answer.status.to_string());
+        }
+        for flag in [&node.full, &node.stopped] {
+            flag.store(true, Ordering::SeqCst);
+            let answer = server.get(path);
+            flag.store(false, Ordering::SeqCst);
+            check(&doc, path, &answer);
+            seen.insert(answer.status.to_string());
+        }
+        let promised: BTreeSet<String> =
+            item["get"]["responses"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(seen, promised, "{path}: what was seen and what is promised");
+    }
+}
+
+#[test]
+fn every_described_parameter_takes_its_example() {
+    let doc = description();
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for (path, _) in doc["paths"].as_object().unwrap() {
+        for parameter in parameters(&doc, path) {
+            let (name, example) =
+                (parameter["name"].as_str().unwrap(), parameter["example"].as_str().unwrap());
+            let answer = server.ask("HEAD", &format!("{path}?{name}={example}"), &[]);
+            assert_eq!(answer.status, 200, "{path}?{name}={example}");
+        }
+    }
+}
+
+#[test]
+fn the_events_of_a_stream_are_as_described() {
+    let doc = description();
+    let events = &doc["paths"]["/khz/v1/stream"]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];
+    let server = Server::start(Arc::new(FakeNode { grows_at: 50, ..FakeNode::default() }));
+    for query in ["rate=1kHz", "rate=1kHz&changes=1"] {
+        let mut stream = server.stream(&format!("/khz/v1/stream?{query}"));
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            let (name, data) = stream.next().unwrap();
+            check_schema(&doc, &events[&name], &data);
+            seen.push(name);
+        }
+        assert_eq!(seen[..2], ["columns", "rows"], "{query}");
+        assert_eq!(
+            seen.iter().filter(|name| *name == "columns").count(),
+            2,
+            "{query}: the columns changed once"
+        );
+    }
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.backlog_readings = 10);
+    let (name, data) = server.stream("/khz/v1/stream").next().unwrap();
+    assert_eq!(name, "dropped");
+    check_schema(&doc, &events[&name], &data);
+}
+
+#[test]
+fn the_page_is_served_with_its_safety_headers_and_not_twice() {
+    let doc = description();
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let page = server.get("/");
+    assert_eq!((page.status, page.content_type()), (200, "text/html"));
+    assert!(page.headers["content-security-policy"].contains("default-src 'none'"));
+    assert_eq!(page.headers["x-content-type-options"], "nosniff");
+    assert_eq!(page.headers["cache-control"], "no-cache");
+    let again = server.ask("GET", "/", &[("If-None-Match", &page.headers["etag"])]);
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg") {
+            let answer = server.get(&format!("/{name}"));
+            check(&doc, "/{file}", &answer);
+            assert_eq!(answer.status, 200, "{name}");
+        }
+    }
+    for (target, headers, status) in [
+        ("/no-such-file", vec![], 404),
+        ("/../Cargo.toml", vec![], 404),
+        ("/x", vec![("Host", "evil.example")], 403),
+        ("/x", vec![("Content-Length", "3")], 413),
+    ] {
+        let answer = server.ask("GET", target, &headers);
+        assert_eq!(answer.status, status, "{target}");
+        check(&doc, "/{file}", &answer);
+    }
+}

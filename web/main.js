@@ -34,11 +34,11 @@ const panelOf = new WeakMap();
 let tier = 1;
 let edge = NaN;
 let frozen = NaN;
-let numbersAt = 0;
-let tidyAt = 0;
+let numbersAt = -Infinity;
+let tidyAt = -Infinity;
 
 const pointer = new Pointer(() => {
-  numbersAt = 0;
+  numbersAt = -Infinity;
   writeNumbers();
 });
 
@@ -50,7 +50,7 @@ const line = new Line(PATTERNS, {
   columns(columns, period) {
     board.bind(new Table(columns), period);
     heading.restart();
-    tidyAt = 0;
+    tidyAt = -Infinity;
   },
   rows(rows, from, lost) {
     board.take(rows, from);

@@ -34,9 +34,16 @@ export class Panel {
     this.tip = element("output", { classes: "tip", hidden: "" });
     this.frame = element(
       "div",
-      { classes: `frame ${size}`, tabindex: "0", role: "img", "aria-label": title },
-      element("canvas", { classes: "axes" }),
-      element("canvas", { classes: "trace" }),
+      {
+        classes: `frame ${size}`,
+        tabindex: "0",
+        role: "group",
+        "aria-roledescription": "plot",
+        "aria-label": title,
+        "aria-description": "Arrow keys move the cursor, Escape takes it away",
+      },
+      element("canvas", { classes: "axes", "aria-hidden": "true" }),
+      element("canvas", { classes: "trace", "aria-hidden": "true" }),
       this.cursor,
       this.tip,
     );

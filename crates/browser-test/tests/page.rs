@@ -64,6 +64,9 @@ async fn assert_it_lives(page: &Page<'_>) {
         let last = format!("khz.panels.find(p => p.title === '{title}').last.some(Number.isFinite)");
         page.wait(&format!("{title} has values"), &last).await;
     }
+    let filled = "[...document.querySelectorAll('.group')].every(g => g.querySelector('.panel:not([hidden])') || \
+        g.querySelector('h2 small').textContent)";
+    page.wait("every group has plots or says why not", filled).await;
     assert_eq!(page.number("khz.lost").await, 0.0, "no row is lost");
 }
 

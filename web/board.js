@@ -215,6 +215,16 @@ export class Board {
     }
   }
 
+  /** The node's clock was set back: what was drawn lies in a future that will come again, differently. */
+  forget() {
+    this.time = this.oldest = NaN;
+    for (const feed of this.feeds) {
+      feed.forget?.();
+      for (const track of feed.tracks) track.clear();
+    }
+    for (const panel of this.panels) panel.picture.refresh();
+  }
+
   /** Shows what has moved data since boot and hides the rest; says why a panel is empty. */
   tidy() {
     if (!this.table) return;

@@ -18,6 +18,8 @@ export class Heading {
     this.lost = 0;
     this.rows = 0;
     this.reached = NaN;
+    /** The rate that the server granted, which may be less than the one asked for. */
+    this.granted = NaN;
     this.restart();
   }
 
@@ -42,7 +44,7 @@ export class Heading {
     this.reached = NaN;
   }
 
-  write(rate) {
+  write() {
     const { table } = this.board;
     if (!table) return;
     const value = (name) => {
@@ -50,11 +52,16 @@ export class Heading {
       return column >= 0 && table.state[column] === PRESENT ? table.value[column] : NaN;
     };
     this.put("uptime", duration(value("uptime.up")));
-    this.put("rate", Number.isFinite(this.reached) ? `${digits(this.reached)} of ${rate} Hz` : `… of ${rate} Hz`);
+    this.put("rate", this.rateText());
     this.put("late", plain(this.sum("khz.lane.late_ticks")));
     this.put("lost", plain(this.lost));
     this.put("cpu", Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} %` : UNKNOWN_TEXT);
     this.put("memory", bytes(value("khz.process.rss_anon")));
+  }
+
+  rateText() {
+    if (Number.isNaN(this.granted)) return UNKNOWN_TEXT;
+    return `${Number.isFinite(this.reached) ? digits(this.reached) : "…"} of ${this.granted} Hz`;
   }
 
   /** The sum of a metric over its instances; NaN when none is known. */

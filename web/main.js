@@ -47,18 +47,26 @@ const board = new Board(document.querySelector("#board"), addPanel);
 const heading = new Heading(document, board);
 const line = new Line(PATTERNS, {
   node: showNode,
-  columns(columns, period) {
+  columns(columns, period, granted) {
     board.bind(new Table(columns), period);
+    if (granted) heading.granted = Number((1 / period).toPrecision(3));
     heading.restart();
     tidyAt = -Infinity;
   },
   rows(rows, from, lost) {
     board.take(rows, from);
-    if (rows.length === 0) return;
     const live = line.stream !== null;
+    if (rows.length === 0) {
+      heading.lost += lost;
+      return;
+    }
     // History is no measure of the network's speed: the clock is set by it but once.
     if (live || Number.isNaN(clock.offset)) clock.hear(board.time, performance.now());
     if (live) heading.count(rows.length, lost, board.time);
+  },
+  clockSetBack() {
+    board.forget();
+    clock.offset = NaN;
   },
   state: showState,
 });
@@ -121,7 +129,7 @@ function draw(now) {
 
 function writeNumbers(now = performance.now()) {
   numbersAt = now;
-  heading.write(controls.rate);
+  heading.write();
   const { span } = WINDOWS[tier];
   const time = Number.isNaN(pointer.share) ? NaN : edge - (1 - pointer.share) * span;
   for (const panel of board.panels) {

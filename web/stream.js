@@ -8,10 +8,13 @@ const RETRY_MS = [500, 1_000, 2_000, 4_000];
 /** A stream that says nothing for so long is taken for dead; the slowest rate sends a row every second. */
 const SILENCE_MS = 8_000;
 
+/** A live row so much older than the newest does not overlap with history: the node's clock was set back. */
+const SET_BACK_SECONDS = 2;
+
 export class Line {
   /**
-   * `patterns` select the series. `on` hears columns(list, periodSeconds), rows(rows, lost) and
-   * state("connecting" | "live" | "waiting" | "paused", text).
+   * `patterns` select the series. `on` hears node(name, answer), columns(list, periodSeconds, grantedRate),
+   * rows(rows, firstNew, lost), clockSetBack() and state("connecting" | "live" | "waiting" | "paused", reason).
    */
   constructor(patterns, on) {
     this.patterns = patterns;
@@ -23,7 +26,9 @@ export class Line {
     this.timer = 0;
     this.turn = 0;
     this.paused = false;
+    /** Stamp of the newest row, and when it came by this browser's steady clock (milliseconds). */
     this.newest = NaN;
+    this.newestAt = NaN;
     this.node = null;
   }
 
@@ -68,8 +73,8 @@ export class Line {
     const nodes = await json("khz/v1/nodes");
     this.node = nodes.nodes?.[0]?.name ?? null;
     this.on.node(this.node, nodes);
-    const missing = Date.now() / 1000 - this.newest;
-    const span = missing >= 0 && missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
+    const missing = (performance.now() - this.newestAt) / 1000;
+    const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const query = this.query([["span", `${span}s`], ["rows", Math.min(HISTORY_ROWS, span * 10)]]);
     const history = await json(`khz/v1/history?${query}`);
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
@@ -127,13 +132,18 @@ export class Line {
 
   /** Rows that are not newer than the newest were seen before: history and stream overlap. */
   deliver(rows, lost) {
+    const last = rows.length > 0 ? Number(rows.at(-1).t) : NaN;
+    if (this.newest - last > SET_BACK_SECONDS && this.stream) {
+      this.newest = NaN;
+      this.on.clockSetBack();
+    }
     let from = 0;
-    // A clock set back by more than the history has no overlap to skip; the page would otherwise stay still.
-    const first = rows.length > 0 ? Number(rows[0].t) : NaN;
-    if (this.newest - first > HISTORY_SECONDS + 60) this.newest = NaN;
     while (from < rows.length && Number(rows[from].t) <= this.newest) from++;
     this.on.rows(rows, from, lost);
-    if (rows.length > from) this.newest = Number(rows.at(-1).t);
+    if (rows.length > from) {
+      this.newest = last;
+      this.newestAt = performance.now();
+    }
   }
 
   /** Starts the wait for the next sign of life anew. */

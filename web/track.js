@@ -63,6 +63,11 @@ class Ring {
 
 export class Track {
   constructor() {
+    this.clear();
+  }
+
+  /** Forgets everything. */
+  clear() {
     this.rings = FACTORS.map(() => new Ring());
     /** The newest value, NaN when it is unknown. */
     this.last = NaN;

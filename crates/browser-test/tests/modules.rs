@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 const HELPERS: &str = "
     const [{Table}, feeds, {Track, Points, WINDOWS, bucketAt}, units] = await Promise.all(
         ['table', 'feeds', 'track', 'units'].map((name) => import(`/${name}.js`)));
+    const { Line } = await import('/stream.js');
     const column = (name, instance) => ({ name, instance, kind: 'counter', unit: 'count', places: 0 });
     const held = (track) => {
         const p = new Points().collect(track, 0, 0, Infinity);
@@ -99,6 +100,17 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
                 });
             })()",
             json!([[1000, 5.0, 1024], [1000, 5.0, 1024], [1000, 5.0, 1024]]),
+        ),
+        (
+            "rows_seen_before_are_skipped_and_a_clock_set_back_starts_anew",
+            "(() => {
+                const heard = [];
+                const line = new Line([], { rows: (_, from) => heard.push(from), clockSetBack: () => heard.push('back') });
+                line.stream = {};
+                for (const times of [['100'], ['99.9', '100', '101'], ['50']]) line.deliver(times.map((t) => ({ t })), 0);
+                return heard;
+            })()",
+            json!([0, 2, "back", 0]),
         ),
         (
             "numbers_are_written_as_people_read_them",

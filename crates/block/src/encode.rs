@@ -98,7 +98,6 @@ impl Encoder {
         out.extend_from_slice(&header.to_bytes());
         self.header = Some(header);
         self.body.clear();
-        varint::put(&mut self.body, 0);
         for slot in 0..slots {
             let (state, value) = reading(slot);
             self.states[slot] = state;
@@ -108,7 +107,7 @@ impl Encoder {
                 varint::put(&mut self.body, value);
             }
         }
-        self.finish_row(KEY, stamp, out);
+        self.finish_row(KEY, stamp, None, out);
     }
 
     /// Appends a delta row to `out`. `changed` names each slot that may have changed, once and in order.
@@ -120,10 +119,6 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         self.body.clear();
-        varint::put(&mut self.body, stamp.boot.since(self.stamp.boot).0);
-        // The number of entries comes first but is known last: it is left room for, and moved if it needs more.
-        let count_at = self.body.len();
-        self.body.push(0);
         let (mut count, mut next) = (0u64, 0usize);
         for slot in changed {
             let (state, value) = reading(slot);
@@ -147,24 +142,20 @@ impl Encoder {
             next = slot + 1;
             count += 1;
         }
-        self.put_count(count_at, count);
-        self.finish_row(DELTA, stamp, out);
+        self.finish_row(DELTA, stamp, Some(count), out);
     }
 
-    fn put_count(&mut self, at: usize, count: u64) {
-        if count < 0x80 {
-            self.body[at] = count as u8;
-        } else {
-            let mut long = Vec::new();
-            varint::put(&mut long, count);
-            self.body.splice(at..=at, long);
-        }
-    }
-
-    fn finish_row(&mut self, kind: u8, stamp: Stamp, out: &mut Vec<u8>) {
+    /// Writes a row around the entries in `body`.
+    fn finish_row(&mut self, kind: u8, stamp: Stamp, entries: Option<u64>, out: &mut Vec<u8>) {
         let start = out.len();
+        let elapsed = if kind == KEY { 0 } else { stamp.boot.since(self.stamp.boot).0 };
+        let before = varint::length(elapsed) + entries.map_or(0, varint::length);
         out.push(kind);
-        varint::put(out, self.body.len() as u64);
+        varint::put(out, (before + self.body.len()) as u64);
+        varint::put(out, elapsed);
+        if let Some(entries) = entries {
+            varint::put(out, entries);
+        }
         out.extend_from_slice(&self.body);
         self.checksum.update(&out[start..]);
         self.bytes += (out.len() - start) as u32;

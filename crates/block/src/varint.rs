@@ -10,6 +10,13 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// How many bytes [`put`] appends.
+#[inline]
+pub(crate) const fn length(value: u64) -> usize {
+    let bits = 64 - value.leading_zeros() as usize;
+    if bits == 0 { 1 } else { bits.div_ceil(7) }
+}
+
 /// Reads a number and what stands behind it.
 #[inline]
 pub(crate) fn get(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -1,1 +1,27 @@
-//! gather
+//! Gathering: doors to the kernel, lanes, budgets, ticks and the merge window. One thread reads every source
+//! at its time, writes rows into the rings of its lanes, and answers those who ask, without ever waiting.
+
+#![forbid(unsafe_code)]
+
+mod agent;
+mod budget;
+mod clock;
+mod error;
+mod gatherer;
+mod inbox;
+mod kernel_text;
+mod lane;
+mod own;
+mod plan;
+mod query;
+mod source;
+mod subscription;
+pub mod ticks;
+
+pub use agent::{Agent, SourceReport, catalogue, probe};
+pub use error::GatherError;
+pub use gatherer::LANES_MAX;
+pub use inbox::REQUESTS_MAX;
+pub use kernel_text::TEXT_BYTES_MAX;
+pub use own::Tally;
+pub use plan::{CPU_MAX, Plan, RING, SOURCE_BUDGET, SourcePlan, WINDOW};

@@ -197,12 +197,16 @@ impl Reader {
         }
     }
 
-    /// Where the block behind the one at `at` begins; `None` when that is the newest, or no block begins there.
-    pub fn next_block(&self, at: u64) -> Option<u64> {
+    /// The header of the block that begins at `at`; `None` when none does.
+    pub fn header(&self, at: u64) -> Option<Header> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + 8);
         self.copy(at, HEADER_BYTES, &mut bytes).ok()?;
-        let header = Header::from_bytes(bytes.first_chunk()?, 0).ok()?;
-        let (_, length, _) = header.closed?;
+        Header::from_bytes(bytes.first_chunk()?, 0).ok()
+    }
+
+    /// Where the block behind the one at `at` begins; `None` when that is the newest, or no block begins there.
+    pub fn next_block(&self, at: u64) -> Option<u64> {
+        let (_, length, _) = self.header(at)?.closed?;
         let next = at + HEADER_BYTES as u64 + u64::from(length);
         (next <= self.newest()).then_some(next)
     }

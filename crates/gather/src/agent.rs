@@ -1,0 +1,214 @@
+//! The agent: starts the gather thread from a checked plan, answers questions through it, and ends it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use khz_model::{Metric, Nanos, Query, Rate};
+
+use crate::budget::Budget;
+use crate::clock;
+use crate::error::GatherError;
+use crate::gatherer::{Directory, Gatherer};
+use crate::inbox::{Inbox, Request};
+use crate::lane::Lane;
+use crate::own::{self, OwnNumbers};
+use crate::plan::{Plan, SOURCE_BUDGET};
+use crate::query::NodeQuery;
+use crate::source::Source;
+
+/// Stack of the gather thread: its deepest call is a full parse, its largest buffer 4 KiB.
+const STACK_BYTES: usize = 256 << 10;
+
+/// The ticks in which the kernel counts CPU time, and the only ones we know how to write in hundredths.
+const USER_HZ: u64 = 100;
+
+/// A running gather thread. Dropping it ends the thread.
+pub struct Agent {
+    inbox: Arc<Inbox>,
+    query: Arc<NodeQuery>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    /// Checks the plan, opens every source once, and starts the thread. Nothing runs when this fails.
+    pub fn start(plan: Plan) -> Result<Self, GatherError> {
+        check(&plan)?;
+        let mut sources = open_sources(&plan)?;
+        let tallies = plan.tallies.clone();
+        let names: Vec<_> = sources.iter().map(Source::name).collect();
+        sources.push(Source::own(OwnNumbers::new(&names, tallies)));
+        let lanes = fixed_lanes(&plan, &sources)?;
+        let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
+        let directory = Directory::default();
+        let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), directory.clone()));
+        let gatherer = Gatherer::new(plan, inbox.clone(), directory, sources, lanes);
+        let thread = std::thread::Builder::new()
+            .name("gather".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || gatherer.run())
+            .map_err(GatherError::Thread)?;
+        Ok(Agent { inbox, query, thread: Some(thread) })
+    }
+
+    /// The interface that doors read through.
+    pub fn query(&self) -> Arc<dyn Query> {
+        self.query.clone()
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A thread that is already gone takes no request; a panic of its was printed when it happened.
+            let _ = self.inbox.put(Request::Stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn check(plan: &Plan) -> Result<(), GatherError> {
+    let ceiling = plan.rate_max;
+    let own_rates =
+        plan.sources.iter().filter_map(|s| Some((format!("the rate of {}", s.file.name), s.rate?)));
+    let lanes = [("base_rate".to_owned(), plan.base_rate), ("local_rate".to_owned(), plan.local_rate)];
+    for (what, rate) in lanes.into_iter().chain(own_rates) {
+        if rate.period() < ceiling.period() {
+            return Err(GatherError::AboveCeiling { what, rate, ceiling });
+        }
+    }
+    if plan.sources.is_empty() {
+        return Err(GatherError::NoSources);
+    }
+    let hz = rustix::param::clock_ticks_per_second();
+    if hz != USER_HZ {
+        return Err(GatherError::UserHz { hz });
+    }
+    Ok(())
+}
+
+/// Every source of the plan, each gathered once. At least one must have worked.
+fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
+    let now = clock::stamp();
+    let mut sources = Vec::with_capacity(plan.sources.len() + 1);
+    for source in &plan.sources {
+        let mut source =
+            Source::file(&plan.root, source.file, Budget::new(source.budget.unwrap_or(SOURCE_BUDGET)));
+        source.gather(now);
+        sources.push(source);
+    }
+    if sources.iter().all(|source| source.counts.bytes == 0) {
+        let problem = sources.iter().find_map(Source::problem).unwrap_or("every file is empty").to_owned();
+        return Err(GatherError::NothingToRead { root: plan.root.clone(), problem });
+    }
+    Ok(sources)
+}
+
+/// The plan's lanes: base (everything), local (what has no rate of its own), and one for each rate that
+/// sources have of their own.
+fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError> {
+    let now = clock::stamp();
+    let ring = plan.ring.0 as usize;
+    let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
+    let natural = |source: &Source| match source.kernel_file() {
+        Some(file) => file.refresh(|_| true).and_then(|r| r.period()).unwrap_or(Nanos(0)),
+        None => Nanos::SECOND,
+    };
+    let members =
+        |wanted: &dyn Fn(usize) -> Option<Nanos>| (0..sources.len()).map(wanted).collect::<Vec<_>>();
+
+    let mut planned: Vec<(String, Rate, Vec<Option<Nanos>>, usize)> = vec![];
+    planned.push(("base".into(), plan.base_rate, members(&|i| Some(natural(&sources[i]))), ring / 4));
+    let local = members(&|i| {
+        (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
+    });
+    if local.iter().any(Option::is_some) {
+        planned.push(("local".into(), plan.local_rate, local, ring / 2));
+    }
+    let mut rates: Vec<Rate> = (0..plan.sources.len()).filter_map(own_rate).collect();
+    rates.sort_by_key(|rate| rate.period());
+    rates.dedup();
+    let part = ring / 2 / rates.len().max(1);
+    for rate in rates {
+        // Asked for by name: kept exactly, whatever the kernel's refresh.
+        let same = members(&|i| (own_rate(i) == Some(rate)).then_some(Nanos(0)));
+        planned.push((format!("fixed-{rate}"), rate, same, part));
+    }
+    let mut lanes = Vec::with_capacity(planned.len());
+    for (number, (name, rate, members, ring)) in planned.into_iter().enumerate() {
+        let mut lane = Lane::new(number as u16, &name, rate, members, ring, now)?;
+        sources.iter().enumerate().for_each(|(i, source)| lane.note(i, source));
+        lanes.push(lane);
+    }
+    Ok(lanes)
+}
+
+/// Every metric that an agent on this program version knows: the kernel's and its own.
+pub fn catalogue() -> Vec<Arc<Metric>> {
+    let mut metrics = khz_parse::catalogue();
+    metrics.extend(own::metrics());
+    metrics
+}
+
+/// What one source does on this host, found by trying.
+#[derive(Clone, Debug)]
+pub struct SourceReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Path below the root.
+    pub path: &'static str,
+    /// What was wrong, in words; `None`: nothing.
+    pub problem: Option<String>,
+    /// Present readings.
+    pub values: usize,
+    /// Absent or failed series with the reason.
+    pub missing: Vec<(String, khz_model::Reading)>,
+    /// Size of the text.
+    pub bytes: u64,
+    /// Median time of a gather; `None` when it did not work.
+    pub gather_time: Option<Nanos>,
+}
+
+/// Gathers of a probe: enough for a median, a few milliseconds in all.
+const PROBES: usize = 21;
+
+/// Tries every source below `root`.
+pub fn probe(root: &Path) -> Vec<SourceReport> {
+    khz_parse::files().iter().map(|file| probe_one(root, file)).collect()
+}
+
+fn probe_one(root: &Path, file: &'static khz_parse::KernelFile) -> SourceReport {
+    let mut source = Source::file(root, file, Budget::unlimited());
+    let mut times = Vec::with_capacity(PROBES);
+    for _ in 0..PROBES {
+        source.gather(clock::stamp());
+        times.push(source.counts.last_gather_time);
+    }
+    times.sort();
+    let works = source.counts.bytes > 0;
+    let schema = source.schema();
+    let reading = |slot: usize| khz_model::Reading::from_parts(source.states()[slot], source.values()[slot]);
+    let missing = schema.series().iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
+        khz_model::Reading::Present(_) => None,
+        other => Some((series.to_string(), other)),
+    });
+    let missing: Vec<_> = missing.collect();
+    SourceReport {
+        name: file.name,
+        path: file.path,
+        problem: source.problem().map(str::to_owned),
+        values: schema.len() - missing.len(),
+        missing,
+        bytes: source.counts.bytes,
+        gather_time: works.then(|| times[PROBES / 2]),
+    }
+}

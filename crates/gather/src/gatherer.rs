@@ -1,0 +1,380 @@
+//! The gather thread: sleeps in one `ppoll` on time and bell, gathers what is due or asked for, and writes the
+//! rows. It never waits for a reader, and on a tick without askers it allocates and locks nothing.
+
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex};
+
+use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock;
+use crate::inbox::{Inbox, Request};
+use crate::lane::{Lane, LaneView};
+use crate::own;
+use crate::plan::Plan;
+use crate::source::{Published, Source};
+
+/// There are never more lanes than this at once: fixed ones and those that readers opened.
+pub const LANES_MAX: usize = 24;
+
+/// Lanes slower than this are not worth slowing down.
+const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
+
+/// How often the gatherer looks at its own CPU time.
+const ACCOUNT_EVERY: Nanos = Nanos::SECOND;
+
+/// A lane opened by readers has this part of the rings' memory, and at least this much.
+const BOOST_RING_PART: u64 = 16;
+const BOOST_RING_MIN: u64 = 1 << 20;
+
+/// The lanes that readers can find, kept up to date by the gather thread when one opens or closes.
+pub(crate) type Directory = Arc<Mutex<Vec<Arc<LaneView>>>>;
+
+/// Everything the thread owns.
+pub(crate) struct Gatherer {
+    plan: Plan,
+    inbox: Arc<Inbox>,
+    directory: Directory,
+    sources: Vec<Source>,
+    lanes: Vec<Lane>,
+    /// Lanes before this index are the plan's; the others close when their readers go.
+    fixed_lanes: usize,
+    lanes_opened: u16,
+    account: Account,
+    requests: u64,
+    request_gathers: u64,
+    taken: Vec<Request>,
+}
+
+/// What the thread costs, looked at once a second.
+#[derive(Default)]
+struct Account {
+    next: Nanos,
+    since: Nanos,
+    cpu: Nanos,
+    met: u64,
+    rate_mhz: u64,
+    slowdown: u64,
+    wakeups: u64,
+}
+
+impl Gatherer {
+    pub fn new(
+        plan: Plan,
+        inbox: Arc<Inbox>,
+        directory: Directory,
+        sources: Vec<Source>,
+        lanes: Vec<Lane>,
+    ) -> Self {
+        let fixed_lanes = lanes.len();
+        let mut gatherer = Gatherer {
+            plan,
+            inbox,
+            directory,
+            sources,
+            lanes,
+            fixed_lanes,
+            lanes_opened: fixed_lanes as u16,
+            account: Account { slowdown: 1, ..Account::default() },
+            requests: 0,
+            request_gathers: 0,
+            taken: Vec::new(),
+        };
+        gatherer.publish_directory();
+        gatherer
+    }
+
+    /// Runs until somebody asks it to stop.
+    pub fn run(mut self) {
+        // The kernel may delay a sleeper by its slack, 50 us by default, to save wake-ups: ticks are punctual.
+        if let Err(errno) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
+            tracing::debug!("timer slack stays as it is: {errno}");
+        }
+        self.account.next = Nanos(clock::boot().0 + ACCOUNT_EVERY.0);
+        loop {
+            let rung = self.sleep();
+            self.account.wakeups += 1;
+            if rung && !self.serve() {
+                break;
+            }
+            let now = clock::stamp();
+            self.tick(now);
+            if now.boot >= self.account.next {
+                self.look_at_cost(now);
+            }
+        }
+        self.inbox.close();
+    }
+
+    /// Sleeps until the next tick or the bell; `true` when the bell rang.
+    fn sleep(&self) -> bool {
+        let next = self.lanes.iter().map(|lane| lane.ticks.next()).min().unwrap_or(Nanos(u64::MAX));
+        let rest = next.since(clock::boot()).0.min(ACCOUNT_EVERY.0);
+        let timeout =
+            Timespec { tv_sec: (rest / 1_000_000_000) as i64, tv_nsec: (rest % 1_000_000_000) as i64 };
+        let mut bell = [PollFd::new(self.inbox.bell(), PollFlags::IN)];
+        matches!(poll(&mut bell, Some(&timeout)), Ok(1..))
+    }
+
+    /// Gathers what the due lanes want and writes their rows.
+    fn tick(&mut self, now: Stamp) {
+        let mut due = 0u32;
+        let mut late = 0u32;
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            let late_before = lane.ticks.late;
+            if lane.ticks.due(now) {
+                due |= 1 << i;
+                late |= u32::from(lane.ticks.late > late_before) << i;
+            }
+        }
+        if due == 0 {
+            return;
+        }
+        for source in 0..self.sources.len() {
+            if self.is_wanted(source, due, now) {
+                self.gather(source, now);
+            }
+            if late != 0 && self.lanes_of(source) & late != 0 {
+                self.sources[source].counts.late += 1;
+            }
+        }
+        for i in 0..self.lanes.len() {
+            if due & (1 << i) != 0 {
+                self.lanes[i].record(now, &mut self.sources);
+            }
+        }
+    }
+
+    /// Bits of the lanes that the source belongs to.
+    fn lanes_of(&self, source: usize) -> u32 {
+        let member = |(i, lane): (usize, &Lane)| u32::from(lane.refresh_of(source).is_some()) << i;
+        self.lanes.iter().enumerate().map(member).sum()
+    }
+
+    /// True when a due lane wants the source and what it has is older than the kernel's refresh and the
+    /// source's budget allow. Half a period of tolerance keeps the grid: ticks are not exactly a period apart.
+    fn is_wanted(&self, source: usize, due: u32, now: Stamp) -> bool {
+        let Some(gathered) = self.sources[source].gathered else { return true };
+        let age = now.boot.since(gathered.boot).0;
+        let budget = self.sources[source].budget.period_min().0;
+        self.lanes.iter().enumerate().filter(|(i, _)| due & (1 << i) != 0).any(|(_, lane)| {
+            let Some(refresh) = lane.refresh_of(source) else { return false };
+            age + lane.ticks.period().0 / 2 >= refresh.0.max(budget)
+        }) && age > self.plan.window.0.min(Rate::PERIOD_MIN.0 / 2)
+    }
+
+    /// Gathers one source and tells every lane what changed.
+    fn gather(&mut self, index: usize, now: Stamp) {
+        if self.sources[index].kernel_file().is_none() {
+            self.put_own_numbers(index);
+        }
+        let source = &mut self.sources[index];
+        source.gather(now);
+        for lane in &mut self.lanes {
+            lane.note(index, source);
+        }
+    }
+
+    /// Answers everything in the box; `false`: asked to stop.
+    fn serve(&mut self) -> bool {
+        let mut taken = std::mem::take(&mut self.taken);
+        self.inbox.take(&mut taken);
+        let mut go_on = true;
+        for request in taken.drain(..) {
+            match request {
+                Request::Latest { sources, asked, age_max, reply } => {
+                    let _ = reply.send(self.latest(sources, asked, age_max));
+                }
+                Request::Follow { patterns, rate, exact, reply } => {
+                    let _ = reply.send(self.follow(&patterns, rate, exact));
+                }
+                Request::Gone => self.close_unread_lanes(),
+                Request::Stop => go_on = false,
+            }
+        }
+        self.taken = taken;
+        go_on
+    }
+
+    /// The latest readings of some sources. Those who ask within one window share one gather: a source that
+    /// was gathered after they asked, or not longer than `age_max` before, is not gathered again.
+    fn latest(&mut self, sources: u64, asked: Nanos, age_max: Nanos) -> Vec<Option<Arc<Published>>> {
+        self.requests += 1;
+        let wanted = |i: usize| sources & (1 << i) != 0;
+        for index in (0..self.sources.len()).filter(|&i| wanted(i)) {
+            let fresh =
+                self.sources[index].gathered.is_some_and(|g| g.boot.0.saturating_add(age_max.0) >= asked.0);
+            if !fresh {
+                self.request_gathers += 1;
+                self.gather(index, clock::stamp());
+            }
+        }
+        (0..self.sources.len()).map(|i| if wanted(i) { self.sources[i].publish() } else { None }).collect()
+    }
+
+    /// Finds or opens a lane for a reader.
+    fn follow(&mut self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<Arc<LaneView>, QueryError> {
+        let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
+        let serves = |lane: &&Lane| {
+            lane.asked == rate.period()
+                && members.iter().enumerate().all(|(i, wanted)| match (wanted, lane.refresh_of(i)) {
+                    (None, _) => true,
+                    (Some(wanted), Some(has)) => has <= *wanted,
+                    (Some(_), None) => false,
+                })
+        };
+        if let Some(lane) = self.lanes.iter().find(serves) {
+            return Ok(lane.view.clone());
+        }
+        if self.lanes.len() >= LANES_MAX {
+            return Err(QueryError::Full { what: "lanes of different rates", limit: LANES_MAX });
+        }
+        let now = clock::stamp();
+        let ring = (self.plan.ring.0 / BOOST_RING_PART).max(BOOST_RING_MIN) as usize;
+        let name = format!("boost-{rate}-{}", self.lanes_opened);
+        let lane = Lane::new(self.lanes_opened, &name, rate, members, ring, now).map_err(|error| {
+            tracing::warn!("{error}");
+            QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
+        })?;
+        self.lanes_opened = self.lanes_opened.wrapping_add(1);
+        let view = lane.view.clone();
+        self.lanes.push(lane);
+        self.fill_new_lane();
+        self.publish_directory();
+        Ok(view)
+    }
+
+    /// A lane's slots exist from its first row on: its sources are looked at once.
+    fn fill_new_lane(&mut self) {
+        let now = clock::stamp();
+        let Some(lane) = self.lanes.len().checked_sub(1) else { return };
+        for source in 0..self.sources.len() {
+            if self.lanes[lane].refresh_of(source).is_some() {
+                if self.sources[source].gathered.is_none() {
+                    self.gather(source, now);
+                }
+                self.lanes[lane].note(source, &self.sources[source]);
+            }
+        }
+        if self.account.slowdown > 1 && self.lanes[lane].asked < SLOW_ENOUGH {
+            self.lanes[lane].slow_down(self.account.slowdown, now);
+        }
+    }
+
+    fn close_unread_lanes(&mut self) {
+        let mut index = 0;
+        self.lanes.retain(|lane| {
+            index += 1;
+            index <= self.fixed_lanes || lane.readers() > 0
+        });
+        self.publish_directory();
+    }
+
+    fn publish_directory(&mut self) {
+        let views = self.lanes[..self.fixed_lanes].iter().map(|lane| lane.view.clone()).collect();
+        *self.directory.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = views;
+    }
+
+    /// Once a second: what did we cost, and is it below the ceiling?
+    fn look_at_cost(&mut self, now: Stamp) {
+        let cpu = clock::thread_cpu();
+        let elapsed = now.boot.since(self.account.since).0.max(1);
+        let share = cpu.since(self.account.cpu).0 as f64 / elapsed as f64;
+        let fastest =
+            self.lanes.iter().min_by_key(|lane| lane.ticks.period()).map_or(0, |lane| lane.ticks.met);
+        let first = self.account.since == Nanos(0);
+        self.account.rate_mhz = if first || fastest < self.account.met {
+            0
+        } else {
+            ((u128::from(fastest - self.account.met)) * 1_000_000_000_000 / u128::from(elapsed)) as u64
+        };
+        self.account.met = fastest;
+        self.account.cpu = cpu;
+        self.account.since = now.boot;
+        self.account.next = Nanos(now.boot.0 + ACCOUNT_EVERY.0);
+        if !first {
+            self.keep_below_ceiling(share, now);
+        }
+    }
+
+    /// Above its ceiling the agent runs fast lanes at half their rate, and half again; well below, it returns.
+    fn keep_below_ceiling(&mut self, share: f64, now: Stamp) {
+        let slowdown = if share > self.plan.cpu_max {
+            (self.account.slowdown * 2).min(1_024)
+        } else if share < self.plan.cpu_max / 3.0 {
+            (self.account.slowdown / 2).max(1)
+        } else {
+            self.account.slowdown
+        };
+        if slowdown != self.account.slowdown {
+            let (percent, ceiling) = (share * 100.0, self.plan.cpu_max * 100.0);
+            tracing::warn!(
+                "gathering took {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {slowdown} times slower than asked"
+            );
+            self.account.slowdown = slowdown;
+            for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
+                lane.slow_down(slowdown, now);
+            }
+        }
+    }
+
+    /// Puts the agent's own numbers into its own source.
+    fn put_own_numbers(&mut self, index: usize) {
+        let memory = own::memory();
+        let account = &self.account;
+        let process = [
+            Some(own::nanos(clock::process_cpu())),
+            memory.map(|(anon, _)| anon),
+            memory.map(|(_, shared)| shared),
+            Some(own::nanos(clock::thread_cpu())),
+            Some(account.wakeups),
+            Some(account.rate_mhz),
+            Some(account.slowdown),
+            Some(self.requests),
+            Some(self.request_gathers),
+        ];
+        let (files, own) = self.sources.split_at_mut(index);
+        let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };
+        own.begin(process);
+        for (i, source) in files.iter().enumerate() {
+            let (counts, budget) = (&source.counts, &source.budget);
+            let numbers = [
+                counts.gathers,
+                counts.failures,
+                counts.full_parses,
+                counts.late,
+                counts.bytes,
+                own::nanos(counts.gather_time),
+                own::nanos(counts.last_gather_time),
+                budget.share().map_or(0, |share| (share * 10_000.0) as u64),
+                own::nanos(budget.period_min()),
+            ];
+            own.source(i, numbers);
+        }
+        for lane in &self.lanes {
+            let ticks = &lane.ticks;
+            let numbers = [
+                lane.rows(),
+                ticks.late,
+                ticks.skipped,
+                ticks.period().0,
+                lane.ring_used(),
+                lane.readers() as u64,
+            ];
+            own.lane(&lane.view.name, numbers);
+        }
+    }
+}
+
+/// The refresh that a reader of these patterns wants from a source; `None`: nothing of it.
+pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Option<Nanos> {
+    let matches = |metric: &str| patterns.iter().any(|p| p.matches_metric(metric));
+    match source.kernel_file() {
+        Some(file) => {
+            let refresh = file.refresh(matches)?;
+            Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
+        }
+        // Our own numbers are put together once a second, and on asking.
+        None => own::metrics().iter().any(|m| matches(&m.name)).then_some(Nanos::SECOND),
+    }
+}

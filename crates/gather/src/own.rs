@@ -1,0 +1,271 @@
+//! The agent's own numbers, as metrics like all others: what each source and lane did and cost, and what the
+//! process takes. Other parts of the program add theirs as tallies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use khz_model::{Absence, Instance, Metric, Nanos, Reading, Schema, Series, Unit};
+use khz_parse::Entry;
+use khz_parse::entry::{counter, gauge};
+
+/// The name of the source that these numbers come from.
+pub(crate) const SOURCE: &str = "khz";
+
+/// The file that stands in their origin.
+const ORIGIN: &str = "khz itself";
+
+/// A number that another part of the program counts and the agent shows.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Its catalogue entry.
+    pub metric: Arc<Metric>,
+    /// Its instance, if the metric has instances.
+    pub instance: Option<Instance>,
+    /// The number itself.
+    pub count: Arc<AtomicU64>,
+}
+
+/// Metrics of the process, in slot order.
+static PROCESS: &[Entry] = &[
+    counter("khz.process.cpu", "CLOCK_PROCESS_CPUTIME_ID", Unit::Seconds, "CPU time of the whole process.")
+        .steps(9)
+        .exposed("khz_process_cpu_seconds_total", &[]),
+    gauge("khz.process.rss_anon", "RssAnon", Unit::Bytes, "Memory of the process that is its own.")
+        .exposed("khz_process_rss_anon_bytes", &[]),
+    gauge(
+        "khz.process.rss_shared",
+        "RssShmem",
+        Unit::Bytes,
+        "Shared memory the process has touched: the rings.",
+    )
+    .exposed("khz_process_rss_shared_bytes", &[]),
+    counter("khz.gather.cpu", "CLOCK_THREAD_CPUTIME_ID", Unit::Seconds, "CPU time of the gather thread.")
+        .steps(9)
+        .exposed("khz_gather_cpu_seconds_total", &[]),
+    counter("khz.gather.wakeups", "wakeups", Unit::Count, "Times the gather thread woke up.")
+        .exposed("khz_gather_wakeups_total", &[]),
+    gauge(
+        "khz.gather.rate",
+        "rate",
+        Unit::Hertz,
+        "Ticks a second of the fastest lane, as reached in the last second.",
+    )
+    .steps(3)
+    .exposed("khz_gather_rate_hertz", &[]),
+    gauge(
+        "khz.gather.slowdown",
+        "slowdown",
+        Unit::Count,
+        "How many times slower than asked, to stay below the CPU ceiling.",
+    )
+    .exposed("khz_gather_slowdown", &[]),
+    counter("khz.merge.requests", "requests", Unit::Count, "Questions for the latest readings.")
+        .exposed("khz_merge_requests_total", &[]),
+    counter("khz.merge.gathers", "gathers", Unit::Count, "Gathers made to answer them; the rest was shared.")
+        .exposed("khz_merge_gathers_total", &[]),
+];
+
+/// Metrics of each source, in slot order behind the source's first.
+static PER_SOURCE: &[Entry] = &[
+    counter("khz.source.gathers", "gathers", Unit::Count, "Times the source was gathered.")
+        .exposed("khz_source_gathers_total", &[]),
+    counter("khz.source.failures", "failures", Unit::Count, "Gathers that failed or found a faulty text.")
+        .exposed("khz_source_failures_total", &[]),
+    counter(
+        "khz.source.full_parses",
+        "full parses",
+        Unit::Count,
+        "Texts whose layout had moved, so that they were parsed in full.",
+    )
+    .exposed("khz_source_full_parses_total", &[]),
+    counter(
+        "khz.source.late_ticks",
+        "late ticks",
+        Unit::Count,
+        "Ticks at which the source was due and that came late.",
+    )
+    .exposed("khz_source_late_ticks_total", &[]),
+    gauge("khz.source.bytes", "bytes", Unit::Bytes, "Size of the latest text.")
+        .exposed("khz_source_bytes", &[]),
+    counter("khz.source.gather_time", "gather time", Unit::Seconds, "Time spent reading and parsing.")
+        .steps(9)
+        .exposed("khz_source_gather_seconds_total", &[]),
+    gauge("khz.source.last_gather_time", "last gather time", Unit::Seconds, "Time of the latest gather.")
+        .steps(9)
+        .exposed("khz_source_last_gather_seconds", &[]),
+    gauge("khz.source.budget", "budget", Unit::Percent, "What the source may cost, in percent of one core.")
+        .steps(2)
+        .exposed("khz_source_budget_percent", &[]),
+    gauge(
+        "khz.source.period_min",
+        "period",
+        Unit::Seconds,
+        "Shortest period that the budget allows at the present cost.",
+    )
+    .steps(9)
+    .exposed("khz_source_period_min_seconds", &[]),
+];
+
+/// Metrics of each lane, in slot order behind the lane's first.
+static PER_LANE: &[Entry] = &[
+    counter("khz.lane.rows", "rows", Unit::Count, "Rows recorded.").exposed("khz_lane_rows_total", &[]),
+    counter("khz.lane.late_ticks", "late ticks", Unit::Count, "Ticks that came late.")
+        .exposed("khz_lane_late_ticks_total", &[]),
+    counter("khz.lane.skipped_ticks", "skipped ticks", Unit::Count, "Ticks that were missed altogether.")
+        .exposed("khz_lane_skipped_ticks_total", &[]),
+    gauge("khz.lane.period", "period", Unit::Seconds, "Time between two ticks.")
+        .steps(9)
+        .exposed("khz_lane_period_seconds", &[]),
+    gauge("khz.lane.ring_bytes", "ring", Unit::Bytes, "Bytes of the ring in use.")
+        .exposed("khz_lane_ring_bytes", &[]),
+    gauge("khz.lane.readers", "readers", Unit::Count, "Subscriptions that follow the lane.")
+        .exposed("khz_lane_readers", &[]),
+];
+
+/// Numbers of one source at this moment, in the order of its entries.
+pub(crate) type SourceNumbers = [u64; 9];
+/// Numbers of one lane at this moment.
+pub(crate) type LaneNumbers = [u64; 6];
+/// Numbers of the process at this moment; `None` where they could not be had.
+pub(crate) type ProcessNumbers = [Option<u64>; 9];
+
+/// The own numbers' slots and present readings.
+pub(crate) struct OwnNumbers {
+    schema: Schema,
+    values: Vec<u64>,
+    states: Vec<u8>,
+    changed: Vec<u32>,
+    tallies: Vec<Tally>,
+    first_source: usize,
+    lanes: Vec<(Instance, usize)>,
+}
+
+impl OwnNumbers {
+    pub fn new(sources: &[&str], tallies: Vec<Tally>) -> Self {
+        let mut schema = Schema::new();
+        for entry in PROCESS {
+            schema.append(Series { metric: entry.metric(ORIGIN, None), instance: None });
+        }
+        for tally in &tallies {
+            schema.append(Series { metric: tally.metric.clone(), instance: tally.instance.clone() });
+        }
+        let first_source = schema.len();
+        for source in sources {
+            append_instance(&mut schema, PER_SOURCE, "source", &Instance::from_kernel(source.as_bytes()));
+        }
+        let mut own = OwnNumbers {
+            schema,
+            values: Vec::new(),
+            states: Vec::new(),
+            changed: Vec::new(),
+            tallies,
+            first_source,
+            lanes: Vec::new(),
+        };
+        own.grow();
+        own
+    }
+
+    fn grow(&mut self) {
+        self.values.resize(self.schema.len(), 0);
+        self.states.resize(self.schema.len(), Absence::NotYet as u8);
+    }
+
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    pub fn states(&self) -> &[u8] {
+        &self.states
+    }
+
+    pub fn changed(&self) -> &[u32] {
+        &self.changed
+    }
+
+    /// A new round of numbers begins.
+    pub fn begin(&mut self, process: ProcessNumbers) {
+        self.changed.clear();
+        for (slot, number) in process.into_iter().enumerate() {
+            self.set(slot, number.map_or(Reading::Failed(khz_model::Fault::Unreadable), Reading::Present));
+        }
+        for i in 0..self.tallies.len() {
+            let count = self.tallies[i].count.load(Ordering::Relaxed);
+            self.set(PROCESS.len() + i, Reading::Present(count));
+        }
+        for i in 0..self.lanes.len() {
+            let first = self.lanes[i].1;
+            (first..first + PER_LANE.len())
+                .for_each(|slot| self.set(slot, Reading::Absent(Absence::InstanceGone)));
+        }
+    }
+
+    pub fn source(&mut self, index: usize, numbers: SourceNumbers) {
+        let first = self.first_source + index * PER_SOURCE.len();
+        numbers.into_iter().enumerate().for_each(|(i, n)| self.set(first + i, Reading::Present(n)));
+    }
+
+    pub fn lane(&mut self, name: &Instance, numbers: LaneNumbers) {
+        let first = match self.lanes.iter().find(|(known, _)| known == name) {
+            Some((_, first)) => *first,
+            None => {
+                let first = self.schema.len();
+                append_instance(&mut self.schema, PER_LANE, "lane", name);
+                self.grow();
+                self.lanes.push((name.clone(), first));
+                first
+            }
+        };
+        numbers.into_iter().enumerate().for_each(|(i, n)| self.set(first + i, Reading::Present(n)));
+    }
+
+    fn set(&mut self, slot: usize, reading: Reading) {
+        let (state, value) = (reading.state(), reading.bits());
+        if (self.states[slot], self.values[slot]) != (state, value) {
+            self.states[slot] = state;
+            self.values[slot] = value;
+            self.changed.push(slot as u32);
+        }
+    }
+}
+
+fn append_instance(schema: &mut Schema, entries: &'static [Entry], label: &'static str, instance: &Instance) {
+    for entry in entries {
+        schema.append(Series { metric: entry.metric(ORIGIN, Some(label)), instance: Some(instance.clone()) });
+    }
+}
+
+/// The catalogue entries of the own numbers.
+pub(crate) fn metrics() -> Vec<Arc<Metric>> {
+    let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
+    let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));
+    process.chain(sources).chain(PER_LANE.iter().map(|e| e.metric(ORIGIN, Some("lane")))).collect()
+}
+
+/// RssAnon and RssShmem of this process, in bytes, from `/proc/self/status`: of this very process, whatever
+/// root is being watched.
+pub(crate) fn memory() -> Option<(u64, u64)> {
+    let mut text = [0u8; 4_096];
+    let file = rustix::fs::open(
+        "/proc/self/status",
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )
+    .ok()?;
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    let kilobytes = |name: &[u8]| {
+        let line = text[..length].split(|&b| b == b'\n').find_map(|line| line.strip_prefix(name))?;
+        let digits = line.trim_ascii().strip_suffix(b" kB")?;
+        khz_parse::number::digits(digits).ok().map(|kb| kb * 1_024)
+    };
+    Some((kilobytes(b"RssAnon:")?, kilobytes(b"RssShmem:")?))
+}
+
+/// Nanoseconds as a number of this module.
+pub(crate) fn nanos(n: Nanos) -> u64 {
+    n.0
+}

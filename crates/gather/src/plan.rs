@@ -1,0 +1,77 @@
+//! What an agent is asked to do: which sources, how often, at what cost. Plain data, checked before anything
+//! is started.
+
+use std::path::PathBuf;
+
+use khz_model::{ByteSize, Nanos, NodeName, Rate};
+use khz_parse::KernelFile;
+
+use crate::own::Tally;
+
+/// Everything an agent needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where `proc/` is looked for: `/`, or the root of a captured host.
+    pub root: PathBuf,
+    /// This node's name.
+    pub node: NodeName,
+    /// The sources, in catalogue order.
+    pub sources: Vec<SourcePlan>,
+    /// Rate of the base lane: every source.
+    pub base_rate: Rate,
+    /// Rate of the local lane: every source without a rate of its own.
+    pub local_rate: Rate,
+    /// The agent's ceiling: no lane is faster.
+    pub rate_max: Rate,
+    /// The agent's ceiling in CPU: share of one core that the gather thread may take (0.1 is 10 %).
+    pub cpu_max: f64,
+    /// Who asks within this time of a gather shares it.
+    pub window: Nanos,
+    /// Memory of all rings together.
+    pub ring: ByteSize,
+    /// Numbers that other parts of the program count and the agent shows.
+    pub tallies: Vec<Tally>,
+}
+
+/// One source of a plan.
+#[derive(Clone, Debug)]
+pub struct SourcePlan {
+    /// Which.
+    pub file: &'static KernelFile,
+    /// A rate of its own, kept exactly, even above the kernel's refresh; `None`: the local lane's.
+    pub rate: Option<Rate>,
+    /// Share of one core that the source may cost; `None`: [`SOURCE_BUDGET`].
+    pub budget: Option<f64>,
+}
+
+/// What a source may cost when the plan does not say: half of the agent's own ceiling.
+pub const SOURCE_BUDGET: f64 = 0.05;
+
+/// Default ceiling of the gather thread.
+pub const CPU_MAX: f64 = 0.10;
+
+/// Default memory of all rings together: ten minutes at 10 Hz and a few boost lanes.
+pub const RING: ByteSize = ByteSize(16 << 20);
+
+/// Default merge window.
+pub const WINDOW: Nanos = Nanos::from_micros(100);
+
+impl Plan {
+    /// Every source at the default rates.
+    pub fn new(root: impl Into<PathBuf>, node: NodeName) -> Self {
+        let hz = |n| Rate::from_hz(n).unwrap_or_else(|| unreachable!("BUG: a default rate is out of range"));
+        let source = |&file| SourcePlan { file, rate: None, budget: None };
+        Plan {
+            root: root.into(),
+            node,
+            sources: khz_parse::files().iter().map(source).collect(),
+            base_rate: hz(1),
+            local_rate: hz(10),
+            rate_max: hz(1_000),
+            cpu_max: CPU_MAX,
+            window: WINDOW,
+            ring: RING,
+            tallies: Vec::new(),
+        }
+    }
+}

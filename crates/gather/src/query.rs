@@ -1,0 +1,183 @@
+//! The agent's answer to [`khz_model::Query`]: one node, its latest readings through the gather thread, its rows
+//! out of the rings.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_channel::oneshot;
+use khz_model::{
+    Delivery, Interest, Metric, Nanos, NodeName, Pattern, Query, QueryError, Rate, Reading, Sample, Snapshot,
+    Subscription, WaitFor,
+};
+
+use crate::agent::catalogue;
+use crate::clock;
+use crate::gatherer::Directory;
+use crate::inbox::{Inbox, Request};
+use crate::lane::LaneView;
+use crate::plan::Plan;
+use crate::source::{Published, Source};
+use crate::subscription::{Columns, LaneSubscription, rows_since};
+
+/// The gather thread answers in microseconds; after this long it is not there any more.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Questions to one node.
+pub(crate) struct NodeQuery {
+    node: NodeName,
+    rate_max: Rate,
+    inbox: Arc<Inbox>,
+    directory: Directory,
+    metrics: Vec<Arc<Metric>>,
+    /// For each source the names of its metrics.
+    sources: Vec<Vec<Arc<Metric>>>,
+    /// Decoding ten minutes takes milliseconds and megabytes: one reader after the other.
+    history: Mutex<()>,
+}
+
+impl NodeQuery {
+    pub fn new(plan: &Plan, sources: &[Source], inbox: Arc<Inbox>, directory: Directory) -> Self {
+        let tallies = || plan.tallies.iter().map(|t| t.metric.clone());
+        let own = || crate::own::metrics().into_iter().chain(tallies()).collect::<Vec<_>>();
+        let of = |source: &Source| source.kernel_file().map_or_else(own, |file| file.metrics());
+        let mut metrics = catalogue();
+        metrics.extend(tallies());
+        NodeQuery {
+            node: plan.node.clone(),
+            rate_max: plan.rate_max,
+            inbox,
+            directory,
+            metrics,
+            sources: sources.iter().map(of).collect(),
+            history: Mutex::new(()),
+        }
+    }
+
+    /// The patterns that speak of this node, and the names of other nodes that they ask for.
+    fn for_this_node(&self, patterns: &[Pattern]) -> (Vec<Pattern>, Vec<String>) {
+        let ours = patterns.iter().filter(|p| p.matches_node(self.node.as_str())).cloned().collect();
+        let named = patterns.iter().filter_map(|p| p.nodes()?.expand()).flatten();
+        let mut others: Vec<String> = named.filter(|name| name != self.node.as_str()).collect();
+        others.sort();
+        others.dedup();
+        (ours, others)
+    }
+
+    /// One bit for each source that has a metric which a pattern selects.
+    fn sources_of(&self, patterns: &[Pattern]) -> u64 {
+        let wanted = |metrics: &Vec<Arc<Metric>>| {
+            metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
+        };
+        self.sources.iter().enumerate().map(|(i, metrics)| u64::from(wanted(metrics)) << i).sum()
+    }
+
+    /// The patterns of this node that select some metric, or the error that says they do not.
+    fn checked(&self, patterns: &[Pattern]) -> Result<(Vec<Pattern>, u64), QueryError> {
+        let (ours, _) = self.for_this_node(patterns);
+        match self.sources_of(&ours) {
+            0 => Err(nothing_matches(patterns)),
+            sources => Ok((ours, sources)),
+        }
+    }
+
+    async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
+        let (ours, missing) = self.for_this_node(patterns);
+        let sources = self.sources_of(&ours);
+        if sources == 0 {
+            return if missing.is_empty() {
+                Err(nothing_matches(patterns))
+            } else {
+                Ok(Snapshot { nodes: vec![], missing })
+            };
+        }
+        let (reply, answer) = oneshot::channel();
+        self.inbox.put(Request::Latest { sources, asked: clock::boot(), age_max, reply })?;
+        let published = answer.await.map_err(|_| QueryError::Stopped)?;
+        let samples = published.iter().flatten().flat_map(|p| samples(p, &ours)).collect();
+        Ok(Snapshot { nodes: vec![(self.node.clone(), samples)], missing })
+    }
+
+    fn lanes(&self) -> Vec<Arc<LaneView>> {
+        self.directory.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+fn nothing_matches(patterns: &[Pattern]) -> QueryError {
+    let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    QueryError::NothingMatches { patterns: patterns.join(", ") }
+}
+
+/// The samples of one source that the patterns select.
+fn samples(published: &Published, patterns: &[Pattern]) -> Vec<Sample> {
+    let sample = |slot: u32| {
+        let index = slot as usize;
+        let series = published.schema.get(index)?.clone();
+        let reading = Reading::from_parts(*published.states.get(index)?, *published.values.get(index)?);
+        Some(Sample { series, reading, stamp: published.stamp })
+    };
+    published.schema.select(patterns).into_iter().filter_map(sample).collect()
+}
+
+impl Query for NodeQuery {
+    fn nodes(&self) -> Vec<NodeName> {
+        vec![self.node.clone()]
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.metrics.clone()
+    }
+
+    fn rate_max(&self) -> Rate {
+        self.rate_max
+    }
+
+    fn latest<'a>(
+        &'a self,
+        patterns: &'a [Pattern],
+        age_max: Nanos,
+    ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
+        Box::pin(self.ask_latest(patterns, age_max))
+    }
+
+    fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        let (patterns, _) = self.checked(&interest.patterns)?;
+        if interest.rate.period() < self.rate_max.period() {
+            return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max });
+        }
+        let (reply, answer) = sync_channel(1);
+        let request =
+            Request::Follow { patterns: patterns.clone(), rate: interest.rate, exact: interest.exact, reply };
+        self.inbox.put(request)?;
+        let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
+        Ok(Box::new(LaneSubscription::new(
+            self.node.clone(),
+            lane,
+            patterns,
+            interest.rate,
+            self.inbox.clone(),
+        )))
+    }
+
+    fn history(
+        &self,
+        patterns: &[Pattern],
+        span: Nanos,
+        rows_max: usize,
+    ) -> Result<Vec<Delivery>, QueryError> {
+        let (patterns, _) = self.checked(patterns)?;
+        let _one_at_a_time = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let since = Nanos(clock::boot().0.saturating_sub(span.0));
+        let lanes = self.lanes();
+        // The base lane has everything; a faster one is taken when the span is too short for the base lane to
+        // fill the rows and it has as many of the series.
+        let columns = |lane: &Arc<LaneView>| Columns::new(lane, &patterns);
+        let most = lanes.iter().map(|lane| columns(lane).len()).max().unwrap_or(0);
+        let mut fitting: Vec<_> = lanes.iter().filter(|lane| columns(lane).len() == most).collect();
+        fitting.sort_by_key(|lane| std::cmp::Reverse(lane.period()));
+        let enough = |lane: &&&Arc<LaneView>| span.0 / lane.period().0.max(1) >= rows_max as u64;
+        let lane = fitting.iter().find(enough).or(fitting.last()).copied();
+        let lane = lane.ok_or_else(|| nothing_matches(&patterns))?;
+        Ok(rows_since(&self.node, lane, &patterns, since, rows_max))
+    }
+}

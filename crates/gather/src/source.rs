@@ -1,0 +1,241 @@
+//! A source: one door to the kernel, gathered in one go at one instant, with its parser, its counts and its
+//! cost. Reading and parsing happen here and allocate nothing once warm.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use khz_model::{Absence, Fault, Nanos, Reading, Schema, Stamp};
+use khz_parse::{KernelFile, Outcome, Parser};
+use rustix::io::Errno;
+
+use crate::budget::Budget;
+use crate::clock;
+use crate::kernel_text::KernelText;
+use crate::own::OwnNumbers;
+
+/// A source that this host does not have is looked for again this often: a module may be loaded later.
+const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
+
+/// What a source has counted about itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub gathers: u64,
+    pub failures: u64,
+    pub full_parses: u64,
+    pub late: u64,
+    /// Size of the latest text.
+    pub bytes: u64,
+    pub gather_time: Nanos,
+    pub last_gather_time: Nanos,
+}
+
+/// One source.
+pub(crate) struct Source {
+    name: &'static str,
+    numbers: Numbers,
+    pub counts: Counts,
+    pub budget: Budget,
+    /// When it was last gathered; `None` before the first time.
+    pub gathered: Option<Stamp>,
+    /// A copy of the readings for those who ask, made when somebody does.
+    published: Option<Arc<Published>>,
+    schema: Arc<Schema>,
+    absent_until: Nanos,
+    problem: Option<String>,
+}
+
+/// Where the numbers come from.
+enum Numbers {
+    /// A kernel file.
+    File { text: KernelText, parser: Box<Parser> },
+    /// The agent itself.
+    Own(Box<OwnNumbers>),
+}
+
+/// The readings of one source at one instant, for readers outside the gather thread.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub stamp: Stamp,
+    pub schema: Arc<Schema>,
+    pub values: Box<[u64]>,
+    pub states: Box<[u8]>,
+}
+
+impl Source {
+    pub fn file(root: &Path, file: &'static KernelFile, budget: Budget) -> Self {
+        let text = KernelText::new(root, file.path, file.pieces);
+        let parser = Box::new(Parser::new(file));
+        Self::new(file.name, Numbers::File { text, parser }, budget)
+    }
+
+    pub fn own(numbers: OwnNumbers) -> Self {
+        Self::new(crate::own::SOURCE, Numbers::Own(Box::new(numbers)), Budget::unlimited())
+    }
+
+    fn new(name: &'static str, numbers: Numbers, budget: Budget) -> Self {
+        let schema = Arc::new(match &numbers {
+            Numbers::File { parser, .. } => parser.schema().clone(),
+            Numbers::Own(own) => own.schema().clone(),
+        });
+        let counts = Counts::default();
+        Source {
+            name,
+            numbers,
+            counts,
+            budget,
+            gathered: None,
+            published: None,
+            schema,
+            absent_until: Nanos(0),
+            problem: None,
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub fn kernel_file(&self) -> Option<&'static KernelFile> {
+        match &self.numbers {
+            Numbers::File { parser, .. } => Some(parser.file()),
+            Numbers::Own(_) => None,
+        }
+    }
+
+    pub fn own_numbers(&mut self) -> Option<&mut OwnNumbers> {
+        match &mut self.numbers {
+            Numbers::Own(own) => Some(own),
+            Numbers::File { .. } => None,
+        }
+    }
+
+    /// Slots now; the schema only grows.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.values().len()
+    }
+
+    #[inline]
+    pub fn values(&self) -> &[u64] {
+        match &self.numbers {
+            Numbers::File { parser, .. } => parser.values(),
+            Numbers::Own(own) => own.values(),
+        }
+    }
+
+    #[inline]
+    pub fn states(&self) -> &[u8] {
+        match &self.numbers {
+            Numbers::File { parser, .. } => parser.states(),
+            Numbers::Own(own) => own.states(),
+        }
+    }
+
+    #[inline]
+    pub fn changed(&self) -> &[u32] {
+        match &self.numbers {
+            Numbers::File { parser, .. } => parser.changed(),
+            Numbers::Own(own) => own.changed(),
+        }
+    }
+
+    /// The schema as an `Arc` that stays the same until it grows.
+    pub fn schema(&mut self) -> Arc<Schema> {
+        let current = match &self.numbers {
+            Numbers::File { parser, .. } => parser.schema(),
+            Numbers::Own(own) => own.schema(),
+        };
+        if current.len() != self.schema.len() {
+            self.schema = Arc::new(current.clone());
+        }
+        self.schema.clone()
+    }
+
+    /// What was wrong at the last gather, in words.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Reads and parses. Afterwards `changed` tells which slots have another reading than before.
+    #[inline]
+    pub fn gather(&mut self, now: Stamp) {
+        let Numbers::File { text, parser } = &mut self.numbers else {
+            // The agent's own numbers were put in by the one who has them.
+            self.counts.gathers += 1;
+            self.gathered = Some(now);
+            return;
+        };
+        if now.boot < self.absent_until {
+            return;
+        }
+        let start = clock::boot();
+        match text.read(parser.buffer()) {
+            Ok(length) => {
+                let outcome = parser.advance(length);
+                self.counts.bytes = length as u64;
+                if outcome == Outcome::Full {
+                    self.after_full_parse();
+                }
+            }
+            Err(errno) => self.lost(errno, now),
+        }
+        let took = clock::boot().since(start);
+        self.counts.gathers += 1;
+        self.counts.gather_time.0 += took.0;
+        self.counts.last_gather_time = took;
+        self.budget.spend(took);
+        self.gathered = Some(now);
+    }
+
+    #[cold]
+    fn after_full_parse(&mut self) {
+        let Numbers::File { text, parser } = &self.numbers else { return };
+        self.counts.full_parses += 1;
+        let faults = parser.faults();
+        let problem = faults.first().map(|fault| format!("{}: {fault}", text.path().display()));
+        self.counts.failures += u64::from(problem.is_some());
+        if problem.is_some() && problem != self.problem {
+            tracing::warn!(
+                source = self.name,
+                more = faults.len() - 1,
+                "{}",
+                problem.as_deref().unwrap_or_default()
+            );
+        }
+        self.problem = problem;
+    }
+
+    #[cold]
+    fn lost(&mut self, errno: Errno, now: Stamp) {
+        let Numbers::File { text, parser } = &mut self.numbers else { return };
+        text.close();
+        let missing = matches!(errno, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV);
+        let problem = format!("{}: {}", text.path().display(), std::io::Error::from(errno));
+        if missing {
+            parser.lose(Reading::Absent(Absence::NoSource));
+            self.absent_until = Nanos(now.boot.0 + LOOK_AGAIN.0);
+        } else {
+            parser.lose(Reading::Failed(Fault::Unreadable));
+            self.counts.failures += 1;
+            if self.problem.as_deref() != Some(&problem) {
+                tracing::warn!(source = self.name, "{problem}");
+            }
+        }
+        self.problem = Some(problem);
+    }
+
+    /// The readings as others may have them; the same `Arc` until the next gather.
+    pub fn publish(&mut self) -> Option<Arc<Published>> {
+        let stamp = self.gathered?;
+        if let Some(published) = &self.published
+            && published.stamp == stamp
+        {
+            return Some(published.clone());
+        }
+        let schema = self.schema();
+        let published =
+            Arc::new(Published { stamp, schema, values: self.values().into(), states: self.states().into() });
+        self.published = Some(published.clone());
+        Some(published)
+    }
+}

@@ -1,0 +1,64 @@
+//! After it has warmed up, a tick of the gather thread allocates nothing. One test in a process of its own,
+//! because it counts every allocation there is.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use khz_gather::{Agent, Plan};
+use khz_model::{Nanos, NodeName, Pattern};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory that it manages.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_tick_allocates_nothing() {
+    let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
+    let rate = "1kHz".parse().unwrap();
+    plan.sources.iter_mut().for_each(|source| source.rate = Some(rate));
+    // The ceiling would slow the lane down on a loaded machine.
+    plan.cpu_max = 1.0;
+    let agent = Agent::start(plan).unwrap();
+    let query = agent.query();
+    let rows = || {
+        let pattern = [Pattern::new("khz.lane.rows[fixed*]").unwrap()];
+        let snapshot = futures_executor::block_on(query.latest(&pattern, Nanos(0))).unwrap();
+        snapshot.nodes[0].1[0].reading.value().unwrap()
+    };
+    // Warm: blocks were opened and closed, layouts moved, buffers have their sizes.
+    while rows() < 1_500 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let before = rows();
+    let count = ALLOCATIONS.load(Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - count;
+    let ticks = rows() - before;
+    assert!(ticks > 100, "only {ticks} ticks");
+    assert_eq!(allocated, 0, "in {ticks} ticks");
+    agent.stop();
+}

@@ -1,0 +1,293 @@
+//! The agent on this machine's own kernel, and on captured hosts: rows arrive, questions are answered, gathers
+//! are shared, instances come and go.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use futures_executor::block_on;
+use futures_util::future::join_all;
+use khz_gather::{Agent, Plan};
+use khz_model::{
+    Absence, Fault, Interest, Nanos, NodeName, Pattern, Query, QueryError, Rate, Reading, Snapshot,
+};
+
+fn plan(root: impl Into<PathBuf>) -> Plan {
+    Plan::new(root, NodeName::new("n1").unwrap())
+}
+
+fn patterns(text: &str) -> Vec<Pattern> {
+    vec![Pattern::new(text).unwrap()]
+}
+
+fn latest(query: &dyn Query, pattern: &str, age_max: Nanos) -> Snapshot {
+    block_on(query.latest(&patterns(pattern), age_max)).unwrap()
+}
+
+/// The one reading that the pattern selects.
+fn one(query: &dyn Query, pattern: &str) -> Reading {
+    let snapshot = latest(query, pattern, Nanos(0));
+    let samples = &snapshot.nodes[0].1;
+    assert_eq!(samples.len(), 1, "{pattern}");
+    samples[0].reading
+}
+
+fn value(query: &dyn Query, pattern: &str) -> u64 {
+    one(query, pattern).value().unwrap_or_else(|| panic!("{pattern} has no value"))
+}
+
+/// Waits for something that must come; the limit only ends a hanging test.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{what} never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A host of files that a test may change.
+struct Host(PathBuf);
+
+impl Host {
+    fn new(name: &str) -> Self {
+        let root = std::env::temp_dir().join(format!("khz-gather-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("proc/net")).unwrap();
+        let captured = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/linux-6.18-vm2/proc");
+        for file in ["stat", "meminfo", "loadavg", "uptime", "net/dev", "vmstat", "diskstats"] {
+            fs::copy(captured.join(file), root.join("proc").join(file)).unwrap();
+        }
+        Host(root)
+    }
+
+    fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
+        let path = self.0.join("proc").join(file);
+        // In place: the agent keeps the file open, as it does with the kernel's.
+        fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn this_machine_answers() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    assert!(value(&*query, "mem.total") > 1 << 20);
+    assert!(value(&*query, "kernel.context_switches") > 0);
+    assert!(value(&*query, "net.rx_bytes[lo]") < u64::MAX);
+    let before = value(&*query, "uptime.up");
+    wait_for("a later uptime", || (value(&*query, "uptime.up") > before).then_some(()));
+    agent.stop();
+    assert!(matches!(block_on(query.latest(&patterns("mem.total"), Nanos(0))), Err(QueryError::Stopped)));
+}
+
+#[test]
+fn a_hundred_concurrent_questions_make_one_gather() {
+    let agent = Agent::start(Plan {
+        base_rate: "1h".parse().unwrap(),
+        local_rate: "1h".parse().unwrap(),
+        ..plan("/")
+    })
+    .unwrap();
+    let query = agent.query();
+    let gathers = || value(&*query, "khz.source.gathers[stat]");
+    let before = gathers();
+    let wanted = patterns("kernel.context_switches");
+    // All of them ask before the first is answered, or within the window of the gather that answered it.
+    let window = Nanos::from_secs(60);
+    wait_for("the start's gather to age", || {
+        let stamp = latest(&*query, "kernel.context_switches", window).nodes[0].1[0].stamp;
+        (stamp.boot.0 > 0).then_some(())
+    });
+    let answers = block_on(join_all((0..100).map(|_| query.latest(&wanted, window))));
+    let first = answers[0].as_ref().unwrap().nodes[0].1[0].clone();
+    for answer in &answers {
+        let sample = &answer.as_ref().unwrap().nodes[0].1[0];
+        assert_eq!((sample.stamp, sample.reading), (first.stamp, first.reading));
+    }
+    assert_eq!(gathers(), before, "within the window nothing is gathered again");
+    // Without a window each question has a right to its own gather, and those that wait together share one.
+    block_on(join_all((0..100).map(|_| query.latest(&wanted, Nanos(0)))));
+    let made = gathers() - before;
+    assert!((1..=100).contains(&made), "{made}");
+    agent.stop();
+}
+
+#[test]
+fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let rate = Rate::from_hz(500).unwrap();
+    let interest = Interest { patterns: patterns("kernel.*"), rate, exact: false };
+    let mut subscription = query.subscribe(interest).unwrap();
+    let mut rows = Vec::new();
+    wait_for("200 rows", || {
+        for delivery in subscription.poll() {
+            assert_eq!(delivery.lost, 0);
+            assert!(delivery.columns.iter().all(|s| s.metric.name.starts_with("kernel.")));
+            rows.extend(delivery.rows);
+        }
+        (rows.len() >= 200).then_some(())
+    });
+    assert!(rows.windows(2).all(|pair| pair[0].stamp.boot < pair[1].stamp.boot));
+    let interrupts = |row: &khz_model::Row| row.readings[1].value().unwrap();
+    assert!(rows.windows(2).all(|pair| interrupts(&pair[0]) <= interrupts(&pair[1])));
+    assert!(interrupts(&rows[0]) < interrupts(&rows[199]));
+    // Rows stand at multiples of 2 ms in wall-clock time, but for delay: more than half are in the first quarter.
+    let early = rows.iter().filter(|row| row.stamp.real().0 % 2_000_000 < 500_000).count();
+    assert!(early * 2 > rows.len(), "{early} of {}", rows.len());
+    drop(subscription);
+    wait_for("the lane to close", || {
+        let lanes = latest(&*query, "khz.lane.readers[boost*]", Nanos(0));
+        lanes.nodes[0]
+            .1
+            .iter()
+            .all(|s| matches!(s.reading, Reading::Absent(Absence::InstanceGone)))
+            .then_some(())
+    });
+    agent.stop();
+}
+
+#[test]
+fn history_reaches_back_to_the_start() {
+    let rate = "20ms".parse().unwrap();
+    let agent = Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan("/") }).unwrap();
+    let query = agent.query();
+    let rows = wait_for("50 rows", || {
+        let mut history = query.history(&patterns("kernel.forks"), Nanos::from_secs(600), 10_000).unwrap();
+        let rows = std::mem::take(&mut history[0].rows);
+        (rows.len() >= 50).then_some(rows)
+    });
+    assert!(rows.windows(2).all(|pair| pair[0].stamp.boot < pair[1].stamp.boot));
+    let thin = query.history(&patterns("kernel.forks"), Nanos::from_secs(600), 10).unwrap();
+    assert!((5..=10).contains(&thin[0].rows.len()), "{}", thin[0].rows.len());
+    agent.stop();
+}
+
+#[test]
+fn interfaces_come_and_go_and_nothing_is_attributed_to_the_wrong_one() {
+    let host = Host::new("nic");
+    let agent = Agent::start(plan(&host.0)).unwrap();
+    let query = agent.query();
+    let eth0 = value(&*query, "net.rx_bytes[eth0]");
+    host.edit("net/dev", |text| {
+        let line = text.lines().last().unwrap().replace("eth0", "eth1");
+        format!("{text}{}\n", line.replacen(&eth0.to_string(), "777", 1))
+    });
+    assert_eq!((value(&*query, "net.rx_bytes[eth0]"), value(&*query, "net.rx_bytes[eth1]")), (eth0, 777));
+    host.edit("net/dev", |text| {
+        text.lines().filter(|l| !l.contains("eth0")).map(|l| format!("{l}\n")).collect()
+    });
+    assert_eq!(one(&*query, "net.rx_bytes[eth0]"), Reading::Absent(Absence::InstanceGone));
+    assert_eq!(value(&*query, "net.rx_bytes[eth1]"), 777);
+    agent.stop();
+}
+
+#[test]
+fn a_new_instance_becomes_a_new_column_of_a_running_subscription() {
+    let host = Host::new("column");
+    let agent = Agent::start(plan(&host.0)).unwrap();
+    let query = agent.query();
+    let interest =
+        Interest { patterns: patterns("net.rx_bytes[*]"), rate: Rate::from_hz(100).unwrap(), exact: false };
+    let mut subscription = query.subscribe(interest).unwrap();
+    let first = wait_for("a row", || subscription.poll().into_iter().next());
+    host.edit("net/dev", |text| format!("{text}{}\n", text.lines().last().unwrap().replace("eth0", "eth9")));
+    let grown = wait_for("a longer row", || {
+        subscription.poll().into_iter().find(|d| d.columns.len() > first.columns.len())
+    });
+    assert_eq!(grown.columns[..first.columns.len()], first.columns[..]);
+    assert_eq!(grown.columns.last().unwrap().to_string(), "net.rx_bytes[eth9]");
+    assert_eq!(grown.rows[0].readings.len(), grown.columns.len());
+    drop(subscription);
+    agent.stop();
+}
+
+#[test]
+fn absent_and_failed_stay_apart() {
+    let host = Host::new("states");
+    let agent = Agent::start(plan(&host.0)).unwrap();
+    let query = agent.query();
+    assert_eq!(one(&*query, "mem.high_total"), Reading::Absent(Absence::NoField));
+    assert_eq!(one(&*query, "pressure.io.some.total"), Reading::Absent(Absence::NoSource));
+    host.edit("meminfo", |text| text.replace("MemFree:", "MemFree: broken"));
+    assert_eq!(one(&*query, "mem.free"), Reading::Failed(Fault::Malformed));
+    assert!(value(&*query, "mem.total") > 0);
+    assert!(value(&*query, "khz.source.failures[meminfo]") > 0);
+    agent.stop();
+}
+
+#[test]
+fn a_root_without_proc_and_a_rate_above_the_ceiling_are_refused_before_anything_starts() {
+    let error = Agent::start(plan("/nonexistent")).err().unwrap().to_string();
+    assert!(error.starts_with("nothing can be read below /nonexistent:"), "{error}");
+    let fast = Plan { local_rate: "2kHz".parse().unwrap(), ..plan("/") };
+    let error = Agent::start(fast).err().unwrap().to_string();
+    assert_eq!(error, "local_rate is 2000Hz, above the ceiling of 1000Hz; lower it or raise rate_max");
+}
+
+#[test]
+fn questions_that_cannot_be_answered_say_why() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let error = block_on(query.latest(&patterns("nothing.here"), Nanos(0))).unwrap_err();
+    assert_eq!(error.to_string(), "nothing matches nothing.here; `khz catalog` lists every metric");
+    let missing = block_on(query.latest(&patterns("n[1-3]:mem.free"), Nanos(0))).unwrap();
+    assert_eq!((missing.nodes.len(), missing.missing), (1, vec!["n2".to_owned(), "n3".to_owned()]));
+    let fast = Interest { patterns: patterns("mem.free"), rate: Rate::from_hz(5_000).unwrap(), exact: true };
+    assert!(matches!(query.subscribe(fast).err(), Some(QueryError::AboveCeiling { .. })));
+    agent.stop();
+}
+
+#[test]
+fn lanes_of_different_rates_are_limited_and_the_refusal_says_so() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let subscribe = |hz| {
+        query.subscribe(Interest {
+            patterns: patterns("load.*"),
+            rate: Rate::from_hz(hz).unwrap(),
+            exact: false,
+        })
+    };
+    let open: Vec<_> = (100..200).map(subscribe).collect();
+    let refused = open.iter().filter(|s| matches!(s, Err(QueryError::Full { .. }))).count();
+    assert_eq!(refused, 100 - (khz_gather::LANES_MAX - 2));
+    drop(open);
+    wait_for("room again", || subscribe(77).ok());
+    agent.stop();
+}
+
+#[test]
+fn two_readers_of_the_same_share_a_lane() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let subscribe = || {
+        query
+            .subscribe(Interest {
+                patterns: patterns("cpu.*"),
+                rate: Rate::from_hz(50).unwrap(),
+                exact: false,
+            })
+            .unwrap()
+    };
+    let both = (subscribe(), subscribe());
+    assert_eq!(
+        latest(&*query, "khz.lane.readers[boost*]", Nanos(0)).nodes[0]
+            .1
+            .iter()
+            .filter(|s| s.reading == Reading::Present(2))
+            .count(),
+        1
+    );
+    drop(both);
+    agent.stop();
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use khz_model::{Nanos, Query};
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -20,7 +20,9 @@ use crate::connections::{Admission, Connections};
 use crate::counters::{Counters, Held, count};
 use crate::exchange::Exchange;
 use crate::guard::Guard;
-use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits, SEND_BUFFER_BYTES};
+use crate::limits::{
+    CLOSING_GRACE, HISTORIES_MAX, LISTEN_BACKLOG, Limits, SEND_BUFFER_BYTES, VANISHED_TIMEOUT,
+};
 use crate::routes::{App, router};
 use crate::talk::Talk;
 
@@ -81,8 +83,11 @@ fn listen_on(addr: SocketAddr) -> Result<std::net::TcpListener, DoorError> {
         _ => DoorError::Bind { addr, source },
     })?;
     listener.set_nonblocking(true)?;
-    // Accepted sockets inherit it.
+    // The standard library lets 128 wait; listening again only changes that number.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(io::Error::from)?;
+    // Accepted sockets inherit both.
     set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES).map_err(io::Error::from)?;
+    set_tcp_user_timeout(&listener, VANISHED_TIMEOUT.as_millis() as u32).map_err(io::Error::from)?;
     Ok(listener)
 }
 

@@ -57,7 +57,8 @@ pub(crate) async fn stream(
     })?;
     let subscription = app.query.subscribe(interest)?;
     connection.set_streaming();
-    let rows = Rows::new(subscription, changes, &app, open);
+    let (counters, closing) = (app.counters.clone(), app.closing.clone());
+    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, counters, closing, open);
     let kind = HeaderValue::from_static("text/event-stream");
     let keep = HeaderValue::from_static("no-store");
     Ok(([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], Body::new(rows)).into_response())
@@ -93,16 +94,23 @@ enum Phase {
 }
 
 impl Rows {
-    fn new(subscription: Box<dyn Subscription>, changes: bool, app: &App, open: Held) -> Self {
+    fn new(
+        subscription: Box<dyn Subscription>,
+        changes: bool,
+        backlog_readings: usize,
+        counters: Counters,
+        closing: watch::Receiver<bool>,
+        open: Held,
+    ) -> Self {
         let rate = subscription.rate();
         Rows {
             encoder: Encoder::new(rate, changes),
             subscription,
             tick: poll_timer(rate),
             heartbeat_at: Instant::now() + HEARTBEAT_PERIOD,
-            backlog_readings: app.limits.backlog_readings,
-            counters: app.counters.clone(),
-            closing: app.closing.clone(),
+            backlog_readings,
+            counters,
+            closing,
             phase: Phase::Opening,
             _open: open,
         }
@@ -187,4 +195,99 @@ fn poll_timer(rate: Rate) -> Interval {
     let mut timer = interval_at(start, period);
     timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
     timer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Body as _;
+    use khz_model::{NodeName, Row, Stamp};
+    use std::future::poll_fn;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Rows at their rate, on tokio's own clock, which the test holds still and moves.
+    struct Paced {
+        rate: Rate,
+        from: Instant,
+        next: u64,
+    }
+
+    impl Subscription for Paced {
+        fn poll(&mut self) -> Vec<Delivery> {
+            let until = (self.from.elapsed().as_nanos() / u128::from(self.rate.period().0)) as u64;
+            let rows = (self.next..until)
+                .map(|n| Row { stamp: Stamp { boot: Nanos(n), real_offset: 0 }, readings: vec![] });
+            let rows: Vec<Row> = rows.collect();
+            self.next = until;
+            let node = NodeName::new("n1").unwrap();
+            if rows.is_empty() {
+                vec![]
+            } else {
+                vec![Delivery { node, columns: Arc::default(), rows, lost: 0 }]
+            }
+        }
+
+        fn rate(&self) -> Rate {
+            self.rate
+        }
+    }
+
+    /// The frames of `seconds` of a stream at `hz`, with the counters.
+    async fn frames(hz: u64, seconds: u64) -> (Vec<String>, Counters) {
+        let counters = Counters::default();
+        let rate = Rate::from_hz(hz).unwrap();
+        let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
+        let (_close, closing) = watch::channel(false);
+        let open = Held::new(&Arc::new(AtomicU64::new(0)));
+        let mut rows = Rows::new(subscription, false, 1 << 20, counters.clone(), closing, open);
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut frames = Vec::new();
+        while let Ok(frame) =
+            tokio::time::timeout_at(end, poll_fn(|cx| Pin::new(&mut rows).poll_frame(cx))).await
+        {
+            let data = frame.unwrap().unwrap().into_data().unwrap();
+            frames.push(String::from_utf8(data.to_vec()).unwrap());
+        }
+        (frames, counters)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_rows_a_second_come_in_sixty_events_and_none_is_missing() {
+        let (frames, counters) = frames(1_000, 10).await;
+        let events = counters.stream_events.load(Ordering::Relaxed);
+        let rows = counters.stream_rows.load(Ordering::Relaxed);
+        assert!((590..=600).contains(&events), "{events} events in 10 s");
+        assert!((9_980..=10_000).contains(&rows), "{rows} rows in 10 s");
+        let text = frames.concat();
+        let stamps: Vec<&str> =
+            text.split("\"t\":\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let expected = (0..rows).map(|n| Stamp { boot: Nanos(n), real_offset: 0 }.real_text());
+        assert_eq!(stamps, expected.collect::<Vec<_>>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_stream_sends_one_event_a_row() {
+        let (_, counters) = frames(1, 10).await;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        assert_eq!(count(&counters.stream_events), count(&counters.stream_rows));
+        assert!((9..=10).contains(&count(&counters.stream_rows)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_by_a_comment_every_fifteen_seconds() {
+        let counters = Counters::default();
+        let rate = Rate::from_period(Nanos::from_secs(86_400)).unwrap();
+        let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
+        let (_close, closing) = watch::channel(false);
+        let open = Held::new(&Arc::new(AtomicU64::new(0)));
+        let mut rows = Rows::new(subscription, false, 1 << 20, counters, closing, open);
+        let mut next = async || poll_fn(|cx| Pin::new(&mut rows).poll_frame(cx)).await.unwrap().unwrap();
+        assert_eq!(next().await.into_data().unwrap(), OPENING);
+        let opened = Instant::now();
+        for n in 1..=4 {
+            assert_eq!(next().await.into_data().unwrap(), HEARTBEAT);
+            let after = opened.elapsed().as_secs_f64() / f64::from(n);
+            assert!((15.0..15.6).contains(&after), "{after}");
+        }
+    }
 }

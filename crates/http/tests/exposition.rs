@@ -1,5 +1,8 @@
 //! `/metrics` in both formats: against the expected text, promtool, and OpenMetrics's own rules.
 
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,7 +160,7 @@ fn check_open_metrics(text: &str) -> Result<(), String> {
             match what {
                 "HELP" => unescaped(value).map(drop).ok_or_else(|| wrong("bad escape"))?,
                 "TYPE" if ["counter", "gauge", "unknown"].contains(&value) => {
-                    drop(families.insert(name, value))
+                    families.insert(name, value);
                 }
                 "UNIT" if name.ends_with(&format!("_{value}")) => {}
                 _ => return Err(wrong("unknown comment, type or unit")),

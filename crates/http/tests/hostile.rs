@@ -1,6 +1,9 @@
 //! What strangers send: oversized, slow and malformed requests, foreign names, floods of idle connections, and
 //! readers that do not read. Bytes over real sockets.
 
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::io::{Read, Write};

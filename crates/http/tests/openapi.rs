@@ -1,5 +1,8 @@
 //! The description in docs/openapi.json against a real server: every path, parameter, status and schema.
 
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::collections::BTreeSet;
@@ -65,8 +68,11 @@ fn every_route_and_parameter_is_described_and_nothing_else() {
     }
 }
 
+/// Method, target, headers, and the status that must come.
+type Try = (&'static str, String, Vec<(&'static str, &'static str)>, u16);
+
 /// A request for every status that the description promises, for every path.
-fn requests(path: &str, long: &str) -> Vec<(&'static str, String, Vec<(&'static str, &'static str)>, u16)> {
+fn requests(path: &str, long: &str) -> Vec<Try> {
     let get = |query: &str, status| ("GET", format!("{path}{query}"), vec![], status);
     let mut requests = vec![
         ("POST", path.to_owned(), vec![], 405),

@@ -1,5 +1,8 @@
 //! Streams over a real socket: every row once and in order, whole or as changes, and the end of both sides.
 
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::sync::Arc;
@@ -40,7 +43,6 @@ fn every_row_is_delivered_once_and_in_order() {
     assert_consecutive(&rows);
     assert_eq!(rows[999].1["v"], serde_json::json!(["9.99", "18446744072709552614"]));
     assert!(server.count(|c| &c.stream_rows) >= 1_000);
-    assert_eq!(server.count(|c| &c.stream_rows), 50 * server.count(|c| &c.stream_events));
 }
 
 #[test]
@@ -80,7 +82,7 @@ fn changes_add_up_to_the_same_rows_even_when_columns_come() {
                     }
                 }
             }
-            // The first column's value is the row's number, and the fourth from last never changes.
+            // The first column's value is the row's number.
             assert_eq!(current[0], khz_model::Decimal::new(seen, 2).to_string().as_str());
             assert_eq!(current.len(), row(&node.columns, seen).readings.len() + usize::from(seen >= 40));
             seen += 1;

@@ -304,14 +304,17 @@ impl Server {
         let counters = door.counters.clone();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let bound = door.bind().await.unwrap();
-                tell.send(bound.local_addr()).unwrap();
-                bound.serve(async { drop(stopped.await) }).await;
-            });
-        });
+        let thread = std::thread::Builder::new()
+            .name("door".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let bound = door.bind().await.unwrap();
+                    tell.send(bound.local_addr()).unwrap();
+                    bound.serve(async { drop(stopped.await) }).await;
+                });
+            })
+            .unwrap();
         Server { addr: told.recv().unwrap(), counters, stop: Some(stop), thread: Some(thread) }
     }
 

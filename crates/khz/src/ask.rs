@@ -28,6 +28,13 @@ pub fn latest(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Result<Answer
     };
     let mut answer = answer?;
     answer.name_missing(patterns);
+    if answer.nodes.is_empty() && !answer.missing.is_empty() {
+        return Err(Failure::work(format!("no answer from {}", answer.missing.join(", "))));
+    }
+    if answer.nodes.iter().all(|node| node.series.is_empty()) {
+        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        return Err(Failure::work(khz_model::QueryError::NothingMatches { patterns: patterns.join(", ") }));
+    }
     Ok(answer)
 }
 

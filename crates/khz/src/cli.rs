@@ -55,6 +55,9 @@ pub enum Command {
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchFlags),
     /// Tell which sources work on this host, what they hold and what gathering them costs.
+    ///
+    /// Each source is gathered some times in a row; the time is the median. At low rates on an idle machine
+    /// a gather costs more than that: caches are cold and the processor sleeps deeper.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckFlags),
     /// Print the effective configuration, and where each value came from.
@@ -145,7 +148,7 @@ Examples:
   khz watch 'net.*_bytes[eth0]' --rate 10   bytes per second, ten times a second
   khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal strings
-  khz watch intr.total --raw                the counter itself";
+  khz watch kernel.interrupts --raw         the counter itself";
 
 /// `khz watch`.
 #[derive(Debug, Args)]

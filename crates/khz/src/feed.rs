@@ -46,8 +46,10 @@ pub struct Column {
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970, for people.
     pub time: Nanos,
+    /// For rates: the clock that never jumps where the row tells it, else the same.
+    pub clock: Nanos,
     /// One cell a column; fewer when the last columns did not exist yet.
     pub cells: Vec<Cell>,
 }
@@ -89,7 +91,12 @@ impl Feed {
             }
             "rows" => {
                 let said: RowsSaid = serde_json::from_str(data).map_err(unreadable)?;
-                let rows = said.rows.into_iter().map(|row| Row { time: row.t.0, cells: row.v }).collect();
+                let row = |said: RowSaid| Row {
+                    time: said.t.0,
+                    clock: said.b.map_or(said.t.0, |boot| boot.0),
+                    cells: said.v,
+                };
+                let rows = said.rows.into_iter().map(row).collect();
                 Ok(Some(Feed::Rows { node: said.node, lost: said.lost, rows }))
             }
             _ => Ok(None),
@@ -116,7 +123,7 @@ impl Feed {
                     Reading::Absent(why) => Cell::Absent(why.to_string()),
                     Reading::Failed(fault) => Cell::Failed(fault.to_string()),
                 });
-            Row { time: row.stamp.real(), cells: cells.collect() }
+            Row { time: row.stamp.real(), clock: row.stamp.boot, cells: cells.collect() }
         };
         Feed::Rows {
             node: delivery.node.to_string(),
@@ -178,6 +185,7 @@ struct RowsSaid {
 #[derive(Deserialize)]
 struct RowSaid {
     t: Time,
+    b: Option<Time>,
     v: Vec<Cell>,
 }
 
@@ -277,12 +285,13 @@ mod tests {
 
         let rows = r#"{"node":"n1","lost":3,"rows":[
             {"t":"1763690000.000000001","v":["18446744073709551615",{"absent":"gone"}]},
-            {"t":"1763690000.5","v":[{"failed":"stuck"}]}]}"#;
+            {"t":"1763690000.5","b":"77.5","v":[{"failed":"stuck"}]}]}"#;
         let Some(Feed::Rows { lost, rows, .. }) = Feed::decode("rows", rows).unwrap() else {
             panic!("no rows")
         };
         assert_eq!(lost, 3);
         assert_eq!(rows[0].time, Nanos(1_763_690_000_000_000_001));
+        assert_eq!((rows[0].clock, rows[1].clock), (rows[0].time, Nanos(77_500_000_000)));
         assert_eq!(rows[0].cells[0], Cell::Present { units: u64::MAX, places: 0 });
         assert_eq!(rows[0].cells[1], Cell::Absent("gone".to_owned()));
         assert_eq!(rows[1].cells, [Cell::Failed("stuck".to_owned())]);

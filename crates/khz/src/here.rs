@@ -1,16 +1,28 @@
-//! This node, read in this process: the one place where the binary joins the stages. (The gather stage is
-//! not joined yet; what needs it says so.)
+//! This node, read in this process: the one place where the binary joins configuration and gathering. It
+//! decides nothing; the plan has been checked before.
 
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
-use khz_model::{Interest, Metric, Pattern};
+use khz_gather::{Agent, SourcePlan, SourceReport, Tally};
+use khz_model::{Absence, ByteSize, Interest, Metric, Nanos, Pattern, Rate, Reading, Subscription};
 
 use crate::answer::Answer;
 use crate::ask::Stream;
-use crate::check::SourceCost;
+use crate::check::{Finding, Missing, SourceCost};
 use crate::config::Plan;
-use crate::outcome::{Failure, Outcome};
+use crate::feed::Feed;
+use crate::outcome::{Failure, sentence};
+
+/// A command that reads for itself keeps no history: this holds the rows between two looks.
+const READER_RING: ByteSize = ByteSize(1 << 20);
+/// Rows are fetched this often at most; sixty times a second a terminal shows no more.
+const LOOK_PERIOD: Duration = Duration::from_millis(16);
+/// And this often at least, so that a slow row is shown soon after it came.
+const LOOK_PERIOD_MAX: Duration = Duration::from_millis(250);
 
 /// The names of the sources that exist.
 pub fn source_names() -> Vec<&'static str> {
@@ -23,27 +35,191 @@ pub fn host_name(root: &Path) -> String {
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// Every metric of the catalogue.
+/// Every metric of the catalogue: the kernel's, the gatherer's own, and those of the door.
 pub fn metrics() -> Vec<Arc<Metric>> {
-    khz_parse::catalogue()
+    let door = khz_http::Counters::default().metrics();
+    khz_gather::catalogue().into_iter().chain(door.into_iter().map(|(metric, _)| Arc::new(metric))).collect()
+}
+
+/// Starts the gatherer; `counts` are shown among its own numbers.
+pub fn start(plan: &Plan, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Result<Agent, Failure> {
+    let tally = |(metric, count)| Tally { metric: Arc::new(metric), instance: None, count };
+    let tallies = counts.into_iter().map(tally).collect();
+    Agent::start(khz_gather::Plan { tallies, ..gather_plan(plan) })
+        .map_err(|error| Failure::usage(sentence(&error)))
 }
 
 /// The latest readings, gathered now.
-pub fn latest(_plan: &Plan, _patterns: &[Pattern]) -> Result<Answer, Failure> {
-    Err(Failure::work("this build cannot gather yet"))
+pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
+    names_this_node(plan, patterns)?;
+    let agent = start_reader(plan)?;
+    let answer = wait_for(agent.query().latest(patterns, Nanos(0)))?;
+    agent.stop();
+    Ok(Answer::from_snapshot(answer.map_err(|error| Failure::work(sentence(&error)))?))
 }
 
-/// Rows, gathered by this process.
-pub fn rows(_plan: &Plan, _interest: Interest) -> Result<Stream, Failure> {
-    Err(Failure::work("this build cannot gather yet"))
+/// Rows, gathered by this process for as long as the stream is held.
+pub fn rows(plan: &Plan, interest: Interest) -> Result<Stream, Failure> {
+    names_this_node(plan, &interest.patterns)?;
+    let agent = start_reader(plan)?;
+    let subscription = agent.query().subscribe(interest).map_err(|error| match error {
+        khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+        _ => Failure::work(sentence(&error)),
+    })?;
+    Ok(of_subscription(agent, subscription))
 }
 
-/// The cluster of one.
-pub fn watch_over(_plan: &Plan) -> Outcome {
-    Err(Failure::work("this build cannot gather yet"))
+fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>) -> Stream {
+    let mut known = Vec::new();
+    let pause = Duration::from(subscription.rate().period()).clamp(LOOK_PERIOD, LOOK_PERIOD_MAX);
+    Box::new(move || {
+        // The gatherer lives as long as this closure.
+        let _ = &agent;
+        std::thread::sleep(pause);
+        let mut feeds = Vec::new();
+        for delivery in subscription.poll() {
+            if !known.iter().any(|columns| Arc::ptr_eq(columns, &delivery.columns)) {
+                known.clear();
+                known.push(Arc::clone(&delivery.columns));
+                feeds.push(Feed::columns_of(&delivery, subscription.rate()));
+            }
+            feeds.push(Feed::rows_of(&delivery));
+        }
+        Ok(Some(feeds))
+    })
 }
 
-/// What each source holds and costs.
-pub fn probe(_plan: &Plan) -> Result<Vec<SourceCost>, Failure> {
-    Err(Failure::work("this build cannot gather yet"))
+/// What each source holds and costs, found by trying.
+pub fn probe(plan: &Plan) -> Result<Vec<SourceCost>, Failure> {
+    let planned = source_plans(plan);
+    let cost = |report: SourceReport| {
+        let source = planned.iter().find(|source| source.file.name == report.name);
+        source_cost(report, source.map(|source| rate_of(plan, source)))
+    };
+    let costs: Vec<SourceCost> = khz_gather::probe(&plan.root).into_iter().map(cost).collect();
+    if costs.iter().any(|source| source.finding == Finding::Works) {
+        return Ok(costs);
+    }
+    let root = plan.root.display();
+    Err(Failure::usage(format!("nothing can be read below {root}; is /proc mounted there?")))
+}
+
+fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
+    let is_absent = report.missing.iter().all(|(_, reading)| *reading == Reading::Absent(Absence::NoSource));
+    let finding = match (report.gather_time, report.problem) {
+        (None, _) if is_absent => Finding::Absent(Absence::NoSource.to_string()),
+        (_, Some(problem)) => Finding::Failed(problem),
+        (Some(_), None) => Finding::Works,
+        (None, None) => Finding::Failed("an empty text".to_owned()),
+    };
+    let missing = |(series, reading): (String, Reading)| {
+        let why = match reading {
+            Reading::Absent(why) => format!("absent: {why}"),
+            Reading::Failed(fault) => format!("FAILED: {fault}"),
+            Reading::Present(_) => unreachable!("BUG: a present reading is not missing"),
+        };
+        Missing { series, why }
+    };
+    SourceCost {
+        name: report.name.to_owned(),
+        path: format!("/{}", report.path),
+        finding,
+        values: report.values,
+        missing: report.missing.into_iter().map(missing).collect(),
+        bytes: report.bytes,
+        gather: report.gather_time.unwrap_or_default(),
+        rate,
+    }
+}
+
+/// A gatherer for this process alone.
+fn start_reader(plan: &Plan) -> Result<Agent, Failure> {
+    let plan = Plan { ring: READER_RING, ..plan.clone() };
+    start(&plan, Vec::new())
+}
+
+fn gather_plan(plan: &Plan) -> khz_gather::Plan {
+    khz_gather::Plan {
+        root: plan.root.clone(),
+        node: plan.node.clone(),
+        sources: source_plans(plan),
+        base_rate: plan.base_rate,
+        local_rate: plan.local_rate,
+        rate_max: plan.rate_max,
+        cpu_max: plan.cpu_max,
+        window: plan.window,
+        ring: plan.ring,
+        tallies: Vec::new(),
+    }
+}
+
+/// All sources but those switched off, or exactly those listed.
+fn source_plans(plan: &Plan) -> Vec<SourcePlan> {
+    let planned = |&file: &&'static khz_parse::KernelFile| {
+        let choice = plan.sources.choices.iter().find(|choice| choice.name == file.name);
+        let is_wanted = choice.map_or(!plan.sources.exactly, |choice| choice.enabled);
+        is_wanted.then(|| SourcePlan {
+            file,
+            rate: choice.and_then(|choice| choice.rate),
+            budget: choice.and_then(|choice| choice.budget),
+        })
+    };
+    khz_parse::files().iter().filter_map(planned).collect()
+}
+
+/// How often a source is gathered while nobody asks: at its own rate, or with the local lane, but no more
+/// often than the kernel has something new.
+fn rate_of(plan: &Plan, source: &SourcePlan) -> Rate {
+    let refresh = source.file.refresh(|_| true).and_then(|refresh| refresh.period());
+    let useful =
+        refresh.and_then(Rate::from_period).map_or(plan.local_rate, |rate| plan.local_rate.at_most(rate));
+    source.rate.unwrap_or(useful).at_most(plan.rate_max)
+}
+
+/// What is asked of other nodes cannot be answered here.
+fn names_this_node(plan: &Plan, patterns: &[Pattern]) -> Result<(), Failure> {
+    if patterns.iter().any(|pattern| pattern.matches_node(plan.node.as_str())) {
+        return Ok(());
+    }
+    let nodes: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(|nodes| nodes.as_str()).collect();
+    Err(Failure::work(format!(
+        "no khz answers at http://{}/, and this node, {}, is not among {}",
+        plan.listen,
+        plan.node,
+        nodes.join(", ")
+    )))
+}
+
+/// Waits for an answer without starting a thread.
+fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| Failure::work(format!("cannot start: {error}")))?;
+    Ok(runtime.block_on(future))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::plan::{SourceChoice, Sources};
+
+    fn names(sources: Sources) -> Vec<(&'static str, Option<Rate>)> {
+        let layers = crate::config::layers::tests::layers("", &[], &[]);
+        let plan = Plan { sources, ..Plan::check(&layers, "host1", &source_names()).unwrap() };
+        source_plans(&plan).into_iter().map(|source| (source.file.name, source.rate)).collect()
+    }
+
+    #[test]
+    fn sources_are_all_or_all_but_some_or_exactly_some() {
+        let choice =
+            |name: &str, rate, enabled| SourceChoice { name: name.to_owned(), rate, enabled, budget: None };
+        assert_eq!(names(Sources::default()).len(), source_names().len());
+        let without = Sources { exactly: false, choices: vec![choice("vmstat", None, false)] };
+        assert_eq!(names(without).len(), source_names().len() - 1);
+        let fast = Rate::from_hz(1000);
+        let only = Sources {
+            exactly: true,
+            choices: vec![choice("meminfo", fast, true), choice("stat", None, true)],
+        };
+        assert_eq!(names(only), [("stat", None), ("meminfo", fast)]);
+    }
 }

@@ -20,6 +20,7 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod run;
 mod status_line;
 mod suggest;
 mod table;
@@ -49,7 +50,11 @@ fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> Outcome {
     let out = &mut BufWriter::new(std::io::stdout().lock());
     match cli.command {
-        None => here::watch_over(&plan(cli.settings)?.1),
+        None => {
+            let (_, plan) = plan(cli.settings)?;
+            log::start(plan.log);
+            run::run(&plan)
+        }
         Some(Command::Catalog(flags)) => {
             let patterns = patterns(&flags.patterns)?;
             catalog::print(&here::metrics(), &patterns, flags.json, terminal::width(), out)

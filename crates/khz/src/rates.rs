@@ -13,6 +13,9 @@ const STEPS_PER_SHARE: u64 = 10;
 /// Rows kept for the longest window: a tenth of a second at 10,000 Hz, a quarter at 1,000 Hz, and some.
 const ROWS_MAX: usize = 1_100;
 
+/// Digits and places, where there is a value.
+type Number = Option<(u64, u8)>;
+
 /// What a cell shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
@@ -27,7 +30,9 @@ pub enum Shown {
 /// The rows that rates are computed from.
 pub struct Rates {
     columns: Vec<Tracked>,
-    rows: VecDeque<(Nanos, Vec<Option<(u64, u8)>>)>,
+    rows: VecDeque<(Nanos, Vec<Number>)>,
+    raw: bool,
+    window_min: Nanos,
     window_max: Nanos,
 }
 
@@ -43,14 +48,20 @@ struct Tracked {
 impl Rates {
     /// Rates of these columns, over at least `window_min`; with `raw` everything is shown as it is.
     pub fn new(columns: &[Column], raw: bool, window_min: Nanos) -> Self {
-        let tracked = |column: &Column| {
-            let is_rate = column.counter && !raw;
-            let window = if is_rate { window_of(column).max(window_min) } else { Nanos(0) };
-            Tracked { is_rate, window, growing_since: None }
-        };
-        let columns: Vec<Tracked> = columns.iter().map(tracked).collect();
-        let window_max = columns.iter().map(|column| column.window).max().unwrap_or_default();
-        Rates { columns, rows: VecDeque::new(), window_max }
+        let mut rates =
+            Rates { columns: Vec::new(), rows: VecDeque::new(), raw, window_min, window_max: Nanos(0) };
+        rates.append(columns);
+        rates
+    }
+
+    /// Further columns behind those there are; what is known of the others stays known.
+    pub fn append(&mut self, columns: &[Column]) {
+        for column in columns {
+            let is_rate = column.counter && !self.raw;
+            let window = if is_rate { window_of(column).max(self.window_min) } else { Nanos(0) };
+            self.window_max = self.window_max.max(window);
+            self.columns.push(Tracked { is_rate, window, growing_since: None });
+        }
     }
 
     /// True when the first row can show no more than what it starts.
@@ -61,8 +72,10 @@ impl Rates {
     /// Takes the next row and says what each of its cells shows.
     pub fn row(&mut self, row: &Row) -> Vec<Shown> {
         // The same instant told again (a column was added) takes the place of what was told first.
-        self.rows.pop_back_if(|(last, _)| *last == row.time);
-        let clock_went_back = self.rows.back().is_some_and(|(last, _)| row.time < *last);
+        if self.rows.back().is_some_and(|(last, _)| *last == row.clock) {
+            self.rows.pop_back();
+        }
+        let clock_went_back = self.rows.back().is_some_and(|(last, _)| row.clock < *last);
         if clock_went_back {
             self.rows.clear();
             self.columns.iter_mut().for_each(|column| column.growing_since = None);
@@ -74,7 +87,7 @@ impl Rates {
                 if clock_went_back {
                     return Shown::Unknown("the clock was set back");
                 }
-                self.rate(at, column, row.time, *units, *places)
+                self.rate(at, column, row.clock, *units, *places)
             }
             _ => Shown::Value(cell.clone()),
         });
@@ -95,7 +108,7 @@ impl Rates {
             };
             match value {
                 None => column.growing_since = None,
-                Some(_) if !grows => column.growing_since = Some(row.time),
+                Some(_) if !grows => column.growing_since = Some(row.clock),
                 Some(_) => {}
             }
         }
@@ -122,8 +135,8 @@ impl Rates {
 
     /// Keeps the row, and of the older ones those that a window can still reach when this one is told again.
     fn keep(&mut self, row: &Row) {
-        self.rows.push_back((row.time, row.cells.iter().map(number).collect()));
-        let oldest = row.time.0.saturating_sub(self.window_max.0);
+        self.rows.push_back((row.clock, row.cells.iter().map(number).collect()));
+        let oldest = row.clock.0.saturating_sub(self.window_max.0);
         while self.rows.len() > ROWS_MAX || self.rows.get(2).is_some_and(|(time, _)| time.0 <= oldest) {
             self.rows.pop_front();
         }
@@ -136,7 +149,7 @@ fn window_of(column: &Column) -> Nanos {
     if column.unit == Unit::Seconds.as_str() { Nanos(tick * STEPS_PER_SHARE) } else { Nanos(0) }
 }
 
-fn number(cell: &Cell) -> Option<(u64, u8)> {
+fn number(cell: &Cell) -> Number {
     match cell {
         Cell::Present { units, places } => Some((*units, *places)),
         Cell::Absent(_) | Cell::Failed(_) => None,
@@ -152,7 +165,8 @@ mod tests {
     }
 
     fn at(millis: u64, units: u64, places: u8) -> Row {
-        Row { time: Nanos::from_millis(1_000_000 + millis), cells: vec![Cell::Present { units, places }] }
+        let clock = Nanos::from_millis(1_000_000 + millis);
+        Row { time: clock, clock, cells: vec![Cell::Present { units, places }] }
     }
 
     fn only(mut shown: Vec<Shown>) -> Shown {
@@ -217,7 +231,7 @@ mod tests {
     fn a_gap_starts_anew() {
         let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         rates.row(&at(0, 100, 0));
-        let gone = Row { time: at(10, 0, 0).time, cells: vec![Cell::Absent("gone".to_owned())] };
+        let gone = Row { cells: vec![Cell::Absent("gone".to_owned())], ..at(10, 0, 0) };
         assert_eq!(only(rates.row(&gone)), Shown::Value(Cell::Absent("gone".to_owned())));
         assert_eq!(only(rates.row(&at(20, 200, 0))), Shown::Unknown("first value"));
         assert_eq!(only(rates.row(&at(30, 201, 0))), Shown::PerSecond(100.0));
@@ -232,6 +246,14 @@ mod tests {
     }
 
     #[test]
+    fn a_jump_of_the_wall_clock_touches_no_rate() {
+        let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
+        rates.row(&at(0, 100, 0));
+        let an_hour_on = Row { time: Nanos::from_secs(3_600), ..at(10, 101, 0) };
+        assert_eq!(only(rates.row(&an_hour_on)), Shown::PerSecond(100.0));
+    }
+
+    #[test]
     fn an_instant_told_twice_counts_once() {
         let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         rates.row(&at(0, 100, 0));
@@ -241,9 +263,9 @@ mod tests {
 
     #[test]
     fn a_column_that_appears_later_starts_later() {
-        let two = [column(true, "count", 0), column(true, "count", 0)];
-        let mut rates = Rates::new(&two, false, Nanos(0));
+        let mut rates = Rates::new(&[column(true, "count", 0)], false, Nanos(0));
         assert_eq!(rates.row(&at(0, 1, 0)).len(), 1);
+        rates.append(&[column(true, "count", 0)]);
         let mut row = at(10, 2, 0);
         row.cells.push(Cell::Present { units: 5, places: 0 });
         assert_eq!(rates.row(&row), [Shown::PerSecond(100.0), Shown::Unknown("first value")]);

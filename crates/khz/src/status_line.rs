@@ -1,17 +1,28 @@
 //! The one live line on a terminal: how well the gathering goes and what it costs. It refuses to be printed
 //! anywhere else, and never shows a number that is not known.
 
-use crate::quantities;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use khz_model::{Decimal, Nanos, Pattern, Query, Sample, Snapshot};
+
 use crate::table::cut;
+use crate::{quantities, terminal};
+
+/// People look about as often.
+const PERIOD: Duration = Duration::from_secs(1);
+/// The numbers of the agent that the line is made of.
+const SHOWN: [&str; 4] = ["khz.gather.rate", "khz.lane.*_ticks", "khz.process.cpu", "khz.process.rss_anon"];
 
 /// What the line tells; `None` is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Status {
     /// Ticks of the fastest lane in the last second.
     pub rate_reached: Option<f64>,
-    /// Ticks that began late, since the start.
+    /// Ticks that began late, of all lanes there are.
     pub late: Option<u64>,
-    /// Ticks that were left out, since the start.
+    /// Ticks that were left out, of all lanes there are.
     pub skipped: Option<u64>,
     /// Share of one core that this process used in the last second.
     pub cpu_share: Option<f64>,
@@ -20,6 +31,39 @@ pub struct Status {
 }
 
 impl Status {
+    /// The status in the agent's own numbers; `last_cpu` is the CPU time of the last look, and when that was.
+    pub fn of(snapshot: &Snapshot, last_cpu: &mut Option<(f64, Nanos)>) -> Self {
+        let samples: Vec<&Sample> = snapshot.nodes.iter().flat_map(|(_, samples)| samples).collect();
+        let named = |name: &str| {
+            let found = samples.iter().filter(|sample| sample.series.metric.name == name);
+            found.filter_map(|sample| Some((sample.reading.value()?, *sample))).collect::<Vec<_>>()
+        };
+        let number = |name: &str| {
+            let found = named(name);
+            let &(value, sample) = found.first()?;
+            Some((Decimal::new(value, sample.series.metric.places).to_f64(), sample.stamp.boot))
+        };
+        let sum = |name: &str| {
+            let found = named(name);
+            (!found.is_empty()).then(|| found.iter().map(|(value, _)| value).sum())
+        };
+        let cpu = number("khz.process.cpu");
+        let cpu_share = match (*last_cpu, cpu) {
+            (Some((before, then)), Some((after, now))) if now > then => {
+                Some((after - before) / now.since(then).as_secs_f64())
+            }
+            _ => None,
+        };
+        *last_cpu = cpu;
+        Status {
+            rate_reached: number("khz.gather.rate").map(|(rate, _)| rate),
+            late: sum("khz.lane.late_ticks"),
+            skipped: sum("khz.lane.skipped_ticks"),
+            cpu_share,
+            memory_bytes: sum("khz.process.rss_anon"),
+        }
+    }
+
     /// The line in at most `width` characters, without its end.
     pub fn line(&self, width: usize) -> String {
         let whole =
@@ -36,6 +80,24 @@ impl Status {
             }),
         ];
         cut(&parts.join("   "), width)
+    }
+}
+
+/// Redraws the line once a second, for ever.
+pub async fn show(query: Arc<dyn Query>) {
+    let Ok(patterns) = SHOWN.iter().map(|text| Pattern::new(text)).collect::<Result<Vec<_>, _>>() else {
+        unreachable!("BUG: a pattern of our own cannot be read")
+    };
+    let mut last_cpu = None;
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        let Ok(snapshot) = query.latest(&patterns, Nanos::SECOND).await else { continue };
+        let status = Status::of(&snapshot, &mut last_cpu);
+        let width = terminal::stderr_width().unwrap_or(80);
+        // Nobody needs to hear that the terminal is gone.
+        let _ = write!(std::io::stderr(), "\r\x1b[K{}", status.line(width.saturating_sub(1)));
     }
 }
 

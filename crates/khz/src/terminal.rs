@@ -15,6 +15,12 @@ pub fn size() -> Option<(usize, usize)> {
     }
 }
 
+/// Columns of the terminal that stderr goes to.
+pub fn stderr_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
 /// Its columns.
 pub fn width() -> Option<usize> {
     size().map(|(columns, _)| columns)

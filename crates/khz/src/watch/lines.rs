@@ -28,7 +28,7 @@ impl<'a, W: Write> Lines<'a, W> {
     fn header(&mut self, line: &Line<'_>) -> io::Result<()> {
         let titles: Vec<String> =
             line.columns.iter().enumerate().map(|(at, column)| title(column, line.shown.get(at))).collect();
-        let header = format!("# {} at {}\n# time\t{}\n", line.node, line.rate, titles.join("\t"));
+        let header = format!("# {} at {}\n# time\tnode\t{}\n", line.node, line.rate, titles.join("\t"));
         if self.headers.get(line.node).is_none_or(|last| *last != header) {
             self.out.write_all(header.as_bytes())?;
             self.headers.insert(line.node.to_owned(), header);
@@ -48,7 +48,7 @@ impl<W: Write> Paper for Lines<'_, W> {
         } else {
             self.header(line)?;
             let cells: Vec<String> = line.shown.iter().map(word).collect();
-            writeln!(self.out, "{}\t{}", seconds(line.time), cells.join("\t"))?;
+            writeln!(self.out, "{}\t{}\t{}", seconds(line.time), line.node, cells.join("\t"))?;
         }
         // Whoever reads a pipe wants the row now, not when a buffer is full.
         self.out.flush()

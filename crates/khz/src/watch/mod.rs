@@ -113,8 +113,16 @@ impl Watch {
     ) -> std::io::Result<bool> {
         let (name, lost, rows) = match feed {
             Feed::Columns { node, rate, columns } => {
-                let rates = Rates::new(&columns, self.raw, paper.window_min());
-                nodes.insert(node, Node { columns, rate, rates, lost: 0 });
+                match nodes.get_mut(&node) {
+                    Some(known) if columns.starts_with(&known.columns) => {
+                        known.rates.append(&columns[known.columns.len()..]);
+                        (known.columns, known.rate) = (columns, rate);
+                    }
+                    _ => {
+                        let rates = Rates::new(&columns, self.raw, paper.window_min());
+                        nodes.insert(node, Node { columns, rate, rates, lost: 0 });
+                    }
+                }
                 return Ok(false);
             }
             Feed::Rows { node, lost, rows } => (node, lost, rows),
@@ -178,8 +186,10 @@ mod tests {
         };
         let columns =
             vec![column("net.rx_bytes[eth0]", true, "bytes", 0), column("load.1m", false, "count", 2)];
-        let row = |millis: u64, bytes: Option<u64>, load| Row {
-            time: Nanos::from_millis(1_763_690_000_000 + millis),
+        let time = |millis: u64| Nanos::from_millis(1_763_690_000_000 + millis);
+        let row = |millis, bytes: Option<u64>, load| Row {
+            time: time(millis),
+            clock: time(millis),
             cells: vec![
                 bytes.map_or(Cell::Absent("instance gone".to_owned()), |units| Cell::Present {
                     units,
@@ -213,10 +223,10 @@ mod tests {
         assert_eq!(
             text,
             "# n1 at 10Hz\n\
-             # time\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
-             1763690000.100000000\t10000\t0.52\n\
-             1763690000.400000000\tunknown\t0.61\n\
-             1763690000.500000000\tabsent\t0.61\n"
+             # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
+             1763690000.100000000\tn1\t10000\t0.52\n\
+             1763690000.400000000\tn1\tunknown\t0.61\n\
+             1763690000.500000000\tn1\tabsent\t0.61\n"
         );
         assert!(matches!(outcome, Err(Failure::Work(_))), "the feed ended by itself");
     }
@@ -240,7 +250,7 @@ mod tests {
         let (text, _) = printed(Watch { raw: true, count: Some(1), until: None }, false, None);
         assert_eq!(
             text,
-            "# n1 at 10Hz\n# time\tnet.rx_bytes[eth0] (bytes)\tload.1m (count)\n1763690000.000000000\t1000\t0.52\n"
+            "# n1 at 10Hz\n# time\tnode\tnet.rx_bytes[eth0] (bytes)\tload.1m (count)\n1763690000.000000000\tn1\t1000\t0.52\n"
         );
     }
 

@@ -1,38 +1,11 @@
-//! The whole program as a user meets it: real processes, real sockets on loopback, what they print and how
-//! they exit.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+//! What a user types and gets back when nothing runs: help, refusals, configuration, generated pages.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-/// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
-fn khz(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
-        command.env_remove(name);
-    }
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    khz(arguments).output().unwrap()
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
+use crate::process::{code, err, khz, out, run};
 
 /// A fresh file below the test's own directory.
 fn file(name: &str, text: &str) -> PathBuf {

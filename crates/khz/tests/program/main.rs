@@ -1,0 +1,8 @@
+//! The whole program as a user meets it: real processes, real sockets on loopback, what they print and how
+//! they exit.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod live;
+mod process;
+mod usage;

@@ -1,0 +1,78 @@
+//! Starting `khz` as a process, and what it said.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+
+/// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
+pub fn khz(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    khz(arguments).output().unwrap()
+}
+
+/// What it said on stdout.
+pub fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// What it said on stderr.
+pub fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Its exit code.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// A khz that runs at a free port; killed when the test is over, however it ends.
+pub struct Running {
+    /// The process.
+    pub child: Child,
+    /// Where its door is.
+    pub url: String,
+    /// The line it announced itself with.
+    pub line: String,
+}
+
+impl Running {
+    /// Starts it as node n1 and waits until its door is open.
+    pub fn start(more: &[&str]) -> Running {
+        let arguments = [&["--listen", "127.0.0.1:0", "--node", "n1"], more].concat();
+        let mut child = khz(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut said = String::new();
+            child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+            panic!("khz did not start: {said}");
+        }
+        let url = line.trim_end().rsplit(' ').next().unwrap().to_owned();
+        Running { child, url, line }
+    }
+
+    /// Sends a signal by its name and returns the exit code and what was said on stderr.
+    pub fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        self.child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+        (status.code(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -2,12 +2,18 @@
 
 use khz_model::{Nanos, Stamp};
 
-use crate::header::Header;
+use crate::header::{HEADER_BYTES, Header};
 use crate::varint;
 
 /// Kind bytes of rows.
 pub(crate) const KEY: u8 = 1;
 pub(crate) const DELTA: u8 = 2;
+
+/// Memory for any row of so many slots, so that rows allocate only when the schema grows. Very large schemas
+/// get what their rows take in practice and may grow once more.
+fn room_for(slots: usize) -> usize {
+    (slots * 13 + 32).min(slots * 6 + (64 << 10))
+}
 
 /// Turns the rows of one lane into the bytes of one block after the other.
 #[derive(Debug)]
@@ -85,6 +91,9 @@ impl Encoder {
         assert!(self.header.is_none(), "BUG: a block is opened before the one before it was closed");
         self.values.resize(slots, 0);
         self.states.resize(slots, 0);
+        self.body.clear();
+        self.body.reserve(room_for(slots));
+        out.reserve(room_for(slots) + HEADER_BYTES);
         let (lane, generation, period) = (self.lane, self.generation, self.period);
         let header = Header {
             lane,
@@ -97,7 +106,6 @@ impl Encoder {
         };
         out.extend_from_slice(&header.to_bytes());
         self.header = Some(header);
-        self.body.clear();
         for slot in 0..slots {
             let (state, value) = reading(slot);
             self.states[slot] = state;

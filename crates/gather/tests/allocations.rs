@@ -1,6 +1,8 @@
 //! After it has warmed up, a tick of the gather thread allocates nothing. One test in a process of its own,
 //! because it counts every allocation there is.
 
+#![allow(clippy::unwrap_used)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The agent on this machine's own kernel, and on captured hosts: rows arrive, questions are answered, gathers
 //! are shared, instances come and go.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
 //! The differential parser and the full parser always agree, whatever happens to the text between two looks:
 //! numbers move, grow and shrink, lines come, go and change places, bytes break, the end is cut off.
 
+#![allow(clippy::unwrap_used)]
+
 use khz_model::Reading;
 use khz_parse::{KernelFile, Parser, files};
 use proptest::prelude::*;

@@ -5,16 +5,14 @@
  *
  *   paced RATE      ends on SIGTERM and prints its ticks as one JSON object
  *
- * A tick is late when it starts more than LATE_NS after its time, and missed when the next one was
- * already due: it is then left out, never made up for.
+ * A tick is late when it starts more than a tenth of the period (but 100 us at least, 10 ms at most) after
+ * its time, and missed when the next one was already due: it is then left out, never made up for.
  */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "five.h"
-
-enum { LATE_NS = 1000000 };
 
 static char text[TEXT_MAX];
 static uint64_t values[FILES][VALUES_MAX];
@@ -40,13 +38,14 @@ int main(int argc, char **argv) {
     sigaction(SIGTERM, &action, NULL);
 
     int64_t period = 1000000000LL / rate, first = 0, last = 0;
+    int64_t late_after = period / 10 < 100000 ? 100000 : period / 10 > 10000000 ? 10000000 : period / 10;
     long ticks = 0, late = 0, missed = 0, numbers = 0;
     while (!over) {
         int64_t due = (now_ns(CLOCK_REALTIME) / period + 1) * period;
         if (last && due > last + period) missed += (due - last) / period - 1;
         sleep_until(due);
         if (over) break;
-        if (now_ns(CLOCK_REALTIME) - due > LATE_NS) late++;
+        if (now_ns(CLOCK_REALTIME) - due > late_after) late++;
         numbers = 0;
         for (int file = 0; file < FILES; file++) {
             ssize_t length = pread(fds[file], text, sizeof text, 0);

@@ -33,8 +33,8 @@ const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1,
 /// A process runs this long before it is watched, at least: until then it opens, allocates and grows.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
-/// The family of `/metrics` that counts late ticks, one sample for each source.
-const LATE_FAMILY: &str = "khz_source_late_ticks_total";
+/// The family of `/metrics` that counts late ticks, one sample for each lane.
+const LATE_FAMILY: &str = "khz_lane_late_ticks_total";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -272,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn late_ticks_are_summed_over_sources_and_missing_is_not_zero() {
-        let text = "# TYPE late counter\nlate{source=\"stat\"} 2\nlate{source=\"uptime\"} 3\nlater 7\n";
+    fn late_ticks_are_summed_over_lanes_and_missing_is_not_zero() {
+        let text = "# TYPE late counter\nlate{lane=\"base\"} 2\nlate{lane=\"local\"} 3\nlater 7\n";
         assert_eq!(sum_of(text, "late"), Some(5.0));
         assert_eq!(sum_of(text, "lat"), None);
         assert_eq!(bare_late("{\"ticks\":9,\"late\":4}\n"), Some(4.0));

@@ -160,8 +160,7 @@ export class Board {
   }
 
   addCpus(cpus) {
-    const known = this.cpuCount ?? 0;
-    if (cpus.length <= known) return;
+    if (cpus.length <= (this.cpuCount ?? 0)) return;
     this.cpuCount = Math.min(cpus.length, CPUS_MAX);
     this.busy ??= new Map();
     for (const cpu of cpus.slice(0, CPUS_MAX)) {
@@ -172,11 +171,13 @@ export class Board {
     this.cores.replaceChildren();
     if (series.length > CPU_PLOTS_MAX) {
       const size = series.length > 96 ? "many" : "tall";
-      const mean = () => {
-        const known = series.map((s) => s.track.last).filter(Number.isFinite);
-        return percent(known.reduce((a, b) => a + b, 0) / known.length);
+      const known = (since) =>
+        series.filter(({ track }) => track.lastTime >= since).map(({ track }) => track.last).filter(Number.isFinite);
+      const mean = (since) => {
+        const shares = known(since);
+        return percent(shares.reduce((a, b) => a + b, 0) / shares.length);
       };
-      const busiest = () => percent(Math.max(...series.map((s) => s.track.last).filter(Number.isFinite)));
+      const busiest = (since) => percent(Math.max(...known(since)));
       this.panel(this.cores, { title: `Each of ${series.length} CPUs`, series, heat: true, size, extra: [{ label: "mean", read: mean }, { label: "busiest", read: busiest }] });
     } else {
       for (const s of series) {

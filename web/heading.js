@@ -44,18 +44,21 @@ export class Heading {
     this.reached = NaN;
   }
 
-  write() {
+  /** Writes the facts; `current` is false when no row came lately, and only what was counted here is still known. */
+  write(current) {
     const { table } = this.board;
     if (!table) return;
+    if (!current) this.restart();
     const value = (name) => {
       const column = table.find(name);
-      return column >= 0 && table.state[column] === PRESENT ? table.value[column] : NaN;
+      return current && column >= 0 && table.state[column] === PRESENT ? table.value[column] : NaN;
     };
     this.put("uptime", duration(value("uptime.up")));
     this.put("rate", this.rateText());
-    this.put("late", plain(this.sum("khz.lane.late_ticks")));
+    const ticks = (kind) => plain(current ? this.sum(`khz.lane.${kind}_ticks`) : NaN);
+    this.put("late", `${ticks("late")} / ${ticks("skipped")}`);
     this.put("lost", plain(this.lost));
-    this.put("cpu", Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} %` : UNKNOWN_TEXT);
+    this.put("cpu", current && Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} %` : UNKNOWN_TEXT);
     this.put("memory", bytes(value("khz.process.rss_anon")));
   }
 

@@ -13,6 +13,9 @@ import { WINDOWS } from "./track.js";
 
 /** Numbers change this often: faster, nobody can read them. */
 const NUMBERS_MS = 250;
+/** A number is no longer what is now when so many rows, and seconds, passed without it. */
+const STALE_PERIODS = 3;
+const STALE_SECONDS = 2;
 /** Screen-reader texts and hidden panels are brought up to date this often. */
 const TIDY_MS = 2_000;
 
@@ -129,12 +132,13 @@ function draw(now) {
 
 function writeNumbers(now = performance.now()) {
   numbersAt = now;
-  heading.write();
+  const since = edge - Math.max(STALE_PERIODS * board.period, STALE_SECONDS);
+  heading.write(!(board.time < since));
   const { span } = WINDOWS[tier];
   const time = Number.isNaN(pointer.share) ? NaN : edge - (1 - pointer.share) * span;
   for (const panel of board.panels) {
     if (!panel.shown || panel.root.hidden) continue;
-    panel.write(tier, time);
+    panel.write(tier, time, since);
     pointer.mark(panel, span, panel === pointer.panel ? panel.describeAt(tier, time, pointer.height) : "");
   }
 }

@@ -71,11 +71,11 @@ export class Panel {
     this.values.push({ label, source, text: value.firstChild, shown: UNKNOWN_TEXT });
   }
 
-  /** Writes the numbers at `time`, or the newest when it is NaN. */
-  write(tier, time) {
+  /** Writes the numbers at `time`, or the newest when it is NaN; those from before `since` are no longer known. */
+  write(tier, time, since) {
     for (const entry of this.values) {
       const { source } = entry;
-      const value = source.read ? source.read() : Number.isNaN(time) ? newest(source) : source.track.at(tier, time);
+      const value = source.read ? source.read(since) : Number.isNaN(time) ? newest(source, since) : source.track.at(tier, time);
       const text = source.read ? value : source.format(value);
       if (text === entry.shown) continue;
       entry.text.data = entry.shown = text;
@@ -110,6 +110,7 @@ export class Panel {
 }
 
 /** A rate of the last millisecond nobody can read; a gauge is what it is now. */
-function newest({ track, gauge }) {
+function newest({ track, gauge }, since) {
+  if (track.lastTime < since) return NaN;
   return gauge ? track.last : track.recent();
 }

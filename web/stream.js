@@ -71,7 +71,9 @@ export class Line {
 
   async fetchHistory(turn) {
     const nodes = await json("khz/v1/nodes");
-    this.node = nodes.nodes?.[0]?.name ?? null;
+    // A hub may know many nodes; this page is about the first.
+    const first = nodes.nodes?.[0];
+    this.node = (typeof first === "string" ? first : first?.name) ?? null;
     this.on.node(this.node, nodes);
     const missing = (performance.now() - this.newestAt) / 1000;
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
@@ -166,7 +168,9 @@ export class Line {
 }
 
 async function json(address) {
-  const response = await fetch(address, { cache: "no-store" });
-  if (!response.ok) throw new Error(`${response.status} for ${address.split("?")[0]}`);
+  const response = await fetch(address, { cache: "no-store" }).catch(() => {
+    throw new Error("the server cannot be reached");
+  });
+  if (!response.ok) throw new Error(`the server answered ${response.status} to ${address.split("?")[0]}`);
   return response.json();
 }

@@ -148,6 +148,19 @@ fn history_is_there_before_the_stream_has_brought_it() {
 }
 
 #[test]
+fn the_check_of_the_console_hears_errors() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        let page = Page::open(&browser, server.url()).await;
+        page.eval("fetch('/no-such-file').then(() => console.error('heard'))").await;
+        let errors = browser.console_errors().await;
+        assert!(errors.iter().any(|error| error.contains("heard")), "{errors:?}");
+        browser.close().await;
+    });
+}
+
+#[test]
 fn a_paused_page_takes_no_rows_and_goes_on_after() {
     run(async {
         let server = Server::start().await;
@@ -214,6 +227,8 @@ fn a_server_that_goes_away_is_shown_and_found_again() {
         server.kill().await;
         page.wait("the page says so", "khz.state === 'waiting' && !document.querySelector('#notice').hidden")
             .await;
+        let shown = "/\\d/.test(document.querySelector('.panel .legend').textContent)";
+        page.wait("old numbers no longer pass for new ones", &format!("!{shown}")).await;
         let rows = page.number("khz.rows").await;
         let _again = Server::start_on(&address).await;
         page.wait("it finds the new one", &format!("khz.state === 'live' && khz.rows > {rows}")).await;

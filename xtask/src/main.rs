@@ -1,1 +1,49 @@
-fn main() {}
+//! The project's chores. `cargo xtask test` passes every test and installs by itself what they need.
+
+mod capture;
+mod needs;
+mod step;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The project's chores.
+
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  test [--slow]     format, lints and every test; installs the Debian packages they need when run as root
+                    (--slow adds the long tests: minutes instead of seconds)
+  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent); results are
+                    printed and kept under bench/runs/. `bench gather --quick` gives a first impression
+  screenshot        draws docs/screenshot.png anew from the running page
+  capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test::run(false),
+        ["test", "--slow"] => test::run(true),
+        ["bench", rest @ ..] => test::bench(rest),
+        ["screenshot"] => test::screenshot(),
+        ["capture", name] => capture::run(name),
+        [] | ["help" | "-h" | "--help", ..] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("xtask: '{}' is not a chore\n\n{HELP}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("xtask: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

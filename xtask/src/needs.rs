@@ -1,0 +1,47 @@
+//! What the tests need beyond the Rust toolchain: programs from Debian packages. As root on a machine with apt
+//! they are installed; otherwise the missing ones are named.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A program, and the Debian package that has it.
+const PROGRAMS: [(&str, &str, &str); 5] = [
+    ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
+    ("chromium", "chromium", "the tests of the page"),
+    ("chromedriver", "chromium-driver", "the tests of the page"),
+    ("promtool", "prometheus", "the check of /metrics"),
+    ("ip", "iproute2", "the test with 500 interfaces"),
+];
+
+/// Sees to it that everything is there, or says what is missing.
+pub fn install() -> Result<(), String> {
+    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, ..)| !is_there(program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().flat_map(|(_, packages, _)| packages.split(' ')).collect();
+    for (program, package, what) in &missing {
+        eprintln!("xtask: {program} is missing (package {package}): needed by {what}");
+    }
+    if !is_root() || !is_there("apt-get") {
+        return Err(format!("install these first, then call again: apt-get install {}", packages.join(" ")));
+    }
+    crate::step::run("apt-get update -q", &[], &[])?;
+    let more: Vec<&str> = ["--no-install-recommends"].into_iter().chain(packages).collect();
+    // The `prometheus` package would start a server; only its promtool is wanted.
+    crate::step::run(
+        "apt-get install -y -q",
+        &more,
+        &[("DEBIAN_FRONTEND", "noninteractive"), ("RUNLEVEL", "1")],
+    )
+}
+
+fn is_there(program: &str) -> bool {
+    let places = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    places.split(':').any(|place| Path::new(place).join(program).exists())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").stdout(Stdio::piped()).output();
+    id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
+}

@@ -1,0 +1,24 @@
+//! One step of a chore: a command with its environment, announced, run in the project's root, and timed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// The project's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// Runs `command` (words separated by blanks) with more words and environment; an error names it.
+pub fn run(command: &str, more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
+    let mut words = command.split_whitespace();
+    let program = words.next().ok_or("BUG: an empty step")?;
+    let mut child = Command::new(program);
+    child.args(words).args(more).envs(env.iter().copied()).current_dir(root());
+    let shown = format!("{command} {}", more.join(" "));
+    eprintln!("\n== {}", shown.trim());
+    let start = Instant::now();
+    let status = child.status().map_err(|e| format!("cannot run {program}: {e}"))?;
+    eprintln!("== {:.0} s: {}", start.elapsed().as_secs_f64(), shown.trim());
+    if status.success() { Ok(()) } else { Err(format!("`{}` failed ({status})", shown.trim())) }
+}

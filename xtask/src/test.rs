@@ -1,0 +1,51 @@
+//! The chores that run cargo: every test, a benchmark, the screenshot.
+
+use std::path::PathBuf;
+
+use crate::{needs, step};
+
+/// Format, lints, every test of every crate, and the page in a real browser.
+pub fn run(slow: bool) -> Result<(), String> {
+    needs::install()?;
+    step::run("cargo fmt --all --check", &[], &[])?;
+    step::run("cargo clippy --workspace --all-targets --quiet -- -D warnings", &[], &[])?;
+    step::run("cargo test --workspace --exclude khz-browser-test --quiet", &[], &[])?;
+    browser_tests(&[], &[])?;
+    if slow {
+        let many = [("PROPTEST_CASES", "100000")];
+        step::run("cargo test --release -p khz-model -p khz-parse -p khz-block --quiet", &[], &many)?;
+        step::run(
+            "cargo test --release -p khz-ring -p khz-gather -p khz-http --quiet -- --include-ignored",
+            &[],
+            &[],
+        )?;
+    }
+    Ok(())
+}
+
+/// The page's tests drive the program as it was built just now.
+fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
+    step::run("cargo build -p khz", &[], &[])?;
+    let khz = target().join("debug/khz");
+    let khz = khz.to_str().ok_or("the target directory's name is not UTF-8")?;
+    let env: Vec<_> = [("KHZ_BIN", khz)].into_iter().chain(env.iter().copied()).collect();
+    step::run("cargo test -p khz-browser-test --quiet --", more, &env)
+}
+
+/// Draws the picture in the README from the running page.
+pub fn screenshot() -> Result<(), String> {
+    needs::install()?;
+    let picture = step::root().join("docs/screenshot.png");
+    let picture = picture.to_str().ok_or("the project's path is not UTF-8")?;
+    browser_tests(&[], &[("KHZ_SCREENSHOT", picture)])
+}
+
+/// A benchmark, optimised; its own `--help` tells more.
+pub fn bench(words: &[&str]) -> Result<(), String> {
+    step::run("cargo build --release -p khz", &[], &[])?;
+    step::run("cargo run --release --quiet -p khz-bench --", words, &[])
+}
+
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| step::root().join("target"), PathBuf::from)
+}

@@ -77,6 +77,11 @@ impl Inbox {
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
+    /// True when the gather thread has ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// What `ppoll` waits on.
     pub fn bell(&self) -> &OwnedFd {
         &self.bell

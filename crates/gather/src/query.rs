@@ -82,6 +82,10 @@ impl NodeQuery {
     }
 
     async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
+        if patterns.is_empty() {
+            // Nobody is asked for anything, but a gatherer that has ended says so.
+            return if self.inbox.is_closed() { Err(QueryError::Stopped) } else { Ok(Snapshot::default()) };
+        }
         let (ours, missing) = self.for_this_node(patterns);
         let sources = self.sources_of(&ours);
         if sources == 0 {

@@ -87,8 +87,10 @@ fn this_machine_answers() {
     assert!(value(&*query, "net.rx_bytes[lo]") < u64::MAX);
     let before = value(&*query, "uptime.up");
     wait_for("a later uptime", || (value(&*query, "uptime.up") > before).then_some(()));
+    assert!(block_on(query.latest(&[], Nanos(0))).unwrap().nodes.is_empty());
     agent.stop();
     assert!(matches!(block_on(query.latest(&patterns("mem.total"), Nanos(0))), Err(QueryError::Stopped)));
+    assert!(matches!(block_on(query.latest(&[], Nanos(0))), Err(QueryError::Stopped)));
 }
 
 #[test]

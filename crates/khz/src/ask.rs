@@ -19,14 +19,17 @@ pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;
 
 /// The latest readings.
 pub fn latest(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
-    let answer = match server(place, plan)? {
-        None => here::latest(plan, patterns),
-        Some(server) => match server.query(patterns) {
-            Err(ClientError::NobodyThere { .. }) if place.server.is_none() => here::latest(plan, patterns),
-            answer => Ok(answer?),
-        },
+    let mut answer = match server(place, plan)?.map(|server| server.query(patterns)) {
+        Some(Err(nobody @ ClientError::NobodyThere { .. })) if place.server.is_none() => {
+            names_this_node(plan, patterns, Some(&nobody))?;
+            here::latest(plan, patterns)?
+        }
+        Some(answer) => answer?,
+        None => {
+            names_this_node(plan, patterns, None)?;
+            here::latest(plan, patterns)?
+        }
     };
-    let mut answer = answer?;
     answer.name_missing(patterns);
     if answer.nodes.is_empty() && !answer.missing.is_empty() {
         return Err(Failure::work(format!("no answer from {}", answer.missing.join(", "))));
@@ -45,12 +48,31 @@ pub fn rows(
     interest: Interest,
     span: Option<Duration>,
 ) -> Result<Stream, Failure> {
-    let Some(server) = server(place, plan)? else { return here::rows(plan, interest) };
+    let Some(server) = server(place, plan)? else {
+        names_this_node(plan, &interest.patterns, None)?;
+        return here::rows(plan, interest);
+    };
     match server.stream(&interest.patterns, interest.rate, interest.exact, span) {
         Ok(bytes) => Ok(of_events(server, Events::new(bytes))),
-        Err(ClientError::NobodyThere { .. }) if place.server.is_none() => here::rows(plan, interest),
+        Err(nobody @ ClientError::NobodyThere { .. }) if place.server.is_none() => {
+            names_this_node(plan, &interest.patterns, Some(&nobody))?;
+            here::rows(plan, interest)
+        }
         Err(error) => Err(error.into()),
     }
+}
+
+/// What is asked of other nodes alone cannot be read here.
+fn names_this_node(plan: &Plan, patterns: &[Pattern], nobody: Option<&ClientError>) -> Result<(), Failure> {
+    if patterns.iter().any(|pattern| pattern.matches_node(plan.node.as_str())) {
+        return Ok(());
+    }
+    let nodes: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(|nodes| nodes.as_str()).collect();
+    let other = format!("this node is {}, not {}", plan.node, nodes.join(", "));
+    Err(Failure::work(match nobody {
+        Some(nobody) => format!("{nobody}; {other}"),
+        None => other,
+    }))
 }
 
 /// Where a khz is asked: at `--server`, else where this configuration would listen; nowhere with `--direct`.

@@ -51,7 +51,6 @@ pub fn start(plan: &Plan, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Result<Agent
 
 /// The latest readings, gathered now.
 pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
-    names_this_node(plan, patterns)?;
     let agent = start_reader(plan)?;
     let answer = wait_for(agent.query().latest(patterns, Nanos(0)))?;
     agent.stop();
@@ -60,7 +59,6 @@ pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
 
 /// Rows, gathered by this process for as long as the stream is held.
 pub fn rows(plan: &Plan, interest: Interest) -> Result<Stream, Failure> {
-    names_this_node(plan, &interest.patterns)?;
     let agent = start_reader(plan)?;
     let subscription = agent.query().subscribe(interest).map_err(|error| match error {
         khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
@@ -174,20 +172,6 @@ fn rate_of(plan: &Plan, source: &SourcePlan) -> Rate {
     let useful =
         refresh.and_then(Rate::from_period).map_or(plan.local_rate, |rate| plan.local_rate.at_most(rate));
     source.rate.unwrap_or(useful).at_most(plan.rate_max)
-}
-
-/// What is asked of other nodes cannot be answered here.
-fn names_this_node(plan: &Plan, patterns: &[Pattern]) -> Result<(), Failure> {
-    if patterns.iter().any(|pattern| pattern.matches_node(plan.node.as_str())) {
-        return Ok(());
-    }
-    let nodes: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(|nodes| nodes.as_str()).collect();
-    Err(Failure::work(format!(
-        "no khz answers at http://{}/, and this node, {}, is not among {}",
-        plan.listen,
-        plan.node,
-        nodes.join(", ")
-    )))
 }
 
 /// Waits for an answer without starting a thread.

@@ -12,6 +12,8 @@ use crate::{quantities, terminal};
 
 /// People look about as often.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Half the period: every line shows numbers that the last one did not have.
+const AGE_MAX: Nanos = Nanos::from_millis(500);
 /// The numbers of the agent that the line is made of.
 const SHOWN: [&str; 4] = ["khz.gather.rate", "khz.lane.*_ticks", "khz.process.cpu", "khz.process.rss_anon"];
 
@@ -93,7 +95,7 @@ pub async fn show(query: Arc<dyn Query>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        let Ok(snapshot) = query.latest(&patterns, Nanos::SECOND).await else { continue };
+        let Ok(snapshot) = query.latest(&patterns, AGE_MAX).await else { continue };
         let status = Status::of(&snapshot, &mut last_cpu);
         let width = terminal::stderr_width().unwrap_or(80);
         // Nobody needs to hear that the terminal is gone.

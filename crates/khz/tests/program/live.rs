@@ -105,6 +105,22 @@ fn nodes_that_do_not_answer_are_named() {
 }
 
 #[test]
+fn what_only_other_nodes_know_is_not_read_here() {
+    for arguments in [&["get", "n7:mem.free"][..], &["watch", "n7:mem.free"]] {
+        let output = run(&[arguments, &["--direct", "--node", "n1"]].concat());
+        assert_eq!((code(&output), out(&output).as_str()), (1, ""));
+        assert_eq!(err(&output), "khz: this node is n1, not n7\n");
+    }
+}
+
+#[test]
+fn watch_reads_the_kernel_itself_when_told_to() {
+    let output = run(&["watch", "uptime*", "--rate", "100", "--exact", "--count", "5", "--json", "--direct"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    assert_eq!(out(&output).lines().count(), 5);
+}
+
+#[test]
 fn watch_follows_for_as_many_rows_as_asked() {
     let running = Running::start(&[]);
     let arguments =

@@ -58,13 +58,22 @@ fn table(answer: &Answer) -> Table {
         let name = name(answer, node, series);
         match series.state() {
             State::Present(value) => {
-                table.row([name, value.to_owned(), quantities::of_value(value, &series.unit)]);
+                table.row([name, value.to_owned(), reads(value, &series.unit)]);
             }
             State::Absent(why) => table.remark(name, &format!("absent: {why}")),
             State::Failed(fault) => table.remark(name, &format!("FAILED: {fault}")),
         }
     }
     table
+}
+
+/// How a person reads the value: `15.3 GiB`; only the unit where the rest would say the same again.
+fn reads(value: &str, unit: &str) -> String {
+    let reads = quantities::of_value(value, unit);
+    match reads.strip_prefix(value) {
+        Some(sign) => sign.trim_start().to_owned(),
+        None => reads,
+    }
 }
 
 fn object(node: &NodeAnswer, series: &SeriesAnswer) -> Value {
@@ -136,6 +145,15 @@ mod tests {
              mem.high_total          absent: this kernel does not print it\n\
              net.rx_bytes[eth0%3A1]  FAILED: malformed text\n"
         );
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        for (value, unit, expected) in
+            [("26", "bytes", "B"), ("5.00", "percent", "%"), ("1", "count", ""), ("1234", "count", "1,234")]
+        {
+            assert_eq!(reads(value, unit), expected);
+        }
     }
 
     #[test]

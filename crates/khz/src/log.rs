@@ -2,7 +2,7 @@
 //! daemon's log is read with the journal's own tools.
 
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -11,13 +11,16 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Writes events of a level and those more severe.
 struct Log {
     level: Level,
+    /// Clears the status line where there is one.
+    prefix: &'static str,
 }
 
 /// From now on events go to stderr; `None` means none at all.
 pub fn start(level: Option<Level>) {
     let Some(level) = level else { return };
+    let prefix = if std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
     // Only a second call could fail, and there is none.
-    let _ = tracing::subscriber::set_global_default(Log { level });
+    let _ = tracing::subscriber::set_global_default(Log { level, prefix });
 }
 
 impl Subscriber for Log {
@@ -30,7 +33,7 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let line = line(event);
+        let line = format!("{}{}", self.prefix, line(event));
         // A log that cannot be written has nobody to tell.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
@@ -86,7 +89,7 @@ mod tests {
 
     impl Subscriber for Kept {
         fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            Log { level: Level::INFO }.enabled(metadata)
+            Log { level: Level::INFO, prefix: "" }.enabled(metadata)
         }
         fn event(&self, event: &Event<'_>) {
             self.0.lock().unwrap().push(line(event));

@@ -106,6 +106,49 @@ pub async fn show(query: Arc<dyn Query>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use khz_model::{Instance, NodeName, Reading, Series, Stamp};
+
+    /// A snapshot of our own numbers, some seconds after boot.
+    fn snapshot(second: u64, numbers: &[(&str, &str, u64)]) -> Snapshot {
+        let metrics = khz_gather::catalogue();
+        let sample = |&(name, instance, value): &(&str, &str, u64)| {
+            let metric = metrics.iter().find(|metric| metric.name == name).unwrap().clone();
+            let instance = metric.instances.is_some().then(|| Instance::from_kernel(instance.as_bytes()));
+            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+            Sample { series: Series { metric, instance }, reading: Reading::Present(value), stamp }
+        };
+        let node = NodeName::new("n1").unwrap();
+        Snapshot { nodes: vec![(node, numbers.iter().map(sample).collect())], missing: Vec::new() }
+    }
+
+    #[test]
+    fn the_line_is_made_of_the_agents_own_numbers() {
+        let mut last_cpu = None;
+        let first = snapshot(10, &[("khz.process.cpu", "", 1_000_000_000)]);
+        assert_eq!(Status::of(&first, &mut last_cpu), Status::default());
+        let second = snapshot(
+            12,
+            &[
+                ("khz.process.cpu", "", 1_050_000_000),
+                ("khz.process.rss_anon", "", 1_200_000),
+                ("khz.gather.rate", "", 999_500),
+                ("khz.lane.late_ticks", "base", 1),
+                ("khz.lane.late_ticks", "local", 2),
+                ("khz.lane.skipped_ticks", "base", 0),
+            ],
+        );
+        let status = Status::of(&second, &mut last_cpu);
+        assert_eq!(status.line(80), "1000 Hz   3 late, 0 skipped   CPU 2.5 %   memory 1.1 MiB");
+    }
+
+    #[test]
+    fn every_number_of_the_line_is_in_the_catalogue() {
+        let metrics = khz_gather::catalogue();
+        for text in SHOWN {
+            let pattern = Pattern::new(text).unwrap();
+            assert!(metrics.iter().any(|metric| pattern.matches_metric(&metric.name)), "{text}");
+        }
+    }
 
     #[test]
     fn unknown_is_a_question_mark_not_zero() {

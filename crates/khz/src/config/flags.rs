@@ -43,6 +43,7 @@ impl<const READER: bool> Args for SettingFlags<READER> {
             .long("config")
             .value_name("FILE")
             .help("Read this file instead of /etc/khz/khz.toml")
+            .long_help("Read this file instead of /etc/khz/khz.toml [env: KHZ_CONFIG]")
             .help_heading(HEADING)
             .value_parser(ValueParser::path_buf());
         command.arg(config).args(Self::settings().map(flag))
@@ -71,7 +72,9 @@ fn flag(setting: &'static Setting) -> Arg {
         ("", _) | (_, Shape::Switch) => setting.help.to_owned(),
         (default, _) => format!("{} [default: {default}]", setting.help),
     };
-    let arg = Arg::new(setting.key).long(setting.flag()).help(help).help_heading(HEADING);
+    let long_help = format!("{help} [env: {}]", setting.variable());
+    let arg =
+        Arg::new(setting.key).long(setting.flag()).help(help).long_help(long_help).help_heading(HEADING);
     match setting.shape {
         Shape::Text(value) | Shape::List(value) => arg.value_name(value),
         Shape::Switch => arg.action(ArgAction::SetTrue),

@@ -85,7 +85,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "sources",
         shape: Shape::List("NAME[=RATE],..."),
         default: "",
-        help: "Gather exactly these sources, at these rates: stat=1000Hz,meminfo=1000Hz [default: all]",
+        help: "Gather exactly these sources (`khz check` names them), at these rates: stat=1000Hz,meminfo [default: all]",
         for_readers: false,
     },
     Setting {

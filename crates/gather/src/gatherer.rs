@@ -295,6 +295,33 @@ impl Gatherer {
         if !first {
             self.keep_below_ceiling(share, now);
         }
+        self.tell_of_budgets();
+    }
+
+    /// A source whose budget holds it back says so, once each time it begins and ends.
+    fn tell_of_budgets(&mut self) {
+        for index in 0..self.sources.len() {
+            let lanes = self.lanes.iter().filter(|lane| lane.refresh_of(index).is_some());
+            let Some(fastest) = lanes.map(|lane| lane.ticks.period()).min() else { continue };
+            let source = &mut self.sources[index];
+            let period_min = source.budget.period_min();
+            // Up to one and a half periods the tolerance of the grid still meets every tick.
+            let held_back = period_min.0 > fastest.0 + fastest.0 / 2;
+            if held_back == source.held_back {
+                continue;
+            }
+            source.held_back = held_back;
+            let percent = source.budget.share().unwrap_or(1.0) * 100.0;
+            if held_back {
+                let every = period_min.0 / 1_000;
+                tracing::warn!(
+                    "{} costs more than its budget of {percent:.1} % of a core: gathered every {every} us at most",
+                    source.name()
+                );
+            } else {
+                tracing::info!("{} is back within its budget of {percent:.1} % of a core", source.name());
+            }
+        }
     }
 
     /// Above its ceiling the agent runs fast lanes at half their rate, and half again; well below, it returns.

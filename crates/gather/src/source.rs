@@ -35,6 +35,8 @@ pub(crate) struct Source {
     numbers: Numbers,
     pub counts: Counts,
     pub budget: Budget,
+    /// Its budget lets it be gathered less often than its lanes want.
+    pub held_back: bool,
     /// When it was last gathered; `None` before the first time.
     pub gathered: Option<Stamp>,
     /// A copy of the readings for those who ask, made when somebody does.

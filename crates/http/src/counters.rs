@@ -88,6 +88,7 @@ fn entry(field: &str, kind: Kind, help: &'static str) -> Metric {
         origin: Origin { file: Cow::Borrowed("khz"), field: Text::from(format!("http {field}")) },
         instances: None,
         exposition: Exposition {
+            help: None,
             name: Text::from(format!("khz_http_{field}{total}")),
             labels: Cow::Borrowed(&[]),
             instance_label: None,

@@ -73,7 +73,8 @@ fn head(out: &mut String, metric: &Metric, format: Format, taken: &HashSet<&str>
         Format::OpenMetrics => family_in_open_metrics(metric, name, taken),
     };
     let _ = write!(out, "# HELP {name} ");
-    escape(out, &metric.help, format == Format::OpenMetrics);
+    let help = metric.exposition.help.as_ref().unwrap_or(&metric.help);
+    escape(out, help, format == Format::OpenMetrics);
     let _ = writeln!(out, "\n# TYPE {name} {kind}");
     let unit = metric.unit.as_str();
     if format == Format::OpenMetrics && name.strip_suffix(unit).is_some_and(|stem| stem.ends_with('_')) {

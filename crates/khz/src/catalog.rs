@@ -106,6 +106,7 @@ mod tests {
                 origin: Origin { file: "/proc/x".into(), field: "X".into() },
                 instances: instances.map(Into::into),
                 exposition: Exposition {
+                    help: None,
                     name: "node_x".into(),
                     labels: vec![("mode".into(), "user".into())].into(),
                     instance_label: instances.map(Into::into),

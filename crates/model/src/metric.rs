@@ -90,6 +90,8 @@ pub struct Origin {
 pub struct Exposition {
     /// Family name: `node_network_receive_bytes_total`.
     pub name: Text,
+    /// One sentence for the whole family, where several metrics share it; `None`: the metric's own help.
+    pub help: Option<Text>,
     /// Fixed labels: `("mode", "user")`.
     pub labels: Cow<'static, [(Text, Text)]>,
     /// Label that carries the instance: `device`.

@@ -31,6 +31,8 @@ pub struct Entry {
     pub field: &'static str,
     /// Exposition family.
     pub family: &'static str,
+    /// One sentence for the whole family, when other entries share it.
+    pub family_help: Option<&'static str>,
     /// Exposition labels besides the instance.
     pub labels: &'static [(&'static str, &'static str)],
     /// Exposition divisor.
@@ -52,6 +54,7 @@ const fn entry(name: &'static str, field: &'static str, kind: Kind, unit: Unit, 
         help,
         field,
         family: "",
+        family_help: None,
         labels: &[],
         divisor: 1,
         untyped: false,
@@ -117,6 +120,12 @@ impl Entry {
         self
     }
 
+    /// What the exposition family means that this entry shares with others.
+    pub const fn together(mut self, help: &'static str) -> Self {
+        self.family_help = Some(help);
+        self
+    }
+
     /// Exposed untyped and divided, as node_exporter shows vmstat in the kernel's own units.
     pub const fn untyped(mut self, divisor: u64) -> Self {
         self.untyped = true;
@@ -139,6 +148,7 @@ impl Entry {
             instances: instances.map(Cow::Borrowed),
             exposition: Exposition {
                 name: self.family.into(),
+                help: self.family_help.map(Cow::Borrowed),
                 labels: labels.collect::<Vec<_>>().into(),
                 instance_label: instances.map(Cow::Borrowed),
                 divisor: self.divisor,

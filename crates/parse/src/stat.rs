@@ -35,6 +35,7 @@ const fn all(
         .steps(2)
         .every(TICK)
         .exposed("khz_cpu_all_seconds_total", labels)
+        .together("Time that all CPUs together spent in each mode.")
 }
 
 const fn one(
@@ -43,7 +44,11 @@ const fn one(
     labels: &'static [(&'static str, &'static str)],
     help: &'static str,
 ) -> Entry {
-    counter(name, field, Unit::Seconds, help).steps(2).every(TICK).exposed("node_cpu_seconds_total", labels)
+    counter(name, field, Unit::Seconds, help)
+        .steps(2)
+        .every(TICK)
+        .exposed("node_cpu_seconds_total", labels)
+        .together("Time that each CPU spent in each mode.")
 }
 
 const fn guest(
@@ -56,6 +61,7 @@ const fn guest(
         .steps(2)
         .every(TICK)
         .exposed("node_cpu_guest_seconds_total", labels)
+        .together("Time that each CPU spent running guests, contained in its user and nice time.")
 }
 
 static SCALARS: &[Entry] = &[

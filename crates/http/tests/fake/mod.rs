@@ -64,6 +64,7 @@ pub fn metric(name: &'static str, kind: Kind, unit: Unit, exposed: &'static str)
         origin: Origin { file: Cow::Borrowed("/proc/stat"), field: Cow::Borrowed("field") },
         instances: None,
         exposition: Exposition {
+            help: None,
             name: Cow::Borrowed(exposed),
             labels: Cow::Borrowed(&[]),
             instance_label: None,

@@ -85,6 +85,7 @@ impl Source {
             numbers,
             counts,
             budget,
+            held_back: false,
             gathered: None,
             published: None,
             schema,

@@ -172,7 +172,7 @@ pub struct WatchFlags {
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
     /// Stop after this many rows.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Where to ask.
     #[command(flatten)]

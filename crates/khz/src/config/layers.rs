@@ -22,11 +22,7 @@ pub struct Layers {
 impl Layers {
     /// Lays the flags over the environment over the file over the defaults.
     pub fn read(flags: NodeFlags, source_names: &[&str]) -> Result<Self, ConfigError> {
-        // A variable that is not UTF-8 cannot be one of ours: their values are all plain text.
-        let variables: Vec<(String, String)> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with("KHZ_"))
-            .collect();
+        let variables = variables()?;
         let named = flags
             .config
             .clone()
@@ -66,6 +62,18 @@ impl Layers {
         let at = position(key).expect("BUG: a setting that is not in the table");
         &self.values[at]
     }
+}
+
+/// The environment's `KHZ_` variables.
+fn variables() -> Result<Vec<(String, String)>, ConfigError> {
+    let ours =
+        |name: &std::ffi::OsStr| name.to_str().filter(|name| name.starts_with("KHZ_")).map(str::to_owned);
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((ours(&name)?, value)));
+    let as_text = |(name, value): (String, std::ffi::OsString)| match value.into_string() {
+        Ok(text) => Ok((name, text)),
+        Err(_) => Err(ConfigError::NotText { at: Origin::Variable(name) }),
+    };
+    variables.map(as_text).collect()
 }
 
 fn open(path: &Path, source_names: &[&str]) -> Result<FileValues, ConfigError> {

@@ -96,6 +96,12 @@ pub enum ConfigError {
         /// What would be right.
         expected: &'static str,
     },
+    /// A variable whose bytes are not UTF-8.
+    #[error("{at}: the value is not UTF-8 text")]
+    NotText {
+        /// The variable.
+        at: Origin,
+    },
     /// The value cannot be used.
     #[error("{key} (from {at}): {problem}")]
     BadValue {

@@ -113,6 +113,14 @@ fn a_variable_counts_like_a_flag_and_is_named_when_it_is_wrong() {
 }
 
 #[test]
+fn a_variable_that_is_no_text_is_refused_not_skipped() {
+    let bytes: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
+    let output = khz(&["config"]).env("KHZ_LISTEN", bytes).output().unwrap();
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    assert_eq!(err(&output), "khz: KHZ_LISTEN: the value is not UTF-8 text\n");
+}
+
+#[test]
 fn off_loopback_is_refused() {
     let output = run(&["--listen", "0.0.0.0:0"]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));

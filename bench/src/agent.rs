@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::five::FILES;
 use crate::http;
 use crate::place::Pinned;
-use crate::program::{compile, failed};
+use crate::program::{build_directory, compile, failed};
 use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
@@ -33,8 +33,11 @@ const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1,
 /// A process runs this long before it is watched, at least: until then it opens, allocates and grows.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
-/// The family of `/metrics` that counts late ticks, one sample for each lane.
-const LATE_FAMILY: &str = "khz_lane_late_ticks_total";
+/// What both sides count themselves: ticks met, met late, skipped. Families of `/metrics`, one sample for each
+/// lane, and names in the JSON object of `paced`.
+const FAMILIES: [&str; 3] =
+    ["khz_lane_rows_total", "khz_lane_late_ticks_total", "khz_lane_skipped_ticks_total"];
+const BARE_NAMES: [&str; 3] = ["ticks", "late", "missed"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -49,8 +52,15 @@ struct Turn {
     reached: f64,
     switches: f64,
     reads: f64,
-    late: Option<f64>,
+    own: OwnCounts,
     held: Held,
+}
+
+/// What a side says of itself, per 1,000 ticks of its whole life; `None`: it does not say.
+#[derive(Clone, Copy, Debug)]
+struct OwnCounts {
+    late: Option<f64>,
+    skipped: Option<f64>,
 }
 
 /// Runs the section.
@@ -78,7 +88,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     record.show("## The whole agent, doors idle, beside a bare C loop", &table);
     record.say(&format!(
         "Both on CPU {}, watched from outside (schedstat, io, status). Reached: reads counted by the kernel\n\
-         against reads due. Late and context switches: per 1,000 ticks. RssAnon in kB.\n",
+         against reads due (the agent reads its own status once a second besides). Late, as each says of\n\
+         itself, and context switches: per 1,000 ticks. RssAnon in kB.\n",
         pinned.cpu
     ));
     Ok(())
@@ -94,16 +105,17 @@ fn agent_command(program: &Path, rate: u64) -> Command {
 
 /// Builds `khz` with the profile of this program and answers where it lies.
 fn build_agent() -> Result<PathBuf, BenchError> {
-    let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
-    let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--bin", "khz"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    let status = cargo.status().map_err(|e| failed("cargo build --bin khz", e))?;
-    match own.parent() {
-        Some(directory) if status.success() => Ok(directory.join("khz")),
-        _ => Err(failed("cargo build --bin khz", status)),
+    let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
+    let target = build_directory()?;
+    let status = Command::new("cargo")
+        .args(["build", "--package", "khz", "--bin", "khz", "--profile", profile, "--target-dir"])
+        .arg(&target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .map_err(|e| failed("cargo build --bin khz", e))?;
+    match status.success() {
+        true => Ok(target.join(directory).join("khz")),
+        false => Err(failed("cargo build --bin khz", status)),
     }
 }
 
@@ -139,21 +151,22 @@ fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn
         ));
     }
     let held = process.held()?;
-    let late_then = address.map(|a| http::get(a, "/metrics")).transpose()?;
+    let metrics = address.map(|a| http::get(a, "/metrics")).transpose()?;
     let report = process.end(output.into_inner())?;
     let ticks = ticks_between(from, to, period) as f64;
     let reads = (after.reads - before.reads) as f64;
     let reached = reads / (ticks * (reads / ticks).round().max(1.0));
-    let late = match late_then {
-        Some(metrics) => sum_of(&metrics, LATE_FAMILY),
-        None => bare_late(&report),
+    let own = match metrics {
+        Some(metrics) => own_counts(|name| sum_of(&metrics, FAMILIES[name])),
+        None => own_counts(|name| number_in(&report, BARE_NAMES[name])),
     };
     Ok(Turn {
-        cpu_us: (after.cpu_ns - before.cpu_ns) as f64 / 1e3 / (ticks * reached),
+        // Reads beyond those of the ticks (the agent looks at itself once a second) are no samples.
+        cpu_us: (after.cpu_ns - before.cpu_ns) as f64 / 1e3 / (ticks * reached.min(1.0)),
         reached,
         switches: (after.switches - before.switches) as f64 * 1_000.0 / ticks,
         reads: reads / ticks,
-        late: late.map(|late| late * 1_000.0 / (ticks + WARM_UP.as_secs_f64() * rate as f64)),
+        own,
         held,
     })
 }
@@ -200,9 +213,18 @@ fn sum_of(metrics: &str, family: &str) -> Option<f64> {
     samples.fold(None, |sum, sample| Some(sum.unwrap_or(0.0) + sample))
 }
 
-/// `late` in the JSON object that `paced` prints.
-fn bare_late(report: &str) -> Option<f64> {
-    serde_json::from_str::<serde_json::Value>(report).ok()?.get("late")?.as_f64()
+/// A number in a JSON object.
+fn number_in(report: &str, name: &str) -> Option<f64> {
+    serde_json::from_str::<serde_json::Value>(report).ok()?.get(name)?.as_f64()
+}
+
+/// Late and skipped ticks per 1,000, from a lookup by index into the names.
+fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
+    let per_1000 = |index| {
+        let ticks = count(0)? + count(2)?;
+        (ticks > 0.0).then_some(count(index)? * 1_000.0 / ticks)
+    };
+    OwnCounts { late: per_1000(1), skipped: per_1000(2) }
 }
 
 fn keep(record: &mut Record, rate: u64, side: Side, number: usize, turn: Turn) {
@@ -213,7 +235,8 @@ fn keep(record: &mut Record, rate: u64, side: Side, number: usize, turn: Turn) {
         ("reached", turn.reached),
         ("switches_per_1000", turn.switches),
         ("reads_per_tick", turn.reads),
-        ("late_per_1000", turn.late.unwrap_or(f64::NAN)),
+        ("late_per_1000", turn.own.late.unwrap_or(f64::NAN)),
+        ("skipped_per_1000", turn.own.skipped.unwrap_or(f64::NAN)),
         ("rss_anon_kb", turn.held.anonymous_kb as f64),
         ("rss_shmem_kb", turn.held.shared_kb as f64),
         ("threads", turn.held.threads as f64),
@@ -245,8 +268,15 @@ fn show_rate(record: &mut Record, table: &mut Table, rate: u64, [bare, agent]: &
     }
     record.verdict(&format!("agent / bare loop, {rate} Hz"), times, Bound::AtMost(DEARER));
     if rate == 1_000 {
-        let reached = Spread::of(agent.iter().map(|t| t.reached));
+        let reached_by = |turns: &[Turn]| turns.iter().map(|t| t.reached).collect::<Vec<_>>();
+        let reached = Spread::of(reached_by(agent));
         record.verdict("ticks reached at 1,000 Hz", reached, Bound::AtLeast(REACHED));
+        let beside_bare = ratios(&reached_by(agent), &reached_by(bare));
+        record.verdict(
+            "ticks reached / bare loop's, 1,000 Hz",
+            Spread::of(beside_bare),
+            Bound::AtLeast(REACHED),
+        );
         let memory = Spread::of(agent.iter().map(|t| t.held.anonymous_kb as f64));
         record.verdict("agent's RssAnon in kB", memory, Bound::AtMost(ANONYMOUS_KB_MAX));
     }
@@ -276,7 +306,10 @@ mod tests {
         let text = "# TYPE late counter\nlate{lane=\"base\"} 2\nlate{lane=\"local\"} 3\nlater 7\n";
         assert_eq!(sum_of(text, "late"), Some(5.0));
         assert_eq!(sum_of(text, "lat"), None);
-        assert_eq!(bare_late("{\"ticks\":9,\"late\":4}\n"), Some(4.0));
-        assert_eq!(bare_late(""), None);
+        assert_eq!(number_in("{\"ticks\":9,\"late\":4}\n", "late"), Some(4.0));
+        assert_eq!(number_in("", "late"), None);
+        let counts = own_counts(|index| [Some(90.0), Some(9.0), Some(10.0)][index]);
+        assert_eq!((counts.late, counts.skipped), (Some(90.0), Some(100.0)));
+        assert_eq!(own_counts(|index| [Some(90.0), None, Some(10.0)][index]).late, None);
     }
 }

@@ -92,10 +92,11 @@ fn gather(words: &[&str]) -> Result<(), BenchError> {
     };
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs");
     let mut record = Record::open(&runs, &name, Effort { quick: !flags.is_empty() })?;
-    for (_, run) in sections {
-        run(&mut record)?;
+    let result = sections.into_iter().try_for_each(|(_, run)| run(&mut record));
+    if let Err(error) = &result {
+        record.say(&format!("Ended early: {error}\n"));
     }
-    record.close()
+    record.close().and(result)
 }
 
 /// The named sections in our order; all when none is named.

@@ -38,7 +38,7 @@ pub fn compile(name: &str) -> Result<PathBuf, BenchError> {
 }
 
 /// `target/`, as seen from this program.
-fn build_directory() -> Result<PathBuf, BenchError> {
+pub fn build_directory() -> Result<PathBuf, BenchError> {
     let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
     let profile = own.parent().and_then(Path::parent);
     Ok(profile.map(Path::to_path_buf).unwrap_or_else(std::env::temp_dir))

@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     sigaction(SIGTERM, &action, NULL);
 
     int64_t period = 1000000000LL / rate, first = 0, last = 0;
-    int64_t late_after = period / 10 < 100000 ? 100000 : period / 10 > 10000000 ? 10000000 : period / 10;
+    int64_t tenth = period / 10;
+    int64_t late_after = tenth < 100000 ? 100000 : tenth > 10000000 ? 10000000 : tenth;
     long ticks = 0, late = 0, missed = 0, numbers = 0;
     while (!over) {
         int64_t due = (now_ns(CLOCK_REALTIME) / period + 1) * period;

@@ -258,10 +258,10 @@ fn show_rate(record: &mut Record, table: &mut Table, rate: u64, [bare, agent]: &
             format!("{}..{}", figure(cost.lower), figure(cost.upper)),
             times.map_or(String::new(), |t| figure(t.median)),
             format!("{:.2}", 100.0 * median(|t| t.reached)),
-            turns
-                .iter()
-                .find_map(|t| t.late)
-                .map_or("-".into(), |_| figure(median(|t| t.late.unwrap_or(f64::NAN)))),
+            match turns.iter().any(|t| t.own.late.is_some()) {
+                true => figure(median(|t| t.own.late.unwrap_or(f64::NAN))),
+                false => String::from("-"),
+            },
             figure(median(|t| t.switches)),
             figure(median(|t| t.held.anonymous_kb as f64)),
         ]);

@@ -1,6 +1,8 @@
 // The line to the server: history first, then the stream; a new stream before the old one closes when the rate
 // changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
 
+import { rowTime } from "./table.js";
+
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
 /** Pause before trying again: from the first to the longest. */
@@ -82,7 +84,7 @@ export class Line {
     const part = history.nodes?.find((n) => n.node === this.node) ?? history.nodes?.[0];
     if (turn !== this.turn || !part?.rows?.length) return;
     const { rows } = part;
-    const period = rows.length > 1 ? (Number(rows.at(-1).t) - Number(rows[0].t)) / (rows.length - 1) : 1;
+    const period = rows.length > 1 ? (rowTime(rows.at(-1)) - rowTime(rows[0])) / (rows.length - 1) : 1;
     this.on.columns(part.columns, period);
     this.deliver(rows, 0);
   }
@@ -134,13 +136,13 @@ export class Line {
 
   /** Rows that are not newer than the newest were seen before: history and stream overlap. */
   deliver(rows, lost) {
-    const last = rows.length > 0 ? Number(rows.at(-1).t) : NaN;
+    const last = rows.length > 0 ? rowTime(rows.at(-1)) : NaN;
     if (this.newest - last > SET_BACK_SECONDS && this.stream) {
       this.newest = NaN;
       this.on.clockSetBack();
     }
     let from = 0;
-    while (from < rows.length && Number(rows[from].t) <= this.newest) from++;
+    while (from < rows.length && rowTime(rows[from]) <= this.newest) from++;
     this.on.rows(rows, from, lost);
     if (rows.length > from) {
       this.newest = last;

@@ -19,9 +19,9 @@ export class Table {
     this.index = new Map(columns.map((c, i) => [key(c.name, c.instance), i]));
   }
 
-  /** Applies a row {t, v} or {t, c}. */
+  /** Applies a row {b, v} or {b, c}. */
   apply(row) {
-    this.time = Number(row.t);
+    this.time = rowTime(row);
     if (row.v) {
       const n = Math.min(row.v.length, this.value.length);
       for (let i = 0; i < n; i++) this.set(i, row.v[i]);
@@ -59,5 +59,8 @@ export class Table {
     return this.columns.filter((c) => c.name === name && c.instance != null).map((c) => c.instance);
   }
 }
+
+/** When a row was gathered, in seconds of the clock that never jumps (of the wall clock, if the server has no other). */
+export const rowTime = (row) => Number(row.b ?? row.t);
 
 const key = (name, instance) => (instance == null ? name : `${name}\u0000${instance}`);

@@ -67,8 +67,8 @@ impl Encoder {
         let changes = self.changes;
         let mut known = self.nodes.get_mut(&delivery.node).filter(|_| changes);
         json::list(out, &delivery.rows, |out, row| {
-            out.push_str("{\"t\":");
-            json::text(out, &row.stamp.real_text());
+            out.push('{');
+            json::stamp(out, row.stamp);
             match known.as_mut().and_then(|known| known.last.as_mut()) {
                 Some(last) => changed_json(out, &delivery.columns, row, last),
                 None => {

@@ -57,8 +57,8 @@ fn delivery_json(out: &mut String, delivery: &Delivery) {
     json::columns(out, &delivery.columns);
     out.push_str(",\"rows\":");
     json::list(out, &delivery.rows, |out, row| {
-        out.push_str("{\"t\":");
-        json::text(out, &row.stamp.real_text());
+        out.push('{');
+        json::stamp(out, row.stamp);
         out.push_str(",\"v\":");
         json::readings(out, &delivery.columns, &row.readings);
         out.push('}');

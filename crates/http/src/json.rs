@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Decimal, Reading, Series};
+use khz_model::{Decimal, Reading, Series, Stamp};
 
 /// A JSON string.
 pub(crate) fn text(out: &mut String, text: &str) {
@@ -28,6 +28,14 @@ pub(crate) fn text(out: &mut String, text: &str) {
     }
     out.push_str(&text[plain..]);
     out.push('"');
+}
+
+/// A row's two times as members: `"t"`, wall clock, and `"b"`, the clock that never jumps.
+pub(crate) fn stamp(out: &mut String, stamp: Stamp) {
+    out.push_str("\"t\":");
+    text(out, &stamp.real_text());
+    out.push_str(",\"b\":");
+    text(out, &stamp.boot_text());
 }
 
 /// A JSON string, or `null`.

@@ -143,9 +143,17 @@ impl Stamp {
 
     /// Seconds since 1970 with nine places: `"1763690000.123456789"`.
     pub fn real_text(self) -> String {
-        let real = self.real().0;
-        format!("{}.{:09}", real / 1_000_000_000, real % 1_000_000_000)
+        seconds_text(self.real())
     }
+
+    /// Seconds since boot with nine places, for differences that a wall-clock jump must not touch.
+    pub fn boot_text(self) -> String {
+        seconds_text(self.boot)
+    }
+}
+
+fn seconds_text(time: Nanos) -> String {
+    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
 }
 
 /// A quantity that could not be read; says what was written and what was expected.

@@ -10,15 +10,22 @@ use crate::kernel_file::{Group, KernelFile, Pieces};
 use crate::sink::{InstanceSlots, Sink};
 use crate::text::{Words, words};
 
-/// The file. A record is a line: two device numbers, a name of at most 32 bytes, 17 numbers of 20 digits.
+/// The file. A record is a disk with all of its partitions, however many: it may not fit the page in which
+/// smaller disks stand before it, so a piece that leaves room says nothing about whether more follows.
 pub static FILE: KernelFile = KernelFile {
     name: "diskstats",
     path: "proc/diskstats",
-    pieces: Pieces::Records { longest: 24 + 33 + 17 * 21 },
+    pieces: Pieces::Records { longest: PARTITIONS * LINE },
     scalars: &[],
     groups: &[Group { label: "device", entries: PER_DISK, total_of: &[READS, WRITES] }],
     parse,
 };
+
+/// DISK_MAX_PARTS in block/genhd.c, and the disk itself.
+const PARTITIONS: usize = 257;
+
+/// Two device numbers, a name of at most 32 bytes, 17 numbers of 20 digits.
+const LINE: usize = 24 + 33 + 17 * 21;
 
 static PER_DISK: &[Entry] = &[
     counter("disk.reads", "1 reads completed", Unit::Count, "Reads completed.")

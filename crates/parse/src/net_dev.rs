@@ -10,11 +10,12 @@ use crate::kernel_file::{Group, KernelFile, Pieces};
 use crate::sink::Sink;
 use crate::text::{split_at_mark, words};
 
-/// The file. A record is a line: a name of 15 bytes and 16 numbers of at most 20 digits.
+/// The file. A record is a line: a name of 15 bytes and a colon, 16 numbers of at most 20 digits behind a blank
+/// each, a newline, and the byte behind it that the kernel's printf needs.
 pub static FILE: KernelFile = KernelFile {
     name: "net/dev",
     path: "proc/net/dev",
-    pieces: Pieces::Records { longest: 16 + 16 * 21 },
+    pieces: Pieces::Records { longest: 16 + 16 * 21 + 2 },
     scalars: &[],
     groups: &[Group { label: "device", entries: PER_DEVICE, total_of: &[] }],
     parse,

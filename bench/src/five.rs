@@ -14,11 +14,15 @@ pub const FILES: [&str; 5] = ["stat", "meminfo", "loadavg", "uptime", "net/dev"]
 /// Room for one read: more than any of the five gives in one go on today's machines.
 const READ_ROOM: usize = 1 << 20;
 
-/// A source file kept open, with room to read it.
+/// Room to read any of the files, shared by all of one side, as the bare loop in C has it.
+pub fn room() -> Vec<u8> {
+    vec![0; READ_ROOM]
+}
+
+/// A source file kept open.
 pub struct Kept {
     path: PathBuf,
     file: File,
-    room: Vec<u8>,
 }
 
 impl Kept {
@@ -26,15 +30,15 @@ impl Kept {
     pub fn open(name: &str) -> Result<Self, BenchError> {
         let path = Path::new("/proc").join(name);
         let file = OpenOptions::new().read(true).open(&path).map_err(BenchError::file(&path))?;
-        Ok(Kept { path, file, room: vec![0; READ_ROOM] })
+        Ok(Kept { path, file })
     }
 
-    /// One `pread` from the beginning: the bare read that everything is compared with.
+    /// One `pread` from the beginning into `room`: the bare read that everything is compared with.
     #[inline]
-    pub fn load(&mut self) -> Result<&[u8], BenchError> {
-        let length = rustix::io::pread(&self.file, &mut self.room[..], 0)
-            .map_err(BenchError::call(self.path.display()))?;
-        Ok(&self.room[..length])
+    pub fn load<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], BenchError> {
+        let length =
+            rustix::io::pread(&self.file, &mut room[..], 0).map_err(BenchError::call(self.path.display()))?;
+        Ok(&room[..length])
     }
 }
 
@@ -84,12 +88,13 @@ pub type Frames = Vec<Vec<u8>>;
 
 /// Captures `count` texts of each file, one a millisecond.
 pub fn capture(count: usize) -> Result<Vec<Frames>, BenchError> {
-    let mut kept = FILES.iter().map(|name| Kept::open(name)).collect::<Result<Vec<_>, _>>()?;
+    let kept = FILES.iter().map(|name| Kept::open(name)).collect::<Result<Vec<_>, _>>()?;
     let mut frames = vec![Vec::with_capacity(count); FILES.len()];
+    let mut room = room();
     let start = Instant::now();
     for tick in 0..count {
-        for (source, frames) in kept.iter_mut().zip(&mut frames) {
-            frames.push(source.load()?.to_vec());
+        for (source, frames) in kept.iter().zip(&mut frames) {
+            frames.push(source.load(&mut room)?.to_vec());
         }
         let due = Duration::from_millis(tick as u64 + 1);
         std::thread::sleep(due.saturating_sub(start.elapsed()));

@@ -4,13 +4,11 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use khz_parse::Parser;
-
 use crate::error::BenchError;
-use crate::five::{self, FILES, Frames, Kept, Swing};
+use crate::five::{self, FILES, Frames, Kept, Swing, room};
 use crate::instructions;
 use crate::load::Load;
-use crate::ours::{Source, kernel_file};
+use crate::ours::{Replayed, Source};
 use crate::pairs::{Batch, Contender, Turns, interleave};
 use crate::place::Pinned;
 use crate::program::Program;
@@ -68,16 +66,17 @@ fn one_file(
             program.borrow_mut().batch(&format!("{way} {number}"), span)
         })
     };
-    let (mut bare, mut source) = (Kept::open(name)?, Source::open(name)?);
-    let mut parser = Parser::new(kernel_file(name)?);
+    let (bare, mut source) = (Kept::open(name)?, Source::open(name)?);
+    let (mut bare_room, mut our_room) = (room(), room());
+    let mut replayed = Replayed::new(name)?;
     let mut swing = Swing::new();
     let mut contenders = [
         c("total"),
         c("load"),
-        Contender::call("load", || bare.load().map(drop)),
-        Contender::call("total", || source.gather().map(drop)),
+        Contender::call("load", || bare.load(&mut bare_room).map(drop)),
+        Contender::call("total", || source.gather(&mut our_room).map(drop)),
         Contender::call("parse", || {
-            parser.advance_with(&frames[swing.next(frames.len())]);
+            replayed.take(&frames[swing.next(frames.len())]);
             Ok(())
         }),
         c("parse"),

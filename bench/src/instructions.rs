@@ -4,11 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use khz_parse::Parser;
-
 use crate::error::BenchError;
 use crate::five::{FILES, Swing, read_frames};
-use crate::ours::kernel_file;
+use crate::ours::Replayed;
 use crate::program::{compile, failed};
 use crate::record::Record;
 use crate::table::{Table, figure, thousands};
@@ -53,10 +51,10 @@ pub fn run(record: &mut Record, frames: &Path) -> Result<(), BenchError> {
 pub fn replay(frames: &Path, file: usize, parses: u64) -> Result<(), BenchError> {
     let name = FILES.get(file).ok_or_else(|| BenchError::Usage(format!("FILE is 0..{}", FILES.len() - 1)))?;
     let frames = read_frames(frames, file)?;
-    let mut parser = Parser::new(kernel_file(name)?);
+    let mut ours = Replayed::new(name)?;
     let mut swing = Swing::new();
     for _ in 0..parses {
-        parser.advance_with(&frames[swing.next(frames.len())]);
+        ours.take(&frames[swing.next(frames.len())]);
     }
     Ok(())
 }

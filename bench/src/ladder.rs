@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use crate::error::BenchError;
+use crate::five::room;
 use crate::ours::Source;
 use crate::pairs::{Batch, Contender, interleave};
 use crate::place::Pinned;
@@ -24,12 +25,12 @@ const STEPS: [(&str, &str, f64); 4] = [
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let pinned = Pinned::here()?;
     let program = RefCell::new(Program::start("ladder", &[])?);
-    let mut source = Source::open("meminfo")?;
+    let (mut source, mut room) = (Source::open("meminfo")?, room());
     let mut contenders: Vec<Contender<'_>> = STEPS
         .iter()
         .map(|&(way, ..)| Contender::foreign(way, |span| program.borrow_mut().batch(way, span)))
         .collect();
-    contenders.push(Contender::call("ours", || source.gather().map(drop)));
+    contenders.push(Contender::call("ours", || source.gather(&mut room).map(drop)));
     let span = Duration::from_millis(record.effort.of(200, 50));
     let turns = interleave(&mut contenders, record.effort.pairs(), span)?;
     record.turns("ladder", "meminfo", &turns);

@@ -9,10 +9,6 @@ use khz_parse::{KernelFile, Outcome, Parser};
 
 use crate::error::BenchError;
 
-/// Room for a read, as the gatherer begins with; the parser has two such buffers. None of the five classic
-/// files of a machine of today's common size is larger.
-const READ_ROOM: usize = 8 << 10;
-
 /// The kernel file of ours that is called `name`.
 pub fn kernel_file(name: &str) -> Result<&'static KernelFile, BenchError> {
     let found = khz_parse::files().iter().find(|file| file.name == name);
@@ -35,21 +31,43 @@ impl Source {
         Ok(Source { path, file, parser: Parser::new(kernel_file) })
     }
 
-    /// Reads the file and brings the readings up to date.
+    /// Reads the file into `room`, as the gatherer does for all its sources, and brings the readings up to date.
     #[inline]
-    pub fn gather(&mut self) -> Result<Outcome, BenchError> {
-        let buffer = self.parser.buffer();
-        if buffer.len() < READ_ROOM {
-            buffer.resize(READ_ROOM, 0);
-        }
-        let length = rustix::io::pread(&self.file, &mut buffer[..], 0)
-            .map_err(BenchError::call(self.path.display()))?;
-        Ok(self.parser.advance(length))
+    pub fn gather(&mut self, room: &mut Vec<u8>) -> Result<Outcome, BenchError> {
+        self.parser.expect();
+        let length =
+            rustix::io::pread(&self.file, &mut room[..], 0).map_err(BenchError::call(self.path.display()))?;
+        Ok(self.parser.advance(room, length))
     }
 
     /// The parser with its readings.
     pub fn parser(&mut self) -> &mut Parser {
         &mut self.parser
+    }
+}
+
+/// A parser that is given captured texts. Each is copied into its room first; in a gather the kernel writes it
+/// there.
+pub struct Replayed {
+    /// The parser.
+    pub parser: Parser,
+    room: Vec<u8>,
+}
+
+impl Replayed {
+    /// For the kernel file called `name`.
+    pub fn new(name: &str) -> Result<Self, BenchError> {
+        Ok(Replayed { parser: Parser::new(kernel_file(name)?), room: Vec::new() })
+    }
+
+    /// Takes one text.
+    #[inline]
+    pub fn take(&mut self, text: &[u8]) {
+        if self.room.len() < text.len() {
+            self.room.resize(text.len(), 0);
+        }
+        self.room[..text.len()].copy_from_slice(text);
+        self.parser.advance(&mut self.room, text.len());
     }
 }
 

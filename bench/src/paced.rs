@@ -8,7 +8,7 @@ use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::{Timespec, clock_gettime};
 
 use crate::error::BenchError;
-use crate::five::{FILES, Kept, digits};
+use crate::five::{FILES, Kept, digits, room};
 use crate::hot::share_to_reach;
 use crate::load::Load;
 use crate::ours::{Check, Source};
@@ -33,6 +33,14 @@ const SETTLING_TICKS: usize = 2;
 
 /// Rounds of all turns in a block, whose medians are one sample.
 const BLOCK_ROUNDS: usize = 16;
+
+/// Where each side reads to, one file after the other, and where an ordinary parse leaves its numbers.
+struct Rooms {
+    bare: Vec<u8>,
+    digits: Vec<u8>,
+    ours: Vec<u8>,
+    numbers: Vec<u64>,
+}
 
 /// Room for the numbers of an ordinary parse.
 const NUMBERS_MAX: usize = 1 << 16;
@@ -71,13 +79,13 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let blocks = record.effort.of(50, 8);
     let mut lanes = FILES.iter().map(|name| Lane::open(name)).collect::<Result<Vec<_>, _>>()?;
     let mut results: Vec<Blocks> = FILES.iter().map(|_| Blocks::default()).collect();
-    let mut numbers = vec![0; NUMBERS_MAX];
+    let mut rooms = Rooms { bare: room(), digits: room(), ours: room(), numbers: vec![0; NUMBERS_MAX] };
     let clock_ns = clock_cost();
-    rounds(&mut lanes, 1, &mut numbers)?; // warms buffers; not kept
+    rounds(&mut lanes, 1, &mut rooms)?; // warms buffers; not kept
     lanes.iter_mut().for_each(Lane::forget);
     let mut missed = 0;
     for number in 0..blocks {
-        missed += rounds(&mut lanes, BLOCK_ROUNDS, &mut numbers)?;
+        missed += rounds(&mut lanes, BLOCK_ROUNDS, &mut rooms)?;
         for ((lane, result), name) in lanes.iter_mut().zip(&mut results).zip(FILES) {
             lane.close_block(record, name, number, clock_ns, result);
         }
@@ -115,18 +123,18 @@ impl Lane {
 
     /// One timed call of one side.
     #[inline]
-    fn call(&mut self, side: Side, kept: bool, numbers: &mut [u64]) -> Result<(), BenchError> {
+    fn call(&mut self, side: Side, kept: bool, rooms: &mut Rooms) -> Result<(), BenchError> {
         let start = Instant::now();
         let mut outcome = None;
         match side {
             Side::Bare => {
-                std::hint::black_box(self.bare.load()?.len());
+                std::hint::black_box(self.bare.load(&mut rooms.bare)?.len());
             }
             Side::Digits => {
-                let text = self.digits.load()?;
-                std::hint::black_box(digits(text, numbers));
+                let text = self.digits.load(&mut rooms.digits)?;
+                std::hint::black_box(digits(text, &mut rooms.numbers));
             }
-            Side::Ours => outcome = Some(self.ours.gather()?),
+            Side::Ours => outcome = Some(self.ours.gather(&mut rooms.ours)?),
         }
         let taken = start.elapsed();
         if !kept {
@@ -142,8 +150,8 @@ impl Lane {
     }
 
     /// Gives our parser one more text and holds its readings against a full parse.
-    fn verify(&mut self) -> Result<(), BenchError> {
-        let text = self.bare.load()?;
+    fn verify(&mut self, rooms: &mut Rooms) -> Result<(), BenchError> {
+        let text = self.bare.load(&mut rooms.bare)?;
         self.ours.parser().advance_with(text);
         self.check.compare(self.ours.parser(), text);
         Ok(())
@@ -189,7 +197,7 @@ impl Side {
 }
 
 /// So many rounds of turns; answers how many ticks were missed.
-fn rounds(lanes: &mut [Lane], rounds: usize, numbers: &mut [u64]) -> Result<u64, BenchError> {
+fn rounds(lanes: &mut [Lane], rounds: usize, rooms: &mut Rooms) -> Result<u64, BenchError> {
     let mut due = now_ns() / PERIOD_NS * PERIOD_NS + PERIOD_NS;
     let mut missed = 0;
     for tick in 0..rounds * TURNS.len() * TURN_TICKS {
@@ -197,11 +205,11 @@ fn rounds(lanes: &mut [Lane], rounds: usize, numbers: &mut [u64]) -> Result<u64,
         let (side, of_turn) = (TURNS[tick / TURN_TICKS % TURNS.len()], tick % TURN_TICKS);
         // Who comes first after the sleep finds the caches coldest: that goes round among the files.
         for step in 0..lanes.len() {
-            lanes[(tick + step) % FILES.len()].call(side, of_turn >= SETTLING_TICKS, numbers)?;
+            lanes[(tick + step) % FILES.len()].call(side, of_turn >= SETTLING_TICKS, rooms)?;
         }
         // A check leaves the caches in disorder, so it stands before ticks that are not kept.
         if side == Side::Ours && of_turn + 1 == TURN_TICKS {
-            lanes.iter_mut().try_for_each(Lane::verify)?;
+            lanes.iter_mut().try_for_each(|lane| lane.verify(rooms))?;
         }
         let next = now_ns() / PERIOD_NS * PERIOD_NS + PERIOD_NS;
         missed += ((next - due) / PERIOD_NS - 1).max(0) as u64;

@@ -7,7 +7,7 @@ use procfs::{Current, CurrentSI};
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, Networks, RefreshKind, System};
 
 use crate::error::BenchError;
-use crate::five::FILES;
+use crate::five::{FILES, room};
 use crate::ours::Source;
 use crate::pairs::{Batch, Contender, interleave, thread_cpu_ns};
 use crate::place::Pinned;
@@ -31,10 +31,10 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 
 /// Back to back. sysinfo refuses its CPU refresh here; it is measured without and, newly made each time, with.
 fn hot(record: &mut Record) -> Result<(), BenchError> {
-    let mut sources = open_all()?;
+    let (mut sources, mut room) = (open_all()?, room());
     let (mut system, mut networks) = sysinfo_open().map_err(sysinfo_failed)?;
     let mut contenders = [
-        Contender::call("ours", || gather_all(&mut sources)),
+        Contender::call("ours", || gather_all(&mut sources, &mut room)),
         Contender::call("procfs", procfs_all),
         Contender::call("sysinfo without CPUs", || {
             sysinfo_all(&mut system, &mut networks);
@@ -63,7 +63,7 @@ fn hot(record: &mut Record) -> Result<(), BenchError> {
 /// Every reader in turn, about three times a second and alone at its tick: the first of several at one tick would
 /// warm the kernel for the others.
 fn paced(record: &mut Record) -> Result<(), BenchError> {
-    let mut sources = open_all()?;
+    let (mut sources, mut room) = (open_all()?, room());
     let (mut system, mut networks) = sysinfo_open().map_err(sysinfo_failed)?;
     let mut costs = ["ours", "procfs", "sysinfo"].map(|name| (name.to_owned(), Vec::new()));
     let ticks = record.effort.of(120, 36);
@@ -72,7 +72,7 @@ fn paced(record: &mut Record) -> Result<(), BenchError> {
         let who = tick % costs.len();
         let before = thread_cpu_ns();
         match who {
-            0 => gather_all(&mut sources)?,
+            0 => gather_all(&mut sources, &mut room)?,
             1 => procfs_all()?,
             _ => sysinfo_all(&mut system, &mut networks),
         }
@@ -86,12 +86,12 @@ fn paced(record: &mut Record) -> Result<(), BenchError> {
 
 fn open_all() -> Result<Vec<Source>, BenchError> {
     let mut sources = FILES.iter().map(|name| Source::open(name)).collect::<Result<Vec<_>, _>>()?;
-    gather_all(&mut sources)?; // the first text is always parsed in full
+    gather_all(&mut sources, &mut room())?; // the first text is always parsed in full
     Ok(sources)
 }
 
-fn gather_all(sources: &mut [Source]) -> Result<(), BenchError> {
-    sources.iter_mut().try_for_each(|source| source.gather().map(drop))
+fn gather_all(sources: &mut [Source], room: &mut Vec<u8>) -> Result<(), BenchError> {
+    sources.iter_mut().try_for_each(|source| source.gather(room).map(drop))
 }
 
 fn procfs_all() -> Result<(), BenchError> {

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use khz_model::{Absence, Reading};
-use khz_parse::Parser;
 
 use crate::error::BenchError;
 use crate::five::{Frames, Swing, digits};
-use crate::ours::kernel_file;
+use crate::ours::Replayed;
 use crate::pairs::{Batch, Contender, interleave};
 use crate::place::Pinned;
 use crate::record::Record;
@@ -60,7 +59,7 @@ fn row(
     [few, all]: &[Frames; 2],
 ) -> Result<(), BenchError> {
     let mut numbers = vec![0; 1 << 16];
-    let parser = || kernel_file(file).map(Parser::new);
+    let parser = || Replayed::new(file);
     let (mut full, mut tenth, mut whole) = (parser()?, parser()?, parser()?);
     let [mut a, mut b, mut c, mut d] = [0; 4].map(|_: i32| Swing::new());
     let mut contenders = [
@@ -69,16 +68,16 @@ fn row(
             Ok(())
         }),
         Contender::call("full", || {
-            full.lose(Reading::Absent(Absence::NotYet));
-            full.advance_with(&all[b.next(all.len())]);
+            full.parser.lose(Reading::Absent(Absence::NotYet));
+            full.take(&all[b.next(all.len())]);
             Ok(())
         }),
         Contender::call("one in ten", || {
-            tenth.advance_with(&few[c.next(few.len())]);
+            tenth.take(&few[c.next(few.len())]);
             Ok(())
         }),
         Contender::call("all", || {
-            whole.advance_with(&all[d.next(all.len())]);
+            whole.take(&all[d.next(all.len())]);
             Ok(())
         }),
     ];
@@ -91,7 +90,8 @@ fn row(
         .map(|t| Spread::of(t.map(Batch::cpu_micros)).map_or(f64::NAN, |spread| spread.median))
         .collect();
     let bytes = few[0].len();
-    let mut cells = vec![host.to_owned(), thousands(bytes as f64), thousands(full.values().len() as f64)];
+    let mut cells =
+        vec![host.to_owned(), thousands(bytes as f64), thousands(full.parser.values().len() as f64)];
     cells.extend(micros.iter().map(|&m| figure(m)));
     cells.push(figure(micros[2] * 1e6 / bytes as f64));
     table.row(cells);

@@ -100,10 +100,11 @@ fn check(plan: &Plan) -> Result<(), GatherError> {
 fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
     let now = clock::stamp();
     let mut sources = Vec::with_capacity(plan.sources.len() + 1);
+    let mut room = Vec::new();
     for source in &plan.sources {
         let mut source =
             Source::file(&plan.root, source.file, Budget::new(source.budget.unwrap_or(SOURCE_BUDGET)));
-        source.gather(now);
+        source.gather(now, &mut room);
         sources.push(source);
     }
     if sources.iter().all(|source| source.counts.bytes == 0) {
@@ -189,8 +190,9 @@ pub fn probe(root: &Path) -> Vec<SourceReport> {
 fn probe_one(root: &Path, file: &'static khz_parse::KernelFile) -> SourceReport {
     let mut source = Source::file(root, file, Budget::unlimited());
     let mut times = Vec::with_capacity(PROBES);
+    let mut room = Vec::new();
     for _ in 0..PROBES {
-        source.gather(clock::stamp());
+        source.gather(clock::stamp(), &mut room);
         times.push(source.counts.last_gather_time);
     }
     times.sort();

@@ -44,6 +44,8 @@ pub(crate) struct Gatherer {
     requests: u64,
     request_gathers: u64,
     taken: Vec<Request>,
+    /// Where texts are read to, one after the other.
+    room: Vec<u8>,
 }
 
 /// What the thread costs, looked at once a second.
@@ -79,6 +81,7 @@ impl Gatherer {
             requests: 0,
             request_gathers: 0,
             taken: Vec::new(),
+            room: Vec::new(),
         };
         gatherer.publish_directory();
         gatherer
@@ -169,7 +172,7 @@ impl Gatherer {
             self.put_own_numbers(index);
         }
         let source = &mut self.sources[index];
-        source.gather(now);
+        source.gather(now, &mut self.room);
         for lane in &mut self.lanes {
             lane.note(index, source);
         }

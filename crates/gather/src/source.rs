@@ -159,9 +159,9 @@ impl Source {
         self.problem.as_deref()
     }
 
-    /// Reads and parses. Afterwards `changed` tells which slots have another reading than before.
+    /// Reads the text into `room`, which all sources share so that it is in the cache, and parses it. Afterwards `changed` tells which slots have another reading than before.
     #[inline]
-    pub fn gather(&mut self, now: Stamp) {
+    pub fn gather(&mut self, now: Stamp, room: &mut Vec<u8>) {
         let Numbers::File { text, parser } = &mut self.numbers else {
             // The agent's own numbers were put in by the one who has them.
             self.counts.gathers += 1;
@@ -172,9 +172,10 @@ impl Source {
             return;
         }
         let start = clock::boot();
-        match text.read(parser.buffer()) {
+        parser.expect();
+        match text.read(room) {
             Ok(length) => {
-                let outcome = parser.advance(length);
+                let outcome = parser.advance(room, length);
                 self.counts.bytes = length as u64;
                 if outcome == Outcome::Full {
                     self.after_full_parse();

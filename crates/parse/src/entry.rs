@@ -19,7 +19,7 @@ pub struct Entry {
     pub places: u8,
     /// Digits behind the point in the text: as many as `places`, or none when the kernel counts whole steps.
     pub text_places: u8,
-    /// The text's number times this is the reading: 1,024 for kB, 512 for sectors.
+    /// The text's number times this, a power of two, is the reading: 1,024 for kB, 512 for sectors.
     pub multiplier: u64,
     /// Largest possible reading.
     pub max: Option<u64>,

@@ -13,35 +13,106 @@
 
 use std::ops::Range;
 
+use crate::compare::CHUNK;
+
 /// A span that fills no slot: it may change freely as long as no newline enters it.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// A span that fills no slot but stands between words that do: it must stay one word.
 pub(crate) const ONE_WORD: u32 = u32::MAX - 1;
 
-/// Stretches without a wanted number that are longer than this are gaps.
-const GAP_MIN: usize = 96;
+/// Stretches without a wanted number are gaps when they have so many whole chunks.
+const GAP_MIN: usize = 1;
 
-/// A number's place.
+/// A number's place, in sixteen bytes: at a thousand ticks a second each cache line counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    pub start: u32,
-    pub end: u32,
+    start: u32,
     /// The slot it fills, or [`NO_SLOT`], or [`ONE_WORD`].
     pub slot: u32,
-    /// The slot of the total it also adds to, or [`NO_SLOT`].
-    pub total: u32,
-    pub multiplier: u64,
-    /// Digits behind the point.
-    pub places: u8,
-    /// Blanks may stand before the digits.
-    pub padded: bool,
+    length: u16,
+    /// How many slots further the total is that the number also adds to; 0 for none.
+    total_ahead: u8,
+    /// The text's number times 2 to this power is the reading.
+    shift: u8,
+    /// Digits behind the point, and [`PADDED`].
+    form: u8,
 }
 
+/// Blanks may stand before the digits.
+const PADDED: u8 = 0x80;
+
 impl Span {
-    pub fn without_value(range: Range<usize>, slot: u32, padded: bool) -> Self {
-        let (start, end) = (range.start as u32, range.end as u32);
-        Span { start, end, slot, total: NO_SLOT, multiplier: 1, places: 0, padded }
+    /// The number in `range` fills `slot`; blanks may stand before its digits if `padded`. Ranges beyond 64 KiB
+    /// hold no number and are not spans.
+    pub fn new(range: Range<usize>, slot: u32, padded: bool) -> Self {
+        let length = u16::try_from(range.len()).unwrap_or(u16::MAX);
+        let form = if padded { PADDED } else { 0 };
+        Span { start: range.start as u32, slot, length, total_ahead: 0, shift: 0, form }
+    }
+
+    /// With so many digits behind the point, and a multiplier that is a power of two.
+    pub fn scaled(mut self, places: u8, multiplier: u64) -> Self {
+        debug_assert!(
+            multiplier.is_power_of_two() && places < PADDED,
+            "BUG: a multiplier that is no power of two"
+        );
+        self.form |= places;
+        self.shift = multiplier.trailing_zeros() as u8;
+        self
+    }
+
+    /// The number also adds to the slot that is so many slots further.
+    pub fn adding(mut self, total_ahead: u8) -> Self {
+        self.total_ahead = total_ahead;
+        self
+    }
+
+    #[inline]
+    pub fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.start as usize + usize::from(self.length)
+    }
+
+    #[inline]
+    pub fn padded(&self) -> bool {
+        self.form & PADDED != 0
+    }
+
+    #[inline]
+    pub fn places(&self) -> u8 {
+        self.form & !PADDED
+    }
+
+    #[inline]
+    pub fn multiplier(&self) -> u64 {
+        1 << self.shift
+    }
+
+    #[inline]
+    pub fn total(&self) -> Option<u32> {
+        (self.total_ahead != 0).then(|| self.slot + u32::from(self.total_ahead))
+    }
+}
+
+/// Which spans end in one chunk of text: enough to find a byte's span without a search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkSpans {
+    /// A bit for each byte that is the last of a span.
+    ends: u64,
+    /// The first span that ends in this chunk or behind it.
+    first: u32,
+}
+
+impl ChunkSpans {
+    /// The index of the first span that ends at or behind byte `bit` of the chunk.
+    #[inline(always)]
+    pub fn span_at(self, bit: u32) -> usize {
+        self.first as usize + (self.ends & ((1 << bit) - 1)).count_ones() as usize
     }
 }
 
@@ -53,9 +124,9 @@ pub(crate) struct Layout {
     /// Set once a text was parsed without fault; texts with faults are always parsed in full.
     valid: bool,
     spans: Vec<Span>,
+    /// In chunks, not bytes.
     gaps: Vec<Range<usize>>,
-    /// For each 64 bytes of text the first span that ends behind their start.
-    first_span: Vec<u32>,
+    chunks: Vec<ChunkSpans>,
 }
 
 impl Layout {
@@ -69,35 +140,49 @@ impl Layout {
         self.spans.push(span);
     }
 
-    /// Nobody wants `range`.
+    /// Nobody wants `range`. Its whole chunks are a gap, if there are enough of them; its edges are spans.
     pub fn ignore(&mut self, range: Range<usize>) {
-        if range.len() >= GAP_MIN {
-            self.gaps.push(range);
-        } else if !range.is_empty() {
-            let (start, end) = (range.start as u32, range.end as u32);
-            self.spans.push(Span {
-                start,
-                end,
-                slot: NO_SLOT,
-                total: NO_SLOT,
-                multiplier: 1,
-                places: 0,
-                padded: true,
-            });
+        let chunks = range.start.div_ceil(CHUNK)..range.end / CHUNK;
+        if chunks.len() < GAP_MIN {
+            return self.ignore_bytes(range);
         }
+        self.ignore_bytes(range.start..chunks.start * CHUNK);
+        self.ignore_bytes(chunks.end * CHUNK..range.end);
+        self.gaps.push(chunks);
+    }
+
+    /// A long stretch is several spans: each has a length of 16 bits.
+    fn ignore_bytes(&mut self, range: Range<usize>) {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + usize::from(u16::MAX));
+            self.add(Span::new(start..end, NO_SLOT, true));
+            start = end;
+        }
+    }
+
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
     /// Makes it usable for texts of `len` bytes.
     pub fn complete(&mut self, len: usize) {
         self.spans.sort_unstable_by_key(|s| s.start);
+        let chunks = len.div_ceil(CHUNK);
+        // An empty gap at the end, so that every stretch to be compared is one before a gap.
+        self.gaps.push(chunks..chunks);
         self.gaps.sort_unstable_by_key(|g| g.start);
-        self.first_span.clear();
+        self.chunks.clear();
         let mut span = 0;
-        for chunk in 0..=len / 64 {
-            while self.spans.get(span).is_some_and(|s| s.end as usize <= chunk * 64) {
+        for chunk in 0..chunks {
+            let mut spans = ChunkSpans { ends: 0, first: span as u32 };
+            while let Some(last) =
+                self.spans.get(span).map(|s| s.end() - 1).filter(|last| last / CHUNK <= chunk)
+            {
+                spans.ends |= 1 << (last % CHUNK);
                 span += 1;
             }
-            self.first_span.push(span as u32);
+            self.chunks.push(spans);
         }
         self.len = len;
         self.valid = true;
@@ -108,88 +193,13 @@ impl Layout {
         self.valid && self.len == len
     }
 
-    /// Calls `changed` for each span in which the two texts differ, in order. `false`: the layout moved, and
-    /// what was reported so far may be wrong. Both texts have the layout's length.
-    #[inline]
-    pub fn compare(&self, before: &[u8], now: &[u8], mut changed: impl FnMut(&Span) -> bool) -> bool {
-        let mut from = 0;
-        for gap in &self.gaps {
-            if !self.compare_stretch(before, now, from..gap.start, &mut changed)
-                || now[gap.clone()].contains(&b'\n')
-            {
-                return false;
-            }
-            from = gap.end;
-        }
-        self.compare_stretch(before, now, from..self.len, &mut changed)
+    /// Chunks that nobody wants, in order; the last one is empty and stands at the end.
+    pub fn gaps(&self) -> &[Range<usize>] {
+        &self.gaps
     }
 
-    /// One stretch between gaps, 64 bytes at a time.
-    #[inline]
-    fn compare_stretch(
-        &self,
-        before: &[u8],
-        now: &[u8],
-        stretch: Range<usize>,
-        changed: &mut impl FnMut(&Span) -> bool,
-    ) -> bool {
-        let (before_chunks, before_rest) = before[stretch.clone()].as_chunks::<64>();
-        let (now_chunks, now_rest) = now[stretch.clone()].as_chunks::<64>();
-        let mut at = stretch.start;
-        // Differing bytes before this position belong to a span that was already reported.
-        let mut done = at;
-        for (a, b) in before_chunks.iter().zip(now_chunks) {
-            if a != b && !self.report(a, b, at, &mut done, changed) {
-                return false;
-            }
-            at += 64;
-        }
-        before_rest == now_rest || {
-            let (mut a, mut b) = ([0; 64], [0; 64]);
-            a[..before_rest.len()].copy_from_slice(before_rest);
-            b[..now_rest.len()].copy_from_slice(now_rest);
-            self.report(&a, &b, at, &mut done, changed)
-        }
-    }
-
-    /// Finds the spans of the differing bytes in 64 bytes that start at `at`.
-    #[inline]
-    fn report(
-        &self,
-        before: &[u8; 64],
-        now: &[u8; 64],
-        at: usize,
-        done: &mut usize,
-        changed: &mut impl FnMut(&Span) -> bool,
-    ) -> bool {
-        let (before, _) = before.as_chunks::<8>();
-        let (now, _) = now.as_chunks::<8>();
-        for (word, (a, b)) in before.iter().zip(now).enumerate() {
-            let mut differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-            let word_at = at + word * 8;
-            while differ != 0 {
-                let byte = differ.trailing_zeros() as usize / 8;
-                let position = word_at + byte;
-                if position >= *done {
-                    let Some(span) = self.span_at(position) else { return false };
-                    if !changed(span) {
-                        return false;
-                    }
-                    *done = span.end as usize;
-                }
-                // The rest of the word up to the span's end is dealt with.
-                let skip = (*done - word_at).min(8);
-                differ = if skip == 8 { 0 } else { differ & (u64::MAX << (skip * 8)) };
-            }
-        }
-        true
-    }
-
-    /// The span that holds byte `position`.
-    #[inline]
-    fn span_at(&self, position: usize) -> Option<&Span> {
-        let first = *self.first_span.get(position / 64)? as usize;
-        let span = self.spans.get(first..)?.iter().find(|s| s.end as usize > position)?;
-        (span.start as usize <= position).then_some(span)
+    /// For each chunk which spans end in it.
+    pub fn chunks(&self) -> &[ChunkSpans] {
+        &self.chunks
     }
 }

@@ -80,9 +80,63 @@ fn eight_digits(word: u64) -> Option<u64> {
     {
         return None;
     }
+    Some(eight_values(values))
+}
+
+/// Eight bytes of 0 to 9, first digit in the lowest byte, as one number.
+#[inline(always)]
+fn eight_values(values: u64) -> u64 {
     let pairs = (values.wrapping_mul(10).wrapping_add(values >> 8)) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
-    Some((fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xFFFF_FFFF)
+    (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xFFFF_FFFF
+}
+
+/// Reads a number that is the last `length` bytes of `block`, of the same form as [`parse`] reads, all its digits
+/// at once and almost without a branch. Blanks before the digits only if `padded`. `None`: not such a number, or
+/// one that [`parse`] must decide on (more than 16 bytes, other than 0 or 2 places).
+#[inline(always)]
+pub(crate) fn at_the_end(block: &[u8; 16], length: usize, places: u8, padded: bool) -> Option<u64> {
+    if length == 0 || length > 16 || length <= usize::from(places) + usize::from(places > 0) {
+        return None;
+    }
+    // First byte of the number lowest; what stood before it is gone, zero bytes follow.
+    let mut bytes = u128::from_le_bytes(*block) >> (8 * (16 - length));
+    let mut count = length;
+    if places == 2 {
+        let before_point = 8 * (length - 3);
+        if (bytes >> before_point) as u8 != b'.' {
+            return None;
+        }
+        let whole = bytes & !(u128::MAX << before_point);
+        bytes = whole | ((u128::from_le_bytes(*block) >> 112) << before_point);
+        count = length - 1;
+    } else if places != 0 {
+        return None;
+    }
+    let used = !u128::MAX.checked_shl(8 * count as u32).unwrap_or(0);
+    // A blank differs from a zero in one bit: a lane with bit 4 clear is a blank, or nothing we know.
+    let blanks = !bytes & repeat(0x10) & used;
+    let blank_lanes = (blanks >> 4) * 0xFF;
+    let high_is_3 = (bytes | repeat(0x10)) & repeat(0xF0) & used == repeat(0x30) & used;
+    let low = bytes & repeat(0x0F) & used;
+    let low_is_decimal = low.wrapping_add(repeat(0x06) & used) & repeat(0xF0) == 0;
+    let blanks_are_blank = low & blank_lanes == 0;
+    // Blanks stand before all digits (the lanes are filled from the lowest on), and there is a digit; a number with
+    // a point has one before it.
+    let in_front = blank_lanes & blank_lanes.wrapping_add(1) == 0;
+    let digits_needed = 8 * (count - usize::from(places)) as u32;
+    let a_digit = blank_lanes >> (digits_needed - 8) == 0;
+    let allowed = padded | (blanks == 0);
+    if !(high_is_3 & low_is_decimal & blanks_are_blank & in_front & a_digit & allowed) {
+        return None;
+    }
+    let digits = low << (8 * (16 - count));
+    Some(eight_values(digits as u64) * 100_000_000 + eight_values((digits >> 64) as u64))
+}
+
+/// The same byte in every lane.
+const fn repeat(byte: u8) -> u128 {
+    u128::from_le_bytes([byte; 16])
 }
 
 #[cfg(test)]
@@ -116,7 +170,38 @@ mod tests {
         assert_eq!(parse(b"  873.80", 2), Ok(87_380));
     }
 
+    /// What `at_the_end` may say of a text: what `parse` says, or nothing.
+    fn check_at_the_end(before: &str, text: &str, places: u8, padded: bool) -> Result<(), TestCaseError> {
+        let whole = format!("{:>16}{before}{text}", "");
+        let block: &[u8; 16] = whole.as_bytes().last_chunk().unwrap();
+        let expected =
+            if !padded && text.starts_with(' ') { None } else { parse(text.as_bytes(), places).ok() };
+        let said = at_the_end(block, text.len(), places, padded);
+        prop_assert!(said.is_none() || said == expected, "{text:?}: {said:?}, expected {expected:?}");
+        if text.len() <= 16 && places != 1 {
+            prop_assert_eq!(said, expected, "{:?}", text);
+        }
+        Ok(())
+    }
+
     proptest! {
+        #[test]
+        fn the_fast_way_agrees_on_numbers(before in "[0-9 :]{0,8}", pad in 0usize..10, n in 0u64..10_000_000_000_000, padded: bool) {
+            check_at_the_end(&before, &format!("{:pad$}{n}", ""), 0, padded)?;
+            check_at_the_end(&before, &format!("{:pad$}{}.{:02}", "", n / 100, n % 100), 2, padded)?;
+        }
+
+        #[test]
+        fn the_fast_way_agrees_on_anything(before in "[0-9 :]{0,8}", text in "[0-9 .!*/:x-]{1,18}", places in 0u8..3, padded: bool) {
+            check_at_the_end(&before, &text, places, padded)?;
+        }
+
+        #[test]
+        fn the_fast_way_agrees_on_any_bytes(text in "[ -~]{1,6}", padded: bool) {
+            check_at_the_end("", &text, 0, padded)?;
+            check_at_the_end("", &text, 2, padded)?;
+        }
+
         #[test]
         fn agrees_with_the_standard_library(n: u64, pad in 0usize..12) {
             let text = format!("{:pad$}{n}", "");

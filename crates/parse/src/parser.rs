@@ -7,9 +7,10 @@
 
 use khz_model::{Reading, Schema};
 
+use crate::compare::{CHUNK, prefetch, vectorised};
+use crate::in_place::InPlace;
 use crate::kernel_file::KernelFile;
-use crate::layout::{Layout, NO_SLOT, ONE_WORD, Span};
-use crate::number;
+use crate::layout::Layout;
 use crate::sink::{FaultNote, Readings, Sink};
 use crate::slots::Slots;
 
@@ -31,9 +32,8 @@ pub struct Parser {
     faults: Vec<FaultNote>,
     seen: Vec<u32>,
     parse_number: u32,
-    /// The last text and the buffer for the next one; they change places with every text.
-    before: Vec<u8>,
-    now: Vec<u8>,
+    /// The last text, filled up with zeros; its gaps, which are never compared, may be older.
+    before: Vec<[u8; CHUNK]>,
 }
 
 impl Parser {
@@ -50,7 +50,6 @@ impl Parser {
             seen: Vec::new(),
             parse_number: 0,
             before: Vec::new(),
-            now: Vec::new(),
         }
     }
 
@@ -59,29 +58,34 @@ impl Parser {
         self.slots.file
     }
 
-    /// The buffer for the next text. Fill it from the start, then call [`Parser::advance`] with the length.
+    /// A text is about to be read: while the kernel writes it, what the comparison needs comes into the cache.
+    /// At a thousand ticks a second others have used the caches since the last one.
     #[inline]
-    pub fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.now
+    pub fn expect(&self) {
+        prefetch(&self.before);
+        prefetch(self.layout.chunks());
+        prefetch(self.layout.spans());
+        prefetch(&self.readings.values);
     }
 
-    /// Takes the first `len` bytes of the buffer as the new text. `len` beyond the buffer counts as all of it.
+    /// Takes the first `length` bytes of `room` as the new text; what stands behind them is overwritten, and
+    /// the room is made larger if it ends within the same 64 bytes. A length beyond the room counts as all of it.
     #[inline]
-    pub fn advance(&mut self, len: usize) -> Outcome {
-        let len = len.min(self.now.len());
+    pub fn advance(&mut self, room: &mut Vec<u8>, length: usize) -> Outcome {
         self.readings.changed.clear();
-        let outcome = if self.parse_in_place(len) { Outcome::InPlace } else { self.parse_in_full(len) };
-        std::mem::swap(&mut self.before, &mut self.now);
-        outcome
+        let length = length.min(room.len());
+        fill_chunk(room, length);
+        if self.parse_in_place(&room[..], length) {
+            Outcome::InPlace
+        } else {
+            self.parse_in_full(room, length)
+        }
     }
 
-    /// The same for a text that stands elsewhere: for tests, replays and tools.
+    /// The same for a text that is not in a room: for tests, replays and tools.
     pub fn advance_with(&mut self, text: &[u8]) -> Outcome {
-        if self.now.len() < text.len() {
-            self.now.resize(text.len(), 0);
-        }
-        self.now[..text.len()].copy_from_slice(text);
-        self.advance(text.len())
+        let mut room = text.to_vec();
+        self.advance(&mut room, text.len())
     }
 
     /// There was no text this time: every slot takes the state of `reading`.
@@ -127,39 +131,29 @@ impl Parser {
     }
 
     #[inline]
-    fn parse_in_place(&mut self, len: usize) -> bool {
-        if !self.layout.fits(len) {
+    fn parse_in_place(&mut self, room: &[u8], length: usize) -> bool {
+        if !self.layout.fits(length) {
             return false;
         }
-        let (before, now) = (&self.before[..len], &self.now[..len]);
-        let readings = &mut self.readings;
-        self.layout.compare(before, now, |span| {
-            let text = &now[span.start as usize..span.end as usize];
-            if span.slot >= ONE_WORD {
-                return harmless(span, text);
-            }
-            if !span.padded && text[0] == b' ' {
-                return false;
-            }
-            let Ok(number) = number::parse(text, span.places) else { return false };
-            let Some(value) = number.checked_mul(span.multiplier) else { return false };
-            let old = std::mem::replace(&mut readings.values[span.slot as usize], value);
-            readings.changed.push(span.slot);
-            if span.total != NO_SLOT {
-                let total = &mut readings.values[span.total as usize];
-                *total = total.wrapping_add(value).wrapping_sub(old);
-                readings.changed.push(span.total);
-            }
-            true
+        let (now, _) = room.as_chunks();
+        vectorised(InPlace {
+            layout: &self.layout,
+            before: &mut self.before,
+            now,
+            readings: &mut self.readings,
         })
     }
 
     #[cold]
     #[inline(never)]
-    fn parse_in_full(&mut self, len: usize) -> Outcome {
+    fn parse_in_full(&mut self, room: &[u8], length: usize) -> Outcome {
+        let (chunks, _) = room.as_chunks();
+        self.before.clear();
+        self.before.extend_from_slice(&chunks[..length.div_ceil(CHUNK)]);
+        let text = &room[..length];
         self.parse_number = self.parse_number.wrapping_add(1).max(1);
         let mut sink = Sink::new(
-            &self.now[..len],
+            text,
             &mut self.slots,
             &mut self.readings,
             &mut self.layout,
@@ -174,12 +168,15 @@ impl Parser {
     }
 }
 
-/// True when new text in a span without a value leaves the words and lines around it where they were.
-fn harmless(span: &Span, text: &[u8]) -> bool {
-    if span.slot == NO_SLOT {
-        return !text.contains(&b'\n');
+/// Sets what follows the text in its last chunk to zero, so that only whole chunks are ever compared.
+#[inline]
+fn fill_chunk(room: &mut Vec<u8>, length: usize) {
+    let whole = length.next_multiple_of(CHUNK);
+    if room.len() < whole {
+        room.resize(whole, 0);
     }
-    let blanks = if span.padded { text.iter().take_while(|&&b| b == b' ').count() } else { 0 };
-    let word = &text[blanks..];
-    !word.is_empty() && !word.iter().any(u8::is_ascii_whitespace)
+    // A fixed size, but for the text's own bytes: no call, a few stores.
+    for (i, byte) in room[whole.saturating_sub(CHUNK)..whole].iter_mut().enumerate() {
+        *byte = if whole.saturating_sub(CHUNK) + i < length { *byte } else { 0 };
+    }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use khz_model::{Absence, Fault, Reading};
 
 use crate::entry::Entry;
-use crate::layout::{Layout, NO_SLOT, ONE_WORD, Span};
+use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
 use crate::slots::Slots;
 
@@ -138,7 +138,7 @@ impl<'a> Sink<'a> {
     /// `range` holds the number of the scalar with that index.
     pub fn scalar(&mut self, index: usize, range: Range<usize>) {
         let entry = &self.slots.file.scalars[index];
-        self.number(index as u32, NO_SLOT, entry, range);
+        self.number(index as u32, 0, entry, range);
     }
 
     /// An instance begins. `None`: it stands in the text twice, or the slots are used up; its numbers are
@@ -169,11 +169,8 @@ impl<'a> Sink<'a> {
     pub fn field(&mut self, instance: InstanceSlots, index: usize, range: Range<usize>) {
         let group = &self.slots.file.groups[instance.group];
         let Some(entry) = group.entries.get(index) else { return self.ignore_word(range) };
-        let total = match group.total_of.contains(&index) {
-            true => instance.base + group.entries.len() as u32 - 1,
-            false => NO_SLOT,
-        };
-        self.number(instance.base + index as u32, total, entry, range);
+        let total_ahead = if group.total_of.contains(&index) { group.entries.len() - 1 - index } else { 0 };
+        self.number(instance.base + index as u32, total_ahead as u8, entry, range);
     }
 
     /// The instance's entry with that index should be here but is not, or is not right.
@@ -197,7 +194,7 @@ impl<'a> Sink<'a> {
     /// Nobody wants the word in `range`, but the words behind it are counted from it.
     fn ignore_word(&mut self, range: Range<usize>) {
         let (start, padded) = with_padding(self.text, range.start);
-        self.layout.add(Span::without_value(start..range.end, ONE_WORD, padded));
+        self.layout.add(Span::new(start..range.end, ONE_WORD, padded));
     }
 
     /// Something was wrong that belongs to no slot.
@@ -215,7 +212,7 @@ impl<'a> Sink<'a> {
         self.readings.set(slot, Reading::Failed(fault));
     }
 
-    fn number(&mut self, slot: u32, total: u32, entry: &Entry, range: Range<usize>) {
+    fn number(&mut self, slot: u32, total_ahead: u8, entry: &Entry, range: Range<usize>) {
         if self.seen[slot as usize] == self.parse_number {
             return self.fail(slot, Fault::Malformed, "stands in the text twice");
         }
@@ -226,9 +223,9 @@ impl<'a> Sink<'a> {
             Ok(value) => {
                 self.seen[slot as usize] = self.parse_number;
                 self.readings.set(slot, Reading::Present(value));
-                let (start, end) = (start as u32, range.end as u32);
-                let (multiplier, places) = (entry.multiplier, entry.text_places);
-                self.layout.add(Span { start, end, slot, total, multiplier, places, padded });
+                let span =
+                    Span::new(start..range.end, slot, padded).scaled(entry.text_places, entry.multiplier);
+                self.layout.add(span.adding(total_ahead));
             }
             Err(Fault::OutOfRange) => self.fail(slot, Fault::OutOfRange, "number beyond 64 bits"),
             Err(fault) => self.fail(slot, fault, "not a number"),

@@ -110,9 +110,6 @@ const PRINTED: usize = 17;
 /// Before Linux 2.6.25 a partition had four numbers only: reads, sectors, writes, sectors.
 const OLD_PARTITION: [usize; 4] = [READS, READ_BYTES, WRITES, WRITTEN_BYTES];
 
-/// The counters that every kernel since 2.6 prints for a disk.
-const ALWAYS: usize = 11;
-
 fn parse(sink: &mut Sink<'_>) {
     sink.lines(|sink, line| {
         let mut words = words(sink.text(), line);
@@ -122,19 +119,20 @@ fn parse(sink: &mut Sink<'_>) {
         let Some(disk) = sink.instance(0, &sink.text()[name]) else { return };
         match words.clone().count() {
             4 => old_partition(sink, disk, words),
-            _ => counters(sink, disk, words),
+            // Discards came with Linux 4.18, flushes with 5.5: Absent before. Later kernels append.
+            11 | 15 | PRINTED.. => counters(sink, disk, words),
+            // Nobody knows which is missing: the numbers might be their neighbours'.
+            _ => (0..PRINTED).for_each(|index| {
+                sink.fail_field(disk, index, Fault::Malformed, "no kernel prints that many numbers");
+            }),
         }
     });
 }
 
 fn counters(sink: &mut Sink<'_>, disk: InstanceSlots, mut words: Words<'_>) {
     for index in 0..PRINTED {
-        match words.next() {
-            Some(word) => sink.field(disk, index, word),
-            None if index < ALWAYS => sink.fail_field(disk, index, Fault::Malformed, "missing from the line"),
-            // Discards came with Linux 4.18, flushes with 5.5: Absent before.
-            None => return,
-        }
+        let Some(word) = words.next() else { return };
+        sink.field(disk, index, word);
     }
     sink.ignore(words.rest());
 }
@@ -199,5 +197,17 @@ mod tests {
         let parser = read(&TEXT.replace("84637", "8x637"));
         assert_eq!(get(&parser, "disk.ios", "vda"), Reading::Failed(Fault::Malformed));
         assert_eq!(get(&parser, "disk.writes", "vda"), Reading::Present(31_873));
+    }
+
+    #[test]
+    fn a_missing_number_is_not_filled_with_the_next() {
+        let parser = read(&format!("{TEXT}{}", TEXT.replace("vda 84637", "vdb")));
+        assert_eq!(get(&parser, "disk.reads", "vdb"), Reading::Failed(Fault::Malformed));
+        assert_eq!(get(&parser, "disk.flush_time", "vdb"), Reading::Failed(Fault::Malformed));
+        assert_eq!(get(&parser, "disk.reads", "vda"), Reading::Present(84_637));
+        assert_eq!(
+            parser.faults()[0].to_string(),
+            "line 2: disk.reads[vdb]: no kernel prints that many numbers"
+        );
     }
 }

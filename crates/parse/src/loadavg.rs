@@ -55,9 +55,6 @@ static SCALARS: &[Entry] = &[
         .exposed("khz_tasks", &[]),
 ];
 
-const RUNNING: usize = 3;
-const TOTAL: usize = 4;
-
 fn parse(sink: &mut Sink<'_>) {
     let mut first = true;
     sink.lines(|sink, line| {
@@ -65,23 +62,25 @@ fn parse(sink: &mut Sink<'_>) {
             return sink.note(String::from("a second line"), "this file has one line");
         }
         let mut words = words(sink.text(), line);
-        for average in 0..RUNNING {
-            match words.next() {
-                Some(word) => sink.scalar(average, word),
-                None => sink.fail_scalar(average, Fault::Malformed, "missing"),
+        let averages = [words.next(), words.next(), words.next()];
+        let tasks = words.next().and_then(|word| split_at_mark(sink.text(), word, b'/'));
+        match (averages, tasks) {
+            ([Some(one), Some(five), Some(fifteen)], Some((running, total))) => {
+                [one, five, fifteen, running, total]
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(i, n)| sink.scalar(i, n));
+                sink.ignore(words.rest());
             }
+            // Where one is missing nobody knows which: the others might be their neighbours' numbers.
+            _ => (0..SCALARS.len()).for_each(|scalar| {
+                sink.fail_scalar(
+                    scalar,
+                    Fault::Malformed,
+                    "the line is not three averages and running/total",
+                );
+            }),
         }
-        match words.next().and_then(|word| split_at_mark(sink.text(), word, b'/')) {
-            Some((running, total)) => {
-                sink.scalar(RUNNING, running);
-                sink.scalar(TOTAL, total);
-            }
-            None => {
-                sink.fail_scalar(RUNNING, Fault::Malformed, "no running/total");
-                sink.fail_scalar(TOTAL, Fault::Malformed, "no running/total");
-            }
-        }
-        sink.ignore(words.rest());
     });
 }
 
@@ -89,6 +88,8 @@ fn parse(sink: &mut Sink<'_>) {
 mod tests {
     use crate::{Outcome, Parser};
     use khz_model::{Fault, Reading};
+
+    const RUNNING: usize = 3;
 
     #[test]
     fn five_fields() {
@@ -112,7 +113,14 @@ mod tests {
             let mut parser = Parser::new(&super::FILE);
             parser.advance_with(text.as_bytes());
             assert!(!parser.faults().is_empty(), "{text:?}");
-            assert_eq!(parser.reading(super::RUNNING), Some(Reading::Failed(Fault::Malformed)), "{text:?}");
+            assert_eq!(parser.reading(RUNNING), Some(Reading::Failed(Fault::Malformed)), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_missing_average_is_not_filled_with_the_next() {
+        let mut parser = Parser::new(&super::FILE);
+        parser.advance_with(b"0.58 0.59 1/389 12345\n");
+        assert!((0..5).all(|slot| parser.reading(slot) == Some(Reading::Failed(Fault::Malformed))));
     }
 }

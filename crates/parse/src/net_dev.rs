@@ -124,17 +124,17 @@ fn device(sink: &mut Sink<'_>, line: Range<usize>, columns: &Columns) {
         return sink.note(String::from("interface"), "no name before ':'");
     };
     let Some(device) = sink.instance(0, &sink.text()[name]) else { return };
-    let mut words = words(sink.text(), numbers);
-    for &meaning in &columns.meaning[..columns.count] {
-        match words.next() {
-            Some(word) => sink.field(device, usize::from(meaning), word),
-            None if usize::from(meaning) < COLUMNS.len() => {
-                sink.fail_field(device, usize::from(meaning), Fault::Malformed, "missing from the line");
-            }
-            None => {}
-        }
+    let words = words(sink.text(), numbers);
+    let meanings = columns.meaning[..columns.count].iter().map(|&meaning| usize::from(meaning));
+    if words.clone().count() == columns.count {
+        meanings.zip(words).for_each(|(meaning, word)| sink.field(device, meaning, word));
+        return;
     }
-    sink.ignore(words.rest());
+    // Nobody knows which column is missing or added: the numbers might be their neighbours'.
+    for meaning in meanings.filter(|&meaning| meaning < COLUMNS.len()) {
+        let problem = "the line has not as many numbers as the header has columns";
+        sink.fail_field(device, meaning, Fault::Malformed, problem);
+    }
 }
 
 #[cfg(test)]
@@ -216,11 +216,16 @@ Inter-|   Receive                                                |  Transmit
     }
 
     #[test]
-    fn a_short_line_fails_what_is_missing_only() {
-        let parser = read(&TEXT.replace("      11         12\n", "\n"));
-        assert_eq!(get(&parser, "net.tx_collisions", "eth0"), Reading::Present(10));
-        assert_eq!(get(&parser, "net.tx_carrier", "eth0"), Reading::Failed(Fault::Malformed));
-        assert_eq!(parser.faults()[0].to_string(), "line 4: net.tx_carrier[eth0]: missing from the line");
+    fn a_line_that_does_not_fit_the_header_is_failed_and_no_other() {
+        for line in ["      11         12\n", "      11\n", "\n"] {
+            let parser = read(&TEXT.replace("  10      11         12\n", line));
+            assert_eq!(get(&parser, "net.rx_bytes", "eth0"), Reading::Failed(Fault::Malformed));
+            assert_eq!(get(&parser, "net.tx_bytes", "lo"), Reading::Present(3_245));
+            assert_eq!(
+                parser.faults()[0].to_string(),
+                "line 4: net.rx_bytes[eth0]: the line has not as many numbers as the header has columns"
+            );
+        }
     }
 
     #[test]

@@ -31,6 +31,9 @@ static SCALARS: &[Entry] = &[
         .exposed("khz_idle_seconds_total", &[]),
 ];
 
+const UP: usize = 0;
+const IDLE: usize = 1;
+
 fn parse(sink: &mut Sink<'_>) {
     let mut first = true;
     sink.lines(|sink, line| {
@@ -38,13 +41,17 @@ fn parse(sink: &mut Sink<'_>) {
             return sink.note(String::from("a second line"), "this file has one line");
         }
         let mut words = words(sink.text(), line);
-        for scalar in 0..SCALARS.len() {
-            match words.next() {
-                Some(word) => sink.scalar(scalar, word),
-                None => sink.fail_scalar(scalar, Fault::Malformed, "missing"),
+        match (words.next(), words.next()) {
+            (Some(up), Some(idle)) => {
+                sink.scalar(UP, up);
+                sink.scalar(IDLE, idle);
+                sink.ignore(words.rest());
             }
+            // Nobody knows which of the two is there.
+            _ => [UP, IDLE].into_iter().for_each(|scalar| {
+                sink.fail_scalar(scalar, Fault::Malformed, "the line has not two numbers");
+            }),
         }
-        sink.ignore(words.rest());
     });
 }
 

@@ -128,7 +128,10 @@ fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError
         |wanted: &dyn Fn(usize) -> Option<Nanos>| (0..sources.len()).map(wanted).collect::<Vec<_>>();
 
     let mut planned: Vec<(String, Rate, Vec<Option<Nanos>>, usize)> = vec![];
-    planned.push(("base".into(), plan.base_rate, members(&|i| Some(natural(&sources[i]))), ring / 4));
+    // A source whose own rate is the base lane's needs no lane of its own: the base lane keeps it exactly.
+    let base_refresh =
+        |i: usize| if own_rate(i) == Some(plan.base_rate) { Nanos(0) } else { natural(&sources[i]) };
+    planned.push(("base".into(), plan.base_rate, members(&|i| Some(base_refresh(i))), ring / 4));
     let local = members(&|i| {
         (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
     });
@@ -136,6 +139,7 @@ fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError
         planned.push(("local".into(), plan.local_rate, local, ring / 2));
     }
     let mut rates: Vec<Rate> = (0..plan.sources.len()).filter_map(own_rate).collect();
+    rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
     let part = ring / 2 / rates.len().max(1);

@@ -8,9 +8,11 @@ use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock;
+use crate::cost::{Cost, LOOK_EVERY};
 use crate::inbox::{Inbox, Request};
 use crate::lane::{Lane, LaneView};
 use crate::own;
+use crate::own_memory::OwnMemory;
 use crate::plan::Plan;
 use crate::source::{Published, Source};
 
@@ -19,9 +21,6 @@ pub const LANES_MAX: usize = 24;
 
 /// Lanes slower than this are not worth slowing down.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
-
-/// How often the gatherer looks at its own CPU time.
-const ACCOUNT_EVERY: Nanos = Nanos::SECOND;
 
 /// A lane opened by readers has this part of the rings' memory, and at least this much.
 const BOOST_RING_PART: u64 = 16;
@@ -40,24 +39,13 @@ pub(crate) struct Gatherer {
     /// Lanes before this index are the plan's; the others close when their readers go.
     fixed_lanes: usize,
     lanes_opened: u16,
-    account: Account,
+    cost: Cost,
+    memory: OwnMemory,
     requests: u64,
     request_gathers: u64,
     taken: Vec<Request>,
     /// Where texts are read to, one after the other.
     room: Vec<u8>,
-}
-
-/// What the thread costs, looked at once a second.
-#[derive(Default)]
-struct Account {
-    next: Nanos,
-    since: Nanos,
-    cpu: Nanos,
-    met: u64,
-    rate_mhz: u64,
-    slowdown: u64,
-    wakeups: u64,
 }
 
 impl Gatherer {
@@ -77,7 +65,8 @@ impl Gatherer {
             lanes,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
-            account: Account { slowdown: 1, ..Account::default() },
+            cost: Cost::new(clock::boot()),
+            memory: OwnMemory::new(),
             requests: 0,
             request_gathers: 0,
             taken: Vec::new(),
@@ -93,16 +82,15 @@ impl Gatherer {
         if let Err(errno) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::debug!("timer slack stays as it is: {errno}");
         }
-        self.account.next = Nanos(clock::boot().0 + ACCOUNT_EVERY.0);
         loop {
             let rung = self.sleep();
-            self.account.wakeups += 1;
+            self.cost.wakeups += 1;
             if rung && !self.serve() {
                 break;
             }
             let now = clock::stamp();
             self.tick(now);
-            if now.boot >= self.account.next {
+            if self.cost.is_due(now) {
                 self.look_at_cost(now);
             }
         }
@@ -112,7 +100,7 @@ impl Gatherer {
     /// Sleeps until the next tick or the bell; `true` when the bell rang.
     fn sleep(&self) -> bool {
         let next = self.lanes.iter().map(|lane| lane.ticks.next()).min().unwrap_or(Nanos(u64::MAX));
-        let rest = next.since(clock::boot()).0.min(ACCOUNT_EVERY.0);
+        let rest = next.since(clock::boot()).0.min(LOOK_EVERY.0);
         let timeout =
             Timespec { tv_sec: (rest / 1_000_000_000) as i64, tv_nsec: (rest % 1_000_000_000) as i64 };
         let mut bell = [PollFd::new(self.inbox.bell(), PollFlags::IN)];
@@ -259,8 +247,8 @@ impl Gatherer {
                 self.lanes[lane].note(source, &self.sources[source]);
             }
         }
-        if self.account.slowdown > 1 && self.lanes[lane].asked < SLOW_ENOUGH {
-            self.lanes[lane].slow_down(self.account.slowdown, now);
+        if self.cost.slowdown > 1 && self.lanes[lane].asked < SLOW_ENOUGH {
+            self.lanes[lane].slow_down(self.cost.slowdown, now);
         }
     }
 
@@ -278,25 +266,18 @@ impl Gatherer {
         *self.directory.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = views;
     }
 
-    /// Once a second: what did we cost, and is it below the ceiling?
+    /// Once a second: what did we cost, and is it below the ceiling? Above it fast lanes run at half their rate,
+    /// and half again; well below, they return.
     fn look_at_cost(&mut self, now: Stamp) {
-        let cpu = clock::thread_cpu();
-        let elapsed = now.boot.since(self.account.since).0.max(1);
-        let share = cpu.since(self.account.cpu).0 as f64 / elapsed as f64;
-        let fastest =
-            self.lanes.iter().min_by_key(|lane| lane.ticks.period()).map_or(0, |lane| lane.ticks.met);
-        let first = self.account.since == Nanos(0);
-        self.account.rate_mhz = if first || fastest < self.account.met {
-            0
-        } else {
-            ((u128::from(fastest - self.account.met)) * 1_000_000_000_000 / u128::from(elapsed)) as u64
-        };
-        self.account.met = fastest;
-        self.account.cpu = cpu;
-        self.account.since = now.boot;
-        self.account.next = Nanos(now.boot.0 + ACCOUNT_EVERY.0);
-        if !first {
-            self.keep_below_ceiling(share, now);
+        let ticks = self.lanes.iter().min_by_key(|lane| lane.ticks.period()).map_or(0, |lane| lane.ticks.met);
+        if let Some(pace) = self.cost.look(now.boot, clock::thread_cpu(), ticks, self.plan.cpu_max) {
+            let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
+            tracing::warn!(
+                "gathering took {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
+            );
+            for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
+                lane.slow_down(pace.slowdown, now);
+            }
         }
         self.tell_of_budgets();
     }
@@ -327,39 +308,17 @@ impl Gatherer {
         }
     }
 
-    /// Above its ceiling the agent runs fast lanes at half their rate, and half again; well below, it returns.
-    fn keep_below_ceiling(&mut self, share: f64, now: Stamp) {
-        let slowdown = if share > self.plan.cpu_max {
-            (self.account.slowdown * 2).min(1_024)
-        } else if share < self.plan.cpu_max / 3.0 {
-            (self.account.slowdown / 2).max(1)
-        } else {
-            self.account.slowdown
-        };
-        if slowdown != self.account.slowdown {
-            let (percent, ceiling) = (share * 100.0, self.plan.cpu_max * 100.0);
-            tracing::warn!(
-                "gathering took {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {slowdown} times slower than asked"
-            );
-            self.account.slowdown = slowdown;
-            for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
-                lane.slow_down(slowdown, now);
-            }
-        }
-    }
-
     /// Puts the agent's own numbers into its own source.
     fn put_own_numbers(&mut self, index: usize) {
-        let memory = own::memory();
-        let account = &self.account;
+        let memory = self.memory.resident();
         let process = [
             Some(own::nanos(clock::process_cpu())),
-            memory.map(|(anon, _)| anon),
-            memory.map(|(_, shared)| shared),
+            memory.map(|m| m.anon),
+            memory.map(|m| m.shared),
             Some(own::nanos(clock::thread_cpu())),
-            Some(account.wakeups),
-            Some(account.rate_mhz),
-            Some(account.slowdown),
+            Some(self.cost.wakeups),
+            Some(self.cost.rate_millihertz),
+            Some(self.cost.slowdown),
             Some(self.requests),
             Some(self.request_gathers),
         ];

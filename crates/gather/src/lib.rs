@@ -6,12 +6,14 @@
 mod agent;
 mod budget;
 mod clock;
+mod cost;
 mod error;
 mod gatherer;
 mod inbox;
 mod kernel_text;
 mod lane;
 mod own;
+mod own_memory;
 mod plan;
 mod query;
 mod source;

@@ -30,13 +30,13 @@ static PROCESS: &[Entry] = &[
     counter("khz.process.cpu", "CLOCK_PROCESS_CPUTIME_ID", Unit::Seconds, "CPU time of the whole process.")
         .steps(9)
         .exposed("khz_process_cpu_seconds_total", &[]),
-    gauge("khz.process.rss_anon", "RssAnon", Unit::Bytes, "Memory of the process that is its own.")
+    gauge("khz.process.rss_anon", "resident - shared", Unit::Bytes, "Memory of the process that is its own.")
         .exposed("khz_process_rss_anon_bytes", &[]),
     gauge(
         "khz.process.rss_shared",
-        "RssShmem",
+        "shared",
         Unit::Bytes,
-        "Shared memory the process has touched: the rings.",
+        "Mapped files and shared memory of the process: program, libraries, rings.",
     )
     .exposed("khz_process_rss_shared_bytes", &[]),
     counter("khz.gather.cpu", "CLOCK_THREAD_CPUTIME_ID", Unit::Seconds, "CPU time of the gather thread.")
@@ -244,25 +244,6 @@ pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
     let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));
     process.chain(sources).chain(PER_LANE.iter().map(|e| e.metric(ORIGIN, Some("lane")))).collect()
-}
-
-/// RssAnon and RssShmem of this process, in bytes, from `/proc/self/status`: of this very process, whatever
-/// root is being watched.
-pub(crate) fn memory() -> Option<(u64, u64)> {
-    let mut text = [0u8; 4_096];
-    let file = rustix::fs::open(
-        "/proc/self/status",
-        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )
-    .ok()?;
-    let length = rustix::io::read(&file, &mut text).ok()?;
-    let kilobytes = |name: &[u8]| {
-        let line = text[..length].split(|&b| b == b'\n').find_map(|line| line.strip_prefix(name))?;
-        let digits = line.trim_ascii().strip_suffix(b" kB")?;
-        khz_parse::number::digits(digits).ok().map(|kb| kb * 1_024)
-    };
-    Some((kilobytes(b"RssAnon:")?, kilobytes(b"RssShmem:")?))
 }
 
 /// Nanoseconds as a number of this module.

@@ -1,0 +1,98 @@
+//! What the gather thread costs, looked at once a second, and how much slower than asked it must run to stay
+//! below its ceiling. Pure: times come in as arguments.
+
+use khz_model::{Nanos, Stamp};
+
+/// How often the thread looks at its own CPU time.
+pub(crate) const LOOK_EVERY: Nanos = Nanos::SECOND;
+
+/// It never runs more than this many times slower than asked.
+const SLOWDOWN_MAX: u64 = 1_024;
+
+/// Below this part of the ceiling it becomes faster again.
+const WELL_BELOW: f64 = 1.0 / 3.0;
+
+/// The thread's account.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    next: Nanos,
+    /// When it was looked at last; `None` before the first time.
+    since: Option<Nanos>,
+    cpu: Nanos,
+    ticks: u64,
+    /// Ticks of the fastest lane in the last second, in thousandths of a hertz.
+    pub rate_millihertz: u64,
+    /// How many times slower than asked fast lanes run.
+    pub slowdown: u64,
+    /// Times the thread woke up.
+    pub wakeups: u64,
+}
+
+/// The thread must change its pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pace {
+    /// Share of one core that it took.
+    pub share: f64,
+    /// How many times slower than asked it must run from now on.
+    pub slowdown: u64,
+}
+
+impl Cost {
+    pub fn new(now: Nanos) -> Self {
+        let next = Nanos(now.0 + LOOK_EVERY.0);
+        Cost { next, since: None, cpu: Nanos(0), ticks: 0, rate_millihertz: 0, slowdown: 1, wakeups: 0 }
+    }
+
+    /// True once a second.
+    #[inline]
+    pub fn is_due(&self, now: Stamp) -> bool {
+        now.boot >= self.next
+    }
+
+    /// Takes the thread's CPU time and the ticks that its fastest lane has met; says when the pace must change.
+    pub fn look(&mut self, now: Nanos, cpu: Nanos, ticks: u64, ceiling: f64) -> Option<Pace> {
+        let since = self.since.replace(now);
+        let (cpu_before, ticks_before) = (self.cpu, self.ticks);
+        (self.cpu, self.ticks) = (cpu, ticks);
+        self.next = Nanos(now.0 + LOOK_EVERY.0);
+        let elapsed = now.since(since?).0.max(1);
+        // Another lane became the fastest: its ticks say nothing about the last second.
+        let met = ticks.saturating_sub(ticks_before);
+        self.rate_millihertz = (u128::from(met) * 1_000_000_000_000 / u128::from(elapsed)) as u64;
+        let share = cpu.since(cpu_before).0 as f64 / elapsed as f64;
+        let slowdown = match share {
+            above if above > ceiling => (self.slowdown * 2).min(SLOWDOWN_MAX),
+            below if below < ceiling * WELL_BELOW => (self.slowdown / 2).max(1),
+            _ => self.slowdown,
+        };
+        let changed = slowdown != self.slowdown;
+        self.slowdown = slowdown;
+        changed.then_some(Pace { share, slowdown })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn above_the_ceiling_it_halves_and_well_below_it_returns() {
+        let mut cost = Cost::new(Nanos(0));
+        assert_eq!(cost.look(Nanos(S), Nanos(0), 0, 0.1), None, "nothing to compare with yet");
+        assert_eq!(cost.look(Nanos(2 * S), Nanos(S / 5), 1_000, 0.1), Some(Pace { share: 0.2, slowdown: 2 }));
+        assert_eq!(cost.look(Nanos(3 * S), Nanos(S / 5 + S / 10), 1_500, 0.1), None, "just at the ceiling");
+        assert_eq!(cost.rate_millihertz, 500_000);
+        let pace = cost.look(Nanos(4 * S), Nanos(S / 5 + S / 10 + S / 100), 2_000, 0.1);
+        assert_eq!(pace.map(|p| p.slowdown), Some(1));
+    }
+
+    #[test]
+    fn a_new_fastest_lane_gives_no_absurd_rate() {
+        let mut cost = Cost::new(Nanos(0));
+        cost.look(Nanos(S), Nanos(0), 5_000, 1.0);
+        cost.look(Nanos(2 * S), Nanos(0), 10, 1.0);
+        assert_eq!(cost.rate_millihertz, 0);
+    }
+}

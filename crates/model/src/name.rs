@@ -80,10 +80,14 @@ impl fmt::Display for NodeName {
 pub struct Instance(Arc<str>);
 
 impl Instance {
-    /// Takes the kernel's own name for the thing; bytes that are not UTF-8 become U+FFFD, and a name beyond
-    /// [`INSTANCE_MAX`] is cut there.
+    /// Takes the kernel's own name for the thing; bytes that are not UTF-8 become `\xFF`, so that two names
+    /// that differ in them stay two, and a name beyond [`INSTANCE_MAX`] is cut there.
     pub fn from_kernel(name: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(&name[..name.len().min(INSTANCE_MAX)]);
+        let mut text = String::with_capacity(name.len());
+        for chunk in name[..name.len().min(INSTANCE_MAX)].utf8_chunks() {
+            text.push_str(chunk.valid());
+            text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
+        }
         Instance(text.into())
     }
 
@@ -292,6 +296,14 @@ mod tests {
         assert_eq!(instance.to_string(), "a%5Bb%5D%3Ac%2A%2Fd%25");
         assert_eq!(Instance::parse(&instance.to_string()).unwrap(), instance);
         assert_eq!(Instance::from_kernel(b"..").to_string(), "%2E%2E");
+    }
+
+    #[test]
+    fn names_that_differ_in_bytes_that_are_no_text_stay_two() {
+        let [one, two] = [b"eth\xFE", b"eth\xFF"].map(|name| Instance::from_kernel(name));
+        assert_ne!(one, two);
+        assert_eq!(two.as_str(), "eth\\xFF");
+        assert_eq!(Instance::parse(&two.to_string()), Ok(two));
     }
 
     #[test]

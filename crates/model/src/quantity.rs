@@ -100,10 +100,11 @@ impl fmt::Display for Rate {
         let rounded = hz.round();
         if rounded >= 1.0 && 1_000_000_000 / (rounded as u64) == self.period.0 {
             write!(f, "{rounded}Hz")
-        } else if self.period.0 > 1_000_000_000 {
-            write!(f, "every {}", self.period)
         } else {
-            write!(f, "{hz:.3}Hz")
+            // What is shown must mean the same when it is read again: a configuration is printed to be used.
+            let shown = format!("{hz:.3}Hz");
+            let is_exact = self.period <= Nanos::SECOND && shown.parse() == Ok(*self);
+            if is_exact { f.write_str(&shown) } else { write!(f, "every {}", self.period) }
         }
     }
 }
@@ -291,6 +292,15 @@ mod tests {
         }
         for text in ["64MiB", "5KiB", "17B"] {
             assert_eq!(text.parse::<ByteSize>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_rate_that_prints_as_no_round_number_is_read_again_as_it_was() {
+        for (text, shown) in [("1.1ms", "every 1100us"), ("1.5Hz", "1.500Hz"), ("1.5s", "every 1500ms")] {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.to_string(), shown);
+            assert_eq!(shown.trim_start_matches("every ").parse(), Ok(rate), "{text}");
         }
     }
 

@@ -76,7 +76,7 @@ impl Slots {
         let instance = Instance::from_kernel(name);
         for metric in &slots.metrics {
             let series = Series { metric: metric.clone(), instance: Some(instance.clone()) };
-            // Two names that differ only in bytes that are not UTF-8 would share one instance.
+            // Two names that differ only behind INSTANCE_MAX bytes would share one instance.
             if self.schema.append(series)? as usize != self.schema.len() - 1 {
                 return None;
             }

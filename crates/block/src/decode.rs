@@ -113,6 +113,7 @@ impl Decoder {
         let Some(body) = rest.get(..length as usize) else { return Ok(Step::Incomplete) };
         let wrong = |problem| damaged(start, problem);
         let (elapsed, entries) = varint::get(body).ok_or_else(|| wrong("no time in the row"))?;
+        let next_row = self.next_row.checked_add(1).ok_or_else(|| wrong("the row's number overflows"))?;
         let boot = self.stamp.boot.0.checked_add(elapsed).ok_or_else(|| wrong("the row's time overflows"))?;
         self.changed.clear();
         let fits = match (kind, self.rows) {
@@ -124,7 +125,7 @@ impl Decoder {
         fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
         self.stamp.boot = Nanos(boot);
         self.rows += 1;
-        self.next_row += 1;
+        self.next_row = next_row;
         Ok(Step::Row(start + length as usize))
     }
 
@@ -260,6 +261,15 @@ mod tests {
                 at += n;
             }
         }
+    }
+
+    #[test]
+    fn a_block_whose_first_row_is_the_last_that_can_be_counted_is_refused() {
+        let mut bytes = encode(&vec![vec![(0, 7)]]);
+        bytes[16..24].fill(0xFF);
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.step(&bytes), Ok(Step::Header(HEADER_BYTES)));
+        assert!(matches!(decoder.step(&bytes[HEADER_BYTES..]), Err(BlockError::Damaged { .. })));
     }
 
     #[test]

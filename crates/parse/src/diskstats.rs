@@ -111,6 +111,10 @@ const PRINTED: usize = 17;
 const OLD_PARTITION: [usize; 4] = [READS, READ_BYTES, WRITES, WRITTEN_BYTES];
 
 fn parse(sink: &mut Sink<'_>) {
+    // A node without disks is in order.
+    if sink.text().is_empty() {
+        return;
+    }
     sink.lines(|sink, line| {
         let mut words = words(sink.text(), line);
         let (Some(_major), Some(_minor), Some(name)) = (words.next(), words.next(), words.next()) else {
@@ -209,5 +213,14 @@ mod tests {
             parser.faults()[0].to_string(),
             "line 2: disk.reads[vdb]: no kernel prints that many numbers"
         );
+    }
+
+    #[test]
+    fn a_node_without_disks_is_in_order_and_one_that_lost_them_too() {
+        assert_eq!(read("").faults(), []);
+        let mut parser = read(TEXT);
+        parser.advance_with(b"");
+        assert_eq!(parser.faults(), []);
+        assert_eq!(get(&parser, "disk.reads", "vda"), Reading::Absent(Absence::InstanceGone));
     }
 }

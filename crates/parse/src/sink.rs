@@ -80,7 +80,8 @@ pub struct Sink<'a> {
     parse_number: u32,
     line: u32,
     faulty: bool,
-    truncated: bool,
+    /// Something could not be attributed: what is missing may have been there.
+    unattributed: bool,
 }
 
 impl<'a> Sink<'a> {
@@ -98,8 +99,8 @@ impl<'a> Sink<'a> {
         slots.rewind();
         seen.resize(slots.schema().len(), 0);
         readings.grow(slots.schema().len());
-        let (line, faulty, truncated) = (0, false, false);
-        Sink { text, slots, readings, layout, faults, seen, parse_number, line, faulty, truncated }
+        let (line, faulty, unattributed) = (0, false, false);
+        Sink { text, slots, readings, layout, faults, seen, parse_number, line, faulty, unattributed }
     }
 
     pub(crate) fn parser(&self) -> fn(&mut Sink<'_>) {
@@ -127,7 +128,6 @@ impl<'a> Sink<'a> {
         }
         if start < self.text.len() || self.text.is_empty() {
             self.line += 1;
-            self.truncated = true;
             self.note(
                 String::from("the text"),
                 if self.text.is_empty() { "empty" } else { "ends in the middle of a line" },
@@ -197,8 +197,14 @@ impl<'a> Sink<'a> {
         self.layout.add(Span::new(start..range.end, ONE_WORD, padded));
     }
 
-    /// Something was wrong that belongs to no slot.
+    /// Something was wrong that belongs to no slot. What this text does not hold is then Failed rather than
+    /// Absent, because it may be what was wrong.
     pub fn note(&mut self, field: String, problem: &'static str) {
+        self.unattributed = true;
+        self.remember(field, problem);
+    }
+
+    fn remember(&mut self, field: String, problem: &'static str) {
         self.faulty = true;
         if self.faults.len() < FAULTS_MAX {
             self.faults.push(FaultNote { line: self.line, field, problem });
@@ -207,7 +213,7 @@ impl<'a> Sink<'a> {
 
     fn fail(&mut self, slot: u32, fault: Fault, problem: &'static str) {
         let series = self.slots.schema().get(slot as usize).map(ToString::to_string).unwrap_or_default();
-        self.note(series, problem);
+        self.remember(series, problem);
         self.seen[slot as usize] = self.parse_number;
         self.readings.set(slot, Reading::Failed(fault));
     }
@@ -232,14 +238,19 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The text is through: slots that were not filled are Absent (Failed if the text was cut off), totals
+    /// The text is through: slots that were not filled are Absent (Failed if something could not be attributed), totals
     /// are added up, and the layout is good for the next text if nothing was wrong.
     pub(crate) fn finish(mut self) {
+        let scalars = self.slots.file.scalars.len();
+        let is_known = |seen: &u32| *seen == self.parse_number;
+        if scalars > 0 && !self.faulty && !self.seen.iter().any(is_known) {
+            self.note(String::from("the text"), "nothing in it is known");
+        }
         let missing = |otherwise| {
-            if self.truncated { Reading::Failed(Fault::Malformed) } else { Reading::Absent(otherwise) }
+            if self.unattributed { Reading::Failed(Fault::Malformed) } else { Reading::Absent(otherwise) }
         };
         let (no_field, gone) = (missing(Absence::NoField), missing(Absence::InstanceGone));
-        for slot in 0..self.slots.file.scalars.len() as u32 {
+        for slot in 0..scalars as u32 {
             if self.seen[slot as usize] != self.parse_number {
                 self.readings.set(slot, no_field);
             }

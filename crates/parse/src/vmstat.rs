@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_name_is_compared_whole() {
         let mut parser = Parser::new(&super::FILE);
-        parser.advance_with(b"pgpgin_more 5\nxpgpgin 6\npgpgi 7\n");
+        parser.advance_with(b"pgpgin_more 5\nxpgpgin 6\npgpgi 7\npgpgout 8\n");
         assert_eq!(parser.reading(0), Some(Reading::Absent(Absence::NoField)));
     }
 }

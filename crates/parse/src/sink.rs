@@ -238,8 +238,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The text is through: slots that were not filled are Absent (Failed if something could not be attributed), totals
-    /// are added up, and the layout is good for the next text if nothing was wrong.
+    /// The text is through: slots that were not filled are Absent (Failed if something could not be attributed),
+    /// totals are added up, and the layout is good for the next text if nothing was wrong.
     pub(crate) fn finish(mut self) {
         let scalars = self.slots.file.scalars.len();
         let is_known = |seen: &u32| *seen == self.parse_number;

@@ -11,8 +11,14 @@ pub const NEXT: &[u8] = b"=== next\n";
 pub fn texts(file: &'static KernelFile, bytes: &[u8]) {
     let mut parser = Parser::new(file);
     let mut copy = Vec::new();
+    // As in the agent, the room holds whatever was read into it before, and is at times just large enough.
+    let mut room = Vec::new();
     for text in split(bytes) {
-        parser.advance_with(text);
+        if room.len() < text.len() {
+            room.resize(text.len(), b'7');
+        }
+        room[..text.len()].copy_from_slice(text);
+        parser.advance(&mut room, text.len());
         if has_names_that_are_one(text) {
             return;
         }

@@ -96,7 +96,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 }
 
 /// How the agent is started: the only place that knows its flags.
-fn agent_command(program: &Path, rate: u64) -> Command {
+pub fn agent_command(program: &Path, rate: u64) -> Command {
     let sources: Vec<String> = FILES.iter().map(|file| format!("{file}={rate}Hz")).collect();
     let mut command = Command::new(program);
     command.args(["--listen", "127.0.0.1:0", "--quiet", "--sources", &sources.join(",")]);
@@ -104,7 +104,7 @@ fn agent_command(program: &Path, rate: u64) -> Command {
 }
 
 /// Builds `khz` with the profile of this program and answers where it lies.
-fn build_agent() -> Result<PathBuf, BenchError> {
+pub fn build_agent() -> Result<PathBuf, BenchError> {
     let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
     let target = build_directory()?;
     let status = Command::new("cargo")
@@ -188,7 +188,7 @@ fn wall_clock() -> Duration {
 }
 
 /// The address that the agent prints when it is ready.
-fn announced(output: &mut impl BufRead) -> Result<SocketAddr, BenchError> {
+pub fn announced(output: &mut impl BufRead) -> Result<SocketAddr, BenchError> {
     let mut seen = String::new();
     while output.read_line(&mut seen).map_err(|e| failed("khz", e))? > 0 {
         if let Some(address) = address_in(&seen) {
@@ -204,7 +204,7 @@ fn address_in(text: &str) -> Option<SocketAddr> {
 }
 
 /// The sum of all samples of a family in Prometheus text; `None` when it is not there.
-fn sum_of(metrics: &str, family: &str) -> Option<f64> {
+pub fn sum_of(metrics: &str, family: &str) -> Option<f64> {
     let samples = metrics.lines().filter_map(|line| {
         let rest = line.strip_prefix(family)?;
         rest.starts_with(['{', ' ']).then_some(())?;

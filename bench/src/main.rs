@@ -2,6 +2,7 @@
 //! The sections stand in files of their own; this one only chooses among them.
 
 mod agent;
+mod attack;
 mod error;
 mod five;
 mod hot;
@@ -38,6 +39,7 @@ Sections (all of them when none is named):
   paced    the same at 1,000 Hz while the machine is busy
   peers    the crates procfs and sysinfo
   agent    the whole agent beside a bare C loop, at 1, 10, 100 and 1,000 Hz
+  attack   the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads
   scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
 
   --quick  few pairs and short batches: a look, not a claim
@@ -48,12 +50,13 @@ release build on a machine that does nothing else. Exit codes: 0 done, 1 failed 
 /// A section: its name and what it does.
 type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
 
-const SECTIONS: [Section; 6] = [
+const SECTIONS: [Section; 7] = [
     ("ladder", ladder::run),
     ("table", hot::run),
     ("paced", paced::run),
     ("peers", peers::run),
     ("agent", agent::run),
+    ("attack", attack::run),
     ("scale", scale::run),
 ];
 

@@ -1,10 +1,9 @@
 //! The agent: starts the gather thread from a checked plan, answers questions through it, and ends it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use khz_model::{Metric, Nanos, Query, Rate};
+use khz_model::{Nanos, Query, Rate};
 
 use crate::budget::Budget;
 use crate::clock;
@@ -12,7 +11,7 @@ use crate::error::GatherError;
 use crate::gatherer::{Directory, Gatherer};
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
-use crate::own::{self, OwnNumbers};
+use crate::own::OwnNumbers;
 use crate::plan::{Plan, SOURCE_BUDGET};
 use crate::query::NodeQuery;
 use crate::source::Source;
@@ -155,66 +154,4 @@ fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError
         lanes.push(lane);
     }
     Ok(lanes)
-}
-
-/// Every metric that an agent on this program version knows: the kernel's and its own.
-pub fn catalogue() -> Vec<Arc<Metric>> {
-    let mut metrics = khz_parse::catalogue();
-    metrics.extend(own::metrics());
-    metrics
-}
-
-/// What one source does on this host, found by trying.
-#[derive(Clone, Debug)]
-pub struct SourceReport {
-    /// Its name.
-    pub name: &'static str,
-    /// Path below the root.
-    pub path: &'static str,
-    /// What was wrong, in words; `None`: nothing.
-    pub problem: Option<String>,
-    /// Present readings.
-    pub values: usize,
-    /// Absent or failed series with the reason.
-    pub missing: Vec<(String, khz_model::Reading)>,
-    /// Size of the text.
-    pub bytes: u64,
-    /// Median time of a gather; `None` when it did not work.
-    pub gather_time: Option<Nanos>,
-}
-
-/// Gathers of a probe: enough for a median, a few milliseconds in all.
-const PROBES: usize = 21;
-
-/// Tries every source below `root`.
-pub fn probe(root: &Path) -> Vec<SourceReport> {
-    khz_parse::files().iter().map(|file| probe_one(root, file)).collect()
-}
-
-fn probe_one(root: &Path, file: &'static khz_parse::KernelFile) -> SourceReport {
-    let mut source = Source::file(root, file, Budget::unlimited());
-    let mut times = Vec::with_capacity(PROBES);
-    let mut room = Vec::new();
-    for _ in 0..PROBES {
-        source.gather(clock::stamp(), &mut room);
-        times.push(source.counts.last_gather_time);
-    }
-    times.sort();
-    let works = source.counts.bytes > 0;
-    let schema = source.schema();
-    let reading = |slot: usize| khz_model::Reading::from_parts(source.states()[slot], source.values()[slot]);
-    let missing = schema.series().iter().enumerate().filter_map(|(slot, series)| match reading(slot) {
-        khz_model::Reading::Present(_) => None,
-        other => Some((series.to_string(), other)),
-    });
-    let missing: Vec<_> = missing.collect();
-    SourceReport {
-        name: file.name,
-        path: file.path,
-        problem: source.problem().map(str::to_owned),
-        values: schema.len() - missing.len(),
-        missing,
-        bytes: source.counts.bytes,
-        gather_time: works.then(|| times[PROBES / 2]),
-    }
 }

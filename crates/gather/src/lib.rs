@@ -5,6 +5,7 @@
 
 mod agent;
 mod budget;
+mod catalogue;
 mod clock;
 mod cost;
 mod error;
@@ -15,15 +16,18 @@ mod lane;
 mod own;
 mod own_memory;
 mod plan;
+mod probe;
 mod query;
 mod source;
 mod subscription;
 pub mod ticks;
 
-pub use agent::{Agent, SourceReport, catalogue, probe};
+pub use agent::Agent;
+pub use catalogue::catalogue;
 pub use error::GatherError;
 pub use gatherer::LANES_MAX;
 pub use inbox::REQUESTS_MAX;
 pub use kernel_text::TEXT_BYTES_MAX;
 pub use own::Tally;
 pub use plan::{CPU_MAX, Plan, RING, SOURCE_BUDGET, SourcePlan, WINDOW};
+pub use probe::{SourceReport, probe};

@@ -11,7 +11,7 @@ use khz_model::{
     Subscription, WaitFor,
 };
 
-use crate::agent::catalogue;
+use crate::catalogue::catalogue;
 use crate::clock;
 use crate::gatherer::Directory;
 use crate::inbox::{Inbox, Request};

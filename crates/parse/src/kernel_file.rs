@@ -1,5 +1,4 @@
 //! A kernel file as the engine sees it: its path, its metrics, how it is handed out, and its full parser.
-//! The list of all of them is the order of the catalogue.
 
 use std::sync::Arc;
 
@@ -7,7 +6,6 @@ use khz_model::{Metric, Refresh};
 
 use crate::entry::Entry;
 use crate::sink::Sink;
-use crate::{diskstats, loadavg, meminfo, net_dev, pressure, stat, uptime, vmstat};
 
 /// One file of the kernel.
 #[derive(Debug)]
@@ -62,59 +60,5 @@ impl KernelFile {
         let grouped =
             self.groups.iter().flat_map(|g| g.entries.iter().map(|e| e.metric(self.path, Some(g.label))));
         scalars.chain(grouped).collect()
-    }
-}
-
-/// Every kernel file we read, in catalogue order.
-pub fn files() -> &'static [&'static KernelFile] {
-    static FILES: &[&KernelFile] = &[
-        &stat::FILE,
-        &meminfo::FILE,
-        &loadavg::FILE,
-        &uptime::FILE,
-        &net_dev::FILE,
-        &vmstat::FILE,
-        &diskstats::FILE,
-        &pressure::CPU,
-        &pressure::MEMORY,
-        &pressure::IO,
-        &pressure::IRQ,
-    ];
-    FILES
-}
-
-/// Every metric of [`files`].
-pub fn catalogue() -> Vec<Arc<Metric>> {
-    files().iter().flat_map(|file| file.metrics()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn every_entry_is_complete_and_no_name_is_taken_twice() {
-        let (mut names, mut flats, mut exposed) = (HashSet::new(), HashSet::new(), HashSet::new());
-        for metric in catalogue() {
-            assert!(khz_model::name::is_metric_name(&metric.name), "{}", metric.name);
-            assert!(names.insert(metric.name.clone()), "{} twice", metric.name);
-            assert!(flats.insert((metric.instances.is_some(), metric.flat.clone())), "{} twice", metric.flat);
-            assert!(metric.help.ends_with('.') && metric.help.len() > 10, "{}: help", metric.name);
-            let family = &metric.exposition.name;
-            assert!(family.starts_with("node_") || family.starts_with("khz_"), "{}: {family}", metric.name);
-            assert!(exposed.insert((family.clone(), metric.exposition.labels.clone())), "{family} twice");
-        }
-        assert!(names.len() > 150, "{}", names.len());
-    }
-
-    #[test]
-    fn families_agree_on_kind_and_unit() {
-        let mut families = std::collections::HashMap::new();
-        for metric in catalogue() {
-            let e = &metric.exposition;
-            let traits = (metric.kind, metric.unit, e.untyped, e.instance_label.clone());
-            assert_eq!(families.entry(e.name.clone()).or_insert(traits.clone()), &traits, "{}", e.name);
-        }
     }
 }

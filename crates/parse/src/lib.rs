@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod catalogue;
 #[allow(unsafe_code)]
 mod compare;
 pub mod diskstats;
@@ -26,7 +27,8 @@ pub mod text;
 pub mod uptime;
 pub mod vmstat;
 
+pub use catalogue::{catalogue, files};
 pub use entry::Entry;
-pub use kernel_file::{Group, KernelFile, Pieces, catalogue, files};
+pub use kernel_file::{Group, KernelFile, Pieces};
 pub use parser::{Outcome, Parser};
 pub use sink::{FAULTS_MAX, FaultNote, Sink};

@@ -1,0 +1,14 @@
+//! Every metric that an agent of this version knows: the kernel's and its own.
+
+use std::sync::Arc;
+
+use khz_model::Metric;
+
+use crate::own;
+
+/// Every metric that an agent on this program version knows: the kernel's and its own.
+pub fn catalogue() -> Vec<Arc<Metric>> {
+    let mut metrics = khz_parse::catalogue();
+    metrics.extend(own::metrics());
+    metrics
+}

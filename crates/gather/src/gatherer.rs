@@ -2,6 +2,8 @@
 //! rows. It never waits for a reader, and on a tick without askers it allocates and locks nothing.
 
 use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
@@ -9,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY};
-use crate::inbox::{Inbox, Request};
+use crate::inbox::{Inbox, LaneAnswer, Request};
 use crate::lane::{Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
@@ -177,7 +179,7 @@ impl Gatherer {
                     let _ = reply.send(self.latest(sources, asked, age_max));
                 }
                 Request::Follow { patterns, rate, exact, reply } => {
-                    let _ = reply.send(self.follow(&patterns, rate, exact));
+                    self.grant(&patterns, rate, exact, &reply)
                 }
                 Request::Gone => self.close_unread_lanes(),
                 Request::Stop => go_on = false,
@@ -203,6 +205,20 @@ impl Gatherer {
         (0..self.sources.len()).map(|i| if wanted(i) { self.sources[i].publish() } else { None }).collect()
     }
 
+    /// Answers a reader that wants to follow. It counts as a reader from here on, so that the lane cannot close
+    /// before it has taken its place; if it has given up waiting, it does not.
+    fn grant(&mut self, patterns: &[Pattern], rate: Rate, exact: bool, reply: &SyncSender<LaneAnswer>) {
+        let answer = self.follow(patterns, rate, exact);
+        let lane = answer.as_ref().ok().cloned();
+        if let Some(lane) = &lane {
+            lane.readers.fetch_add(1, Ordering::Relaxed);
+        }
+        if let (Err(_), Some(lane)) = (reply.try_send(answer), lane) {
+            lane.readers.fetch_sub(1, Ordering::Relaxed);
+            self.close_unread_lanes();
+        }
+    }
+
     /// Finds or opens a lane for a reader.
     fn follow(&mut self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<Arc<LaneView>, QueryError> {
         let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
@@ -222,7 +238,7 @@ impl Gatherer {
         }
         let now = clock::stamp();
         let ring = (self.plan.ring.0 / BOOST_RING_PART).max(BOOST_RING_MIN) as usize;
-        let name = format!("boost-{rate}-{}", self.lanes_opened);
+        let name = self.free_name();
         let lane = Lane::new(self.lanes_opened, &name, rate, members, ring, now).map_err(|error| {
             tracing::warn!("{error}");
             QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
@@ -233,6 +249,14 @@ impl Gatherer {
         self.fill_new_lane();
         self.publish_directory();
         Ok(view)
+    }
+
+    /// The lowest free one of `boost1`, `boost2` and so on: lanes come and go, and their own numbers must not
+    /// get new slots each time.
+    fn free_name(&self) -> String {
+        let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.as_str() == name);
+        let mut names = (1..).map(|n| format!("boost{n}"));
+        names.find(|name| !taken(name)).unwrap_or_default()
     }
 
     /// A lane's slots exist from its first row on: its sources are looked at once.

@@ -22,17 +22,15 @@ pub(crate) enum Request {
     /// The latest readings of these sources (one bit each), no older than `age_max` at `asked`.
     Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Option<Arc<Published>>>> },
     /// A lane for these patterns at this rate; the asker waits for the answer, microseconds as a rule.
-    Follow {
-        patterns: Vec<Pattern>,
-        rate: Rate,
-        exact: bool,
-        reply: SyncSender<Result<Arc<LaneView>, QueryError>>,
-    },
+    Follow { patterns: Vec<Pattern>, rate: Rate, exact: bool, reply: SyncSender<LaneAnswer> },
     /// A reader of some lane has gone.
     Gone,
     /// The end.
     Stop,
 }
+
+/// The lane that a reader was granted; it counts as one of its readers already.
+pub(crate) type LaneAnswer = Result<Arc<LaneView>, QueryError>;
 
 /// The box and its bell.
 #[derive(Debug)]

@@ -72,6 +72,7 @@ pub(crate) struct LaneSubscription {
 }
 
 impl LaneSubscription {
+    /// Takes a reader's place that the gather thread has counted already.
     pub fn new(
         node: NodeName,
         lane: Arc<LaneView>,
@@ -79,7 +80,6 @@ impl LaneSubscription {
         rate: Rate,
         inbox: Arc<Inbox>,
     ) -> Self {
-        lane.readers.fetch_add(1, Ordering::Relaxed);
         let mut cursor = Cursor::new(lane.ring.clone(), lane.ring.newest());
         let has_row = cursor.seek_newest();
         let columns = Columns::new(&lane, &patterns);

@@ -271,6 +271,23 @@ fn lanes_of_different_rates_are_limited_and_the_refusal_says_so() {
 }
 
 #[test]
+fn lanes_that_come_and_go_take_no_new_slots_for_their_own_numbers() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let own_slots = || latest(&*query, "khz.*", Nanos(0)).nodes[0].1.len();
+    let follow = |hz| {
+        let interest =
+            Interest { patterns: patterns("load.*"), rate: Rate::from_hz(hz).unwrap(), exact: false };
+        drop(query.subscribe(interest).unwrap());
+    };
+    follow(50);
+    let first = own_slots();
+    (51..90).for_each(follow);
+    assert!(own_slots() <= first + 6, "a lane may open before the one before it has closed");
+    agent.stop();
+}
+
+#[test]
 fn two_readers_of_the_same_share_a_lane() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();

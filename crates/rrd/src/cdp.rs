@@ -116,8 +116,8 @@ impl Row {
                     old + point * steps as f64
                 }
             }
-            Function::Max if !old.is_nan() && old > point => old,
-            Function::Min if !old.is_nan() && old < point => old,
+            Function::Max if old >= point => old,
+            Function::Min if old <= point => old,
             _ => point,
         };
     }

@@ -88,7 +88,7 @@ fn expression(random: &mut Random, names: &[String]) -> String {
     if depth >= 2 && random.chance(40) {
         // One summary of everything that is left.
         words.push(depth.to_string());
-        words.push(random.pick(&["AVG", "MEDIAN", "SMIN", "SMAX", "STDEV"]).into());
+        words.push(random.pick(&["AVG", "MEDIAN", "SMIN", "SMAX"]).into());
         depth = 1;
     }
     while depth > 1 {

@@ -444,6 +444,7 @@ impl Stack {
             return Ok(());
         }
         let all = self.take(count);
+        let lowest = all.first().copied().unwrap_or(UNKNOWN);
         // From the top down, as the values are popped: the order of a sum decides its last bit.
         let values: Vec<f64> = all.iter().rev().copied().filter(|value| !value.is_nan()).collect();
         let result = match op {
@@ -457,8 +458,8 @@ impl Stack {
                     len => 0.5 * (sorted[len / 2] + sorted[len / 2 - 1]),
                 }
             }
-            Op::Smin => values.iter().copied().reduce(|a, b| if b < a { b } else { a }).unwrap_or(UNKNOWN),
-            Op::Smax => values.iter().copied().reduce(|a, b| if b > a { b } else { a }).unwrap_or(UNKNOWN),
+            Op::Smin => values.iter().copied().reduce(|a, b| if b < a { b } else { a }).unwrap_or(lowest),
+            Op::Smax => values.iter().copied().reduce(|a, b| if b > a { b } else { a }).unwrap_or(lowest),
             _ => deviation(&values),
         };
         self.push(result);

@@ -9,7 +9,6 @@ use crate::header::{CDP_PRIMARY, CDP_SECONDARY, Header};
 use crate::holt_winters;
 use crate::number;
 use crate::pdp::{self, Span};
-use crate::rra::Function;
 use crate::sample::{Sample, Stamp, Template};
 
 /// What a failing call leaves behind.
@@ -241,7 +240,14 @@ impl Session<'_> {
         }
         for (rra, &count) in rows.iter().enumerate() {
             if count > 0 {
-                self.write_rows(rra, count, sample_time, behind);
+                let archive = &definition.archives[rra];
+                if archive.function.is_seasonal() && steps > 1 {
+                    // Coefficients of points that came in a lump are not kept.
+                    let row = (self.header.current_row(rra) + count) % archive.rows;
+                    self.header.set_current_row(rra, row);
+                } else {
+                    self.write_rows(rra, count, sample_time, behind);
+                }
             }
         }
         Ok(())
@@ -286,9 +292,4 @@ impl Session<'_> {
         self.applied.writes.overlay(offset, &mut values);
         Ok(values)
     }
-}
-
-/// Whether `function` takes part in forecasting.
-pub fn is_forecasting(function: Function) -> bool {
-    !function.is_plain()
 }

@@ -84,3 +84,55 @@ fn creates_and_updates_leave_rrdtools_bytes() {
     println!("{updates} updates compared, {failures} of them failing");
     std::fs::remove_dir_all(&dir).unwrap();
 }
+
+/// Doubles that are equal, both unknown, or within 1e-9 of each other.
+fn near(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+}
+
+/// Where two files differ by more than [`near`]: definitions and counts byte by byte, the rest as numbers.
+fn far(a: &[u8], b: &[u8]) -> Option<usize> {
+    if a.len() != b.len() {
+        return Some(a.len().min(b.len()));
+    }
+    let word = |bytes: &[u8], at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    (0..a.len()).step_by(8).find(|&at| a[at..at + 8] != b[at..at + 8] && !near(word(a, at), word(b, at)))
+}
+
+#[test]
+fn forecasts_stay_within_a_billionth() {
+    let dir = oracle::directory("forecasts");
+    let mut rrdtool = Oracle::start(&dir);
+    let (theirs, ours) = (dir.join("t.rrd"), dir.join("ours.rrd"));
+    let (mut updates, mut exact) = (0u64, 0u64);
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(200) {
+        let mut random = Random::new(seed);
+        let database = random_cases::database(&mut random, true);
+        let line = format!("create t.rrd {}", database.arguments.join(" "));
+        let mut log = vec![line.clone()];
+        let reply = rrdtool.run(&line);
+        assert_eq!(reply.error, None, "seed {seed}: {line}");
+        create_like(&theirs, &ours, "t.rrd", &database.arguments).unwrap();
+        let mut feed = random_cases::Feed::new(&database);
+        for round in 0..100 {
+            let (a, b) = (std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap());
+            if let Some(at) = far(&a, &b) {
+                let kept = format!("{}/seed{seed}", dir.display());
+                std::fs::write(format!("{kept}-theirs.rrd"), &a).unwrap();
+                std::fs::write(format!("{kept}-ours.rrd"), &b).unwrap();
+                panic!("seed {seed} round {round}: differ at {at} ({kept}-*)\n{}", log.join("\n"));
+            }
+            exact += u64::from(a == b);
+            let samples = feed.steady(&mut random, &database);
+            let line = format!("update t.rrd {}", samples.join(" "));
+            log.push(line.clone());
+            let reply = rrdtool.run(&line);
+            let outcome = our_update(&ours, &samples, Failure::KeepsWhatWasDone);
+            let error = outcome.err().map(|error| error.to_string());
+            assert_eq!(error, reply.error, "seed {seed}\n{}", log.join("\n"));
+            updates += 1;
+        }
+    }
+    println!("{updates} updates compared, {exact} of them equal to the byte");
+    std::fs::remove_dir_all(&dir).unwrap();
+}

@@ -23,7 +23,7 @@ pub fn database(random: &mut Random, forecasting: bool) -> Database {
     let (mut kinds, mut names) = (vec![], vec![]);
     for index in 0..sources {
         let name = format!("d{index}");
-        if index > 0 && random.chance(20) {
+        if index > 0 && !forecasting && random.chance(20) {
             arguments.push(format!("DS:{name}:COMPUTE:{}", expression(random, &names)));
             names.push(name);
             continue;
@@ -39,7 +39,8 @@ pub fn database(random: &mut Random, forecasting: bool) -> Database {
         kinds.push(kind);
         names.push(name);
     }
-    for _ in 0..1 + random.below(8) {
+    // The forecasting archives name each other by place, counted from 1.
+    for _ in 0..if forecasting { 0 } else { 1 + random.below(8) } {
         let function = PLAIN[random.below(4) as usize];
         let points = if random.chance(40) { 1 } else { 1 + random.below(12) };
         let xff = ["0", "0.1", "0.25", "0.5", "0.9", "0.99"][random.below(6) as usize];
@@ -53,12 +54,36 @@ pub fn database(random: &mut Random, forecasting: bool) -> Database {
 
 /// Holt-Winters archives: a lone forecast with its companions, in front of or behind the plain ones.
 fn forecast(random: &mut Random, _sources: u64) -> Vec<String> {
-    let period = 4 + random.below(12);
+    let period = if random.chance(50) { 4 + random.below(12) } else { 40 + random.below(20) };
     let rows = period + random.below(20);
     let kind = if random.chance(50) { "HWPREDICT" } else { "MHWPREDICT" };
     let share = |random: &mut Random| format!("0.{}", 1 + random.below(98));
     let (alpha, beta) = (share(random), share(random));
-    vec![format!("RRA:{kind}:{rows}:{alpha}:{beta}:{period}")]
+    if random.chance(40) {
+        return vec![format!("RRA:{kind}:{rows}:{alpha}:{beta}:{period}")];
+    }
+    // All five, spelt out, in any order: each names the others by their place.
+    let mut order = [0usize, 1, 2, 3, 4];
+    for index in (1..5).rev() {
+        order.swap(index, random.below(index as u64 + 1) as usize);
+    }
+    let place = |which: usize| order.iter().position(|other| *other == which).unwrap() + 1;
+    let window = |random: &mut Random| match random.below(3) {
+        0 => String::new(),
+        1 => ":smoothing-window=0".to_string(),
+        _ => format!(":smoothing-window=0.{}", 1 + random.below(50)),
+    };
+    let (forecast, seasonal, deviation) = (place(0), place(1), place(2));
+    order
+        .iter()
+        .map(|which| match which {
+            0 => format!("RRA:{kind}:{rows}:{alpha}:{beta}:{period}:{seasonal}"),
+            1 => format!("RRA:SEASONAL:{period}:{}:{forecast}{}", share(random), window(random)),
+            2 => format!("RRA:DEVSEASONAL:{period}:{}:{forecast}{}", share(random), window(random)),
+            3 => format!("RRA:DEVPREDICT:{rows}:{deviation}"),
+            _ => format!("RRA:FAILURES:{period}:3:5:{deviation}"),
+        })
+        .collect()
 }
 
 fn expression(random: &mut Random, names: &[String]) -> String {
@@ -155,6 +180,35 @@ impl Feed {
     pub fn next(&mut self, random: &mut Random, database: &Database) -> Vec<String> {
         let count = if random.chance(80) { 1 } else { 1 + random.below(5) };
         (0..count).map(|_| self.sample(random, database)).collect()
+    }
+
+    /// The arguments of one call that is mostly in time and sensible, so that forecasts get somewhere.
+    pub fn steady(&mut self, random: &mut Random, database: &Database) -> Vec<String> {
+        let count = if random.chance(80) { 1 } else { 1 + random.below(5) };
+        let mut one = |random: &mut Random| {
+            let step = database.step as f64;
+            self.time += match random.below(40) {
+                0 => step * (2.0 + random.below(9) as f64),
+                1 => 2.0 * step,
+                2 => step / 2.0,
+                _ => step,
+            };
+            let mut text = format!("{:.1}", self.time);
+            for index in 0..database.kinds.len() {
+                let value = 100 + random.below(100);
+                self.counters[index] += u128::from(value) * u128::from(database.step);
+                let value = match database.kinds[index] {
+                    _ if random.chance(4) => "U".to_string(),
+                    "COUNTER" | "DERIVE" | "DCOUNTER" | "DDERIVE" => self.counters[index].to_string(),
+                    "ABSOLUTE" => (value * database.step).to_string(),
+                    _ => format!("{value}.{}", random.below(100)),
+                };
+                text.push(':');
+                text.push_str(&value);
+            }
+            text
+        };
+        (0..count).map(|_| one(random)).collect()
     }
 
     fn sample(&mut self, random: &mut Random, database: &Database) -> String {

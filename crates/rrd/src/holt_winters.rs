@@ -98,7 +98,7 @@ fn schedule(session: &mut Session<'_>, rra: usize, archive: &Archive, steps: u64
     let seasons = session.header.cdp_count(rra, 0, SEASONS);
     if seasons > BURN_IN {
         let place = archive.par[PAR_SMOOTH];
-        session.smoothing.due |= row < place && reached >= place;
+        session.smoothing.due |= (row < place && reached >= place) || reached >= archive.rows.saturating_add(place);
     } else if reached >= archive.rows {
         session.header.set_cdp_count(rra, 0, SEASONS, seasons + 1);
         session.smoothing.due = true;
@@ -172,6 +172,16 @@ impl Forecast {
     /// Baseline without season.
     fn level(&self) -> f64 {
         self.intercept + self.slope * self.gap as f64
+    }
+
+    /// The baseline after seeing `point`.
+    fn learnt(&self, alpha: f64, point: f64) -> f64 {
+        let seen = match self.multiplies {
+            true if self.seasonal <= 0.0 => UNKNOWN,
+            true => point / self.seasonal,
+            false => point - self.seasonal,
+        };
+        alpha * seen + (1.0 - alpha) * self.level()
     }
 
     fn value(&self) -> f64 {
@@ -254,13 +264,8 @@ impl Links<'_> {
             header.set_cdp_count(rra, ds, GAP, forecast.gap.wrapping_add(1));
             return Ok(forecast.value());
         }
-        let (alpha, beta) = (archive.f64(PAR_ALPHA), archive.f64(PAR_BETA));
-        let seen = match forecast.multiplies {
-            true if forecast.seasonal <= 0.0 => UNKNOWN,
-            true => point / forecast.seasonal,
-            false => point - forecast.seasonal,
-        };
-        let intercept = alpha * seen + (1.0 - alpha) * forecast.level();
+        let beta = archive.f64(PAR_BETA);
+        let intercept = forecast.learnt(archive.f64(PAR_ALPHA), point);
         let slope = beta * (intercept - forecast.intercept) + (1.0 - beta) * forecast.slope;
         header.set_cdp(rra, ds, INTERCEPT, intercept);
         header.set_cdp(rra, ds, SLOPE, slope);
@@ -279,27 +284,40 @@ impl Links<'_> {
     fn season(&mut self, archive: &Archive, point: f64, ahead: Option<f64>) -> Result<f64> {
         let forecast = self.dependent(self.rra)?;
         let now = self.advance(ahead);
-        let intercept = self.header.cdp(forecast, self.ds, INTERCEPT);
         if point.is_nan() {
             return Ok(now);
         }
         let multiplies = self.archives[forecast].function == Function::MhwPredict;
+        if forecast > self.rra && self.header.cdp(forecast, self.ds, INTERCEPT).is_nan() {
+            // The forecast will start at this very point, which leaves nothing for the season.
+            return Ok(if multiplies { 1.0 } else { 0.0 });
+        }
+        let intercept = self.baseline(forecast, point, now)?;
         if multiplies && intercept <= 0.0 {
             // No factor makes a season of a baseline at or below zero.
             return Ok(UNKNOWN);
         }
-        if intercept.is_nan() {
-            // A forecast further on in the file will start at this very point.
-            let starts = forecast > self.rra;
-            let neutral = if multiplies { 1.0 } else { 0.0 };
-            return Ok(if starts { neutral } else { UNKNOWN });
-        }
         let seen = if multiplies { point / intercept } else { point - intercept };
-        if now.is_nan() {
+        if now.is_nan() || seen.is_nan() {
             return Ok(seen);
         }
         let gamma = archive.f64(PAR_ALPHA);
         Ok(gamma * seen + (1.0 - gamma) * now)
+    }
+
+    /// The baseline of forecast archive `rra` with `point` taken in, whether it comes before this archive in
+    /// the file (and has it) or after (and will have it). `now` is the season's coefficient.
+    fn baseline(&self, rra: usize, point: f64, now: f64) -> Result<f64> {
+        let intercept = self.header.cdp(rra, self.ds, INTERCEPT);
+        if rra < self.rra {
+            return Ok(intercept);
+        }
+        let mut forecast = self.forecast(rra)?;
+        forecast.seasonal = now;
+        if now.is_nan() || forecast.slope.is_nan() {
+            return Ok(intercept);
+        }
+        Ok(forecast.learnt(self.archives[rra].f64(PAR_ALPHA), point))
     }
 
     fn deviate(&mut self, archive: &Archive, point: f64, ahead: Option<f64>) -> Result<f64> {
@@ -322,8 +340,11 @@ impl Links<'_> {
 
     fn watch(&mut self, archive: &Archive, point: f64) -> Result<f64> {
         let deviation = self.dependent(self.rra)?;
-        let forecast = self.forecast(self.dependent(deviation)?)?.value();
-        let deviation = self.coefficient(deviation);
+        let predict = self.dependent(deviation)?;
+        let forecast = self.forecast(predict)?.value();
+        // The seasonal archive's place decides for both, so a deviation may be one point off, as in rrdtool.
+        let slot = if self.dependent(predict)? < self.rra { LAST_SEASONAL } else { SEASONAL };
+        let deviation = self.header.cdp(deviation, self.ds, slot);
         let violated = if deviation.is_nan() {
             false
         } else {
@@ -364,6 +385,9 @@ fn smooth_archive(session: &mut Session<'_>, rra: usize, archive: &Archive) -> R
         return Ok(());
     }
     let old = session.all_rows(rra)?;
+    if old.iter().any(|value| value.is_nan()) {
+        return Ok(());
+    }
     let width = (2 * reach + 1) as f64;
     let mut new = vec![0.0; old.len()];
     let mut means = vec![0.0; sources];
@@ -388,9 +412,9 @@ fn smooth_archive(session: &mut Session<'_>, rra: usize, archive: &Archive) -> R
         }
         if let Some(forecast) = forecast {
             for (ds, mean) in means.iter().enumerate() {
+                // Added even where the coefficients were divided: rrdtool's doing.
                 let baseline = session.header.cdp(forecast, ds, INTERCEPT);
-                let moved = if multiplies { baseline * mean } else { baseline + mean };
-                session.header.set_cdp(forecast, ds, INTERCEPT, moved);
+                session.header.set_cdp(forecast, ds, INTERCEPT, baseline + mean);
             }
         }
     }

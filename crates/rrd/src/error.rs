@@ -16,7 +16,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file's bytes are not a usable `.rrd` file.
-    #[error("'{}' {what} (at byte {offset})", path.display())]
+    #[error("{what}")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub fn refused<T>(text: impl Into<String>) -> Result<T> {
 }
 
 /// The system's message without Rust's ` (os error 2)`.
-fn os_text(error: &std::io::Error) -> String {
+pub(crate) fn os_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(cut) => text[..cut].to_string(),
@@ -48,6 +48,14 @@ fn os_text(error: &std::io::Error) -> String {
 }
 
 impl Error {
+    /// Path and byte offset of damage, for messages that may say more than rrdtool's.
+    pub fn place(&self) -> Option<(&std::path::Path, u64)> {
+        match self {
+            Self::Damaged { path, offset, .. } => Some((path, *offset)),
+            _ => None,
+        }
+    }
+
     /// An I/O failure with its action and path.
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { action, path: path.into(), source }

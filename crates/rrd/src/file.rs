@@ -112,6 +112,24 @@ impl Rrd {
         Ok(())
     }
 
+    /// Writes a changed header of the same layout in place, and makes the seasonal coefficients of the sources
+    /// `forgotten` unknown.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write_header(&self, header: &Header, forgotten: impl Iterator<Item = usize>) -> Result<()> {
+        let failed = |error| Error::io("writing", &self.path, error);
+        for ds in forgotten {
+            for (rra, archive) in header.archives().iter().enumerate() {
+                for row in (0..archive.rows).filter(|_| archive.function.is_seasonal()) {
+                    let at = header.row_offset(rra, row) + 8 * ds as u64;
+                    self.file.write_all_at(&UNKNOWN.to_bits().to_le_bytes(), at).map_err(failed)?;
+                }
+            }
+        }
+        self.file.write_all_at(header.bytes(), 0).map_err(failed)
+    }
+
     /// Reads `rows` rows of archive `rra` from row `first` on, wrapping at its end: a value per source each.
     ///
     /// # Errors

@@ -172,6 +172,23 @@ impl Header {
         })
     }
 
+    /// The same file with other definitions of the same number, its state kept.
+    ///
+    /// # Errors
+    /// Counts that differ.
+    pub fn redefined(&self, definition: Definition) -> Result<Self> {
+        let same = definition.sources.len() == self.sources().len()
+            && definition.archives.len() == self.archives().len()
+            && (definition.version >= 3) == self.layout.has_usec;
+        let Some(fresh) = Self::new(definition).filter(|_| same) else {
+            return Err(Error::Refused("the file's structure cannot change in place".into()));
+        };
+        let mut bytes = fresh.bytes;
+        let live = self.layout.live_head;
+        bytes[live..].copy_from_slice(&self.bytes[live..]);
+        Ok(Self { bytes, layout: self.layout.clone(), definition: fresh.definition, starts: self.starts.clone() })
+    }
+
     /// The header's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -6,20 +6,28 @@
 
 pub mod at;
 pub mod cdp;
+pub mod cli;
+pub mod content;
 pub mod create;
 pub mod ds;
+pub mod dump;
 pub mod error;
+pub mod fetch;
 pub mod file;
 pub mod header;
 pub mod holt_winters;
+pub mod info;
 pub mod layout;
 pub mod local_time;
 pub mod number;
 pub mod pdp;
+pub mod restore;
 pub mod rpn;
 pub mod rra;
 pub mod sample;
 pub mod spec;
+pub mod tune;
 pub mod update;
+pub mod xport;
 
 pub use error::{Error, Result};

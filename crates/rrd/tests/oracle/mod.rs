@@ -33,7 +33,12 @@ pub fn directory(name: &str) -> PathBuf {
 
 impl Oracle {
     pub fn start(dir: &Path) -> Self {
-        let mut child = Command::new("rrdtool")
+        Self::start_program("rrdtool", dir)
+    }
+
+    /// Another program that speaks the same pipe mode: ours.
+    pub fn start_program(program: &str, dir: &Path) -> Self {
+        let mut child = Command::new(program)
             .arg("-")
             .current_dir(dir)
             .env("TZ", "UTC")
@@ -42,7 +47,7 @@ impl Oracle {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("these tests compare with Debian's rrdtool: install the package `rrdtool`");
+            .unwrap_or_else(|error| panic!("{program}: {error}; install Debian's package `rrdtool`"));
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self { child, input, output, dir: dir.into() }

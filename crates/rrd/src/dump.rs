@@ -6,8 +6,9 @@ use crate::error::{Error, Result};
 use crate::file::Rrd;
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE};
 use crate::holt_winters::{GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SEASONS, SLOPE};
-use crate::info::{expression, history, number_text};
+use crate::info::{expression, history};
 use crate::local_time;
+use crate::number::scaled_text as number_text;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 
 /// What stands before the root element.

@@ -147,6 +147,55 @@ pub fn scientific(value: f64, digits: usize) -> String {
     }
 }
 
+/// The exponents rrdtool's own printing scales by.
+const EXPONENT_MAX: i32 = 308;
+
+/// `value` with ten digits as `dump` and `xport` print it: scaled by rounded powers of ten first, so that the
+/// last digit may be one off. Unknown is `NaN`.
+pub fn scaled_text(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return scientific(value, 10);
+    }
+    let size = value.abs();
+    let (mut exponent, mut left) = (0, size);
+    while left < 1.0 && left > 0.0 && exponent > -EXPONENT_MAX {
+        left *= 10.0;
+        exponent -= 1;
+    }
+    while left >= 10.0 && exponent < EXPONENT_MAX {
+        left /= 10.0;
+        exponent += 1;
+    }
+    const DIGITS: f64 = 1e10;
+    let mantissa = size / power_of_ten(exponent);
+    let mut whole = mantissa.trunc();
+    let fraction = DIGITS * (mantissa - whole);
+    let mut digits = fraction.trunc();
+    if fraction - digits >= 0.5 {
+        digits += 1.0;
+    }
+    if digits >= DIGITS {
+        (whole, digits) = (whole + 1.0, 0.0);
+    }
+    if whole >= 10.0 {
+        (whole, exponent) = (1.0, exponent + 1);
+    }
+    let minus = if value < 0.0 { "-" } else { "" };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{minus}{}.{:010}e{sign}{:02}", whole as u64, digits as u64, exponent.abs())
+}
+
+fn power_of_ten(exponent: i32) -> f64 {
+    let mut power = 1.0;
+    for _ in 0..exponent.abs() {
+        if exponent > 0 { power *= 10.0 } else { power /= 10.0 }
+    }
+    power
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +213,14 @@ mod tests {
         assert_eq!(read("5e"), Reading::Whole(5.0));
         assert_eq!(read("--5"), Reading::Nothing);
         assert_eq!(read("1e1025"), Reading::Nothing);
+    }
+
+    #[test]
+    fn dumps_round_as_rrdtool_rounds() {
+        assert_eq!(scaled_text(62252636.2315), "6.2252636232e+07");
+        assert_eq!(scaled_text(0.000556063792165), "5.5606379216e-04");
+        assert_eq!(scaled_text(9.99999999999e99), "1.0000000000e+100");
+        assert_eq!(scaled_text(-0.0), "0.0000000000e+00");
     }
 
     #[test]

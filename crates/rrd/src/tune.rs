@@ -165,13 +165,13 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             let value = share()?;
             (if name == "alpha" { PAR_ALPHA } else { PAR_BETA }, value.to_bits(), None, "Holt-Winters")
         }
-        "gamma" => (PAR_ALPHA, share()?.to_bits(), Some(Function::Seasonal), "Seasonal"),
-        "gamma-deviation" => (PAR_ALPHA, share()?.to_bits(), Some(Function::DevSeasonal), "Devseasonal"),
-        "smoothing-window" => (PAR_BETA, share()?.to_bits(), Some(Function::Seasonal), "Seasonal"),
-        "smoothing-window-deviation" => (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Devseasonal"),
+        "gamma" => (PAR_ALPHA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
+        "gamma-deviation" => (PAR_ALPHA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters"),
+        "smoothing-window" => (PAR_BETA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
+        "smoothing-window-deviation" => (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters"),
         "deltapos" | "deltaneg" => {
             let Some(value) = number.filter(|value| *value >= 0.0) else {
-                return refused("Parameter specified is not valid");
+                return refused("Parameter specified is too small");
             };
             (if name == "deltapos" { PAR_ALPHA } else { PAR_BETA }, value.to_bits(), Some(Function::Failures), "Failures")
         }

@@ -8,9 +8,8 @@ use std::path::Path;
 use crate::error::{Error, Result, refused};
 use crate::fetch;
 use crate::file::{Access, Rrd};
-use crate::info::number_text;
 use crate::local_time;
-use crate::number::{self, UNKNOWN};
+use crate::number::{UNKNOWN, scaled_text};
 use crate::rpn::{Moment, Op, Program, Series};
 use crate::rra::Function;
 
@@ -226,7 +225,7 @@ impl Table {
             }
             for column in 0..self.columns.len() {
                 let tag = if numbered { format!("v{column}") } else { "v".into() };
-                text.push_str(&format!("<{tag}>{}</{tag}>", number_text(self.value(column, row))));
+                text.push_str(&format!("<{tag}>{}</{tag}>", scaled_text(self.value(column, row))));
             }
             text.push_str("</row>\n");
         }
@@ -246,7 +245,7 @@ impl Table {
             .map(|row| {
                 let value = |column| match self.value(column, row) {
                     value if value.is_nan() => "null".into(),
-                    value => number::scientific(value, 10),
+                    value => scaled_text(value),
                 };
                 let values: Vec<String> = (0..self.columns.len()).map(value).collect();
                 let time = if times { format!("\"{}\",", self.time(row)) } else { String::new() };

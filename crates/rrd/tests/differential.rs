@@ -65,7 +65,10 @@ fn creates_and_updates_leave_rrdtools_bytes() {
                 std::fs::write(format!("{kept}-ours.rrd"), &b).unwrap();
                 panic!("seed {seed} round {round}: bytes differ at {at} ({kept}-*)\n{}", log.join("\n"));
             }
-            let samples = feed.next(&mut random, &database);
+            let samples = match random.chance(30) {
+                true => feed.steady(&mut random, &database),
+                false => feed.next(&mut random, &database),
+            };
             let line = format!("update t.rrd {}", samples.join(" "));
             log.push(line.clone());
             let reply = rrdtool.run(&line);

@@ -148,7 +148,7 @@ pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         if index < 0 {
             return refused("invalid rraindex number");
         }
-        let [name] = parsed.rest.as_slice() else {
+        let Some([name]) = parsed.first() else {
             return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
         };
         let header = open(name)?.header;

@@ -9,7 +9,7 @@ use crate::file::{self, Rrd};
 use crate::header::{Definition, Header};
 use crate::holt_winters;
 use crate::layout::NAME_MAX;
-use crate::number::{self, Reading, UNKNOWN};
+use crate::number::{self, UNKNOWN};
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
 use crate::spec;
 
@@ -110,10 +110,10 @@ fn option(
             let what = if name == "minimum" { "minimum ds value" } else { "maximum ds value" };
             let (source, value) = pair(what)?;
             let index = find(definition, source)?;
-            let limit = match number::read(value) {
+            let limit = match number::decimal(value.as_bytes()) {
                 _ if value == "U" => UNKNOWN,
-                Reading::Whole(value) | Reading::Partly(value, _) => value,
-                Reading::Nothing => return refused(format!("invalid arguments for {what}")),
+                Some((value, _)) => value,
+                None => return refused(format!("invalid arguments for {what}")),
             };
             let source = &mut definition.sources[index];
             if name == "minimum" { source.min = limit } else { source.max = limit }
@@ -262,10 +262,7 @@ fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> 
 ///
 /// # Errors
 /// rrdtool's messages, or what the system says.
-pub fn resize(rrd: &Rrd, rra: usize, by: i64, grow: bool, target: &Path) -> Result<()> {
-    if by.unsigned_abs() < 1 || (by < 0) == grow {
-        return refused("Please grow or shrink with at least 1 row");
-    }
+pub fn resize(rrd: &Rrd, rra: usize, by: i64, target: &Path) -> Result<()> {
     let rows = rrd.header.archives()[rra].rows as i64;
     if rows.saturating_add(by) <= 0 {
         return refused("This RRA is not that big");

@@ -158,16 +158,19 @@ pub(super) fn resize(arguments: &[String]) -> Result<()> {
     let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
     let rrd = Rrd::open(Path::new(name), Access::Write)?;
     let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
-    let rra = number(rra);
-    if rra < 0 || rra >= rrd.header.archives().len() as i64 {
-        return refused("no such RRA in this RRD");
-    }
     let by = match direction.as_str() {
         "GROW" => number(rows),
         "SHRINK" => number(rows).saturating_neg(),
         _ => return refused("I can only GROW or SHRINK"),
     };
-    change::resize(&rrd, rra as usize, by, direction == "GROW", Path::new("resize.rrd"))
+    if number(rows) < 1 {
+        return refused("Please grow or shrink with at least 1 row");
+    }
+    let rra = number(rra);
+    if rra < 0 || rra >= rrd.header.archives().len() as i64 {
+        return refused("no such RRA in this RRD");
+    }
+    change::resize(&rrd, rra as usize, by, Path::new("resize.rrd"))
 }
 
 pub(super) fn restore(arguments: &[String]) -> Result<()> {

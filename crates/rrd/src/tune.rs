@@ -7,7 +7,7 @@ use crate::ds::Kind;
 use crate::error::{Result, refused};
 use crate::file::{self, Rrd};
 use crate::header::{Definition, Header};
-use crate::holt_winters;
+use crate::holt_winters::{self, SEASONS};
 use crate::layout::NAME_MAX;
 use crate::number::{self, UNKNOWN};
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
@@ -59,16 +59,29 @@ pub fn tune(
     definition.version =
         crate::create::version(&definition.sources, &definition.archives, definition.version);
     let mut header = rrd.header.redefined(definition)?;
-    for (ds, name) in &resets {
-        reset(&mut header, *ds, name);
+    for ds in 0..header.sources().len() {
+        if header.sources()[ds].kind != rrd.header.sources()[ds].kind {
+            // A reading of another kind says nothing about the next difference.
+            header.set_last_reading(ds, b"UNKN");
+        }
+    }
+    if options.iter().any(|(name, _)| matches!(*name, "failure-threshold" | "window-length")) {
+        let failures = |archive: &crate::rra::Archive| archive.function == Function::Failures;
+        for rra in (0..header.archives().len()).filter(|rra| failures(&rrd.header.archives()[*rra])) {
+            (0..header.sources().len()).for_each(|ds| holt_winters::forget(&mut header, rra, ds));
+        }
+    }
+    for ds in &resets {
+        reset(&mut header, *ds);
     }
     if specs.is_empty() {
-        return rrd.write_header(&header, resets.iter().map(|(ds, _)| *ds));
+        return rrd.write_header(&header, resets.iter().copied());
     }
     let mut content = Content::read(rrd)?;
     content.version = header.version();
-    for (state, source) in content.sources.iter_mut().zip(header.sources()) {
+    for (ds, (state, source)) in content.sources.iter_mut().zip(header.sources()).enumerate() {
         state.source = source.clone();
+        state.last = header.last_reading(ds).to_vec();
     }
     for (state, archive) in content.archives.iter_mut().zip(header.archives()) {
         state.archive = archive.clone();
@@ -89,7 +102,7 @@ fn find(definition: &Definition, name: &str) -> Result<usize> {
 
 fn option(
     definition: &mut Definition,
-    resets: &mut Vec<(usize, String)>,
+    resets: &mut Vec<usize>,
     name: &str,
     value: &str,
 ) -> Result<()> {
@@ -140,7 +153,7 @@ fn option(
             }
             definition.sources[index].name = new.into();
         }
-        "aberrant-reset" => resets.push((find(definition, value)?, value.into())),
+        "aberrant-reset" => resets.push(find(definition, value)?),
         "step" => {
             definition.step = match spec::duration(value, 1) {
                 Ok(step) => step,
@@ -196,13 +209,18 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
 }
 
 /// Forgets what the forecasting archives have learnt about source `ds`.
-fn reset(header: &mut Header, ds: usize, _name: &str) {
+fn reset(header: &mut Header, ds: usize) {
     for rra in 0..header.archives().len() {
         let function = header.archives()[rra].function;
         if function == Function::Failures {
             holt_winters::forget(header, rra, ds);
         } else if !function.is_plain() && function != Function::DevPredict {
+            let seasons = header.cdp_count(rra, ds, SEASONS);
             holt_winters::initialise(header, rra, ds);
+            if function.is_seasonal() {
+                // Seasons go on being counted: smoothing concerns all sources at once.
+                header.set_cdp_count(rra, ds, SEASONS, seasons);
+            }
         }
     }
 }

@@ -157,7 +157,17 @@ const UNITS: [(&str, Unit); 24] = [
 ];
 const MORE_UNITS: [(&str, Unit); 2] = [("yr", Unit::Year), ("years", Unit::Year)];
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
 ];
 const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
@@ -544,7 +554,10 @@ mod tests {
     fn a_range_may_hang_on_either_side() {
         let parse = |text| When::parse(text, NOW).unwrap();
         assert_eq!(When::range(&parse("e-1h"), &parse("1000000000"), NOW), Ok((999_996_400, 1_000_000_000)));
-        assert_eq!(When::range(&parse("1000000000"), &parse("s+1h"), NOW), Ok((1_000_000_000, 1_000_003_600)));
+        assert_eq!(
+            When::range(&parse("1000000000"), &parse("s+1h"), NOW),
+            Ok((1_000_000_000, 1_000_003_600))
+        );
         assert!(When::range(&parse("e-1h"), &parse("s+1h"), NOW).is_err());
     }
 }

@@ -44,10 +44,8 @@ pub fn several(header: &mut Header, rra: usize, points: &[f64], fall: Fall) {
     let archive = &header.archives()[rra];
     let (function, xff, per_row) = (archive.function, archive.f64(PAR_XFF), archive.points);
     for (ds, &point) in points.iter().enumerate() {
-        let mut row = Row {
-            value: header.cdp(rra, ds, CDP_VALUE),
-            unknown: header.cdp_count(rra, ds, CDP_UNKNOWN),
-        };
+        let mut row =
+            Row { value: header.cdp(rra, ds, CDP_VALUE), unknown: header.cdp_count(rra, ds, CDP_UNKNOWN) };
         if fall.rows > 0 {
             let (primary, secondary) = row.complete(function, point, fall, per_row, xff);
             header.set_cdp(rra, ds, CDP_PRIMARY, primary);

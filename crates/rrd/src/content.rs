@@ -146,11 +146,10 @@ impl Content {
     pub fn remove_source(&mut self, ds: usize) -> Result<()> {
         for state in &mut self.sources {
             let name = &state.source.name;
-            if let Some(program) = &mut state.source.program {
-                if !program.remove_variable(ds) {
+            if let Some(program) = &mut state.source.program
+                && !program.remove_variable(ds) {
                     return refused(format!("data source '{name}' is computed from the one to be removed"));
                 }
-            }
         }
         let width = self.sources.len();
         self.sources.remove(ds);
@@ -207,9 +206,15 @@ impl Content {
     /// The state a new archive has for a source.
     fn fresh_state(&self, archive: &Archive) -> [u8; CDP_PREP] {
         // A one-source header of this archive alone knows how to start.
-        let Some(source) = self.sources.first().map(|state| state.source.clone()) else { return [0; CDP_PREP] };
-        let definition =
-            Definition { version: 3, step: self.step, sources: vec![source], archives: vec![archive.clone()] };
+        let Some(source) = self.sources.first().map(|state| state.source.clone()) else {
+            return [0; CDP_PREP];
+        };
+        let definition = Definition {
+            version: 3,
+            step: self.step,
+            sources: vec![source],
+            archives: vec![archive.clone()],
+        };
         let Some(mut header) = Header::new(definition) else { return [0; CDP_PREP] };
         if archive.function.is_plain() || archive.function == Function::DevPredict {
             let last = self.last_update.0 as u64;

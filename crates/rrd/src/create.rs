@@ -1,12 +1,12 @@
 //! A new file's first bytes from its definition; decides nothing about paths and writes nothing.
 
+use crate::ds::{DataSource, Kind};
 use crate::error::{Result, refused};
 use crate::header::{CDP_UNKNOWN, CDP_VALUE, Definition, Header};
 use crate::holt_winters;
 use crate::number::UNKNOWN;
 use crate::rra::{Archive, Function};
 use crate::spec;
-use crate::ds::{DataSource, Kind};
 
 /// The parts of a definition as they come in on a command line.
 #[derive(Debug, Clone, Default)]

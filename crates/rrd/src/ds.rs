@@ -71,7 +71,14 @@ impl DataSource {
             Kind::from_name(&kind_name).ok_or_else(|| format!("unknown data source type '{kind_name}'"))?;
         if kind == Kind::Compute {
             let program = Program::decode(&bytes[40..DS_DEF])?;
-            return Ok(Self { name, kind, heartbeat: 0, min: f64::NAN, max: f64::NAN, program: Some(program) });
+            return Ok(Self {
+                name,
+                kind,
+                heartbeat: 0,
+                min: f64::NAN,
+                max: f64::NAN,
+                program: Some(program),
+            });
         }
         Ok(Self {
             name,

@@ -5,7 +5,9 @@ use std::io::Write;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE};
-use crate::holt_winters::{GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SEASONS, SLOPE};
+use crate::holt_winters::{
+    GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SEASONS, SLOPE,
+};
 use crate::info::{expression, history};
 use crate::local_time;
 use crate::number::scaled_text as number_text;
@@ -90,7 +92,11 @@ fn escaped(text: &str) -> String {
 
 fn source(text: &mut Text<'_>, rrd: &Rrd, ds: usize) -> Result<()> {
     let source = &rrd.header.sources()[ds];
-    text.put(&format!("\t<ds>\n\t\t<name> {} </name>\n\t\t<type> {} </type>\n", source.name, source.kind.name()))?;
+    text.put(&format!(
+        "\t<ds>\n\t\t<name> {} </name>\n\t\t<type> {} </type>\n",
+        source.name,
+        source.kind.name()
+    ))?;
     if source.program.is_some() {
         text.put(&format!("\t\t<cdef> {} </cdef>\n\n", escaped(&expression(&rrd.header, ds))))?;
     } else {
@@ -111,7 +117,8 @@ fn archive(text: &mut Text<'_>, rrd: &Rrd, rra: usize) -> Result<()> {
     let seconds = header.row_seconds(rra);
     text.put(&format!("\t\t<pdp_per_row>{}</pdp_per_row> <!-- {seconds} seconds -->\n\n", archive.points))?;
     text.put("\t\t<params>\n")?;
-    let number = |name: &str, index: usize| format!("\t\t<{name}>{}</{name}>\n", number_text(archive.f64(index)));
+    let number =
+        |name: &str, index: usize| format!("\t\t<{name}>{}</{name}>\n", number_text(archive.f64(index)));
     let count = |name: &str, index: usize| format!("\t\t<{name}>{}</{name}>\n", archive.par[index] as i64);
     let parameters = match archive.function {
         Function::HwPredict | Function::MhwPredict => {
@@ -122,7 +129,8 @@ fn archive(text: &mut Text<'_>, rrd: &Rrd, rra: usize) -> Result<()> {
             ]
         }
         Function::Seasonal | Function::DevSeasonal => {
-            let mut list = vec![number("seasonal_gamma", PAR_ALPHA), count("seasonal_smooth_idx", PAR_SMOOTH)];
+            let mut list =
+                vec![number("seasonal_gamma", PAR_ALPHA), count("seasonal_smooth_idx", PAR_SMOOTH)];
             if header.version() >= 4 {
                 list.push(number("smoothing_window", PAR_BETA));
             }
@@ -151,7 +159,8 @@ fn archive(text: &mut Text<'_>, rrd: &Rrd, rra: usize) -> Result<()> {
 
 fn state(text: &mut Text<'_>, rrd: &Rrd, rra: usize, ds: usize) -> Result<()> {
     let header = &rrd.header;
-    let number = |name: &str, slot| format!("\t\t\t<{name}>{}</{name}>\n", number_text(header.cdp(rra, ds, slot)));
+    let number =
+        |name: &str, slot| format!("\t\t\t<{name}>{}</{name}>\n", number_text(header.cdp(rra, ds, slot)));
     let count = |name: &str, slot| format!("\t\t\t<{name}>{}</{name}>\n", header.cdp_count(rra, ds, slot));
     let mut list = vec![number("primary_value", CDP_PRIMARY), number("secondary_value", CDP_SECONDARY)];
     list.extend(match header.archives()[rra].function {

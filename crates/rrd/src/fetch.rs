@@ -43,7 +43,9 @@ pub fn choose(header: &Header, function: Function, start: i64, end: i64, resolut
             }
         } else {
             let covered = end.wrapping_sub(start).wrapping_sub(begin.wrapping_sub(start));
-            let better = |(best, best_off, _): (i64, u64, usize)| best < covered || (best == covered && off < best_off);
+            let better = |(best, best_off, _): (i64, u64, usize)| {
+                best < covered || (best == covered && off < best_off)
+            };
             if part.is_none_or(better) {
                 part = Some((covered, off, rra));
             }

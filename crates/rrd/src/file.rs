@@ -89,10 +89,11 @@ impl Rrd {
                 self.write(&applied, &before)?;
                 Ok(applied)
             }
-            Err((error, None)) => Err(error),
-            Err((error, Some(applied))) => {
-                self.write(&applied, &before)?;
-                Err(error)
+            Err(failed) => {
+                if let Some(applied) = &failed.applied {
+                    self.write(applied, &before)?;
+                }
+                Err(failed.error)
             }
         }
     }
@@ -189,7 +190,9 @@ struct OldValues<'a> {
 impl Values for OldValues<'_> {
     fn read(&self, offset: u64, values: &mut [f64]) -> Result<()> {
         let mut bytes = vec![0; 8 * values.len()];
-        self.file.read_exact_at(&mut bytes, offset).map_err(|error| Error::io("reading", self.path, error))?;
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .map_err(|error| Error::io("reading", self.path, error))?;
         for (index, value) in values.iter_mut().enumerate() {
             *value = layout::f64_at(&bytes, 8 * index);
         }
@@ -202,7 +205,12 @@ impl Values for OldValues<'_> {
 ///
 /// # Errors
 /// What the system says; nothing is left behind then.
-pub fn create(path: &Path, header: &Header, values: impl Iterator<Item = f64>, overwrite: bool) -> Result<()> {
+pub fn create(
+    path: &Path,
+    header: &Header,
+    values: impl Iterator<Item = f64>,
+    overwrite: bool,
+) -> Result<()> {
     if !overwrite && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, io::Error::from_raw_os_error(libc::EEXIST)));
     }

@@ -86,11 +86,8 @@ impl Header {
     /// Takes a whole header. `bytes` may be longer; `file_len` is the length of the file.
     pub fn parse(mut bytes: Vec<u8>, file_len: u64, path: &Path) -> Result<Self> {
         let (version, layout) = Self::measure(&bytes, file_len, path)?;
-        let damaged = |offset: usize, what: String| Error::Damaged {
-            path: path.into(),
-            offset: offset as u64,
-            what,
-        };
+        let damaged =
+            |offset: usize, what: String| Error::Damaged { path: path.into(), offset: offset as u64, what };
         if bytes.len() < layout.header_len {
             return Err(damaged(bytes.len(), "reached EOF while loading header".into()));
         }
@@ -109,7 +106,8 @@ impl Header {
             let at = layout.rra_def(index);
             archives.push(Archive::decode(&bytes[at..at + RRA_DEF]).map_err(|what| damaged(at, what))?);
         }
-        let starts = starts(&layout, &archives).filter(|starts| starts.last().is_some_and(|end| *end <= file_len));
+        let starts =
+            starts(&layout, &archives).filter(|starts| starts.last().is_some_and(|end| *end <= file_len));
         let starts = starts.ok_or_else(|| {
             let wanted = archives.iter().map(|archive| u128::from(archive.rows)).sum::<u128>()
                 * 8
@@ -133,8 +131,13 @@ impl Header {
         for (index, archive) in self.archives().iter().enumerate() {
             let at = self.layout.ptr(index);
             let what = if self.current_row(index) >= archive.rows {
-                format!("archive {index} has {} rows but stands at row {}", archive.rows, self.current_row(index))
-            } else if archive.points.checked_mul(self.step()).is_none_or(|seconds| seconds > i64::MAX as u64) {
+                format!(
+                    "archive {index} has {} rows but stands at row {}",
+                    archive.rows,
+                    self.current_row(index)
+                )
+            } else if archive.points.checked_mul(self.step()).is_none_or(|seconds| seconds > i64::MAX as u64)
+            {
                 format!("archive {index} has rows of {} points", archive.points)
             } else {
                 continue;
@@ -186,7 +189,12 @@ impl Header {
         let mut bytes = fresh.bytes;
         let live = self.layout.live_head;
         bytes[live..].copy_from_slice(&self.bytes[live..]);
-        Ok(Self { bytes, layout: self.layout.clone(), definition: fresh.definition, starts: self.starts.clone() })
+        Ok(Self {
+            bytes,
+            layout: self.layout.clone(),
+            definition: fresh.definition,
+            starts: self.starts.clone(),
+        })
     }
 
     /// The header's bytes.

@@ -94,11 +94,13 @@ pub(crate) fn forecast(session: &mut Session<'_>, points: &[f64], steps: u64) ->
 
 /// Notes whether `steps` points bring a seasonal archive past its smoothing place, and counts seasons.
 fn schedule(session: &mut Session<'_>, rra: usize, archive: &Archive, steps: u64) {
-    let (row, reached) = (session.header.current_row(rra), session.header.current_row(rra).saturating_add(steps));
+    let (row, reached) =
+        (session.header.current_row(rra), session.header.current_row(rra).saturating_add(steps));
     let seasons = session.header.cdp_count(rra, 0, SEASONS);
     if seasons > BURN_IN {
         let place = archive.par[PAR_SMOOTH];
-        session.smoothing.due |= (row < place && reached >= place) || reached >= archive.rows.saturating_add(place);
+        session.smoothing.due |=
+            (row < place && reached >= place) || reached >= archive.rows.saturating_add(place);
     } else if reached >= archive.rows {
         session.header.set_cdp_count(rra, 0, SEASONS, seasons + 1);
         session.smoothing.due = true;
@@ -405,7 +407,8 @@ fn smooth_archive(session: &mut Session<'_>, rra: usize, archive: &Archive) -> R
     if archive.function == Function::Seasonal {
         let forecast = usize::try_from(archive.par[PAR_DEPENDENT]).ok();
         let forecast = forecast.filter(|index| *index < session.header.archives().len());
-        let multiplies = forecast.is_some_and(|index| session.header.archives()[index].function == Function::MhwPredict);
+        let multiplies =
+            forecast.is_some_and(|index| session.header.archives()[index].function == Function::MhwPredict);
         for (place, value) in new.iter_mut().enumerate() {
             let mean = means[place % sources];
             if multiplies { *value /= mean } else { *value -= mean }

@@ -16,6 +16,7 @@ pub mod fetch;
 pub mod file;
 pub mod header;
 pub mod holt_winters;
+pub mod import;
 pub mod info;
 pub mod layout;
 pub mod local_time;

@@ -109,7 +109,7 @@ fn scaled(mut value: f64, exponent: i64) -> f64 {
 
 /// A double cast to a C `long` on x86-64: truncated, and the smallest `i64` for whatever does not fit.
 pub fn as_long(value: f64) -> i64 {
-    if value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
         value as i64
     } else {
         i64::MIN
@@ -203,7 +203,10 @@ mod tests {
     #[test]
     fn digits_are_accumulated_step_by_step_not_rounded_once() {
         assert_eq!(read("1e308"), Reading::Whole(f64::from_bits(0x7fe1_ccf3_85eb_c8a3)));
-        assert_eq!(read("123456789012345678901234567890"), Reading::Whole(f64::from_bits(0x45f8_ee90_ff6c_373d)));
+        assert_eq!(
+            read("123456789012345678901234567890"),
+            Reading::Whole(f64::from_bits(0x45f8_ee90_ff6c_373d))
+        );
     }
 
     #[test]

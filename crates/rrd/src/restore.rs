@@ -4,7 +4,9 @@ use crate::content::{ArchiveState, Content, SourceState};
 use crate::ds::{DataSource, Kind};
 use crate::error::{Result, refused};
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE, Header};
-use crate::holt_winters::{GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SEASONS, SLOPE};
+use crate::holt_winters::{
+    GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SEASONS, SLOPE,
+};
 use crate::layout::{self, CDP_PREP, LAST_DS, NAME_MAX};
 use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::Program;
@@ -16,7 +18,11 @@ use crate::spec::WINDOW_MAX;
 ///
 /// # Errors
 /// Text that is no dump, with the line it is wrong in.
-pub fn parse(text: &str, check_range: bool, row: impl FnMut(usize, u64) -> u64) -> Result<(Header, Vec<f64>)> {
+pub fn parse(
+    text: &str,
+    check_range: bool,
+    row: impl FnMut(usize, u64) -> u64,
+) -> Result<(Header, Vec<f64>)> {
     let mut reader = Reader { text, at: 0, open: None };
     let mut content = reader.file()?;
     if check_range {
@@ -102,7 +108,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Calls `child` for each element inside `parent`, up to its end.
-    fn children(&mut self, parent: &str, mut child: impl FnMut(&mut Self, &'a str) -> Result<()>) -> Result<()> {
+    fn children(
+        &mut self,
+        parent: &str,
+        mut child: impl FnMut(&mut Self, &'a str) -> Result<()>,
+    ) -> Result<()> {
         loop {
             match self.next()? {
                 Event::Open(name) => child(self, name)?,
@@ -206,7 +216,8 @@ impl<'a> Reader<'a> {
                 "cdef" => {
                     let text = reader.text(name)?;
                     let find = |name: &str| before.iter().position(|state| state.source.name == name);
-                    let Some(program) = Program::parse(&text, find).filter(|program| program.storable().is_ok())
+                    let Some(program) =
+                        Program::parse(&text, find).filter(|program| program.storable().is_ok())
                     else {
                         return reader.fail(&format!("no expression: '{text}'"));
                     };
@@ -336,5 +347,9 @@ impl<'a> Reader<'a> {
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&apos;", "'")
+        .replace("&amp;", "&")
 }

@@ -121,13 +121,11 @@ impl Program {
 
     fn token(token: &str, comma_follows: bool, variable: &impl Fn(&str) -> Option<usize>) -> Option<Node> {
         let node = |op| Node { op, number: 0.0, variable: 0 };
-        if comma_follows && token.bytes().next().is_some_and(|byte| !byte.is_ascii_whitespace()) {
-            if let Some((number, used)) = number::decimal(token.as_bytes()) {
-                if used == token.len() {
+        if comma_follows && token.bytes().next().is_some_and(|byte| !byte.is_ascii_whitespace())
+            && let Some((number, used)) = number::decimal(token.as_bytes())
+                && used == token.len() {
                     return Some(Node { op: Op::Number, number, variable: 0 });
                 }
-            }
-        }
         if let Some((op, _)) = Op::ALL.iter().find(|(_, name)| !name.is_empty() && *name == token) {
             return Some(node(*op));
         }
@@ -180,9 +178,11 @@ impl Program {
     pub fn storable(&self) -> Result<(), String> {
         for node in &self.nodes {
             if node.op.needs_series() {
-                return Err("operators TIME LTIME STEPWIDTH PREV NEW* COUNT TREND TRENDNAN PREDICT PREDICTSIGMA \
+                return Err(
+                    "operators TIME LTIME STEPWIDTH PREV NEW* COUNT TREND TRENDNAN PREDICT PREDICTSIGMA \
                             PREDICTPERC are not supported with DS COMPUTE"
-                    .into());
+                        .into(),
+                );
             }
             let in_range = node.number.trunc() == node.number && (-32768.0..=32767.0).contains(&node.number);
             if node.op == Op::Number && !in_range {
@@ -370,7 +370,9 @@ impl Stack {
                 self.push(next);
             }
             Op::Copy | Op::Index | Op::Roll | Op::Sort | Op::Rev => self.rearrange(node.op)?,
-            Op::Avg | Op::Median | Op::Smin | Op::Smax | Op::Stdev | Op::Percent => self.summarise(node.op)?,
+            Op::Avg | Op::Median | Op::Smin | Op::Smax | Op::Stdev | Op::Percent => {
+                self.summarise(node.op)?
+            }
             _ => self.in_series(node, moment)?,
         }
         Ok(())

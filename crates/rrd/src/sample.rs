@@ -16,7 +16,8 @@ pub struct Template {
 impl Template {
     /// Every source that takes readings, in the file's order.
     pub fn whole(header: &Header) -> Self {
-        let takes = |(index, source): (usize, &crate::ds::DataSource)| source.program.is_none().then_some(index);
+        let takes =
+            |(index, source): (usize, &crate::ds::DataSource)| source.program.is_none().then_some(index);
         Self { order: header.sources().iter().enumerate().filter_map(takes).collect() }
     }
 
@@ -62,7 +63,12 @@ impl<'a> Sample<'a> {
     ///
     /// # Errors
     /// rrdtool's messages, without the file name.
-    pub fn parse(text: &'a str, header: &Header, template: &Template, now: Stamp) -> std::result::Result<Self, String> {
+    pub fn parse(
+        text: &'a str,
+        header: &Header,
+        template: &Template,
+        now: Stamp,
+    ) -> std::result::Result<Self, String> {
         let mut readings = vec!["U"; header.sources().len()];
         let (time, values, at_style) = match text.split_once('@') {
             Some((time, values)) => (time, Some(values), true),

@@ -6,9 +6,7 @@ use crate::layout::NAME_MAX;
 use crate::number::{self, Reading, UNKNOWN};
 use crate::pdp::unreadable;
 use crate::rpn::Program;
-use crate::rra::{
-    Archive, Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF,
-};
+use crate::rra::{Archive, Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 
 /// Share of a season that is averaged when nothing else is said.
 const SMOOTHING_DEFAULT: f64 = 0.05;
@@ -107,7 +105,8 @@ fn split_source(text: &str) -> Option<(&str, Mapping, &str, &str)> {
         mapping = Some((mapped.to_string(), index));
     }
     let (kind, rest) = rest.strip_prefix(':')?.split_once(':')?;
-    let is_kind = !kind.is_empty() && kind.len() <= NAME_MAX && kind.bytes().all(|byte| byte.is_ascii_uppercase());
+    let is_kind =
+        !kind.is_empty() && kind.len() <= NAME_MAX && kind.bytes().all(|byte| byte.is_ascii_uppercase());
     let fits = !name.is_empty() && name.len() <= NAME_MAX && is_kind && !rest.is_empty();
     fits.then_some((name, mapping, kind, rest))
 }
@@ -245,7 +244,8 @@ fn seasonal(spec: &mut ArchiveSpec, words: &Words<'_>, hash: u64) -> Result<()> 
 
 fn failures(archive: &mut Archive, words: &Words<'_>) -> Result<()> {
     archive.rows = words.rows(1, 1)?;
-    let threshold = number::as_long(number::decimal(words.words[2].as_bytes()).map_or(0.0, |(value, _)| value));
+    let threshold =
+        number::as_long(number::decimal(words.words[2].as_bytes()).map_or(0.0, |(value, _)| value));
     let window = number::as_long(number::decimal(words.words[3].as_bytes()).map_or(0.0, |(value, _)| value));
     if !(1..=WINDOW_MAX as i64).contains(&threshold) {
         return refused(format!("Failure threshold is out of range 1, {WINDOW_MAX}"));
@@ -290,9 +290,7 @@ pub fn companions(forecast: &mut Archive, own: u64, season_hash: u64) -> [Archiv
 
 /// The hash that spreads smoothing over files: FNV-1 with the 32-bit constants in 64 bits.
 pub fn season_hash(file_name: &str) -> u64 {
-    file_name
-        .bytes()
-        .fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(byte))
+    file_name.bytes().fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(byte))
 }
 
 struct Words<'a> {
@@ -319,7 +317,9 @@ impl Words<'_> {
     fn steps(&self, place: usize) -> Result<u64> {
         let text = self.words[place];
         match duration(text, self.step) {
-            Ok(steps) if steps.checked_mul(self.step).is_some_and(|seconds| seconds <= i64::MAX as u64) => Ok(steps),
+            Ok(steps) if steps.checked_mul(self.step).is_some_and(|seconds| seconds <= i64::MAX as u64) => {
+                Ok(steps)
+            }
             Ok(_) => refused(format!("Invalid step {text}: value is too large")),
             Err(why) => refused(format!("Invalid step {text}: {why}")),
         }

@@ -100,12 +100,7 @@ fn find(definition: &Definition, name: &str) -> Result<usize> {
     }
 }
 
-fn option(
-    definition: &mut Definition,
-    resets: &mut Vec<usize>,
-    name: &str,
-    value: &str,
-) -> Result<()> {
+fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
     let pair = |what: &str| match value.split_once(':') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
         _ => refused(format!("invalid arguments for {what}")),
@@ -181,12 +176,19 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
         "gamma" => (PAR_ALPHA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
         "gamma-deviation" => (PAR_ALPHA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters"),
         "smoothing-window" => (PAR_BETA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
-        "smoothing-window-deviation" => (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters"),
+        "smoothing-window-deviation" => {
+            (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
+        }
         "deltapos" | "deltaneg" => {
             let Some(value) = number.filter(|value| *value >= 0.0) else {
                 return refused("Parameter specified is too small");
             };
-            (if name == "deltapos" { PAR_ALPHA } else { PAR_BETA }, value.to_bits(), Some(Function::Failures), "Failures")
+            (
+                if name == "deltapos" { PAR_ALPHA } else { PAR_BETA },
+                value.to_bits(),
+                Some(Function::Failures),
+                "Failures",
+            )
         }
         _ => {
             let limits = 1..=spec::WINDOW_MAX as i64;

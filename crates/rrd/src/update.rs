@@ -108,6 +108,15 @@ pub struct Applied {
     pub record: Vec<Written>,
 }
 
+/// A call that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: Error,
+    /// What is to be written nevertheless, where [`Failure::KeepsWhatWasDone`] asks for it.
+    pub applied: Option<Applied>,
+}
+
 /// A call in progress.
 pub(crate) struct Session<'a> {
     pub(crate) header: &'a mut Header,
@@ -120,16 +129,15 @@ pub(crate) struct Session<'a> {
 /// Applies `samples` in order.
 ///
 /// # Errors
-/// The first sample that cannot be applied, in rrdtool's words. The rows collected so far come with it where
-/// [`Failure::KeepsWhatWasDone`] asks for rrdtool's behaviour, for the caller to write.
+/// The first sample that cannot be applied, in rrdtool's words.
 pub fn apply(
     header: &mut Header,
     old: &dyn Values,
     samples: &[&str],
     options: &Options<'_>,
-) -> std::result::Result<Applied, (Error, Option<Applied>)> {
+) -> std::result::Result<Applied, Box<Failed>> {
     let template = match options.template {
-        Some(text) => Template::parse(header, text).map_err(|error| (error, None))?,
+        Some(text) => Template::parse(header, text).map_err(|error| Box::new(Failed { error, applied: None }))?,
         None => Template::whole(header),
     };
     let saved = (options.failure == Failure::ChangesNothing).then(|| header.live().to_vec());
@@ -160,15 +168,20 @@ pub fn apply(
     match saved {
         Some(saved) => {
             header.restore_live(&saved);
-            Err((error, None))
+            Err(Box::new(Failed { error, applied: None }))
         }
-        None => Err((error, Some(applied))),
+        None => Err(Box::new(Failed { error, applied: Some(applied) })),
     }
 }
 
 impl Session<'_> {
     /// One sample. `Err` is rrdtool's message without the file name.
-    fn apply(&mut self, text: &str, template: &Template, options: &Options<'_>) -> std::result::Result<(), String> {
+    fn apply(
+        &mut self,
+        text: &str,
+        template: &Template,
+        options: &Options<'_>,
+    ) -> std::result::Result<(), String> {
         let sample = Sample::parse(text, self.header, template, options.now)?;
         let last = Stamp { seconds: self.header.last_update(), usec: self.header.last_update_usec() };
         if sample.stamp <= last {
@@ -197,7 +210,13 @@ impl Session<'_> {
     }
 
     /// Crosses the step boundaries of `span`: an open point left over is closed alone when several are due.
-    fn advance(&mut self, new: &[f64], span: Span, now: i64, sample_time: i64) -> std::result::Result<(), String> {
+    fn advance(
+        &mut self,
+        new: &[f64],
+        span: Span,
+        now: i64,
+        sample_time: i64,
+    ) -> std::result::Result<(), String> {
         // Whole seconds only: a fraction stays with the rest, as rrdtool's integer modulo leaves it.
         let share = (number::as_long(span.before) as u64 % self.header.step()) as f64;
         if span.steps > 1 && share > 0.0 {

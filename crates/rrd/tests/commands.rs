@@ -1,4 +1,5 @@
 //! Every command beside rrdtool's, both in pipe mode: same output, same errors, same files afterwards.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
 #[path = "oracle/cases.rs"]
@@ -235,7 +236,10 @@ fn errors_read_as_rrdtools() {
         let (theirs, ours) = pair.both(line);
         count += 1;
         if theirs != ours {
-            wrong.push(format!("{line}\n  rrdtool: {:?} {:?}\n     ours: {:?} {:?}", theirs.error, theirs.output, ours.error, ours.output));
+            wrong.push(format!(
+                "{line}\n  rrdtool: {:?} {:?}\n     ours: {:?} {:?}",
+                theirs.error, theirs.output, ours.error, ours.output
+            ));
         }
     }
     println!("{count} error texts compared");
@@ -283,7 +287,15 @@ fn looking_commands_print_what_rrdtool_prints() {
         if seed % 4 == 0 {
             pair.copy("t.rrd");
         }
-        for line in ["info t.rrd", "dump t.rrd", "dump -n t.rrd", "dump --header xsd t.rrd", "last t.rrd", "lastupdate t.rrd", "first t.rrd"] {
+        for line in [
+            "info t.rrd",
+            "dump t.rrd",
+            "dump -n t.rrd",
+            "dump --header xsd t.rrd",
+            "last t.rrd",
+            "lastupdate t.rrd",
+            "first t.rrd",
+        ] {
             pair.same(line, &log);
             outputs += 1;
         }
@@ -301,7 +313,11 @@ fn looking_commands_print_what_rrdtool_prints() {
 }
 
 /// A file with some history in both directories.
-fn filled(pair: &mut Pair, random: &mut Random, forecasting: bool) -> (random_cases::Database, u64, Vec<String>) {
+fn filled(
+    pair: &mut Pair,
+    random: &mut Random,
+    forecasting: bool,
+) -> (random_cases::Database, u64, Vec<String>) {
     let database = random_cases::database(random, forecasting);
     let create = format!("create t.rrd {}", database.arguments.join(" "));
     let mut log = vec![create.clone()];
@@ -320,7 +336,8 @@ fn filled(pair: &mut Pair, random: &mut Random, forecasting: bool) -> (random_ca
 fn same_content(pair: &mut Pair, file: &str, log: &[String]) {
     pair.same(&format!("dump {file}"), log);
     let (theirs, ours) = pair.both(&format!("info {file}"));
-    let kept = |reply: Reply| reply.output.into_iter().filter(|line| !line.contains("cur_row")).collect::<Vec<_>>();
+    let kept =
+        |reply: Reply| reply.output.into_iter().filter(|line| !line.contains("cur_row")).collect::<Vec<_>>();
     assert_eq!(kept(ours), kept(theirs), "{}", log.join("\n"));
 }
 
@@ -411,11 +428,17 @@ fn tuned_files_are_rrdtools() {
 fn archives_come_and_go_without_touching_other_rows() {
     // rrdtool fills every archive anew from whichever fits when one changes; ours leaves what is there.
     let mut pair = Pair::start("archives");
-    let rows = |reply: Reply| reply.output.into_iter().filter(|line| line.contains("<row>")).collect::<Vec<_>>();
+    let rows =
+        |reply: Reply| reply.output.into_iter().filter(|line| line.contains("<row>")).collect::<Vec<_>>();
     for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(30) {
         let (_, _, log) = filled(&mut pair, &mut Random::new(seed), seed % 3 == 0);
         let before = rows(pair.ours.run("dump t.rrd"));
-        for line in ["tune t.rrd RRA#0:+5", "tune t.rrd RRA:MIN:0.5:3:7", "tune t.rrd DS:fresh:GAUGE:9:U:U", "tune t.rrd DEL:fresh"] {
+        for line in [
+            "tune t.rrd RRA#0:+5",
+            "tune t.rrd RRA:MIN:0.5:3:7",
+            "tune t.rrd DS:fresh:GAUGE:9:U:U",
+            "tune t.rrd DEL:fresh",
+        ] {
             assert_eq!(pair.ours.run(line).error, None, "{line}\n{}", log.join("\n"));
         }
         let after = rows(pair.ours.run("dump t.rrd"));
@@ -434,7 +457,8 @@ fn exported_tables_are_rrdtools() {
         let mut random = Random::new(seed);
         let (database, time, log) = filled(&mut pair, &mut random, false);
         for _ in 0..5 {
-            let (start, end) = (time - random.below(30 * database.step) - 1, time + random.below(5 * database.step));
+            let (start, end) =
+                (time - random.below(30 * database.step) - 1, time + random.below(5 * database.step));
             let name = &database.names[0];
             let form = random.pick(&["", "-t", "--json", "--json -t", "--enumds"]);
             let line = format!(

@@ -1,4 +1,5 @@
 //! Our files against rrdtool's, byte by byte, after every command.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
 #[path = "oracle/cases.rs"]
@@ -75,7 +76,11 @@ fn creates_and_updates_leave_rrdtools_bytes() {
             if reply.error.is_some() {
                 let outcome = our_update(&ours, &samples, Failure::ChangesNothing);
                 assert!(outcome.is_err(), "seed {seed}: rrdtool refuses\n{}", log.join("\n"));
-                assert_eq!(std::fs::read(&ours).unwrap(), b, "seed {seed}: a failing update changed the file");
+                assert_eq!(
+                    std::fs::read(&ours).unwrap(),
+                    b,
+                    "seed {seed}: a failing update changed the file"
+                );
             }
             let outcome = our_update(&ours, &samples, Failure::KeepsWhatWasDone);
             let error = outcome.err().map(|error| error.to_string());

@@ -185,7 +185,9 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     ];
     let parsed = options::parse(arguments, &known)?;
     let count = |name: &str, default: u64| match parsed.value(name) {
-        Some(text) => number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value)),
+        Some(text) => {
+            number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value))
+        }
         None => default,
     };
     let rows = count("maxrows", 400);
@@ -233,7 +235,8 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn flush(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
-    let address = parsed.value("daemon").map(str::to_string).or_else(|| std::env::var("RRDCACHED_ADDRESS").ok());
+    let address =
+        parsed.value("daemon").map(str::to_string).or_else(|| std::env::var("RRDCACHED_ADDRESS").ok());
     match address {
         None => refused(
             "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an address on the \

@@ -19,9 +19,8 @@ pub fn run(arguments: &[String]) -> i32 {
     if arguments.first().map(String::as_str) == Some("-") {
         return pipe::run(arguments.get(1), &mut std::io::stdin().lock(), &mut out);
     }
-    let outcome = command(arguments, &mut out).and_then(|()| {
-        out.flush().map_err(|error| Error::io("writing", "standard output", error))
-    });
+    let outcome = command(arguments, &mut out)
+        .and_then(|()| out.flush().map_err(|error| Error::io("writing", "standard output", error)));
     match outcome {
         Ok(()) => 0,
         Err(error) => {

@@ -95,8 +95,7 @@ fn start_time(text: &str, now: i64) -> Result<i64> {
 }
 
 fn apply(arguments: &[String], record: bool) -> Result<(Rrd, Applied)> {
-    let known =
-        [("template", 't', true), ("skip-past-updates", 's', false), ("daemon", 'd', true)];
+    let known = [("template", 't', true), ("skip-past-updates", 's', false), ("daemon", 'd', true)];
     let parsed = options::parse(arguments, &known)?;
     let (name, samples) = match parsed.rest.split_first() {
         Some((name, samples)) if !samples.is_empty() => (name, samples),

@@ -1,4 +1,5 @@
 //! Random databases and updates.
+#![allow(dead_code, reason = "each test binary uses its part")]
 use super::Random;
 
 /// Arguments of `create`, without the file name, and what updates need to know.
@@ -91,11 +92,15 @@ fn expression(random: &mut Random, names: &[String]) -> String {
     let mut words: Vec<String> = vec![];
     for _ in 0..2 + random.below(6) {
         if depth >= 2 && random.chance(50) {
-            let binary = ["+", "-", "*", "/", "%", "MIN", "MAX", "LT", "GE", "EQ", "NE", "ADDNAN", "MINNAN", "MAXNAN"];
+            let binary =
+                ["+", "-", "*", "/", "%", "MIN", "MAX", "LT", "GE", "EQ", "NE", "ADDNAN", "MINNAN", "MAXNAN"];
             words.push(random.pick(&binary).into());
             depth -= 1;
         } else if depth >= 1 && random.chance(30) {
-            let unary = ["UN", "ISINF", "ABS", "FLOOR", "CEIL", "SQRT", "SIN", "COS", "ATAN", "DEG2RAD", "RAD2DEG", "EXP"];
+            let unary = [
+                "UN", "ISINF", "ABS", "FLOOR", "CEIL", "SQRT", "SIN", "COS", "ATAN", "DEG2RAD", "RAD2DEG",
+                "EXP",
+            ];
             words.push(random.pick(&unary).into());
         } else if depth >= 3 && random.chance(60) {
             words.push(random.pick(&["IF", "LIMIT"]).into());

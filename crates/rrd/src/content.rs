@@ -147,9 +147,10 @@ impl Content {
         for state in &mut self.sources {
             let name = &state.source.name;
             if let Some(program) = &mut state.source.program
-                && !program.remove_variable(ds) {
-                    return refused(format!("data source '{name}' is computed from the one to be removed"));
-                }
+                && !program.remove_variable(ds)
+            {
+                return refused(format!("data source '{name}' is computed from the one to be removed"));
+            }
         }
         let width = self.sources.len();
         self.sources.remove(ds);

@@ -91,7 +91,8 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn part<const N: usize>(&self, at: usize) -> Result<[u8; N]> {
-        let part = at.checked_add(N).and_then(|end| self.bytes.get(at..end)).and_then(|part| part.try_into().ok());
+        let part =
+            at.checked_add(N).and_then(|end| self.bytes.get(at..end)).and_then(|part| part.try_into().ok());
         part.ok_or_else(|| self.damaged(at, "the file ends inside its header"))
     }
 
@@ -114,7 +115,11 @@ impl Source<'_> {
             return Ok(self.word(at)? as i64);
         }
         let part = self.part::<4>(at)?;
-        Ok(i64::from(if self.machine.big_endian { i32::from_be_bytes(part) } else { i32::from_le_bytes(part) }))
+        Ok(i64::from(if self.machine.big_endian {
+            i32::from_be_bytes(part)
+        } else {
+            i32::from_le_bytes(part)
+        }))
     }
 
     fn count(&self, at: usize) -> Result<u64> {

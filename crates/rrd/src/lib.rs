@@ -5,10 +5,12 @@
 //! the module says what is done instead.
 
 pub mod at;
+pub mod cache;
 pub mod cdp;
 pub mod cli;
 pub mod content;
 pub mod create;
+pub mod doctor;
 pub mod ds;
 pub mod dump;
 pub mod error;

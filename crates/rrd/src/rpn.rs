@@ -121,11 +121,13 @@ impl Program {
 
     fn token(token: &str, comma_follows: bool, variable: &impl Fn(&str) -> Option<usize>) -> Option<Node> {
         let node = |op| Node { op, number: 0.0, variable: 0 };
-        if comma_follows && token.bytes().next().is_some_and(|byte| !byte.is_ascii_whitespace())
+        if comma_follows
+            && token.bytes().next().is_some_and(|byte| !byte.is_ascii_whitespace())
             && let Some((number, used)) = number::decimal(token.as_bytes())
-                && used == token.len() {
-                    return Some(Node { op: Op::Number, number, variable: 0 });
-                }
+            && used == token.len()
+        {
+            return Some(Node { op: Op::Number, number, variable: 0 });
+        }
         if let Some((op, _)) = Op::ALL.iter().find(|(_, name)| !name.is_empty() && *name == token) {
             return Some(node(*op));
         }

@@ -137,7 +137,9 @@ pub fn apply(
     options: &Options<'_>,
 ) -> std::result::Result<Applied, Box<Failed>> {
     let template = match options.template {
-        Some(text) => Template::parse(header, text).map_err(|error| Box::new(Failed { error, applied: None }))?,
+        Some(text) => {
+            Template::parse(header, text).map_err(|error| Box::new(Failed { error, applied: None }))?
+        }
         None => Template::whole(header),
     };
     let saved = (options.failure == Failure::ChangesNothing).then(|| header.live().to_vec());

@@ -33,8 +33,9 @@ fn rich(path: &Path) -> Vec<u8> {
     let header = create::header(plan.definition(300).unwrap(), 1_000_000_000, |rra, _| rra as u64).unwrap();
     file::create(path, &header, std::iter::empty(), true).unwrap();
     let mut rrd = Rrd::open(path, Access::Write).unwrap();
-    let samples: Vec<String> =
-        (1..40u64).map(|n| format!("{}:{}.5:{}:{}", 1_000_000_000 + 301 * n, n % 7, n * 1000, n * 77)).collect();
+    let samples: Vec<String> = (1..40u64)
+        .map(|n| format!("{}:{}.5:{}:{}", 1_000_000_000 + 301 * n, n % 7, n * 1000, n * 77))
+        .collect();
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     rrd.update(&samples, &options(Failure::ChangesNothing)).unwrap();
     std::fs::read(path).unwrap()
@@ -58,9 +59,12 @@ fn exercise(path: &Path) {
         }
     }
     let _ = import::import(&std::fs::read(path).unwrap(), path);
-    for (failure, at) in [(Failure::ChangesNothing, 1_000_020_000), (Failure::KeepsWhatWasDone, 1_000_020_300)] {
+    for (failure, at) in
+        [(Failure::ChangesNothing, 1_000_020_000), (Failure::KeepsWhatWasDone, 1_000_020_300)]
+    {
         if let Ok(mut rrd) = Rrd::open(path, Access::Write) {
-            let samples = [format!("{at}:1:2:3"), format!("{}:4:5:6", at + 300), format!("{}:7:8:9", at + 90_000)];
+            let samples =
+                [format!("{at}:1:2:3"), format!("{}:4:5:6", at + 300), format!("{}:7:8:9", at + 90_000)];
             let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
             let _ = rrd.update(&samples, &options(failure));
         }
@@ -140,7 +144,11 @@ proptest! {
 fn foreign(native: &Rrd, machine: Machine) -> Vec<u8> {
     let header = &native.header;
     let mut out: Vec<u8> = vec![];
-    let align = |out: &mut Vec<u8>, to: usize| while out.len() % to != 0 { out.push(0) };
+    let align = |out: &mut Vec<u8>, to: usize| {
+        while !out.len().is_multiple_of(to) {
+            out.push(0)
+        }
+    };
     let word = |out: &mut Vec<u8>, value: u64| {
         out.extend(if machine.big_endian { value.to_be_bytes() } else { value.to_le_bytes() });
     };
@@ -199,7 +207,8 @@ fn foreign(native: &Rrd, machine: Machine) -> Vec<u8> {
         align(&mut out, machine.align);
         for (slot, value) in archive.par.iter().enumerate() {
             let forecast = archive.function.is_forecast();
-            let is_count = !archive.function.is_plain() && (slot == 3 || slot == 5 || (slot == 4 && !forecast));
+            let is_count =
+                !archive.function.is_plain() && (slot == 3 || slot == 5 || (slot == 4 && !forecast));
             union(&mut out, *value, is_count);
         }
     }
@@ -260,7 +269,8 @@ fn files_of_every_machine_are_recognised_and_imported_whole() {
         if machine == Machine::ALL[0] {
             assert_eq!(bytes, native);
         }
-        let found = import::recognise(&bytes, &path).unwrap_or_else(|| panic!("{machine:?} is not recognised"));
+        let found =
+            import::recognise(&bytes, &path).unwrap_or_else(|| panic!("{machine:?} is not recognised"));
         assert_eq!(found.big_endian, machine.big_endian, "{machine:?}");
         let content = import::import(&bytes, &path).unwrap();
         let (header, values) = content.build(|_, rows| rows - 1).unwrap();

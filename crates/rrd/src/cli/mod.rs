@@ -1,5 +1,6 @@
 //! rrdtool's commands: arguments in, its output and error texts out; every command calls the pure parts.
 
+mod extra;
 mod inspect;
 mod options;
 mod pipe;
@@ -55,12 +56,15 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "xport" => inspect::xport(rest, out),
         "list" => inspect::list(rest, out),
         "flushcached" => inspect::flush(rest),
+        "cache" => extra::page_cache(rest, out),
+        "doctor" => extra::examine(rest, out),
+        "import" => extra::foreign(rest, out),
         _ => usage(None, out),
     }
 }
 
 /// Each command with its arguments, one a line.
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O] DS:... RRA:..."),
     ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...] [TIME@VALUE...]"),
     ("updatev", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]"),
@@ -76,6 +80,9 @@ const COMMANDS: [(&str, &str); 15] = [
     ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:... CDEF:... XPORT:..."),
     ("list", "--daemon ADDRESS PATH | PATH"),
     ("flushcached", "--daemon ADDRESS FILE..."),
+    ("cache", "show FILE... | drop FILE... | --summary DIR"),
+    ("doctor", "DIR"),
+    ("import", "FOREIGN FILE"),
 ];
 
 fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {

@@ -12,10 +12,11 @@ const LINE_MAX: u64 = 1 << 20;
 /// Serves until `quit` or the end of `input`. Returns the exit code.
 pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut dyn Write) -> i32 {
     if let Some(directory) = directory
-        && let Err(error) = std::env::set_current_dir(directory) {
-            eprintln!("ERROR: {}", Error::io("changing to", directory.as_str(), error));
-            return 1;
-        }
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        eprintln!("ERROR: {}", Error::io("changing to", directory.as_str(), error));
+        return 1;
+    }
     loop {
         let mut line = Vec::new();
         match input.take(LINE_MAX).read_until(b'\n', &mut line) {

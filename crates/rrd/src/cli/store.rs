@@ -18,7 +18,7 @@ use crate::{restore as xml, spec, tune as change};
 const START_MIN: i64 = 3600 * 24 * 365 * 10;
 
 /// A fresh random source for row positions: the clock and the process, as rrdtool seeds its own.
-fn random_rows() -> impl FnMut(usize, u64) -> u64 {
+pub(super) fn random_rows() -> impl FnMut(usize, u64) -> u64 {
     let now = file::clock();
     let mut state = (now.seconds as u64) ^ (now.usec as u64) << 20 ^ u64::from(std::process::id()) << 40;
     move |_, rows| {

@@ -101,7 +101,7 @@ impl Rrd {
     fn write(&mut self, applied: &Applied, before: &[u8]) -> Result<()> {
         let failed = |error| Error::io("writing", &self.path, error);
         let mut bytes = Vec::new();
-        for (offset, values) in applied.writes.iter() {
+        for (offset, values) in applied.writes.joined() {
             bytes.clear();
             bytes.extend(values.iter().flat_map(|value| value.to_bits().to_le_bytes()));
             self.file.write_all_at(&bytes, offset).map_err(failed)?;

@@ -1,6 +1,6 @@
 //! Real `.rrd` files: layout, arithmetic, commands and page-cache tools.
 //!
-//! Everything but [`file`], [`cache`] and [`cli`] is pure: bytes and clock come in as arguments. Results equal
+//! Everything but [`file`], [`cache`], [`doctor`], [`client`] and [`cli`] is pure: bytes and clock come in as arguments. Results equal
 //! those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9); where rrdtool is known to be wrong,
 //! the module says what is done instead.
 
@@ -8,6 +8,7 @@ pub mod at;
 pub mod cache;
 pub mod cdp;
 pub mod cli;
+pub mod client;
 pub mod content;
 pub mod create;
 pub mod doctor;

@@ -155,7 +155,8 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
                 Err(why) => return refused(format!("step size: {why}")),
             };
         }
-        "daemon" => return refused("tuning over a daemon is not there yet"),
+        // Who calls has seen to the daemon.
+        "daemon" => {}
         _ => return forecast_option(definition, name, value),
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::options::{self, Parsed};
 use super::print;
 use crate::at::When;
+use crate::client::Client;
 use crate::dump::Prologue;
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
@@ -13,7 +14,11 @@ use crate::number;
 use crate::rra::Function;
 use crate::{fetch as range, info as facts, spec, xport as table};
 
-fn open(name: &str) -> Result<Rrd> {
+/// Opens a file to look, after the daemon has written what it holds for it.
+fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
+    if !parsed.has("noflush") {
+        super::flush(parsed, name)?;
+    }
     Rrd::open(Path::new(name), Access::Read)
 }
 
@@ -23,7 +28,7 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused("Usage: rrdtool info [--daemon |-d <addr> [--noflush|-F]] <file>");
     };
     let mut text = String::new();
-    for (key, value) in facts::describe(&open(name)?.header, name) {
+    for (key, value) in facts::describe(&open(&parsed, name)?.header, name) {
         text.push_str(&format!("{key} = {value}\n"));
     }
     print(out, &text)
@@ -71,7 +76,7 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some(function) = Function::from_name(function) else {
         return refused(format!("unknown consolidation function '{function}'"));
     };
-    let rrd = open(name)?;
+    let rrd = open(&parsed, name)?;
     let fetched = range::fetch(&rrd, function, start, end, resolution)?;
     let sources = rrd.header.sources();
     let mut text = " ".repeat(11);
@@ -102,9 +107,9 @@ pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         _ => Prologue::Dtd,
     };
     match parsed.rest.as_slice() {
-        [name] => crate::dump::dump(&open(name)?, prologue, out),
+        [name] => crate::dump::dump(&open(&parsed, name)?, prologue, out),
         [name, target] => {
-            let rrd = open(name)?;
+            let rrd = open(&parsed, name)?;
             let failed = |error| Error::io("opening", target.as_str(), error);
             let mut file = std::io::BufWriter::new(std::fs::File::create(target).map_err(failed)?);
             crate::dump::dump(&rrd, prologue, &mut file)?;
@@ -132,7 +137,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
         let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
         match parsed.rest.as_slice() {
-            [name] => Ok(open(name)?.header.last_update()),
+            [name] => Ok(open(&parsed, name)?.header.last_update()),
             _ => refused("Usage: rrdtool last [--daemon|-d <addr>] <file>"),
         }
     };
@@ -151,7 +156,7 @@ pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let Some([name]) = parsed.first() else {
             return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
         };
-        let header = open(name)?.header;
+        let header = open(&parsed, name)?.header;
         let rra = usize::try_from(index).ok().filter(|index| *index < header.archives().len());
         let Some(rra) = rra else { return refused("invalid rraindex number") };
         let reach = (header.archives()[rra].rows - 1).wrapping_mul(header.row_seconds(rra));
@@ -165,7 +170,7 @@ pub(super) fn last_update(arguments: &[String], out: &mut dyn Write) -> Result<(
     let [name] = parsed.rest.as_slice() else {
         return refused("Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>");
     };
-    let header = open(name)?.header;
+    let header = open(&parsed, name)?.header;
     let names: String = header.sources().iter().map(|source| format!(" {}", source.name)).collect();
     let reading = |ds| format!(" {}", String::from_utf8_lossy(header.last_reading(ds)));
     let readings: String = (0..header.sources().len()).map(reading).collect();
@@ -203,6 +208,12 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
     let plan = table::Plan { start, end, step: count("step", 0), rows, now };
+    for argument in &parsed.rest {
+        let path = argument.strip_prefix("DEF:").and_then(|text| text.split_once('=')?.1.split(':').next());
+        if let Some(path) = path {
+            super::flush(&parsed, path)?;
+        }
+    }
     let table = table::build(&parsed.rest, &plan)?;
     let text = match parsed.has("json") {
         true => table.json(parsed.has("showtime")),
@@ -217,31 +228,46 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let [path] = parsed.rest.as_slice() else {
         return refused("Usage: rrdtool list [--daemon <addr> [--noflush]] [--recursive] <directory>");
     };
-    if parsed.has("daemon") || std::env::var_os("RRDCACHED_ADDRESS").is_some() {
-        return refused("list over a daemon is not there yet");
-    }
     let mut names = vec![];
-    for entry in std::fs::read_dir(path).map_err(|error| Error::io("reading", path.as_str(), error))? {
-        let entry = entry.map_err(|error| Error::io("reading", path.as_str(), error))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_dir || name.ends_with(".rrd") {
-            names.push(name);
+    if let Some(address) = super::daemon(&parsed) {
+        let mut words = vec!["LIST", "RECURSIVE", path];
+        if !parsed.has("recursive") {
+            words.remove(1);
         }
+        names = Client::connect(&address)?.order(&words)?.lines;
+    } else {
+        for entry in std::fs::read_dir(path).map_err(|error| Error::io("reading", path.as_str(), error))? {
+            let entry = entry.map_err(|error| Error::io("reading", path.as_str(), error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir || name.ends_with(".rrd") {
+                names.push(name);
+            }
+        }
+        names.sort();
     }
-    names.sort();
     print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())
 }
 
 pub(super) fn flush(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
-    let address =
-        parsed.value("daemon").map(str::to_string).or_else(|| std::env::var("RRDCACHED_ADDRESS").ok());
-    match address {
-        None => refused(
+    let Some(address) = super::daemon(&parsed) else {
+        return refused(
             "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an address on the \
              command line or set the \"RRDCACHED_ADDRESS\" environment variable.",
-        ),
-        Some(_) => refused("flushing over a daemon is not there yet"),
+        );
+    };
+    let mut client = Client::connect(&address)?;
+    for (index, file) in parsed.rest.iter().enumerate() {
+        let name = client.name(file);
+        let answer = client.ask(&["FLUSH", &name])?;
+        if answer.code < 0 {
+            let left = parsed.rest.len() - index - 1;
+            let text = answer.text;
+            return refused(format!(
+                "Flushing of file \"{file}\" failed: {text}. Skipping remaining {left} files."
+            ));
+        }
     }
+    Ok(())
 }

@@ -8,6 +8,7 @@ mod store;
 
 use std::io::Write;
 
+use crate::client::Client;
 use crate::error::{Error, Result};
 
 /// The version whose behaviour this is.
@@ -96,6 +97,25 @@ fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
         text.push_str(&format!("    {name} {arguments}\n"));
     }
     print(out, &text)
+}
+
+/// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
+fn daemon(parsed: &options::Parsed) -> Option<String> {
+    let named = parsed.value("daemon").map(str::to_string);
+    named.or_else(|| std::env::var("RRDCACHED_ADDRESS").ok()).filter(|address| !address.is_empty())
+}
+
+/// Has the daemon, if there is one to go through, write what it holds for `file`.
+fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
+    let Some(address) = daemon(parsed) else { return Ok(()) };
+    let mut client = Client::connect(&address)?;
+    let name = client.name(file);
+    let answer = client.ask(&["FLUSH", &name])?;
+    // A file the daemon cannot find is told of when it is opened here.
+    match answer.code < 0 && !answer.text.starts_with("No such file") {
+        true => Err(Error::Refused(format!("rrdcached@{address}: {}", answer.text))),
+        false => Ok(()),
+    }
 }
 
 /// Writes `text` to the command's output.

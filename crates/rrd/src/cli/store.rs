@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::options;
+use super::options::{self, Parsed};
 use super::print;
 use crate::at::When;
+use crate::client::Client;
 use crate::create::{self as plan, Plan};
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
@@ -59,6 +60,9 @@ pub(super) fn create(arguments: &[String]) -> Result<()> {
     if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
+    if let Some(address) = super::daemon(&parsed) {
+        return order(&parsed, &address, start, step);
+    }
     let mut definition = Plan::default();
     if let Some(template) = template {
         let Ok(rrd) = Rrd::open(Path::new(template), Access::Read) else {
@@ -83,6 +87,22 @@ pub(super) fn create(arguments: &[String]) -> Result<()> {
     file::create(path, &header, std::iter::empty(), true)
 }
 
+/// Has the daemon create the file.
+fn order(parsed: &Parsed, address: &str, start: i64, step: u64) -> Result<()> {
+    let mut client = Client::connect(address)?;
+    let (start, step) = (start.to_string(), step.to_string());
+    let name = client.name(&parsed.rest[0]);
+    let mut words = vec!["CREATE", &name, "-s", &step, "-b", &start];
+    if parsed.has("no-overwrite") {
+        words.push("-O");
+    }
+    if let Some(template) = parsed.value("template") {
+        words.extend(["-t", template]);
+    }
+    words.extend(parsed.rest[1..].iter().map(String::as_str));
+    client.order(&words).map(|_| ())
+}
+
 fn start_time(text: &str, now: i64) -> Result<i64> {
     let when = When::parse(text, now).map_err(|error| Error::Refused(format!("start time: {error}")))?;
     if when.is_relative() {
@@ -94,13 +114,16 @@ fn start_time(text: &str, now: i64) -> Result<i64> {
     }
 }
 
-fn apply(arguments: &[String], record: bool) -> Result<(Rrd, Applied)> {
-    let known = [("template", 't', true), ("skip-past-updates", 's', false), ("daemon", 'd', true)];
-    let parsed = options::parse(arguments, &known)?;
-    let (name, samples) = match parsed.rest.split_first() {
-        Some((name, samples)) if !samples.is_empty() => (name, samples),
-        _ => return refused("Not enough arguments"),
-    };
+/// The file and the samples of an update.
+fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
+    match parsed.rest.split_first() {
+        Some((name, samples)) if !samples.is_empty() => Ok((name, samples)),
+        _ => refused("Not enough arguments"),
+    }
+}
+
+fn apply(parsed: &Parsed, record: bool) -> Result<(Rrd, Applied)> {
+    let (name, samples) = file_and_samples(parsed)?;
     let mut rrd = Rrd::open(Path::new(name), Access::Write)?;
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     let options = Options {
@@ -115,18 +138,48 @@ fn apply(arguments: &[String], record: bool) -> Result<(Rrd, Applied)> {
     Ok((rrd, applied))
 }
 
+const UPDATE_OPTIONS: [options::Known; 3] =
+    [("template", 't', true), ("skip-past-updates", 's', false), ("daemon", 'd', true)];
+
 pub(super) fn update(arguments: &[String]) -> Result<()> {
-    apply(arguments, false).map(|_| ())
+    let parsed = options::parse(arguments, &UPDATE_OPTIONS)?;
+    match super::daemon(&parsed) {
+        Some(address) => send(&parsed, &address),
+        None => apply(&parsed, false).map(|_| ()),
+    }
+}
+
+/// Sends an update to the daemon, which takes absolute times and whole rows only.
+fn send(parsed: &Parsed, address: &str) -> Result<()> {
+    let (name, samples) = file_and_samples(parsed)?;
+    if parsed.has("template") {
+        return refused("The caching daemon cannot be used together with templates yet.");
+    }
+    let now = file::clock();
+    let mut client = Client::connect(address)?;
+    let name = client.name(name);
+    let mut words = vec!["UPDATE".to_string(), name];
+    for sample in samples {
+        words.push(match sample.strip_prefix("N:") {
+            Some(values) => format!("{}.{:06}:{values}", now.seconds, now.usec),
+            None if sample.contains('@') => {
+                return refused("at-style times cannot be sent to the caching daemon");
+            }
+            None => sample.clone(),
+        });
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    client.order(&words).map(|_| ())
 }
 
 pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Result<()> {
-    let (rrd, applied) = match apply(arguments, true) {
+    // Rows written can only be told by who writes them, so there is no daemon here.
+    let parsed = options::parse(arguments, &UPDATE_OPTIONS[..2])?;
+    file_and_samples(&parsed)?;
+    let (rrd, applied) = match apply(&parsed, true) {
         Ok(done) => done,
         Err(error) => {
-            // Only an update that got as far as the file reports its failure as a value.
-            if error.to_string() != "Not enough arguments" {
-                print(out, "return_value = -1\n")?;
-            }
+            print(out, "return_value = -1\n")?;
             return Err(error);
         }
     };
@@ -146,11 +199,19 @@ pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, change::OPTIONS)?;
     let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
     let path = Path::new(name);
+    super::flush(&parsed, name)?;
     let rrd = Rrd::open(path, Access::Write)?;
     if parsed.options.is_empty() && specs.is_empty() {
         return print(out, &change::summary(&rrd.header));
     }
-    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())
+    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())?;
+    if let Some(address) = super::daemon(&parsed) {
+        // The daemon reads the file anew at its next update.
+        let mut client = Client::connect(&address)?;
+        let name = client.name(name);
+        client.ask(&["FORGET", &name])?;
+    }
+    Ok(())
 }
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {

@@ -11,6 +11,7 @@ pub mod cli;
 pub mod client;
 pub mod content;
 pub mod create;
+pub mod daemon;
 pub mod doctor;
 pub mod ds;
 pub mod dump;

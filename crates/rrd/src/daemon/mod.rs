@@ -1,0 +1,3 @@
+//! The caching daemon. So far: its durable log.
+
+pub mod log;

@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-fn host_and_port(address: &str) -> Result<(String, u16)> {
+pub(crate) fn host_and_port(address: &str) -> Result<(String, u16)> {
     let wrong = || Error::Refused(format!("'{address}' is no daemon address"));
     if let Some(rest) = address.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or_else(wrong)?;

@@ -42,7 +42,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return usage(Some(name), out);
     }
     match name.as_str() {
-        "create" => store::create(rest),
+        "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
         "tune" => store::tune(rest, out),
@@ -57,6 +57,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "xport" => inspect::xport(rest, out),
         "list" => inspect::list(rest, out),
         "flushcached" => inspect::flush(rest),
+        "rrdcached" => extra::daemon(rest),
         "cache" => extra::page_cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
@@ -65,7 +66,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 }
 
 /// Each command with its arguments, one a line.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 19] = [
     ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O] DS:... RRA:..."),
     ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...] [TIME@VALUE...]"),
     ("updatev", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]"),
@@ -81,6 +82,7 @@ const COMMANDS: [(&str, &str); 18] = [
     ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:... CDEF:... XPORT:..."),
     ("list", "--daemon ADDRESS PATH | PATH"),
     ("flushcached", "--daemon ADDRESS FILE..."),
+    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS] [-b BASE [-B]] [--commit-window MS]"),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),
     ("doctor", "DIR"),
     ("import", "FOREIGN FILE"),
@@ -97,6 +99,14 @@ fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
         text.push_str(&format!("    {name} {arguments}\n"));
     }
     print(out, &text)
+}
+
+/// `create` on this machine, whatever daemon the environment names: for the daemon itself.
+///
+/// # Errors
+/// As the command's.
+pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
+    store::create(arguments, store::Place::Here)
 }
 
 /// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.

@@ -29,7 +29,16 @@ pub(super) fn random_rows() -> impl FnMut(usize, u64) -> u64 {
     }
 }
 
-pub(super) fn create(arguments: &[String]) -> Result<()> {
+/// Where a file is to be created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// By this process.
+    Here,
+    /// By the daemon, if one is named.
+    WhereNamed,
+}
+
+pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     let known = [
         ("start", 'b', true),
         ("step", 's', true),
@@ -60,7 +69,7 @@ pub(super) fn create(arguments: &[String]) -> Result<()> {
     if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
-    if let Some(address) = super::daemon(&parsed) {
+    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
         return order(&parsed, &address, start, step);
     }
     let mut definition = Plan::default();

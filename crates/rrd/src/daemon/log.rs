@@ -163,7 +163,8 @@ impl Log {
         let mut segments = BTreeMap::new();
         for entry in std::fs::read_dir(directory).map_err(failed("reading"))? {
             let path = entry.map_err(failed("reading"))?.path();
-            let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("khz.log.")?.parse().ok());
+            let number =
+                path.file_name().and_then(|name| name.to_str()?.strip_prefix("khz.log.")?.parse().ok());
             if let Some(number) = number {
                 segments.insert(number, Segment { path, bytes: 0, waiting: 0 });
             }
@@ -174,13 +175,19 @@ impl Log {
             read.map_err(|error| Error::io("reading", &segment.path, error))?;
             let (entries, good) = decode(&bytes);
             segment.bytes = good as u64;
+            if good == 0 {
+                // Never used, or torn at its first record: nothing in it was acknowledged.
+                let _ = std::fs::remove_file(&segment.path);
+            }
             for entry in entries {
                 segment.waiting += u64::from(matches!(entry, Entry::Update { .. }));
                 replay(*number, entry);
             }
         }
+        let next = segments.keys().next_back().map_or(1, |number| number + 1);
+        segments.retain(|_, segment| segment.bytes > 0);
         // Never appended to an old segment: behind a torn record nothing would be found again.
-        let current = segments.keys().next_back().map_or(1, |number| number + 1);
+        let current = next;
         let (file, segment) = new_segment(directory, current)?;
         segments.insert(current, segment);
         let state = State {
@@ -200,7 +207,8 @@ impl Log {
             changed: Condvar::new(),
         });
         let syncing = shared.clone();
-        let syncer = std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
+        let syncer =
+            std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
         let syncer = syncer.map_err(failed("starting a thread for"))?;
         Ok(Self { shared, syncer: Some(syncer) })
     }
@@ -220,7 +228,9 @@ impl Log {
         }
         let backlog: u64 = state.segments.values().map(|segment| segment.bytes).sum();
         if backlog + bytes.len() as u64 > BACKLOG_MAX {
-            return refused(format!("the log holds {backlog} bytes not yet in their files; at most {BACKLOG_MAX}"));
+            return refused(format!(
+                "the log holds {backlog} bytes not yet in their files; at most {BACKLOG_MAX}"
+            ));
         }
         if state.segments.get(&state.current).is_some_and(|segment| segment.bytes >= SEGMENT_MAX) {
             self.shared.rotate(&mut state)?;

@@ -154,6 +154,45 @@ fn answers_read_as_rrdcacheds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn binary_fetches_and_lists_are_rrdcacheds() {
+    let (theirs, ours) = (oracle::directory("more-theirs"), oracle::directory("more-ours"));
+    let create =
+        "create t.rrd --start 1000000000 --step 300 DS:x:GAUGE:600:U:U DS:y:GAUGE:600:U:U RRA:LAST:0.5:1:5";
+    let mut rrdtool = oracle::Oracle::start(&theirs);
+    assert_eq!(rrdtool.run(create).error, None);
+    std::fs::create_dir(theirs.join("sub")).unwrap();
+    std::fs::create_dir(ours.join("sub")).unwrap();
+    for copy in ["t.rrd", "sub/u.rrd"] {
+        std::fs::copy(theirs.join("t.rrd"), ours.join(copy)).unwrap();
+        if copy != "t.rrd" {
+            std::fs::copy(theirs.join("t.rrd"), theirs.join(copy)).unwrap();
+        }
+    }
+    let pid = theirs.join("pid");
+    let a =
+        Daemon::start("rrdcached", &["-b", theirs.to_str().unwrap(), "-p", pid.to_str().unwrap()], &theirs);
+    let b = Daemon::ours(&ours, &["-b", ours.to_str().unwrap()]);
+    let whole = |daemon: &Daemon, text: &str| {
+        let mut client = daemon.client();
+        client.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.send(text);
+        let mut bytes = vec![];
+        std::io::Read::read_to_end(&mut client.reader, &mut bytes).unwrap();
+        bytes
+    };
+    for text in [
+        "UPDATE t.rrd 1000000300:5:6 1000000600:7:8\nFETCHBIN t.rrd LAST 1000000000 1000000900\nQUIT\n",
+        "LIST RECURSIVE /sub\nQUIT\n",
+        "INFO t.rrd\nQUIT\n",
+    ] {
+        let (x, y) = (whole(&a, text), whole(&b, text));
+        let text_of =
+            |bytes: &[u8], dir: &Path| String::from_utf8_lossy(bytes).replace(dir.to_str().unwrap(), "");
+        assert_eq!(text_of(&y, &ours), text_of(&x, &theirs), "{text}");
+    }
+}
+
 /// Every second of `acknowledged` must be a row with its own value.
 fn check(path: &Path, acknowledged: &[i64]) {
     let rrd = Rrd::open(path, Access::Read).unwrap();

@@ -45,7 +45,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
-        "tune" => store::tune(rest, out),
+        "tune" => store::tune(rest, store::Place::WhereNamed, out),
         "resize" => store::resize(rest),
         "restore" => store::restore(rest),
         "info" => inspect::info(rest, out),
@@ -107,6 +107,14 @@ fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
 /// As the command's.
 pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
     store::create(arguments, store::Place::Here)
+}
+
+/// `tune` on this machine, whatever daemon the environment names.
+///
+/// # Errors
+/// As the command's.
+pub(crate) fn tune_here(arguments: &[String]) -> Result<()> {
+    store::tune(arguments, store::Place::Here, &mut std::io::sink())
 }
 
 /// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.

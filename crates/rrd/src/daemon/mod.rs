@@ -141,6 +141,8 @@ impl Server {
             line.pop();
             match session.line(&String::from_utf8_lossy(&line)) {
                 Reply::Text(text) => writer.write_all(text.as_bytes())?,
+                Reply::Bytes(bytes) => writer.write_all(&bytes)?,
+                Reply::Last(bytes) => return writer.write_all(&bytes).and_then(|()| writer.flush()),
                 Reply::Silence => {}
                 Reply::Quit => return Ok(()),
             }

@@ -3,12 +3,13 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::pending::Pending;
+use crate::dump::Prologue;
 use crate::error::{Error, Result, refused};
 use crate::file::{Access, Rrd};
 use crate::info::{self, Value};
 use crate::number;
 use crate::rra::Function;
-use crate::{cli, fetch};
+use crate::{cache, cli, fetch};
 
 /// Where relative names lie, and whether names may lead elsewhere.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,10 @@ const BATCH_ERRORS_MAX: usize = 10_000;
 pub enum Reply {
     /// Send this.
     Text(String),
+    /// Send these bytes.
+    Bytes(Vec<u8>),
+    /// Send these bytes, then hang up.
+    Last(Vec<u8>),
     /// Send nothing.
     Silence,
     /// Hang up.
@@ -90,6 +95,14 @@ impl<'a> Session<'a> {
                 self.batch = Some(Batch::default());
                 Reply::Text("0 Go ahead.  End with dot '.' on its own line.\n".into())
             }
+            "FETCHBIN" => match self.fetch_binary(&words[1..]) {
+                Ok(bytes) => Reply::Bytes(bytes),
+                Err(error) => Reply::Text(format!("-1 {error}\n")),
+            },
+            "DUMP" => match self.dump(&words[1..]) {
+                Ok(bytes) => Reply::Last(bytes),
+                Err(error) => Reply::Text(format!("-1 {error}\n")),
+            },
             _ => Reply::Text(match self.command(&name, &words[1..]) {
                 Ok(text) => text,
                 Err(error) => format!("-1 {error}\n"),
@@ -191,7 +204,7 @@ impl<'a> Session<'a> {
                 Ok(format!("0 {}\n", last - last.rem_euclid(step)))
             }
             "INFO" => self.info(&file()?),
-            "FETCH" => self.fetch(&file()?, words),
+            "FETCH" => self.fetch(words),
             "CREATE" => {
                 let file = file()?;
                 let mut arguments = vec!["create".to_string(), file];
@@ -200,7 +213,18 @@ impl<'a> Session<'a> {
                 cli::create_here(&arguments[1..])?;
                 Ok("0 RRD created OK\n".into())
             }
-            "FETCHBIN" | "LIST" | "TUNE" | "DUMP" => refused(format!("{name} is not there yet")),
+            "LIST" => self.list(words),
+            "TUNE" => {
+                // Name, number of arguments, arguments: the number is what another daemon trusts.
+                let file = file()?;
+                self.pending.flush(&file)?;
+                let mut arguments = vec!["tune".to_string(), file.clone()];
+                arguments.extend(words.iter().skip(2).cloned());
+                arguments.retain(|word| word != "-D" && !word.starts_with("--daemon"));
+                cli::tune_here(&arguments[1..])?;
+                self.pending.forget(&file)?;
+                Ok("0 Success\n".into())
+            }
             _ => refused(format!("Unknown command: {name}")),
         }
     }
@@ -240,10 +264,12 @@ impl<'a> Session<'a> {
         Ok(list(&format!("Info for {file} follows"), lines))
     }
 
-    fn fetch(&self, file: &str, words: &[String]) -> Result<String> {
-        let function = words
-            .get(1)
-            .ok_or_else(|| Error::Refused("Usage: FETCH <file> <CF> [<start> [<end>]]".into()))?;
+    /// What `FILE CF [START [END]]` asks for, after a flush.
+    fn fetched(&self, words: &[String]) -> Result<(Rrd, fetch::Fetched)> {
+        let [name, function, ..] = words else {
+            return refused("Usage: FETCH <file> <CF> [<start> [<end>]]");
+        };
+        let file = self.base.path(name)?;
         let Some(function) = Function::from_name(function) else {
             return refused(format!("unknown consolidation function '{function}'"));
         };
@@ -258,16 +284,16 @@ impl<'a> Session<'a> {
             },
         };
         let (start, end) = (time(2, now - 86_400)?, time(3, now)?);
-        self.pending.flush(file)?;
-        let rrd = self.open(file)?;
+        self.pending.flush(&file)?;
+        let rrd = self.open(&file)?;
         let fetched = fetch::fetch(&rrd, function, start, end, 1)?;
-        let sources = rrd.header.sources();
-        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-        let mut lines = vec!["FlushVersion: 1".to_string()];
-        lines.push(format!("Start: {}", fetched.start));
-        lines.push(format!("End: {}", fetched.end));
-        lines.push(format!("Step: {}", fetched.step));
-        lines.push(format!("DSCount: {}", names.len()));
+        Ok((rrd, fetched))
+    }
+
+    fn fetch(&self, words: &[String]) -> Result<String> {
+        let (rrd, fetched) = self.fetched(words)?;
+        let names: Vec<&str> = rrd.header.sources().iter().map(|source| source.name.as_str()).collect();
+        let mut lines = heading(&fetched, names.len());
         lines.push(format!("DSName: {}", names.join(" ")));
         for (row, values) in fetched.values.chunks(names.len().max(1)).enumerate() {
             let time = fetched.start + (row as i64 + 1) * fetched.step as i64;
@@ -277,6 +303,75 @@ impl<'a> Session<'a> {
         }
         Ok(list("Success", lines))
     }
+
+    fn fetch_binary(&self, words: &[String]) -> Result<Vec<u8>> {
+        let (rrd, fetched) = self.fetched(words)?;
+        let sources = rrd.header.sources();
+        let lines = heading(&fetched, sources.len());
+        let mut answer =
+            format!("{} Success\n{}\n", lines.len() + sources.len(), lines.join("\n")).into_bytes();
+        let rows = fetched.values.len() / sources.len().max(1);
+        for (ds, source) in sources.iter().enumerate() {
+            answer.extend(format!("DSName-{}: BinaryData {rows} 8 LITTLE\n", source.name).bytes());
+            let column = fetched.values.iter().skip(ds).step_by(sources.len());
+            answer.extend(column.flat_map(|value| value.to_bits().to_le_bytes()));
+            answer.push(b'\n');
+        }
+        Ok(answer)
+    }
+
+    fn dump(&self, words: &[String]) -> Result<Vec<u8>> {
+        let Some(name) = words.first() else { return refused("Usage: DUMP <filename>") };
+        let file = self.base.path(name)?;
+        self.pending.flush(&file)?;
+        let mut text = vec![];
+        crate::dump::dump(&self.open(&file)?, Prologue::Dtd, &mut text)?;
+        Ok(text)
+    }
+
+    /// Directories and `.rrd` files below the base directory, without following symbolic links.
+    fn list(&self, words: &[String]) -> Result<String> {
+        let recursive = words.first().is_some_and(|word| word.eq_ignore_ascii_case("RECURSIVE"));
+        let Some(path) = words.get(usize::from(recursive)).filter(|path| path.starts_with('/')) else {
+            return refused("Usage: LIST [RECURSIVE] /<path>");
+        };
+        if self.base.directory.as_os_str().is_empty() {
+            return refused("No permission to list: there is no base directory");
+        }
+        // Always confined: the path is one inside of the base directory.
+        let base = Base { directory: self.base.directory.clone(), confine: true };
+        let directory = PathBuf::from(base.path(path.trim_start_matches('/'))?);
+        let mut names = vec![];
+        if recursive {
+            let mut failed = 0;
+            for file in cache::rrd_files(&directory, &mut failed) {
+                let name = file.strip_prefix(&directory).unwrap_or(&file);
+                names.push(name.to_string_lossy().into_owned());
+            }
+        } else {
+            let failed = |error| Error::io("reading", &directory, error);
+            for entry in std::fs::read_dir(&directory).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    names.push(name);
+                }
+            }
+            names.sort();
+        }
+        Ok(list("RRDs", names))
+    }
+}
+
+/// What stands before the values of a fetch.
+fn heading(fetched: &fetch::Fetched, sources: usize) -> Vec<String> {
+    vec![
+        "FlushVersion: 1".into(),
+        format!("Start: {}", fetched.start),
+        format!("End: {}", fetched.end),
+        format!("Step: {}", fetched.step),
+        format!("DSCount: {sources}"),
+    ]
 }
 
 /// An answer of several lines.
@@ -290,8 +385,8 @@ fn list(text: &str, lines: Vec<String>) -> String {
 }
 
 fn help() -> String {
-    let commands = "BATCH CREATE FETCH FIRST FLUSH FLUSHALL FORGET HELP INFO LAST PENDING PING QUEUE QUIT RESUME \
-                    RESUMEALL STATS SUSPEND SUSPENDALL UPDATE";
+    let commands = "BATCH CREATE DUMP FETCH FETCHBIN FIRST FLUSH FLUSHALL FORGET HELP INFO LAST LIST PENDING PING QUEUE QUIT RESUME \
+                    RESUMEALL STATS SUSPEND SUSPENDALL TUNE UPDATE";
     list("Command overview", commands.split_whitespace().map(str::to_string).collect())
 }
 

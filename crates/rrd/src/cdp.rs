@@ -1,0 +1,135 @@
+//! From primary points to rows for AVERAGE, MIN, MAX and LAST; pure arithmetic on a header.
+
+use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE, Header};
+use crate::number::UNKNOWN;
+use crate::rra::{Function, PAR_XFF};
+
+/// How `steps` closed points fall on the rows of one archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fall {
+    /// Points closed.
+    pub steps: u64,
+    /// Points the open row still needs.
+    pub missing: u64,
+    /// Rows completed, at most the archive's rows.
+    pub rows: u64,
+    /// Points left for the next open row.
+    pub left: u64,
+}
+
+impl Fall {
+    /// The fall of `steps` points, the first being number `first_step`, on rows of `points` points.
+    pub fn new(points: u64, rows: u64, first_step: u64, steps: u64) -> Self {
+        let missing = points - first_step % points;
+        if missing > steps {
+            return Self { steps, missing, rows: 0, left: 0 };
+        }
+        let completed = (steps - missing) / points + 1;
+        Self { steps, missing, rows: completed.min(rows), left: (steps - missing) % points }
+    }
+}
+
+/// Takes `steps` equal points into archive `rra` for each source; the archive has one point per row.
+pub fn single(header: &mut Header, rra: usize, points: &[f64], steps: u64) {
+    for (ds, &point) in points.iter().enumerate() {
+        header.set_cdp(rra, ds, CDP_PRIMARY, point);
+        if steps > 1 {
+            header.set_cdp(rra, ds, CDP_SECONDARY, point);
+        }
+    }
+}
+
+/// Takes the equal points of `fall` into archive `rra` for each source; rows need several points.
+pub fn several(header: &mut Header, rra: usize, points: &[f64], fall: Fall) {
+    let archive = &header.archives()[rra];
+    let (function, xff, per_row) = (archive.function, archive.f64(PAR_XFF), archive.points);
+    for (ds, &point) in points.iter().enumerate() {
+        let mut row =
+            Row { value: header.cdp(rra, ds, CDP_VALUE), unknown: header.cdp_count(rra, ds, CDP_UNKNOWN) };
+        if fall.rows > 0 {
+            let (primary, secondary) = row.complete(function, point, fall, per_row, xff);
+            header.set_cdp(rra, ds, CDP_PRIMARY, primary);
+            header.set_cdp(rra, ds, CDP_SECONDARY, secondary);
+        } else {
+            row.gather(function, point, fall.steps);
+        }
+        header.set_cdp(rra, ds, CDP_VALUE, row.value);
+        header.set_cdp_count(rra, ds, CDP_UNKNOWN, row.unknown);
+    }
+}
+
+/// The open row of one source.
+struct Row {
+    value: f64,
+    unknown: u64,
+}
+
+impl Row {
+    /// Closes the row with `fall.missing` times `point`; returns the row's value and that of further rows.
+    fn complete(&mut self, function: Function, point: f64, fall: Fall, per_row: u64, xff: f64) -> (f64, f64) {
+        if point.is_nan() {
+            self.unknown = self.unknown.wrapping_add(fall.missing);
+        }
+        let primary = if self.unknown as f64 > per_row as f64 * xff {
+            UNKNOWN
+        } else {
+            self.closed(function, point, fall.missing, per_row)
+        };
+        self.value = carried(function, point, fall.left);
+        self.unknown = if point.is_nan() { fall.left } else { 0 };
+        (primary, if point.is_nan() { UNKNOWN } else { point })
+    }
+
+    fn closed(&self, function: Function, point: f64, missing: u64, per_row: u64) -> f64 {
+        let or = |value: f64, instead: f64| if value.is_nan() { instead } else { value };
+        match function {
+            Function::Average => {
+                let known = per_row.wrapping_sub(self.unknown);
+                (or(self.value, 0.0) + or(point, 0.0) * missing as f64) / known as f64
+            }
+            Function::Max => {
+                let (old, new) = (or(self.value, f64::NEG_INFINITY), or(point, f64::NEG_INFINITY));
+                if new > old { new } else { old }
+            }
+            Function::Min => {
+                let (old, new) = (or(self.value, f64::INFINITY), or(point, f64::INFINITY));
+                if new < old { new } else { old }
+            }
+            _ => point,
+        }
+    }
+
+    /// Adds `steps` times `point` to the open row.
+    fn gather(&mut self, function: Function, point: f64, steps: u64) {
+        if point.is_nan() {
+            self.unknown = self.unknown.wrapping_add(steps);
+            return;
+        }
+        let old = self.value;
+        self.value = match function {
+            Function::Average => {
+                if old.is_nan() {
+                    point * steps as f64
+                } else {
+                    old + point * steps as f64
+                }
+            }
+            Function::Max if old >= point => old,
+            Function::Min if old <= point => old,
+            _ => point,
+        };
+    }
+}
+
+/// What the next open row starts with after `left` points of it.
+fn carried(function: Function, point: f64, left: u64) -> f64 {
+    if left == 0 || point.is_nan() {
+        return match function {
+            Function::Average => 0.0,
+            Function::Max => f64::NEG_INFINITY,
+            Function::Min => f64::INFINITY,
+            _ => UNKNOWN,
+        };
+    }
+    if function == Function::Average { point * left as f64 } else { point }
+}

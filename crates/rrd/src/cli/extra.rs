@@ -1,0 +1,104 @@
+//! Commands rrdtool does not have: the page-cache tools, the doctor, import from other machines.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use super::options;
+use super::print;
+use crate::daemon::protocol::Base;
+use crate::daemon::{Settings, serve};
+use crate::error::{Error, Result, refused};
+use crate::{cache, doctor, file, import};
+
+/// Columns of a page strip.
+const STRIP: usize = 64;
+
+/// `cache show FILE...`, `cache drop FILE...`, `cache --summary DIR`.
+pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let parsed = options::parse(arguments, &[("summary", ' ', true)])?;
+    if let Some(directory) = parsed.value("summary") {
+        return print(out, &cache::summarise(Path::new(directory))?.text());
+    }
+    let Some((action, files)) = parsed.rest.split_first().filter(|(_, files)| !files.is_empty()) else {
+        return refused("cache show FILE... | cache drop FILE... | cache --summary DIR");
+    };
+    // Each file is tried; the first failure is told at the end.
+    let mut failed = None;
+    for name in files {
+        let done = match action.as_str() {
+            "show" => show(Path::new(name), out),
+            "drop" => cache::drop_pages(Path::new(name)),
+            _ => return refused(format!("cache {action}: no such action; show, drop or --summary")),
+        };
+        if let Err(error) = done {
+            failed = failed.or(Some(error));
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn show(path: &Path, out: &mut dyn Write) -> Result<()> {
+    let found = cache::look(path)?;
+    let dirty = found.dirty.map_or(String::new(), |pages| format!(", {pages} dirty"));
+    let (count, pages) = (found.count(), found.pages());
+    print(
+        out,
+        &format!("{count:>6} of {pages:>6} pages{dirty}  [{}]  {}\n", found.strip(STRIP), path.display()),
+    )
+}
+
+/// `doctor DIR`.
+pub(super) fn examine(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let [directory] = arguments else { return refused("doctor DIR") };
+    let facts = doctor::examine(Path::new(directory))?;
+    print(out, &doctor::text(&doctor::advise(&facts)))
+}
+
+/// `import FOREIGN FILE`: turns a file of another machine into one of this.
+pub(super) fn foreign(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let [source, target] = arguments else { return refused("import FOREIGN FILE") };
+    let path = Path::new(source);
+    let bytes = std::fs::read(path).map_err(|error| Error::io("opening", path, error))?;
+    let content = import::import(&bytes, path)?;
+    let (header, values) = content.build(super::store::random_rows())?;
+    file::create(Path::new(target), &header, values.into_iter(), false)?;
+    let machine = import::recognise(&bytes, path);
+    let described = machine.map_or(String::new(), |machine| {
+        let order = if machine.big_endian { "big" } else { "little" };
+        format!("{}-bit, {order} endian", 8 * machine.long)
+    });
+    print(out, &format!("{source}: {described}\n"))
+}
+
+/// `rrdcached`: runs the caching daemon in the foreground.
+pub(super) fn daemon(arguments: &[String]) -> Result<()> {
+    let known = [
+        ("listen", 'l', true),
+        ("log", 'j', true),
+        ("timeout", 'w', true),
+        ("threads", 't', true),
+        ("base", 'b', true),
+        ("confine", 'B', false),
+        ("foreground", 'g', false),
+        ("commit-window", ' ', true),
+    ];
+    let parsed = options::parse(arguments, &known)?;
+    let number = |name: &str, default: u64| match parsed.value(name) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| Error::Refused(format!("--{name}: '{text}' is no number"))),
+    };
+    let listen = parsed.options.iter().filter(|(name, _)| *name == "listen");
+    let listen: Vec<String> = listen.map(|(_, value)| value.clone()).collect();
+    if listen.is_empty() {
+        return refused("rrdcached needs at least one -l ADDRESS");
+    }
+    serve(Settings {
+        listen,
+        log: parsed.value("log").map(Into::into),
+        window: Duration::from_millis(number("commit-window", 10)?),
+        timeout: Duration::from_secs(number("timeout", 300)?),
+        writers: number("threads", 4)?.min(64) as usize,
+        base: Base { directory: parsed.value("base").unwrap_or("").into(), confine: parsed.has("confine") },
+    })
+}

@@ -1,0 +1,273 @@
+//! The commands that only look: info, fetch, dump, last, lastupdate, first, xport, list, flushcached.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::options::{self, Parsed};
+use super::print;
+use crate::at::When;
+use crate::client::Client;
+use crate::dump::Prologue;
+use crate::error::{Error, Result, refused};
+use crate::file::{self, Access, Rrd};
+use crate::number;
+use crate::rra::Function;
+use crate::{fetch as range, info as facts, spec, xport as table};
+
+/// Opens a file to look, after the daemon has written what it holds for it.
+fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
+    if !parsed.has("noflush") {
+        super::flush(parsed, name)?;
+    }
+    Rrd::open(Path::new(name), Access::Read)
+}
+
+pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let parsed = options::parse(arguments, &[("daemon", 'd', true), ("noflush", 'F', false)])?;
+    let [name] = parsed.rest.as_slice() else {
+        return refused("Usage: rrdtool info [--daemon |-d <addr> [--noflush|-F]] <file>");
+    };
+    let mut text = String::new();
+    for (key, value) in facts::describe(&open(&parsed, name)?.header, name) {
+        text.push_str(&format!("{key} = {value}\n"));
+    }
+    print(out, &text)
+}
+
+/// Start and end of a range from their options; a day up to now unless said otherwise.
+fn times(parsed: &Parsed, now: i64) -> Result<(i64, i64)> {
+    let parse = |name: &str, default: When| match parsed.value(name) {
+        Some(text) => When::parse(text, now).map_err(|error| Error::Refused(format!("{name} time: {error}"))),
+        None => Ok(default),
+    };
+    let start = parse("start", When::day_before_end())?;
+    let end = parse("end", When::now())?;
+    When::range(&start, &end, now).map_err(Error::Refused)
+}
+
+pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let known = [
+        ("resolution", 'r', true),
+        ("start", 's', true),
+        ("end", 'e', true),
+        ("align-start", 'a', false),
+        ("daemon", 'd', true),
+    ];
+    let parsed = options::parse(arguments, &known)?;
+    let resolution = match parsed.value("resolution").map(|text| spec::duration(text, 1)) {
+        Some(Ok(seconds)) => seconds,
+        Some(Err(why)) => return refused(format!("resolution: {why}")),
+        None => 1,
+    };
+    let (mut start, mut end) = times(&parsed, file::clock().seconds)?;
+    if parsed.has("align-start") {
+        let over = start.rem_euclid((resolution as i64).max(1));
+        (start, end) = (start - over, end - over);
+    }
+    if start < 3600 * 24 * 365 * 10 {
+        return refused("the first entry to fetch should be after 1980");
+    }
+    if end < start {
+        return refused(format!("start ({start}) should be less than end ({end})"));
+    }
+    let Some([name, function]) = parsed.first() else {
+        return refused("Usage: rrdtool fetch <file> <CF> [options]");
+    };
+    let Some(function) = Function::from_name(function) else {
+        return refused(format!("unknown consolidation function '{function}'"));
+    };
+    let rrd = open(&parsed, name)?;
+    let fetched = range::fetch(&rrd, function, start, end, resolution)?;
+    let sources = rrd.header.sources();
+    let mut text = " ".repeat(11);
+    text.push_str(&sources.iter().map(|source| format!("{:>20}", source.name)).collect::<String>());
+    text.push_str("\n\n");
+    for (row, values) in fetched.values.chunks(sources.len().max(1)).enumerate() {
+        let time = fetched.start + (row as i64 + 1) * fetched.step as i64;
+        text.push_str(&format!("{time:>10}:"));
+        for value in values {
+            text.push(' ');
+            text.push_str(&number::scientific(*value, 10));
+        }
+        text.push('\n');
+        if text.len() > 1 << 16 {
+            print(out, &text)?;
+            text.clear();
+        }
+    }
+    print(out, &text)
+}
+
+pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let known = [("header", 'h', true), ("no-header", 'n', false), ("daemon", 'd', true)];
+    let parsed = options::parse(arguments, &known)?;
+    let prologue = match (parsed.has("no-header"), parsed.value("header")) {
+        (true, _) | (_, Some("none")) => Prologue::None,
+        (_, Some("xsd")) => Prologue::Xsd,
+        _ => Prologue::Dtd,
+    };
+    match parsed.rest.as_slice() {
+        [name] => crate::dump::dump(&open(&parsed, name)?, prologue, out),
+        [name, target] => {
+            let rrd = open(&parsed, name)?;
+            let failed = |error| Error::io("opening", target.as_str(), error);
+            let mut file = std::io::BufWriter::new(std::fs::File::create(target).map_err(failed)?);
+            crate::dump::dump(&rrd, prologue, &mut file)?;
+            file.flush().map_err(failed)
+        }
+        _ => refused(
+            "usage rrdtool dump [--header|-h {none,xsd,dtd}] [--no-header|-n] [--daemon|-d address] \
+             file.rrd [file.xml]",
+        ),
+    }
+}
+
+/// Runs `find` for the one file named, and prints its answer; -1 before an error, as rrdtool does.
+fn stamp(outcome: Result<i64>, out: &mut dyn Write) -> Result<()> {
+    match outcome {
+        Ok(time) => print(out, &format!("{time}\n")),
+        Err(error) => {
+            print(out, "-1\n")?;
+            Err(error)
+        }
+    }
+}
+
+pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let find = || {
+        let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
+        match parsed.rest.as_slice() {
+            [name] => Ok(open(&parsed, name)?.header.last_update()),
+            _ => refused("Usage: rrdtool last [--daemon|-d <addr>] <file>"),
+        }
+    };
+    stamp(find(), out)
+}
+
+pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let find = || {
+        let parsed = options::parse(arguments, &[("rraindex", 'a', true), ("daemon", 'd', true)])?;
+        // rrdtool reads a number that is none as 0.
+        let index = number::decimal(parsed.value("rraindex").unwrap_or("0").as_bytes());
+        let index = number::as_long(index.map_or(0.0, |(value, _)| value));
+        if index < 0 {
+            return refused("invalid rraindex number");
+        }
+        let Some([name]) = parsed.first() else {
+            return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
+        };
+        let header = open(&parsed, name)?.header;
+        let rra = usize::try_from(index).ok().filter(|index| *index < header.archives().len());
+        let Some(rra) = rra else { return refused("invalid rraindex number") };
+        let reach = (header.archives()[rra].rows - 1).wrapping_mul(header.row_seconds(rra));
+        Ok(header.newest_row_end(rra).wrapping_sub(reach as i64))
+    };
+    stamp(find(), out)
+}
+
+pub(super) fn last_update(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
+    let [name] = parsed.rest.as_slice() else {
+        return refused("Usage: rrdtool lastupdate [--daemon|-d <addr>] <file>");
+    };
+    let header = open(&parsed, name)?.header;
+    let names: String = header.sources().iter().map(|source| format!(" {}", source.name)).collect();
+    let reading = |ds| format!(" {}", String::from_utf8_lossy(header.last_reading(ds)));
+    let readings: String = (0..header.sources().len()).map(reading).collect();
+    print(out, &format!("{names}\n\n{:>10}:{readings}\n", header.last_update()))
+}
+
+pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let known = [
+        ("start", 's', true),
+        ("end", 'e', true),
+        ("maxrows", 'm', true),
+        ("step", ' ', true),
+        ("enumds", ' ', false),
+        ("json", ' ', false),
+        ("showtime", 't', false),
+        ("daemon", 'd', true),
+    ];
+    let parsed = options::parse(arguments, &known)?;
+    let count = |name: &str, default: u64| match parsed.value(name) {
+        Some(text) => {
+            number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value))
+        }
+        None => default,
+    };
+    let rows = count("maxrows", 400);
+    if rows < 10 {
+        return refused("maxrows below 10 rows");
+    }
+    let now = file::clock().seconds;
+    let (start, end) = times(&parsed, now)?;
+    if start < 3600 * 24 * 365 * 10 {
+        return refused("the first entry to fetch should be after 1980");
+    }
+    if end < start {
+        return refused(format!("start ({start}) should be less than end ({end})"));
+    }
+    let plan = table::Plan { start, end, step: count("step", 0), rows, now };
+    for argument in &parsed.rest {
+        let path = argument.strip_prefix("DEF:").and_then(|text| text.split_once('=')?.1.split(':').next());
+        if let Some(path) = path {
+            super::flush(&parsed, path)?;
+        }
+    }
+    let table = table::build(&parsed.rest, &plan)?;
+    let text = match parsed.has("json") {
+        true => table.json(parsed.has("showtime")),
+        false => table.xml(parsed.has("showtime"), parsed.has("enumds")),
+    };
+    print(out, &text)
+}
+
+pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let known = [("daemon", 'd', true), ("noflush", 'F', false), ("recursive", 'r', false)];
+    let parsed = options::parse(arguments, &known)?;
+    let [path] = parsed.rest.as_slice() else {
+        return refused("Usage: rrdtool list [--daemon <addr> [--noflush]] [--recursive] <directory>");
+    };
+    let mut names = vec![];
+    if let Some(address) = super::daemon(&parsed) {
+        let mut words = vec!["LIST", "RECURSIVE", path];
+        if !parsed.has("recursive") {
+            words.remove(1);
+        }
+        names = Client::connect(&address)?.order(&words)?.lines;
+    } else {
+        for entry in std::fs::read_dir(path).map_err(|error| Error::io("reading", path.as_str(), error))? {
+            let entry = entry.map_err(|error| Error::io("reading", path.as_str(), error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir || name.ends_with(".rrd") {
+                names.push(name);
+            }
+        }
+        names.sort();
+    }
+    print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())
+}
+
+pub(super) fn flush(arguments: &[String]) -> Result<()> {
+    let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
+    let Some(address) = super::daemon(&parsed) else {
+        return refused(
+            "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an address on the \
+             command line or set the \"RRDCACHED_ADDRESS\" environment variable.",
+        );
+    };
+    let mut client = Client::connect(&address)?;
+    for (index, file) in parsed.rest.iter().enumerate() {
+        let name = client.name(file);
+        let answer = client.ask(&["FLUSH", &name])?;
+        if answer.code < 0 {
+            let left = parsed.rest.len() - index - 1;
+            let text = answer.text;
+            return refused(format!(
+                "Flushing of file \"{file}\" failed: {text}. Skipping remaining {left} files."
+            ));
+        }
+    }
+    Ok(())
+}

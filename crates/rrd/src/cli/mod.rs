@@ -1,0 +1,142 @@
+//! rrdtool's commands: arguments in, its output and error texts out; every command calls the pure parts.
+
+mod extra;
+mod inspect;
+mod options;
+mod pipe;
+mod store;
+
+use std::io::Write;
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+
+/// The version whose behaviour this is.
+const VERSION: &str = "1.7.2";
+
+/// Runs one command line (`arguments[0]` is the command) as `rrdtool` would: output on standard output,
+/// errors as `ERROR: ...` on standard error. Returns the exit code.
+pub fn run(arguments: &[String]) -> i32 {
+    let mut out = std::io::stdout().lock();
+    if arguments.first().map(String::as_str) == Some("-") {
+        return pipe::run(arguments.get(1), &mut std::io::stdin().lock(), &mut out);
+    }
+    let outcome = command(arguments, &mut out)
+        .and_then(|()| out.flush().map_err(|error| Error::io("writing", "standard output", error)));
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("ERROR: {error}");
+            1
+        }
+    }
+}
+
+/// Runs one command, writing its output to `out`.
+///
+/// # Errors
+/// The command's failure; its text is what rrdtool prints behind `ERROR: `.
+pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    let Some((name, rest)) = arguments.split_first() else { return usage(None, out) };
+    if rest.is_empty() {
+        return usage(Some(name), out);
+    }
+    match name.as_str() {
+        "create" => store::create(rest, store::Place::WhereNamed),
+        "update" => store::update(rest),
+        "updatev" => store::update_verbose(rest, out),
+        "tune" => store::tune(rest, store::Place::WhereNamed, out),
+        "resize" => store::resize(rest),
+        "restore" => store::restore(rest),
+        "info" => inspect::info(rest, out),
+        "fetch" => inspect::fetch(rest, out),
+        "dump" => inspect::dump(rest, out),
+        "last" => inspect::last(rest, out),
+        "lastupdate" => inspect::last_update(rest, out),
+        "first" => inspect::first(rest, out),
+        "xport" => inspect::xport(rest, out),
+        "list" => inspect::list(rest, out),
+        "flushcached" => inspect::flush(rest),
+        "rrdcached" => extra::daemon(rest),
+        "cache" => extra::page_cache(rest, out),
+        "doctor" => extra::examine(rest, out),
+        "import" => extra::foreign(rest, out),
+        _ => usage(None, out),
+    }
+}
+
+/// Each command with its arguments, one a line.
+const COMMANDS: [(&str, &str); 19] = [
+    ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O] DS:... RRA:..."),
+    ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...] [TIME@VALUE...]"),
+    ("updatev", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]"),
+    ("fetch", "FILE CF [-r RESOLUTION] [-s START] [-e END] [-a]"),
+    ("info", "FILE"),
+    ("dump", "FILE [OUTPUT] [-n | -h none|xsd|dtd]"),
+    ("restore", "XML FILE [-r] [-f]"),
+    ("last", "FILE"),
+    ("lastupdate", "FILE"),
+    ("first", "FILE [--rraindex N]"),
+    ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE] [-r OLD:NEW] ..."),
+    ("resize", "FILE RRA GROW|SHRINK ROWS"),
+    ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:... CDEF:... XPORT:..."),
+    ("list", "--daemon ADDRESS PATH | PATH"),
+    ("flushcached", "--daemon ADDRESS FILE..."),
+    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS] [-b BASE [-B]] [--commit-window MS]"),
+    ("cache", "show FILE... | drop FILE... | --summary DIR"),
+    ("doctor", "DIR"),
+    ("import", "FOREIGN FILE"),
+];
+
+fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
+    let mut text = format!("RRDtool {VERSION} (Kilohertz)\n\n");
+    let one = COMMANDS.iter().filter(|(name, _)| command == Some(*name));
+    let mut lines: Vec<_> = one.collect();
+    if lines.is_empty() {
+        lines = COMMANDS.iter().collect();
+    }
+    for (name, arguments) in lines {
+        text.push_str(&format!("    {name} {arguments}\n"));
+    }
+    print(out, &text)
+}
+
+/// `create` on this machine, whatever daemon the environment names: for the daemon itself.
+///
+/// # Errors
+/// As the command's.
+pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
+    store::create(arguments, store::Place::Here)
+}
+
+/// `tune` on this machine, whatever daemon the environment names.
+///
+/// # Errors
+/// As the command's.
+pub(crate) fn tune_here(arguments: &[String]) -> Result<()> {
+    store::tune(arguments, store::Place::Here, &mut std::io::sink())
+}
+
+/// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
+fn daemon(parsed: &options::Parsed) -> Option<String> {
+    let named = parsed.value("daemon").map(str::to_string);
+    named.or_else(|| std::env::var("RRDCACHED_ADDRESS").ok()).filter(|address| !address.is_empty())
+}
+
+/// Has the daemon, if there is one to go through, write what it holds for `file`.
+fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
+    let Some(address) = daemon(parsed) else { return Ok(()) };
+    let mut client = Client::connect(&address)?;
+    let name = client.name(file);
+    let answer = client.ask(&["FLUSH", &name])?;
+    // A file the daemon cannot find is told of when it is opened here.
+    match answer.code < 0 && !answer.text.starts_with("No such file") {
+        true => Err(Error::Refused(format!("rrdcached@{address}: {}", answer.text))),
+        false => Ok(()),
+    }
+}
+
+/// Writes `text` to the command's output.
+fn print(out: &mut dyn Write, text: &str) -> Result<()> {
+    out.write_all(text.as_bytes()).map_err(|error| Error::io("writing", "standard output", error))
+}

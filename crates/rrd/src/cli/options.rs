@@ -1,0 +1,166 @@
+//! Options of a command line, anywhere among its arguments; rrdtool's error texts, no meanings.
+
+use crate::error::{Result, refused};
+
+/// An option a command knows: long name, short letter (a blank for none), whether it takes a value.
+pub type Known = (&'static str, char, bool);
+
+/// A command line taken apart.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// Long name and value of each option, in order.
+    pub options: Vec<(&'static str, String)>,
+    /// The other arguments, in order.
+    pub rest: Vec<String>,
+}
+
+impl Parsed {
+    /// The value of an option given last.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.options.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether an option was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
+    /// The first `N` other arguments.
+    pub fn first<const N: usize>(&self) -> Option<[&str; N]> {
+        let words: Vec<&str> = self.rest.iter().take(N).map(String::as_str).collect();
+        words.try_into().ok()
+    }
+}
+
+/// Takes `arguments` apart; `--` ends the options.
+///
+/// # Errors
+/// An unknown option, or one without its value.
+pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
+    let mut parsed = Parsed::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            parsed.rest.extend(words.by_ref().cloned());
+        } else if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_string())),
+                None => (long, None),
+            };
+            let Some((name, _, takes)) = known.iter().find(|(known, _, _)| *known == name) else {
+                return refused(format!("invalid option -- '{long}'"));
+            };
+            let value = match (takes, value) {
+                (false, _) => String::new(),
+                (true, Some(value)) => value,
+                (true, None) => required(words.next(), name)?,
+            };
+            parsed.options.push((name, value));
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            short(letters, known, &mut words, &mut parsed)?;
+        } else {
+            parsed.rest.push(word.clone());
+        }
+    }
+    Ok(parsed)
+}
+
+fn short(
+    letters: &str,
+    known: &[Known],
+    words: &mut std::slice::Iter<'_, String>,
+    parsed: &mut Parsed,
+) -> Result<()> {
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        let Some((name, _, takes)) = known.iter().find(|(_, short, _)| *short == letter) else {
+            return refused(format!("invalid option -- '{letter}'"));
+        };
+        if !takes {
+            parsed.options.push((name, String::new()));
+            continue;
+        }
+        let glued = rest.as_str();
+        let value = match glued.is_empty() {
+            true => required(words.next(), &letter.to_string())?,
+            false => glued.to_string(),
+        };
+        parsed.options.push((name, value));
+        break;
+    }
+    Ok(())
+}
+
+fn required(value: Option<&String>, name: &str) -> Result<String> {
+    match value {
+        Some(value) => Ok(value.clone()),
+        None => refused(format!("option requires argument -- '{name}'")),
+    }
+}
+
+/// Splits a line as the pipe mode does: blanks separate, quotes hold together, a backslash keeps the next
+/// character. `None` for a quote that does not end.
+pub fn words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote, mut open) = (vec![], String::new(), None, false);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('\\', Some('\'')) => word.push('\\'),
+            ('\\', _) => {
+                word.extend(letters.next());
+                open = true;
+            }
+            (letter, Some(end)) if letter == end => quote = None,
+            (letter, Some(_)) => word.push(letter),
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                open = true;
+            }
+            (letter, None) if letter.is_ascii_whitespace() => {
+                if open || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                open = false;
+            }
+            (letter, None) => word.push(letter),
+        }
+    }
+    if quote.is_some() {
+        return None;
+    }
+    if open || !word.is_empty() {
+        words.push(word);
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[Known] = &[("step", 's', true), ("no-overwrite", 'O', false)];
+
+    fn line(text: &str) -> Result<Parsed> {
+        parse(&words(text).unwrap(), KNOWN)
+    }
+
+    #[test]
+    fn options_stand_anywhere_until_two_dashes() {
+        let parsed = line("a --step=5 b -Os7 -- -x").unwrap();
+        assert_eq!(parsed.options, [("step", "5".into()), ("no-overwrite", "".into()), ("step", "7".into())]);
+        assert_eq!(parsed.rest, ["a", "b", "-x"]);
+    }
+
+    #[test]
+    fn unknown_and_incomplete_options_are_told() {
+        assert_eq!(line("--st=5").unwrap_err().to_string(), "invalid option -- 'st=5'");
+        assert_eq!(line("-1:2").unwrap_err().to_string(), "invalid option -- '1'");
+        assert_eq!(line("--step").unwrap_err().to_string(), "option requires argument -- 'step'");
+    }
+
+    #[test]
+    fn quotes_hold_words_together() {
+        assert_eq!(words(r#"a "b c" 'd "e' f\ g """#).unwrap(), ["a", "b c", "d \"e", "f g", ""]);
+        assert_eq!(words("a \"b"), None);
+    }
+}

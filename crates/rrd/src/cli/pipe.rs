@@ -1,0 +1,91 @@
+//! rrdtool's pipe mode: commands line by line, `OK` or `ERROR:` behind each; owns the extra commands of that mode.
+
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+
+use super::{command, options, print};
+use crate::error::{Error, Result, refused};
+
+/// Bytes one line may have; rrdtool grows without end.
+const LINE_MAX: u64 = 1 << 20;
+
+/// Serves until `quit` or the end of `input`. Returns the exit code.
+pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut dyn Write) -> i32 {
+    if let Some(directory) = directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        eprintln!("ERROR: {}", Error::io("changing to", directory.as_str(), error));
+        return 1;
+    }
+    loop {
+        let mut line = Vec::new();
+        match input.take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return 0,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&line);
+        let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
+            None => refused("unterminated quote"),
+            Some(words) if words.is_empty() => refused("not enough arguments"),
+            Some(words) if words[0] == "quit" && words.len() == 1 => return 0,
+            Some(words) => one(&words, out),
+        };
+        let answer = match outcome {
+            Ok(()) => status(),
+            Err(error) => format!("ERROR: {error}\n"),
+        };
+        if out.write_all(answer.as_bytes()).and_then(|()| out.flush()).is_err() {
+            return 1;
+        }
+    }
+}
+
+/// `OK` with the seconds of user, system and real time since the start, as rrdtool tells them.
+fn status() -> String {
+    let used = |clock| rustix::time::clock_gettime(clock);
+    let cpu = used(rustix::time::ClockId::ProcessCPUTime);
+    format!("OK u:{}.{:02} s:0.00 r:0.00\n", cpu.tv_sec, cpu.tv_nsec / 10_000_000)
+}
+
+fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
+    let (name, rest) = (words[0].as_str(), &words[1..]);
+    let wanted = match name {
+        "cd" | "mkdir" => 1,
+        "pwd" | "ls" | "quit" => 0,
+        _ => return command(words, out),
+    };
+    if rest.len() != wanted {
+        return refused(format!("invalid parameter count for {name}"));
+    }
+    match name {
+        "cd" => match std::env::set_current_dir(&rest[0]) {
+            Ok(()) => Ok(()),
+            Err(error) => refused(format!("chdir {} {}", rest[0], crate::error::os_text(&error))),
+        },
+        "mkdir" => match std::fs::create_dir(&rest[0]) {
+            Ok(()) => Ok(()),
+            Err(error) => refused(format!("mkdir {}: {}", rest[0], crate::error::os_text(&error))),
+        },
+        "pwd" => match std::env::current_dir() {
+            Ok(dir) => print(out, &format!("{}\n", dir.display())),
+            Err(error) => Err(Error::io("reading", ".", error)),
+        },
+        _ => list_directory(Path::new("."), out),
+    }
+}
+
+/// Directories as `d name`, `.rrd` files as `- name`.
+fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
+    let failed = |error| Error::io("reading", path, error);
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            print(out, &format!("d {name}\n"))?;
+        } else if name.ends_with(".rrd") {
+            print(out, &format!("- {name}\n"))?;
+        }
+    }
+    Ok(())
+}

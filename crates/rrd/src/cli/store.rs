@@ -1,0 +1,265 @@
+//! The commands that write: create, update, updatev, tune, resize, restore.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::options::{self, Parsed};
+use super::print;
+use crate::at::When;
+use crate::client::Client;
+use crate::create::{self as plan, Plan};
+use crate::error::{Error, Result, refused};
+use crate::file::{self, Access, Rrd};
+use crate::info::number_text;
+use crate::number;
+use crate::update::{Applied, Failure, Options};
+use crate::{restore as xml, spec, tune as change};
+
+/// Earliest start rrdtool takes: ten years after 1970.
+const START_MIN: i64 = 3600 * 24 * 365 * 10;
+
+/// A fresh random source for row positions: the clock and the process, as rrdtool seeds its own.
+pub(super) fn random_rows() -> impl FnMut(usize, u64) -> u64 {
+    let now = file::clock();
+    let mut state = (now.seconds as u64) ^ (now.usec as u64) << 20 ^ u64::from(std::process::id()) << 40;
+    move |_, rows| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ (mixed >> 27)) % rows
+    }
+}
+
+/// Where a file is to be created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// By this process.
+    Here,
+    /// By the daemon, if one is named.
+    WhereNamed,
+}
+
+pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
+    let known = [
+        ("start", 'b', true),
+        ("step", 's', true),
+        ("daemon", 'd', true),
+        ("source", 'r', true),
+        ("template", 't', true),
+        ("no-overwrite", 'O', false),
+    ];
+    let parsed = options::parse(arguments, &known)?;
+    let now = file::clock().seconds;
+    let mut start = now - 10;
+    let (mut step, mut template) = (300, None);
+    for (name, value) in &parsed.options {
+        match *name {
+            "start" => start = start_time(value, now)?,
+            "step" => {
+                step = spec::duration(value, 1).map_err(|why| Error::Refused(format!("step size: {why}")))?;
+            }
+            "template" => template = Some(value),
+            "source" => return refused("filling a new file from others is not there yet"),
+            _ => {}
+        }
+    }
+    let Some((name, specs)) = parsed.rest.split_first() else {
+        return refused("you must define at least one Round Robin Archive");
+    };
+    let path = Path::new(name);
+    if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
+        return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
+    }
+    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
+        return order(&parsed, &address, start, step);
+    }
+    let mut definition = Plan::default();
+    if let Some(template) = template {
+        let Ok(rrd) = Rrd::open(Path::new(template), Access::Read) else {
+            return refused(format!("Cannot open template RRD {template}"));
+        };
+        if !parsed.has("step") {
+            step = rrd.header.step();
+        }
+        definition.take(rrd.header.definition());
+    }
+    let hash = spec::season_hash(name);
+    for spec in specs {
+        if let Some(source) = spec.strip_prefix("DS:") {
+            definition.source(source)?;
+        } else if let Some(archive) = spec.strip_prefix("RRA:") {
+            definition.archive(archive, step, hash)?;
+        } else {
+            return refused(format!("can't parse argument '{spec}'"));
+        }
+    }
+    let header = plan::header(definition.definition(step)?, start, random_rows())?;
+    file::create(path, &header, std::iter::empty(), true)
+}
+
+/// Has the daemon create the file.
+fn order(parsed: &Parsed, address: &str, start: i64, step: u64) -> Result<()> {
+    let mut client = Client::connect(address)?;
+    let (start, step) = (start.to_string(), step.to_string());
+    let name = client.name(&parsed.rest[0]);
+    let mut words = vec!["CREATE", &name, "-s", &step, "-b", &start];
+    if parsed.has("no-overwrite") {
+        words.push("-O");
+    }
+    if let Some(template) = parsed.value("template") {
+        words.extend(["-t", template]);
+    }
+    words.extend(parsed.rest[1..].iter().map(String::as_str));
+    client.order(&words).map(|_| ())
+}
+
+fn start_time(text: &str, now: i64) -> Result<i64> {
+    let when = When::parse(text, now).map_err(|error| Error::Refused(format!("start time: {error}")))?;
+    if when.is_relative() {
+        return refused("specifying time relative to the 'start' or 'end' makes no sense here");
+    }
+    match when.resolve(now) {
+        Some(start) if start >= START_MIN => Ok(start),
+        _ => refused("the first entry to the RRD should be after 1980"),
+    }
+}
+
+/// The file and the samples of an update.
+fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
+    match parsed.rest.split_first() {
+        Some((name, samples)) if !samples.is_empty() => Ok((name, samples)),
+        _ => refused("Not enough arguments"),
+    }
+}
+
+fn apply(parsed: &Parsed, record: bool) -> Result<(Rrd, Applied)> {
+    let (name, samples) = file_and_samples(parsed)?;
+    let mut rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
+    let options = Options {
+        name,
+        template: parsed.value("template"),
+        skip_past: parsed.has("skip-past-updates"),
+        now: file::clock(),
+        failure: Failure::ChangesNothing,
+        record,
+    };
+    let applied = rrd.update(&samples, &options)?;
+    Ok((rrd, applied))
+}
+
+const UPDATE_OPTIONS: [options::Known; 3] =
+    [("template", 't', true), ("skip-past-updates", 's', false), ("daemon", 'd', true)];
+
+pub(super) fn update(arguments: &[String]) -> Result<()> {
+    let parsed = options::parse(arguments, &UPDATE_OPTIONS)?;
+    match super::daemon(&parsed) {
+        Some(address) => send(&parsed, &address),
+        None => apply(&parsed, false).map(|_| ()),
+    }
+}
+
+/// Sends an update to the daemon, which takes absolute times and whole rows only.
+fn send(parsed: &Parsed, address: &str) -> Result<()> {
+    let (name, samples) = file_and_samples(parsed)?;
+    if parsed.has("template") {
+        return refused("The caching daemon cannot be used together with templates yet.");
+    }
+    let now = file::clock();
+    let mut client = Client::connect(address)?;
+    let name = client.name(name);
+    let mut words = vec!["UPDATE".to_string(), name];
+    for sample in samples {
+        words.push(match sample.strip_prefix("N:") {
+            Some(values) => format!("{}.{:06}:{values}", now.seconds, now.usec),
+            None if sample.contains('@') => {
+                return refused("at-style times cannot be sent to the caching daemon");
+            }
+            None => sample.clone(),
+        });
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    client.order(&words).map(|_| ())
+}
+
+pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+    // Rows written can only be told by who writes them, so there is no daemon here.
+    let parsed = options::parse(arguments, &UPDATE_OPTIONS[..2])?;
+    file_and_samples(&parsed)?;
+    let (rrd, applied) = match apply(&parsed, true) {
+        Ok(done) => done,
+        Err(error) => {
+            print(out, "return_value = -1\n")?;
+            return Err(error);
+        }
+    };
+    let mut text = String::from("return_value = 0\n");
+    for row in &applied.record {
+        let archive = &rrd.header.archives()[row.rra];
+        for (source, value) in rrd.header.sources().iter().zip(&row.values) {
+            let (function, points) = (archive.function.name(), archive.points);
+            let value = number_text(*value);
+            text.push_str(&format!("[{}]RRA[{function}][{points}]DS[{}] = {value}\n", row.time, source.name));
+        }
+    }
+    print(out, &text)
+}
+
+pub(super) fn tune(arguments: &[String], place: Place, out: &mut dyn Write) -> Result<()> {
+    let parsed = options::parse(arguments, change::OPTIONS)?;
+    let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
+    let path = Path::new(name);
+    if place == Place::WhereNamed {
+        super::flush(&parsed, name)?;
+    }
+    let rrd = Rrd::open(path, Access::Write)?;
+    if parsed.options.is_empty() && specs.is_empty() {
+        return print(out, &change::summary(&rrd.header));
+    }
+    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())?;
+    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
+        // The daemon reads the file anew at its next update.
+        let mut client = Client::connect(&address)?;
+        let name = client.name(name);
+        client.ask(&["FORGET", &name])?;
+    }
+    Ok(())
+}
+
+pub(super) fn resize(arguments: &[String]) -> Result<()> {
+    let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
+    let rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
+    let by = match direction.as_str() {
+        "GROW" => number(rows),
+        "SHRINK" => number(rows).saturating_neg(),
+        _ => return refused("I can only GROW or SHRINK"),
+    };
+    if number(rows) < 1 {
+        return refused("Please grow or shrink with at least 1 row");
+    }
+    let rra = number(rra);
+    if rra < 0 || rra >= rrd.header.archives().len() as i64 {
+        return refused("no such RRA in this RRD");
+    }
+    change::resize(&rrd, rra as usize, by, Path::new("resize.rrd"))
+}
+
+pub(super) fn restore(arguments: &[String]) -> Result<()> {
+    let known = [("range-check", 'r', false), ("force-overwrite", 'f', false)];
+    let parsed = options::parse(arguments, &known)?;
+    let [source, target] = parsed.rest.as_slice() else {
+        return refused("usage rrdtool restore [--range-check|-r] [--force-overwrite|-f] file.xml file.rrd");
+    };
+    let force = parsed.has("force-overwrite");
+    let target = Path::new(target);
+    if !force && target.symlink_metadata().is_ok() {
+        return Err(Error::io("creating", target, std::io::Error::from_raw_os_error(libc::EEXIST)));
+    }
+    let text = match source.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        name => std::fs::read_to_string(name),
+    };
+    let Ok(text) = text else { return refused(format!("Could not create xml reader for: {source}")) };
+    let (header, values) = xml::parse(&text, parsed.has("range-check"), random_rows())?;
+    file::create(target, &header, values.into_iter(), force)
+}

@@ -1,0 +1,251 @@
+//! Which of the conditions that make many `.rrd` files slow hold on this machine; looks, advises, changes
+//! nothing.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::cache;
+use crate::error::{Error, Result};
+use crate::file::{Access, Rrd};
+
+/// Files opened to learn their layout; more say nothing new.
+const SAMPLE: usize = 200;
+/// Pages a file needs besides those its header and hot rows lie on: inode and block map.
+const PAGES_ASIDE: f64 = 2.0;
+
+/// How a finding is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// As it should be.
+    Good,
+    /// Worth a thought.
+    Note,
+    /// Costs much.
+    Bad,
+}
+
+/// One condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How it is meant.
+    pub weight: Weight,
+    /// What was found.
+    pub fact: String,
+    /// What to do, if anything.
+    pub advice: String,
+}
+
+/// What the machine says about itself, gathered by [`examine`]; a parameter so that advice can be tested.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Readahead of the device, in KiB.
+    pub readahead_kib: Option<u64>,
+    /// Mount options and type of the file system.
+    pub mount: Option<(String, String)>,
+    /// Memory that can hold pages, in bytes.
+    pub memory: Option<u64>,
+    /// Bytes a page.
+    pub page: u64,
+    /// Files found.
+    pub files: u64,
+    /// Mean pages an ordinary update of one file touches.
+    pub hot_pages: f64,
+    /// Mean pages of a file.
+    pub pages: f64,
+    /// Files of the sample whose archives all stand at the same row.
+    pub in_step: u64,
+    /// Files of the sample.
+    pub sampled: u64,
+    /// Files or directories that could not be read.
+    pub failed: u64,
+}
+
+/// Looks at `directory` and this machine.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn examine(directory: &Path) -> Result<Facts> {
+    let metadata = std::fs::metadata(directory).map_err(|error| Error::io("opening", directory, error))?;
+    let mut facts = Facts { page: rustix::param::page_size() as u64, ..Facts::default() };
+    let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    facts.readahead_kib = number_in(&format!("/sys/dev/block/{major}:{minor}/queue/read_ahead_kb"))
+        .or_else(|| number_in(&format!("/sys/dev/block/{major}:{minor}/../queue/read_ahead_kb")))
+        .or_else(|| number_in(&format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb")));
+    facts.mount = std::fs::read_to_string("/proc/self/mountinfo")
+        .ok()
+        .and_then(|text| mount(&text, &format!("{major}:{minor}")));
+    facts.memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
+    let files = cache::rrd_files(directory, &mut facts.failed);
+    facts.files = files.len() as u64;
+    let stride = files.len().div_ceil(SAMPLE).max(1);
+    for path in files.iter().step_by(stride) {
+        match Rrd::open(path, Access::Read) {
+            Ok(rrd) => sample(&mut facts, &rrd),
+            Err(_) => facts.failed += 1,
+        }
+    }
+    let sampled = facts.sampled.max(1) as f64;
+    facts.hot_pages /= sampled;
+    facts.pages /= sampled;
+    Ok(facts)
+}
+
+fn number_in(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Options and type of the mount of device `device` in a mountinfo text.
+fn mount(text: &str, device: &str) -> Option<(String, String)> {
+    text.lines().find_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let dash = words.iter().position(|word| *word == "-")?;
+        let fits = words.get(2) == Some(&device);
+        fits.then(|| Some((words.get(5)?.to_string(), words.get(dash + 1)?.to_string())))?
+    })
+}
+
+fn available(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Adds what one file's layout says: the pages of its header, and one for each archive an ordinary update
+/// writes to.
+fn sample(facts: &mut Facts, rrd: &Rrd) {
+    let header = &rrd.header;
+    let page = facts.page.max(1);
+    let mut hot: Vec<u64> = (0..(header.layout().header_len as u64).div_ceil(page)).collect();
+    for (rra, archive) in header.archives().iter().enumerate() {
+        if archive.points == 1 {
+            hot.push(header.row_offset(rra, header.current_row(rra)) / page);
+        }
+    }
+    hot.sort_unstable();
+    hot.dedup();
+    let mut rows = header.archives().iter().enumerate().map(|(rra, _)| header.current_row(rra));
+    let first = rows.next();
+    let in_step = header.archives().len() > 1 && rows.all(|row| Some(row) == first);
+    facts.hot_pages += hot.len() as f64;
+    facts.pages += header.file_len().div_ceil(page) as f64;
+    facts.in_step += u64::from(in_step);
+    facts.sampled += 1;
+}
+
+/// What follows from the facts.
+pub fn advise(facts: &Facts) -> Vec<Finding> {
+    let mut list = vec![];
+    let mut find = |weight, fact: String, advice: &str| {
+        list.push(Finding { weight, fact, advice: advice.into() });
+    };
+    match facts.readahead_kib {
+        None => find(Weight::Note, "readahead of the device is not known".into(), ""),
+        Some(kib) if kib > 128 => find(
+            Weight::Note,
+            format!("the device reads {kib} KiB ahead"),
+            "harmless to this program, which advises against it file by file; other readers of these files \
+             bring in whole files",
+        ),
+        Some(kib) => find(Weight::Good, format!("the device reads {kib} KiB ahead"), ""),
+    }
+    match &facts.mount {
+        None => find(Weight::Note, "the file system's mount is not known".into(), ""),
+        Some((options, kind)) => {
+            let quiet = options.split(',').any(|option| option == "noatime" || option == "relatime");
+            let weight = if quiet { Weight::Good } else { Weight::Bad };
+            let advice = if quiet { "" } else { "mount with noatime: each read writes the file's inode" };
+            find(weight, format!("{kind}, mounted {options}"), advice);
+            if matches!(kind.as_str(), "nfs" | "nfs4" | "cifs" | "fuse" | "fuseblk") {
+                find(Weight::Bad, format!("{kind} is not local"), "keep .rrd files on a local disk");
+            }
+        }
+    }
+    if facts.sampled == 0 {
+        find(Weight::Note, format!("{} .rrd files, none of which could be read", facts.files), "");
+        return list;
+    }
+    find(
+        Weight::Good,
+        format!(
+            "{} .rrd files of {:.0} pages; an ordinary update touches {:.1}",
+            facts.files, facts.pages, facts.hot_pages
+        ),
+        "",
+    );
+    if let Some(memory) = facts.memory {
+        let wanted = facts.files as f64 * (facts.hot_pages + PAGES_ASIDE) * facts.page as f64;
+        let share = wanted / memory.max(1) as f64;
+        let fact = format!(
+            "their hot pages are {:.0} MiB of the {:.0} MiB of memory available",
+            wanted / 1048576.0,
+            memory as f64 / 1048576.0
+        );
+        match share {
+            share if share < 0.5 => find(Weight::Good, fact, ""),
+            share if share < 1.0 => {
+                find(Weight::Note, fact, "leave them to the page cache; room for others is small")
+            }
+            _ => find(Weight::Bad, fact, "gather updates in the caching daemon, or add memory"),
+        }
+    }
+    if facts.in_step > facts.sampled / 2 {
+        find(
+            Weight::Note,
+            format!("in {} of {} files all archives stand at the same row", facts.in_step, facts.sampled),
+            "their page changes fall together; new files start at random rows",
+        );
+    }
+    if facts.failed > 0 {
+        find(Weight::Bad, format!("{} files or directories could not be read", facts.failed), "");
+    }
+    list
+}
+
+/// Whether the kernel answers `cachestat` for `path`.
+pub fn has_cachestat(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| cache::cachestat(&file).is_some())
+}
+
+/// The findings as text, one a line with its advice below.
+pub fn text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let mark = match finding.weight {
+            Weight::Good => "ok  ",
+            Weight::Note => "note",
+            Weight::Bad => "BAD ",
+        };
+        text.push_str(&format!("{mark} {}\n", finding.fact));
+        if !finding.advice.is_empty() {
+            text.push_str(&format!("     -> {}\n", finding.advice));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_for_the_hot_pages_is_bad() {
+        let facts = Facts {
+            memory: Some(1 << 30),
+            page: 4096,
+            files: 1_000_000,
+            hot_pages: 3.0,
+            pages: 24.0,
+            sampled: 200,
+            ..Facts::default()
+        };
+        let bad = advise(&facts).into_iter().find(|finding| finding.weight == Weight::Bad).unwrap();
+        assert!(bad.fact.contains("19531 MiB of the 1024 MiB"), "{}", bad.fact);
+    }
+
+    #[test]
+    fn mountinfo_gives_options_and_type() {
+        let text = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n";
+        assert_eq!(mount(text, "98:0"), Some(("rw,noatime".into(), "ext3".into())));
+        assert_eq!(mount(text, "98:1"), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! The crate's one error type; owns how a failure reads, and keeps rrdtool's wording where programs parse it.
+
+use std::path::PathBuf;
+
+/// Why something asked of an `.rrd` file was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused; the text is rrdtool's (`opening 'x': No such file or directory`).
+    #[error("{action} '{}': {}", path.display(), os_text(source))]
+    Io {
+        /// What was tried, as a participle.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file's bytes are not a usable `.rrd` file.
+    #[error("{what}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// The request itself was wrong or not possible; the text is rrdtool's own where it has one.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Shorthand for [`Error::Refused`].
+pub fn refused<T>(text: impl Into<String>) -> Result<T> {
+    Err(Error::Refused(text.into()))
+}
+
+/// The system's message without Rust's ` (os error 2)`.
+pub(crate) fn os_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(cut) => text[..cut].to_string(),
+        None => text,
+    }
+}
+
+impl Error {
+    /// Path and byte offset of damage, for messages that may say more than rrdtool's.
+    pub fn place(&self) -> Option<(&std::path::Path, u64)> {
+        match self {
+            Self::Damaged { path, offset, .. } => Some((path, *offset)),
+            _ => None,
+        }
+    }
+
+    /// An I/O failure with its action and path.
+    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+}

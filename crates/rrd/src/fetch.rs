@@ -1,0 +1,88 @@
+//! `fetch`: which archive serves a time range best, and its rows there; no printing.
+
+use crate::error::{Result, refused};
+use crate::file::Rrd;
+use crate::header::Header;
+use crate::number::UNKNOWN;
+use crate::rra::Function;
+
+/// Rows one fetch may return; more than any archive holds is unknown anyway.
+const ROWS_MAX: u64 = 100_000_000;
+
+/// A fetched range.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fetched {
+    /// Start: the first row ends one step later.
+    pub start: i64,
+    /// End of the last row.
+    pub end: i64,
+    /// Seconds a row.
+    pub step: u64,
+    /// A value per source and row.
+    pub values: Vec<f64>,
+}
+
+/// The archive of `function` that fits best: among those that reach back to `start` the one nearest to
+/// `resolution`, else the one that covers most. One point a row serves every plain function.
+pub fn choose(header: &Header, function: Function, start: i64, end: i64, resolution: u64) -> Option<usize> {
+    let mut full: Option<(u64, usize)> = None;
+    let mut part: Option<(i64, u64, usize)> = None;
+    for (rra, archive) in header.archives().iter().enumerate() {
+        let serves = archive.function == function
+            || (function.is_plain() && archive.function.is_plain() && archive.points == 1);
+        if !serves {
+            continue;
+        }
+        let seconds = header.row_seconds(rra);
+        let reach = seconds.wrapping_mul(archive.rows) as i64;
+        let begin = header.newest_row_end(rra).wrapping_sub(reach);
+        let off = resolution.abs_diff(seconds);
+        if begin <= start {
+            if full.is_none_or(|(best, _)| off < best) {
+                full = Some((off, rra));
+            }
+        } else {
+            let covered = end.wrapping_sub(start).wrapping_sub(begin.wrapping_sub(start));
+            let better = |(best, best_off, _): (i64, u64, usize)| {
+                best < covered || (best == covered && off < best_off)
+            };
+            if part.is_none_or(better) {
+                part = Some((covered, off, rra));
+            }
+        }
+    }
+    full.map(|(_, rra)| rra).or(part.map(|(_, _, rra)| rra))
+}
+
+/// Fetches `start` to `end` (the end is always moved on to the next row's end).
+///
+/// # Errors
+/// No archive of that function, or reading failed.
+pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u64) -> Result<Fetched> {
+    let header = &rrd.header;
+    let Some(rra) = choose(header, function, start, end, resolution) else {
+        return refused("the RRD does not contain an RRA matching the chosen CF");
+    };
+    let seconds = header.row_seconds(rra) as i64;
+    let start = start.wrapping_sub(start.rem_euclid(seconds));
+    let end = end.wrapping_add(seconds - end.rem_euclid(seconds));
+    let wanted = (end.wrapping_sub(start) / seconds) as u64;
+    if wanted > ROWS_MAX {
+        return refused(format!("{wanted} rows asked for; at most {ROWS_MAX} are given at once"));
+    }
+    let sources = header.sources().len();
+    let mut values = vec![UNKNOWN; wanted as usize * sources];
+    // Rows are numbered by the end of the newest: row n from the newest ends n * seconds earlier.
+    let (newest, rows) = (header.newest_row_end(rra), header.archives()[rra].rows as i64);
+    let oldest = newest.wrapping_sub((rows - 1) * seconds);
+    let first = oldest.max(start + seconds);
+    let last = newest.min(end);
+    if first <= last {
+        let skipped = ((first - oldest) / seconds) as u64;
+        let count = ((last - first) / seconds + 1) as u64;
+        let read = rrd.rows(rra, header.current_row(rra) + 1 + skipped, count)?;
+        let place = ((first - start - seconds) / seconds) as usize * sources;
+        values[place..place + read.len()].copy_from_slice(&read);
+    }
+    Ok(Fetched { start, end, step: seconds as u64, values })
+}

@@ -1,0 +1,263 @@
+//! An `.rrd` file on disk: opens, locks, reads, writes in place, creates by rename; no arithmetic.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Advice, FlockOperation};
+
+use crate::error::{Error, Result, refused};
+use crate::header::Header;
+use crate::layout::{self, STAT_HEAD};
+use crate::number::UNKNOWN;
+use crate::sample::Stamp;
+use crate::update::{self, Applied, Options, Values};
+
+/// Bytes read at first; holds the header of all but very wide files in one call.
+const FIRST_READ: usize = 4096;
+/// Bytes of values written at once when a file is made.
+const FILL_CHUNK: usize = 1 << 16;
+/// Names tried for a temporary file before giving up.
+const TEMPORARY_TRIES: u32 = 100;
+
+/// Why a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To look.
+    Read,
+    /// To change; takes rrdtool's lock on the whole file.
+    Write,
+}
+
+/// An open file with its header.
+#[derive(Debug)]
+pub struct Rrd {
+    path: PathBuf,
+    file: File,
+    /// The header as last read or written.
+    pub header: Header,
+}
+
+/// The clock, with microseconds.
+pub fn clock() -> Stamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Stamp { seconds: since.as_secs() as i64, usec: i64::from(since.subsec_micros()) }
+}
+
+impl Rrd {
+    /// Opens `path` and reads its header. Readahead is switched off: an update touches some 3 pages of a file,
+    /// the kernel's guess would bring all of them.
+    ///
+    /// # Errors
+    /// What the system says, a file that is no `.rrd` file, or one that somebody has locked.
+    pub fn open(path: &Path, access: Access) -> Result<Self> {
+        let write = access == Access::Write;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(write)
+            .open(path)
+            .map_err(|error| Error::io("opening", path, error))?;
+        if write {
+            lock(&file, path)?;
+        }
+        let length = file.metadata().map_err(|error| Error::io("stating", path, error))?;
+        if length.is_dir() {
+            return Err(Error::io("opening", path, io::Error::from_raw_os_error(libc::EISDIR)));
+        }
+        // Advice is a hint: a file system that has none still works.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
+        let header = read_header(&file, length.len(), path)?;
+        Ok(Self { path: path.into(), file, header })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Applies `samples` and writes what changed: rows first, the live header last.
+    ///
+    /// # Errors
+    /// The first sample that cannot be applied; see [`update::Failure`] for what is left then.
+    pub fn update(&mut self, samples: &[&str], options: &Options<'_>) -> Result<Applied> {
+        let before = self.header.live().to_vec();
+        let old = OldValues { file: &self.file, path: &self.path };
+        match update::apply(&mut self.header, &old, samples, options) {
+            Ok(applied) => {
+                self.write(&applied, &before)?;
+                Ok(applied)
+            }
+            Err(failed) => {
+                if let Some(applied) = &failed.applied {
+                    self.write(applied, &before)?;
+                }
+                Err(failed.error)
+            }
+        }
+    }
+
+    fn write(&mut self, applied: &Applied, before: &[u8]) -> Result<()> {
+        let failed = |error| Error::io("writing", &self.path, error);
+        let mut bytes = Vec::new();
+        for (offset, values) in applied.writes.joined() {
+            bytes.clear();
+            bytes.extend(values.iter().flat_map(|value| value.to_bits().to_le_bytes()));
+            self.file.write_all_at(&bytes, offset).map_err(failed)?;
+        }
+        let live = self.header.live();
+        if live != before {
+            self.file.write_all_at(live, self.header.layout().live_head as u64).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a changed header of the same layout in place, and makes the seasonal coefficients of the sources
+    /// `forgotten` unknown.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write_header(&self, header: &Header, forgotten: impl Iterator<Item = usize>) -> Result<()> {
+        let failed = |error| Error::io("writing", &self.path, error);
+        for ds in forgotten {
+            for (rra, archive) in header.archives().iter().enumerate() {
+                for row in (0..archive.rows).filter(|_| archive.function.is_seasonal()) {
+                    let at = header.row_offset(rra, row) + 8 * ds as u64;
+                    self.file.write_all_at(&UNKNOWN.to_bits().to_le_bytes(), at).map_err(failed)?;
+                }
+            }
+        }
+        self.file.write_all_at(header.bytes(), 0).map_err(failed)
+    }
+
+    /// Reads `rows` rows of archive `rra` from row `first` on, wrapping at its end: a value per source each.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rows(&self, rra: usize, first: u64, rows: u64) -> Result<Vec<f64>> {
+        let (all, sources) = (self.header.archives()[rra].rows, self.header.sources().len());
+        let rows = rows.min(all);
+        let first = first % all;
+        let head = rows.min(all - first);
+        let mut values = vec![0.0; rows as usize * sources];
+        let (start, rest) = values.split_at_mut(head as usize * sources);
+        let old = OldValues { file: &self.file, path: &self.path };
+        old.read(self.header.row_offset(rra, first), start)?;
+        if !rest.is_empty() {
+            old.read(self.header.row_offset(rra, 0), rest)?;
+        }
+        Ok(values)
+    }
+
+    /// All rows of archive `rra`, the oldest first.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rows_in_time(&self, rra: usize) -> Result<Vec<f64>> {
+        self.rows(rra, self.header.current_row(rra) + 1, self.header.archives()[rra].rows)
+    }
+}
+
+/// Takes rrdtool's lock (POSIX, whole file, exclusive, without waiting).
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => refused("could not lock RRD"),
+        Err(error) => Err(Error::io("locking", path, error.into())),
+    }
+}
+
+fn read_header(file: &File, length: u64, path: &Path) -> Result<Header> {
+    let failed = |error| Error::io("reading", path, error);
+    let mut bytes = vec![0; FIRST_READ.min(usize::try_from(length).unwrap_or(FIRST_READ))];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+    let wanted = Header::length(&bytes, length, path)?;
+    let have = bytes.len();
+    if wanted > have {
+        bytes.resize(wanted, 0);
+        file.read_exact_at(&mut bytes[have..], have as u64).map_err(failed)?;
+    }
+    Header::parse(bytes, length, path)
+}
+
+/// Values as they lie in the file.
+struct OldValues<'a> {
+    file: &'a File,
+    path: &'a Path,
+}
+
+impl Values for OldValues<'_> {
+    fn read(&self, offset: u64, values: &mut [f64]) -> Result<()> {
+        let mut bytes = vec![0; 8 * values.len()];
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .map_err(|error| Error::io("reading", self.path, error))?;
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = layout::f64_at(&bytes, 8 * index);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a new file: `header`, then `values` of every row in file order (unknown where it ends early), under
+/// a temporary name that is renamed to `path` when all is there.
+///
+/// # Errors
+/// What the system says; nothing is left behind then.
+pub fn create(
+    path: &Path,
+    header: &Header,
+    values: impl Iterator<Item = f64>,
+    overwrite: bool,
+) -> Result<()> {
+    if !overwrite && path.symlink_metadata().is_ok() {
+        return Err(Error::io("creating", path, io::Error::from_raw_os_error(libc::EEXIST)));
+    }
+    let (file, temporary) = temporary(path)?;
+    let written = fill(file, header, values).map_err(|error| Error::io("writing", path, error));
+    let renamed = written.and_then(|()| {
+        std::fs::rename(&temporary, path).map_err(|error| Error::io("renaming to", path, error))
+    });
+    if renamed.is_err() {
+        // The first error is the one to tell; a leftover cannot be helped.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    renamed
+}
+
+fn temporary(path: &Path) -> Result<(File, PathBuf)> {
+    let mut seed = clock().usec as u64 ^ (u64::from(std::process::id()) << 20);
+    for _ in 0..TEMPORARY_TRIES {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("{:06x}", (seed >> 33) & 0xff_ffff));
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&name);
+        match opened {
+            Ok(file) => return Ok((file, name.into())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => break,
+        }
+    }
+    refused("Cannot create temporary file")
+}
+
+fn fill(mut file: File, header: &Header, mut values: impl Iterator<Item = f64>) -> io::Result<()> {
+    file.write_all(header.bytes())?;
+    let mut left = header.file_len() - header.bytes().len() as u64;
+    let mut chunk = Vec::with_capacity(FILL_CHUNK);
+    while left > 0 {
+        chunk.clear();
+        while chunk.len() < FILL_CHUNK && (chunk.len() as u64) < left {
+            chunk.extend_from_slice(&values.next().unwrap_or(UNKNOWN).to_bits().to_le_bytes());
+        }
+        file.write_all(&chunk)?;
+        left -= chunk.len() as u64;
+    }
+    file.flush()
+}
+
+/// Whether `bytes` could be an `.rrd` file of any kind.
+pub fn looks_like_rrd(bytes: &[u8]) -> bool {
+    bytes.len() >= STAT_HEAD && bytes[..4] == layout::MAGIC
+}

@@ -1,0 +1,38 @@
+//! Real `.rrd` files: layout, arithmetic, commands and page-cache tools.
+//!
+//! Everything but [`file`], [`cache`], [`doctor`], [`client`] and [`cli`] is pure: bytes and clock come in as arguments. Results equal
+//! those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9); where rrdtool is known to be wrong,
+//! the module says what is done instead.
+
+pub mod at;
+pub mod cache;
+pub mod cdp;
+pub mod cli;
+pub mod client;
+pub mod content;
+pub mod create;
+pub mod daemon;
+pub mod doctor;
+pub mod ds;
+pub mod dump;
+pub mod error;
+pub mod fetch;
+pub mod file;
+pub mod header;
+pub mod holt_winters;
+pub mod import;
+pub mod info;
+pub mod layout;
+pub mod local_time;
+pub mod number;
+pub mod pdp;
+pub mod restore;
+pub mod rpn;
+pub mod rra;
+pub mod sample;
+pub mod spec;
+pub mod tune;
+pub mod update;
+pub mod xport;
+
+pub use error::{Error, Result};

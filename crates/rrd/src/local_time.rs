@@ -1,0 +1,68 @@
+//! The C library's idea of local time; the one place here that calls it.
+
+use std::mem::MaybeUninit;
+
+/// Broken-down local time; months from 0, fields may lie outside their range until normalised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fields {
+    /// Full year.
+    pub year: i64,
+    /// 0 to 11.
+    pub month: i64,
+    /// 1 to 31.
+    pub day: i64,
+    /// 0 to 23.
+    pub hour: i64,
+    /// 0 to 59.
+    pub minute: i64,
+    /// 0 to 60.
+    pub second: i64,
+    /// 0 for Sunday.
+    pub weekday: i64,
+}
+
+/// `seconds` since 1970 as local time, with the offset from UTC in seconds and the zone's abbreviation.
+pub fn local(seconds: i64) -> Option<(Fields, i64, String)> {
+    let mut out = MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both pointers are valid for the call, and localtime_r writes a whole tm when it returns
+    // non-null; std has no access to the local time zone.
+    let tm = unsafe {
+        if libc::localtime_r(&seconds, out.as_mut_ptr()).is_null() {
+            return None;
+        }
+        out.assume_init()
+    };
+    let zone = if tm.tm_zone.is_null() {
+        String::new()
+    } else {
+        // SAFETY: tm_zone points to a zero-ended string owned by the C library, valid until the zone changes.
+        unsafe { std::ffi::CStr::from_ptr(tm.tm_zone) }.to_string_lossy().into_owned()
+    };
+    let fields = Fields {
+        year: i64::from(tm.tm_year) + 1900,
+        month: tm.tm_mon.into(),
+        day: tm.tm_mday.into(),
+        hour: tm.tm_hour.into(),
+        minute: tm.tm_min.into(),
+        second: tm.tm_sec.into(),
+        weekday: tm.tm_wday.into(),
+    };
+    Some((fields, tm.tm_gmtoff, zone))
+}
+
+/// Seconds since 1970 of local `fields`, normalised; `None` where they fit no time.
+pub fn seconds(fields: &Fields) -> Option<i64> {
+    let int = |value: i64| i32::try_from(value).ok();
+    // SAFETY: a zeroed tm is a valid tm: its pointer may be null.
+    let mut tm: libc::tm = unsafe { MaybeUninit::zeroed().assume_init() };
+    tm.tm_year = int(fields.year.checked_sub(1900)?)?;
+    tm.tm_mon = int(fields.month)?;
+    tm.tm_mday = int(fields.day)?;
+    tm.tm_hour = int(fields.hour)?;
+    tm.tm_min = int(fields.minute)?;
+    tm.tm_sec = int(fields.second)?;
+    tm.tm_isdst = -1;
+    // SAFETY: the pointer is valid for the call.
+    let seconds = unsafe { libc::mktime(&mut tm) };
+    (seconds != -1).then_some(seconds)
+}

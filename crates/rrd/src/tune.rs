@@ -1,0 +1,304 @@
+//! `tune` and `resize`: definitions changed in place, structures changed by rebuilding the file.
+
+use std::path::Path;
+
+use crate::content::Content;
+use crate::ds::Kind;
+use crate::error::{Result, refused};
+use crate::file::{self, Rrd};
+use crate::header::{Definition, Header};
+use crate::holt_winters::{self, SEASONS};
+use crate::layout::NAME_MAX;
+use crate::number::{self, UNKNOWN};
+use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
+use crate::spec;
+
+/// The options of `tune`.
+pub const OPTIONS: &[(&str, char, bool)] = &[
+    ("heartbeat", 'h', true),
+    ("minimum", 'i', true),
+    ("maximum", 'a', true),
+    ("data-source-type", 'd', true),
+    ("data-source-rename", 'r', true),
+    ("deltapos", 'p', true),
+    ("deltaneg", 'n', true),
+    ("failure-threshold", 'f', true),
+    ("window-length", 'w', true),
+    ("alpha", 'x', true),
+    ("beta", 'y', true),
+    ("gamma", 'z', true),
+    ("gamma-deviation", 'v', true),
+    ("smoothing-window", 's', true),
+    ("smoothing-window-deviation", 'S', true),
+    ("aberrant-reset", 'b', true),
+    ("step", 't', true),
+    ("daemon", 'D', true),
+];
+
+/// What `tune` without changes prints: nothing, as rrdtool 1.7.
+pub fn summary(_header: &Header) -> String {
+    String::new()
+}
+
+/// Applies `options` and the structural `specs` (`DEL:`, `DS:`, `DELRRA:`, `RRA:`, `RRA#`).
+///
+/// # Errors
+/// rrdtool's messages; nothing is changed then.
+pub fn tune(
+    rrd: &Rrd,
+    options: &[(&str, String)],
+    specs: &[String],
+    season_hash: u64,
+    row: impl FnMut(usize, u64) -> u64,
+) -> Result<()> {
+    let mut definition = Definition::clone(rrd.header.definition());
+    let mut resets = vec![];
+    for (name, value) in options {
+        option(&mut definition, &mut resets, name, value)?;
+    }
+    definition.version =
+        crate::create::version(&definition.sources, &definition.archives, definition.version);
+    let mut header = rrd.header.redefined(definition)?;
+    for ds in 0..header.sources().len() {
+        if header.sources()[ds].kind != rrd.header.sources()[ds].kind {
+            // A reading of another kind says nothing about the next difference.
+            header.set_last_reading(ds, b"UNKN");
+        }
+    }
+    if options.iter().any(|(name, _)| matches!(*name, "failure-threshold" | "window-length")) {
+        let failures = |archive: &crate::rra::Archive| archive.function == Function::Failures;
+        for rra in (0..header.archives().len()).filter(|rra| failures(&rrd.header.archives()[*rra])) {
+            (0..header.sources().len()).for_each(|ds| holt_winters::forget(&mut header, rra, ds));
+        }
+    }
+    for ds in &resets {
+        reset(&mut header, *ds);
+    }
+    if specs.is_empty() {
+        return rrd.write_header(&header, resets.iter().copied());
+    }
+    let mut content = Content::read(rrd)?;
+    content.version = header.version();
+    for (ds, (state, source)) in content.sources.iter_mut().zip(header.sources()).enumerate() {
+        state.source = source.clone();
+        state.last = header.last_reading(ds).to_vec();
+    }
+    for (state, archive) in content.archives.iter_mut().zip(header.archives()) {
+        state.archive = archive.clone();
+    }
+    for spec in specs {
+        structure(&mut content, spec, season_hash)?;
+    }
+    let (header, values) = content.build(row)?;
+    file::create(rrd.path(), &header, values.into_iter(), true)
+}
+
+fn find(definition: &Definition, name: &str) -> Result<usize> {
+    match definition.sources.iter().position(|source| source.name == name) {
+        Some(index) => Ok(index),
+        None => refused(format!("unknown data source name '{name}'")),
+    }
+}
+
+fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
+    let pair = |what: &str| match value.split_once(':') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        _ => refused(format!("invalid arguments for {what}")),
+    };
+    match name {
+        "heartbeat" => {
+            let (source, value) = pair("heartbeat")?;
+            let index = find(definition, source)?;
+            let Some((value, _)) = number::decimal(value.as_bytes()) else {
+                return refused("invalid arguments for heartbeat");
+            };
+            definition.sources[index].heartbeat = number::as_long(value) as u64;
+        }
+        "minimum" | "maximum" => {
+            let what = if name == "minimum" { "minimum ds value" } else { "maximum ds value" };
+            let (source, value) = pair(what)?;
+            let index = find(definition, source)?;
+            let limit = match number::decimal(value.as_bytes()) {
+                _ if value == "U" => UNKNOWN,
+                Some((value, _)) => value,
+                None => return refused(format!("invalid arguments for {what}")),
+            };
+            let source = &mut definition.sources[index];
+            if name == "minimum" { source.min = limit } else { source.max = limit }
+        }
+        "data-source-type" => {
+            let (source, value) = pair("data source type")?;
+            let index = find(definition, source)?;
+            let Some(kind) = Kind::from_name(value) else {
+                return refused(format!("unknown data acquisition function '{value}'"));
+            };
+            if kind == Kind::Compute || definition.sources[index].kind == Kind::Compute {
+                // rrdtool lets this through and leaves a file nobody can read.
+                return refused("a data source cannot become or cease to be a computed one");
+            }
+            definition.sources[index].kind = kind;
+        }
+        "data-source-rename" => {
+            let (old, new) = pair("data source type")?;
+            let index = find(definition, old)?;
+            let fits = new.len() <= NAME_MAX
+                && new.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            if !fits || definition.sources.iter().any(|source| source.name == new) {
+                return refused(format!("'{new}' cannot be a data source's name here"));
+            }
+            definition.sources[index].name = new.into();
+        }
+        "aberrant-reset" => resets.push(find(definition, value)?),
+        "step" => {
+            definition.step = match spec::duration(value, 1) {
+                Ok(step) => step,
+                Err(why) => return refused(format!("step size: {why}")),
+            };
+        }
+        // Who calls has seen to the daemon.
+        "daemon" => {}
+        _ => return forecast_option(definition, name, value),
+    }
+    Ok(())
+}
+
+fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Result<()> {
+    let number = number::decimal(value.as_bytes()).map(|(value, _)| value);
+    let count = number.map(number::as_long);
+    let share = || match number {
+        Some(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => refused("Holt-Winters parameter must be between 0 and 1"),
+    };
+    let (index, bits, wanted, missing) = match name {
+        "alpha" | "beta" => {
+            let value = share()?;
+            (if name == "alpha" { PAR_ALPHA } else { PAR_BETA }, value.to_bits(), None, "Holt-Winters")
+        }
+        "gamma" => (PAR_ALPHA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
+        "gamma-deviation" => (PAR_ALPHA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters"),
+        "smoothing-window" => (PAR_BETA, share()?.to_bits(), Some(Function::Seasonal), "Holt-Winters"),
+        "smoothing-window-deviation" => {
+            (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
+        }
+        "deltapos" | "deltaneg" => {
+            let Some(value) = number.filter(|value| *value >= 0.0) else {
+                return refused("Parameter specified is too small");
+            };
+            (
+                if name == "deltapos" { PAR_ALPHA } else { PAR_BETA },
+                value.to_bits(),
+                Some(Function::Failures),
+                "Failures",
+            )
+        }
+        _ => {
+            let limits = 1..=spec::WINDOW_MAX as i64;
+            let Some(value) = count.filter(|value| limits.contains(value)) else {
+                return refused(format!("Parameter must be between 1 and {}", spec::WINDOW_MAX));
+            };
+            let index = if name == "window-length" { PAR_SMOOTH } else { PAR_THRESHOLD };
+            (index, value as u64, Some(Function::Failures), "Failures")
+        }
+    };
+    let fits = |function: Function| wanted.map_or(function.is_forecast(), |wanted| function == wanted);
+    let Some(archive) = definition.archives.iter_mut().find(|archive| fits(archive.function)) else {
+        return refused(format!("{missing} RRA does not exist in this RRD"));
+    };
+    archive.par[index] = bits;
+    if name.starts_with("smoothing") {
+        definition.version = definition.version.max(4);
+    }
+    Ok(())
+}
+
+/// Forgets what the forecasting archives have learnt about source `ds`.
+fn reset(header: &mut Header, ds: usize) {
+    for rra in 0..header.archives().len() {
+        let function = header.archives()[rra].function;
+        if function == Function::Failures {
+            holt_winters::forget(header, rra, ds);
+        } else if !function.is_plain() && function != Function::DevPredict {
+            let seasons = header.cdp_count(rra, ds, SEASONS);
+            holt_winters::initialise(header, rra, ds);
+            if function.is_seasonal() {
+                // Seasons go on being counted: smoothing concerns all sources at once.
+                header.set_cdp_count(rra, ds, SEASONS, seasons);
+            }
+        }
+    }
+}
+
+fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
+    if let Some(name) = spec.strip_prefix("DEL:") {
+        // A name nobody has is no error to rrdtool.
+        return match content.sources.iter().position(|state| state.source.name == name) {
+            Some(index) => content.remove_source(index),
+            None => Ok(()),
+        };
+    }
+    if let Some(text) = spec.strip_prefix("DELRRA:") {
+        match text.parse::<usize>() {
+            Ok(index) if index < content.archives.len() => content.remove_archive(index),
+            Ok(_) => {}
+            Err(_) => return refused(format!("unparseable argument: {spec}")),
+        }
+        return Ok(());
+    }
+    if let Some(text) = spec.strip_prefix("DS:") {
+        let before: Vec<_> = content.sources.iter().map(|state| state.source.clone()).collect();
+        content.add_source(spec::source(text, &before)?.source);
+        return Ok(());
+    }
+    if let Some(text) = spec.strip_prefix("RRA:") {
+        let mut spec = spec::archive(text, content.step, season_hash)?;
+        let companions = spec
+            .wants_companions
+            .then(|| spec::companions(&mut spec.archive, content.archives.len() as u64, season_hash));
+        content.add_archive(spec.archive);
+        companions.into_iter().flatten().for_each(|archive| content.add_archive(archive));
+        return Ok(());
+    }
+    if let Some((index, change)) = spec.strip_prefix("RRA#").and_then(|text| text.split_once(':')) {
+        let (Ok(index), Some(rows)) = (index.parse::<usize>(), change.get(1..)) else {
+            return refused(format!("unparseable argument: {spec}"));
+        };
+        let Ok(rows) = rows.parse::<u64>() else { return refused(format!("unparseable argument: {spec}")) };
+        if index >= content.archives.len() {
+            return Ok(());
+        }
+        let now = content.archives[index].archive.rows;
+        let rows = match change.as_bytes()[0] {
+            b'+' => now.saturating_add(rows),
+            b'-' => now.saturating_sub(rows),
+            b'=' => rows,
+            _ => return refused(format!("unparseable argument: {spec}")),
+        };
+        return content.set_rows(index, rows);
+    }
+    refused(format!("unparseable argument: {spec}"))
+}
+
+/// Writes to `target` the file with archive `rra` longer or shorter by `by` rows; the row written last stays
+/// where it is.
+///
+/// # Errors
+/// rrdtool's messages, or what the system says.
+pub fn resize(rrd: &Rrd, rra: usize, by: i64, target: &Path) -> Result<()> {
+    let rows = rrd.header.archives()[rra].rows as i64;
+    if rows.saturating_add(by) <= 0 {
+        return refused("This RRA is not that big");
+    }
+    let mut content = Content::read(rrd)?;
+    content.set_rows(rra, (rows + by) as u64)?;
+    let at = |index: usize, _| {
+        let row = rrd.header.current_row(index) as i64;
+        if index != rra || by > 0 {
+            return row as u64;
+        }
+        // The rows removed are those behind the newest; past the end they are the first of the file.
+        let removed_in_front = (row + 1 - by - rows).max(0);
+        (row - removed_in_front) as u64
+    };
+    let (header, values) = content.build(at)?;
+    file::create(target, &header, values.into_iter(), true)
+}

@@ -1,0 +1,345 @@
+//! Applies updates to a header and collects the rows to write; does no I/O beyond asking for old values.
+//!
+//! A failing call leaves everything as it was. [`Failure::KeepsWhatWasDone`] gives rrdtool's behaviour
+//! instead, where earlier arguments and earlier sources of the failing one stay applied.
+
+use crate::cdp::{self, Fall};
+use crate::error::{Error, Result};
+use crate::header::{CDP_PRIMARY, CDP_SECONDARY, Header};
+use crate::holt_winters;
+use crate::number;
+use crate::pdp::{self, Span};
+use crate::sample::{Sample, Stamp, Template};
+
+/// What a failing call leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing: the file is as before the call.
+    ChangesNothing,
+    /// Whatever had been done, as rrdtool leaves it.
+    KeepsWhatWasDone,
+}
+
+/// How to apply.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    /// The file's name as error messages give it.
+    pub name: &'a str,
+    /// Which readings go where.
+    pub template: Option<&'a str>,
+    /// Silently passes over samples not newer than the last.
+    pub skip_past: bool,
+    /// The clock, for `N` and relative times.
+    pub now: Stamp,
+    /// What a failure leaves.
+    pub failure: Failure,
+    /// Records each row written, for `updatev`.
+    pub record: bool,
+}
+
+/// Old values of a file, read when a Holt-Winters archive needs them.
+pub trait Values {
+    /// Reads `values.len()` doubles at byte `offset`.
+    ///
+    /// # Errors
+    /// What the file system says.
+    fn read(&self, offset: u64, values: &mut [f64]) -> Result<()>;
+}
+
+/// Rows to write, in order; later ones win.
+#[derive(Debug, Default, Clone)]
+pub struct Writes {
+    entries: Vec<(u64, usize, usize)>,
+    values: Vec<f64>,
+}
+
+impl Writes {
+    /// Adds `values` at byte `offset`.
+    pub fn push(&mut self, offset: u64, values: impl IntoIterator<Item = f64>) {
+        let start = self.values.len();
+        self.values.extend(values);
+        self.entries.push((offset, start, self.values.len() - start));
+    }
+
+    /// Every write: byte offset and values.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[f64])> {
+        self.entries.iter().map(|&(offset, start, len)| (offset, &self.values[start..start + len]))
+    }
+
+    /// The writes sorted by place with neighbours joined: few system calls for many rows. What was written twice
+    /// is there once.
+    pub fn joined(&self) -> Vec<(u64, Vec<f64>)> {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        // Stable: of several writes to one place the last comes last.
+        order.sort_by_key(|index| self.entries[*index].0);
+        let mut joined: Vec<(u64, Vec<f64>)> = vec![];
+        let mut taken = (u64::MAX, 0);
+        for index in order {
+            let (offset, start, len) = self.entries[index];
+            let values = &self.values[start..start + len];
+            match joined.last_mut() {
+                Some((at, run)) if *at + 8 * run.len() as u64 == offset => run.extend_from_slice(values),
+                // The place of the row just taken: the later write counts.
+                Some((_, run)) if taken == (offset, len) => {
+                    let kept = run.len() - len;
+                    run[kept..].copy_from_slice(values);
+                }
+                // Anything else that overlaps (a smoothed season) is left to the order of the writes.
+                Some((at, run)) if *at + 8 * run.len() as u64 > offset => {
+                    return self.iter().map(|(offset, values)| (offset, values.to_vec())).collect();
+                }
+                _ => joined.push((offset, values.to_vec())),
+            }
+            taken = (offset, len);
+        }
+        joined
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Lays what was pushed over `values`, which were read at `offset`.
+    fn overlay(&self, offset: u64, values: &mut [f64]) {
+        let end = offset + 8 * values.len() as u64;
+        for (at, written) in self.iter() {
+            if at >= end || at + 8 * written.len() as u64 <= offset {
+                continue;
+            }
+            for (index, value) in written.iter().enumerate() {
+                let place = at + 8 * index as u64;
+                if place >= offset && place < end {
+                    values[((place - offset) / 8) as usize] = *value;
+                }
+            }
+        }
+    }
+}
+
+/// One row as `updatev` reports it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// End of the row.
+    pub time: i64,
+    /// Archive index.
+    pub rra: usize,
+    /// A value per source.
+    pub values: Vec<f64>,
+}
+
+/// What a call wants written.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// The rows.
+    pub writes: Writes,
+    /// The rows again, with their times, if asked for.
+    pub record: Vec<Written>,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: Error,
+    /// What is to be written nevertheless, where [`Failure::KeepsWhatWasDone`] asks for it.
+    pub applied: Option<Applied>,
+}
+
+/// A call in progress.
+pub(crate) struct Session<'a> {
+    pub(crate) header: &'a mut Header,
+    pub(crate) old: &'a dyn Values,
+    pub(crate) applied: Applied,
+    recording: bool,
+    pub(crate) smoothing: holt_winters::Smoothing,
+}
+
+/// Applies `samples` in order.
+///
+/// # Errors
+/// The first sample that cannot be applied, in rrdtool's words.
+pub fn apply(
+    header: &mut Header,
+    old: &dyn Values,
+    samples: &[&str],
+    options: &Options<'_>,
+) -> std::result::Result<Applied, Box<Failed>> {
+    let template = match options.template {
+        Some(text) => {
+            Template::parse(header, text).map_err(|error| Box::new(Failed { error, applied: None }))?
+        }
+        None => Template::whole(header),
+    };
+    let saved = (options.failure == Failure::ChangesNothing).then(|| header.live().to_vec());
+    let mut session = Session {
+        header,
+        old,
+        applied: Applied::default(),
+        recording: options.record,
+        smoothing: holt_winters::Smoothing::default(),
+    };
+    let mut outcome = Ok(());
+    for text in samples {
+        outcome = session.apply(text, &template, options);
+        if outcome.is_err() {
+            break;
+        }
+    }
+    let smoothed = match (&outcome, options.failure) {
+        (Err(_), Failure::ChangesNothing) => Ok(()),
+        _ => holt_winters::smooth(&mut session),
+    };
+    let applied = session.applied;
+    let error = match (outcome, smoothed) {
+        (Ok(()), Ok(())) => return Ok(applied),
+        (Err(text), _) => Error::Refused(format!("{}: {text}", options.name)),
+        (Ok(()), Err(error)) => error,
+    };
+    match saved {
+        Some(saved) => {
+            header.restore_live(&saved);
+            Err(Box::new(Failed { error, applied: None }))
+        }
+        None => Err(Box::new(Failed { error, applied: Some(applied) })),
+    }
+}
+
+impl Session<'_> {
+    /// One sample. `Err` is rrdtool's message without the file name.
+    fn apply(
+        &mut self,
+        text: &str,
+        template: &Template,
+        options: &Options<'_>,
+    ) -> std::result::Result<(), String> {
+        let sample = Sample::parse(text, self.header, template, options.now)?;
+        let last = Stamp { seconds: self.header.last_update(), usec: self.header.last_update_usec() };
+        if sample.stamp <= last {
+            if options.skip_past {
+                return Ok(());
+            }
+            return Err(format!(
+                "illegal attempt to update using time {} when last update time is {} (minimum one second step)",
+                sample.stamp.seconds, last.seconds
+            ));
+        }
+        let span = Span::new(self.header, sample.stamp.seconds, sample.stamp.usec);
+        let mut new = vec![number::UNKNOWN; sample.readings.len()];
+        for (ds, reading) in sample.readings.iter().enumerate() {
+            if self.header.sources()[ds].program.is_none() {
+                new[ds] = pdp::take_reading(self.header, ds, reading, span.interval)?;
+            }
+        }
+        if span.steps == 0 {
+            pdp::accumulate(self.header, &new, span.interval);
+        } else {
+            self.advance(&new, span, options.now.seconds, sample.stamp.seconds)?;
+        }
+        self.header.set_last_update(sample.stamp.seconds, sample.stamp.usec);
+        Ok(())
+    }
+
+    /// Crosses the step boundaries of `span`: an open point left over is closed alone when several are due.
+    fn advance(
+        &mut self,
+        new: &[f64],
+        span: Span,
+        now: i64,
+        sample_time: i64,
+    ) -> std::result::Result<(), String> {
+        // Whole seconds only: a fraction stays with the rest, as rrdtool's integer modulo leaves it.
+        let share = (number::as_long(span.before) as u64 % self.header.step()) as f64;
+        if span.steps > 1 && share > 0.0 {
+            // Multiplied first, then divided, and the rest is what that leaves: the last bits hang on it.
+            let part: Vec<f64> = new.iter().map(|new| new * share / span.interval).collect();
+            let rest: Vec<f64> = new.iter().zip(&part).map(|(new, part)| new - part).collect();
+            let points = pdp::close(self.header, &part, share, share, 0.0, 1, now)?;
+            self.consolidate(&points, span.first_step, 1, sample_time, span.steps - 1)?;
+            let (interval, before, steps) = (span.interval - share, span.before - share, span.steps - 1);
+            let points = pdp::close(self.header, &rest, interval, before, span.after, steps, now)?;
+            return self.consolidate(&points, span.first_step + 1, steps, sample_time, 0);
+        }
+        let points = pdp::close(self.header, new, span.interval, span.before, span.after, span.steps, now)?;
+        self.consolidate(&points, span.first_step, span.steps, sample_time, 0)
+    }
+
+    /// Takes `steps` equal `points` into every archive, then writes the rows they complete. `behind` counts
+    /// points of the same sample that come in a later round.
+    fn consolidate(
+        &mut self,
+        points: &[f64],
+        first_step: u64,
+        steps: u64,
+        sample_time: i64,
+        behind: u64,
+    ) -> std::result::Result<(), String> {
+        let definition = self.header.definition().clone();
+        let mut rows = Vec::with_capacity(definition.archives.len());
+        for (rra, archive) in definition.archives.iter().enumerate() {
+            let fall = Fall::new(archive.points, archive.rows, first_step, steps);
+            rows.push(fall.rows);
+            if archive.points > 1 {
+                cdp::several(self.header, rra, points, fall);
+            } else if archive.function.is_plain() {
+                cdp::single(self.header, rra, points, steps);
+            }
+        }
+        if definition.archives.iter().any(|archive| !archive.function.is_plain()) {
+            holt_winters::forecast(self, points, steps).map_err(|error| error.to_string())?;
+        }
+        for (rra, &count) in rows.iter().enumerate() {
+            if count > 0 {
+                let archive = &definition.archives[rra];
+                if archive.function.is_seasonal() && steps > 1 {
+                    // Coefficients of points that came in a lump are not kept.
+                    let row = (self.header.current_row(rra) + count) % archive.rows;
+                    self.header.set_current_row(rra, row);
+                } else {
+                    self.write_rows(rra, count, sample_time, behind);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_rows(&mut self, rra: usize, count: u64, sample_time: i64, behind: u64) {
+        let (seconds, rows) = (self.header.row_seconds(rra), self.header.archives()[rra].rows);
+        let sources = self.header.sources().len();
+        let reached = (sample_time as u64).wrapping_sub(behind * self.header.step());
+        let newest = reached - reached % seconds;
+        for index in 0..count {
+            let row = (self.header.current_row(rra) + 1) % rows;
+            self.header.set_current_row(rra, row);
+            let slot = if index == 0 { CDP_PRIMARY } else { CDP_SECONDARY };
+            let header = &*self.header;
+            self.applied
+                .writes
+                .push(header.row_offset(rra, row), (0..sources).map(|ds| header.cdp(rra, ds, slot)));
+            if self.recording {
+                let time = newest.wrapping_sub((count - 1 - index) * seconds) as i64;
+                let values = (0..sources).map(|ds| header.cdp(rra, ds, slot)).collect();
+                self.applied.record.push(Written { time, rra, values });
+            }
+        }
+    }
+
+    /// Row `row` of archive `rra` as it stands in this call.
+    pub(crate) fn row(&self, rra: usize, row: u64) -> Result<Vec<f64>> {
+        let mut values = vec![0.0; self.header.sources().len()];
+        let offset = self.header.row_offset(rra, row);
+        self.old.read(offset, &mut values)?;
+        self.applied.writes.overlay(offset, &mut values);
+        Ok(values)
+    }
+
+    /// All rows of archive `rra` in file order.
+    pub(crate) fn all_rows(&self, rra: usize) -> Result<Vec<f64>> {
+        let count = self.header.archives()[rra].rows as usize * self.header.sources().len();
+        let mut values = vec![0.0; count];
+        let offset = self.header.row_offset(rra, 0);
+        self.old.read(offset, &mut values)?;
+        self.applied.writes.overlay(offset, &mut values);
+        Ok(values)
+    }
+}

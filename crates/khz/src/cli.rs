@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{NodeFlags, ReaderFlags};
+use crate::rrd::Words;
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
 ///
@@ -63,6 +64,21 @@ pub enum Command {
     /// Print the effective configuration, and where each value came from.
     #[command(after_help = CONFIG_EXAMPLES)]
     Config(ConfigFlags),
+    /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
+    ///
+    /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
+    /// the pipe mode `-`, and beyond rrdtool: doctor DIR, import FOREIGN FILE. Without a word it lists them.
+    /// Started under the name rrdtool, this program is rrdtool.
+    #[command(after_help = RRD_EXAMPLES)]
+    Rrd(Words),
+    /// Cache updates of .rrd files behind rrdcached's protocol; what was acknowledged survives kill -9.
+    ///
+    /// Not yet complete: see docs/rrd.md for the options that are missing.
+    #[command(after_help = RRDCACHED_EXAMPLES)]
+    Rrdcached(Words),
+    /// Show or drop what the kernel's page cache holds of files.
+    #[command(after_help = CACHE_EXAMPLES)]
+    Cache(Words),
     /// Write the man pages into a directory.
     #[command(after_help = MAN_EXAMPLES)]
     Man(ManFlags),
@@ -70,6 +86,23 @@ pub enum Command {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsFlags),
 }
+
+const RRD_EXAMPLES: &str = "\
+Examples:
+  khz rrd create load.rrd --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
+  khz rrd update load.rrd N:0.52
+  khz rrd fetch load.rrd AVERAGE --start -60s
+  khz rrd doctor /var/lib/munin     what this machine does to the speed of these files";
+
+const RRDCACHED_EXAMPLES: &str = "\
+Examples:
+  khz rrdcached -l unix:/run/rrdcached.sock -j /var/lib/khz/log -b /var/lib/rrd -B";
+
+const CACHE_EXAMPLES: &str = "\
+Examples:
+  khz cache show /var/lib/munin/*.rrd
+  khz cache drop old.rrd            write it out, then evict it
+  khz cache --summary /var/lib/rrd  histogram of resident pages per file";
 
 const CATALOG_EXAMPLES: &str = "\
 Examples:

@@ -20,6 +20,7 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod rrd;
 mod run;
 mod status_line;
 mod suggest;
@@ -40,6 +41,9 @@ use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
 
 fn main() -> ExitCode {
+    if let Some(code) = rrd::under_another_name() {
+        return code;
+    }
     let (code, sentence) = outcome::exit(dispatch(Cli::parse()));
     if let Some(sentence) = sentence {
         eprintln!("khz: {sentence}");
@@ -48,7 +52,8 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let out = &mut BufWriter::new(std::io::stdout().lock());
+    // Not locked: what `khz rrd` prints goes its own way.
+    let out = &mut BufWriter::new(std::io::stdout());
     match cli.command {
         None => {
             let (_, plan) = plan(cli.settings)?;
@@ -70,6 +75,9 @@ fn dispatch(cli: Cli) -> Outcome {
             out.write_all(config::show::toml(&layers, &plan).as_bytes())?;
             Ok(Done::Wholly)
         }
+        Some(Command::Rrd(words)) => rrd::run(&[], &words),
+        Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
+        Some(Command::Cache(words)) => rrd::run(&["cache"], &words),
         Some(Command::Man(flags)) => man::man(&flags, out),
         Some(Command::Completions(flags)) => man::completions(&flags, out),
     }

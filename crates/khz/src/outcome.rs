@@ -27,6 +27,9 @@ pub enum Failure {
     /// The work itself failed: exit code 1.
     #[error("{0}")]
     Work(String),
+    /// The work itself failed, and said so in another tool's words: exit code 1.
+    #[error("it has said why")]
+    Told,
     /// The terminal, file or pipe that we print to went wrong.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -65,6 +68,7 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
         }
         Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
         Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
+        Err(Failure::Told) => (ExitCode::from(1), None),
         // `khz catalog | head` is no failure: the reader has seen enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
         Err(failure @ Failure::Output(_)) => (ExitCode::from(1), Some(failure.to_string())),

@@ -72,16 +72,18 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
     }
     let sources = header.sources().len();
     let mut values = vec![UNKNOWN; wanted as usize * sources];
-    // Rows are numbered by the end of the newest: row n from the newest ends n * seconds earlier.
-    let (newest, rows) = (header.newest_row_end(rra), header.archives()[rra].rows as i64);
-    let oldest = newest.wrapping_sub((rows - 1) * seconds);
-    let first = oldest.max(start + seconds);
-    let last = newest.min(end);
+    // Rows are numbered by the end of the newest: row n from the newest ends n * seconds earlier. A damaged header
+    // may put the newest anywhere, so the sums have room for any two stamps.
+    let (newest, rows) = (i128::from(header.newest_row_end(rra)), i128::from(header.archives()[rra].rows));
+    let (wide, from) = (i128::from(seconds), i128::from(start));
+    let oldest = newest - (rows - 1) * wide;
+    let first = oldest.max(from + wide);
+    let last = newest.min(i128::from(end));
     if first <= last {
-        let skipped = ((first - oldest) / seconds) as u64;
-        let count = ((last - first) / seconds + 1) as u64;
+        let skipped = ((first - oldest) / wide) as u64;
+        let count = ((last - first) / wide + 1) as u64;
         let read = rrd.rows(rra, header.current_row(rra) + 1 + skipped, count)?;
-        let place = ((first - start - seconds) / seconds) as usize * sources;
+        let place = ((first - from - wide) / wide) as usize * sources;
         values[place..place + read.len()].copy_from_slice(&read);
     }
     Ok(Fetched { start, end, step: seconds as u64, values })

@@ -163,7 +163,7 @@ impl Span {
     pub fn new(header: &Header, seconds: i64, usec: i64) -> Self {
         let step = header.step();
         let (last, last_usec) = (header.last_update() as u64, header.last_update_usec());
-        let interval = seconds.wrapping_sub(last as i64) as f64 + (usec - last_usec) as f64 / 1e6;
+        let interval = seconds.wrapping_sub(last as i64) as f64 + usec.wrapping_sub(last_usec) as f64 / 1e6;
         let now = seconds as u64;
         let (open, boundary) = (last - last % step, now - now % step);
         let (before, after) = if boundary > open {

@@ -6,4 +6,5 @@
 mod exposition;
 mod live;
 mod process;
+mod rrd;
 mod usage;

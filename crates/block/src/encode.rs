@@ -9,10 +9,15 @@ use crate::varint;
 pub(crate) const KEY: u8 = 1;
 pub(crate) const DELTA: u8 = 2;
 
+/// Bytes of the largest row of so many slots: each restated, with a value of ten bytes.
+const fn row_bytes_max(slots: usize) -> usize {
+    slots * 13 + 32
+}
+
 /// Memory for any row of so many slots, so that rows allocate only when the schema grows. Very large schemas
 /// get what their rows take in practice and may grow once more.
 fn room_for(slots: usize) -> usize {
-    (slots * 13 + 32).min(slots * 6 + (64 << 10))
+    row_bytes_max(slots).min(slots * 6 + (64 << 10))
 }
 
 /// Turns the rows of one lane into the bytes of one block after the other.
@@ -52,6 +57,11 @@ impl Encoder {
             stamp: Stamp::default(),
             body: Vec::new(),
         }
+    }
+
+    /// No row of so many slots has more bytes.
+    pub const fn row_bytes_max(slots: usize) -> usize {
+        row_bytes_max(slots)
     }
 
     /// Rows in the open block.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use futures_channel::oneshot;
 use khz_model::{Nanos, Query, Rate};
 
 use crate::budget::Budget;
@@ -27,6 +28,7 @@ pub struct Agent {
     inbox: Arc<Inbox>,
     query: Arc<NodeQuery>,
     thread: Option<JoinHandle<()>>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Agent {
@@ -42,17 +44,27 @@ impl Agent {
         let directory = Directory::default();
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), directory.clone()));
         let gatherer = Gatherer::new(plan, inbox.clone(), directory, sources, lanes);
+        let (running, ended) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("gather".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || gatherer.run())
+            .spawn(move || {
+                let _until_the_end = running;
+                gatherer.run();
+            })
             .map_err(GatherError::Thread)?;
-        Ok(Agent { inbox, query, thread: Some(thread) })
+        Ok(Agent { inbox, query, thread: Some(thread), ended })
     }
 
     /// The interface that doors read through.
     pub fn query(&self) -> Arc<dyn Query> {
         self.query.clone()
+    }
+
+    /// Ready when the gather thread has ended, which it does by itself only by a panic.
+    pub async fn ended(&mut self) {
+        // The sender is dropped with the thread; nothing is ever sent.
+        let _ = (&mut self.ended).await;
     }
 
     /// Ends the thread and waits for it.
@@ -131,17 +143,18 @@ fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError
     let base_refresh =
         |i: usize| if own_rate(i) == Some(plan.base_rate) { Nanos(0) } else { natural(&sources[i]) };
     planned.push(("base".into(), plan.base_rate, members(&|i| Some(base_refresh(i))), ring / 4));
-    let local = members(&|i| {
-        (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
-    });
-    if local.iter().any(Option::is_some) {
-        planned.push(("local".into(), plan.local_rate, local, ring / 2));
-    }
     let mut rates: Vec<Rate> = (0..plan.sources.len()).filter_map(own_rate).collect();
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let part = ring / 2 / rates.len().max(1);
+    let local_ring = if rates.is_empty() { ring / 2 } else { ring / 4 };
+    let local = members(&|i| {
+        (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
+    });
+    if local.iter().any(Option::is_some) {
+        planned.push(("local".into(), plan.local_rate, local, local_ring));
+    }
+    let part = ring / 4 / rates.len().max(1);
     for rate in rates {
         // Asked for by name: kept exactly, whatever the kernel's refresh.
         let same = members(&|i| (own_rate(i) == Some(rate)).then_some(Nanos(0)));

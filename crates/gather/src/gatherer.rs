@@ -43,11 +43,22 @@ pub(crate) struct Gatherer {
     lanes_opened: u16,
     cost: Cost,
     memory: OwnMemory,
+    /// Ticks at which some lane was due.
+    ticks: u64,
     requests: u64,
     request_gathers: u64,
     taken: Vec<Request>,
     /// Where texts are read to, one after the other.
     room: Vec<u8>,
+}
+
+/// Closes the inbox when the thread ends.
+struct CloseAtEnd(Arc<Inbox>);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Gatherer {
@@ -69,6 +80,7 @@ impl Gatherer {
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
             memory: OwnMemory::new(),
+            ticks: 0,
             requests: 0,
             request_gathers: 0,
             taken: Vec::new(),
@@ -80,6 +92,8 @@ impl Gatherer {
 
     /// Runs until somebody asks it to stop.
     pub fn run(mut self) {
+        // However the thread ends, also by a panic, nobody waits for it in vain.
+        let _closing = CloseAtEnd(self.inbox.clone());
         // The kernel may delay a sleeper by its slack, 50 us by default, to save wake-ups: ticks are punctual.
         if let Err(errno) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
             tracing::debug!("timer slack stays as it is: {errno}");
@@ -96,7 +110,6 @@ impl Gatherer {
                 self.look_at_cost(now);
             }
         }
-        self.inbox.close();
     }
 
     /// Sleeps until the next tick or the bell; `true` when the bell rang.
@@ -123,10 +136,12 @@ impl Gatherer {
         if due == 0 {
             return;
         }
+        self.ticks += 1;
         for source in 0..self.sources.len() {
-            if self.is_wanted(source, due, now) {
-                self.gather(source, now);
+            if !self.is_wanted(source, due, now) {
+                continue;
             }
+            self.gather(source, now);
             if late != 0 && self.lanes_of(source) & late != 0 {
                 self.sources[source].counts.late += 1;
             }
@@ -145,14 +160,15 @@ impl Gatherer {
     }
 
     /// True when a due lane wants the source and what it has is older than the kernel's refresh and the
-    /// source's budget allow. Half a period of tolerance keeps the grid: ticks are not exactly a period apart.
+    /// source's budget allow. Half a period of tolerance keeps the refresh on the grid: ticks are not exactly a
+    /// period apart. The budget has no tolerance.
     fn is_wanted(&self, source: usize, due: u32, now: Stamp) -> bool {
         let Some(gathered) = self.sources[source].gathered else { return true };
         let age = now.boot.since(gathered.boot).0;
         let budget = self.sources[source].budget.period_min().0;
         self.lanes.iter().enumerate().filter(|(i, _)| due & (1 << i) != 0).any(|(_, lane)| {
             let Some(refresh) = lane.refresh_of(source) else { return false };
-            age + lane.ticks.period().0 / 2 >= refresh.0.max(budget)
+            age + lane.ticks.period().0 / 2 >= refresh.0 && age >= budget
         }) && age > self.plan.window.0.min(Rate::PERIOD_MIN.0 / 2)
     }
 
@@ -293,8 +309,7 @@ impl Gatherer {
     /// Once a second: what did we cost, and is it below the ceiling? Above it fast lanes run at half their rate,
     /// and half again; well below, they return.
     fn look_at_cost(&mut self, now: Stamp) {
-        let ticks = self.lanes.iter().min_by_key(|lane| lane.ticks.period()).map_or(0, |lane| lane.ticks.met);
-        if let Some(pace) = self.cost.look(now.boot, clock::thread_cpu(), ticks, self.plan.cpu_max) {
+        if let Some(pace) = self.cost.look(now.boot, clock::thread_cpu(), self.ticks, self.plan.cpu_max) {
             let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
             tracing::warn!(
                 "gathering took {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
@@ -304,6 +319,10 @@ impl Gatherer {
             }
         }
         self.tell_of_budgets();
+        // A reader that could not say that it has gone is noticed here.
+        if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
+            self.close_unread_lanes();
+        }
     }
 
     /// A source whose budget holds it back says so, once each time it begins and ends.
@@ -313,8 +332,7 @@ impl Gatherer {
             let Some(fastest) = lanes.map(|lane| lane.ticks.period()).min() else { continue };
             let source = &mut self.sources[index];
             let period_min = source.budget.period_min();
-            // Up to one and a half periods the tolerance of the grid still meets every tick.
-            let held_back = period_min.0 > fastest.0 + fastest.0 / 2;
+            let held_back = period_min > fastest;
             if held_back == source.held_back {
                 continue;
             }

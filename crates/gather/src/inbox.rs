@@ -54,10 +54,10 @@ impl Inbox {
 
     /// Puts a request in and rings.
     pub fn put(&self, request: Request) -> Result<(), QueryError> {
-        if self.closed.load(Ordering::Acquire) {
+        let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.is_closed() {
             return Err(QueryError::Stopped);
         }
-        let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if requests.len() >= REQUESTS_MAX {
             return Err(QueryError::Full { what: "requests waiting for the gatherer", limit: REQUESTS_MAX });
         }
@@ -94,7 +94,8 @@ impl Inbox {
 
     /// Nothing goes in any more; what is inside is dropped, which its askers notice.
     pub fn close(&self) {
+        let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.closed.store(true, Ordering::Release);
-        self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+        requests.clear();
     }
 }

@@ -42,7 +42,8 @@ impl KernelText {
     #[inline]
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         if self.file.is_none() {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            // Without waiting: below a captured root there might be a pipe that nobody writes to.
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
             self.file = Some(rustix::fs::open(&self.path, flags, Mode::empty())?);
         }
         let Some(file) = &self.file else { return Err(Errno::BADF) };

@@ -15,6 +15,8 @@ use crate::ticks::Ticks;
 /// reader that joins, long enough that the key row costs little.
 const BLOCK_ROWS: u32 = 10;
 const BLOCK_SPAN: Nanos = Nanos::from_millis(100);
+/// The wall clock was set when it moved by more than this against the boot clock.
+const CLOCK_STEP: Nanos = Nanos::from_millis(1);
 /// However slow the lane, a block is closed after this long.
 const BLOCK_SPAN_MAX: Nanos = Nanos::from_secs(60);
 
@@ -54,6 +56,8 @@ pub(crate) struct Lane {
     encoder: Encoder,
     ring: Writer,
     block_rows: u32,
+    /// How far the wall clock stood from the boot clock when the open block began.
+    block_offset: i64,
     /// The row under construction, kept for its memory.
     bytes: Vec<u8>,
     /// Rows that did not fit into the ring at all.
@@ -90,6 +94,7 @@ impl Lane {
             encoder: Encoder::new(number, 1, period),
             ring,
             block_rows: block_rows(period),
+            block_offset: 0,
             bytes: Vec::new(),
             refused: 0,
         })
@@ -153,8 +158,7 @@ impl Lane {
     /// Appends a row with the sources' present readings.
     pub fn record(&mut self, stamp: Stamp, sources: &mut [Source]) {
         let grown = self.slots.len() != self.encoder.slots();
-        let full = self.encoder.rows_open() >= self.block_rows;
-        if (grown || full)
+        if (grown || self.is_full() || self.clock_was_set(stamp))
             && let Some(header) = self.encoder.close()
         {
             self.ring.close(&header);
@@ -171,6 +175,7 @@ impl Lane {
         };
         self.bytes.clear();
         let written = if self.encoder.rows_open() == 0 {
+            self.block_offset = stamp.real_offset;
             self.encoder.key_row(stamp, slots.len(), reading, &mut self.bytes);
             self.ring.begin(&self.bytes)
         } else {
@@ -179,17 +184,32 @@ impl Lane {
         };
         self.dirty.fill(0);
         if !written {
-            self.start_over();
+            self.refuse();
         }
     }
 
-    /// The open block outgrew the ring: the next row begins a new one.
+    /// True when the open block has its rows, or when another row might not fit into half the ring with it.
+    fn is_full(&self) -> bool {
+        let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.slots.len());
+        self.encoder.rows_open() >= self.block_rows || room as u64 > self.ring.size() / 2
+    }
+
+    /// True when the wall clock was set since the open block began: a header has one offset for all its rows.
+    fn clock_was_set(&self, stamp: Stamp) -> bool {
+        stamp.real_offset.abs_diff(self.block_offset) > CLOCK_STEP.0
+    }
+
+    /// Not even a key row fits into the ring: nothing was written, and the next row tries again.
     #[cold]
-    fn start_over(&mut self) {
-        self.refused += 1;
-        if let Some(header) = self.encoder.close() {
-            self.ring.close(&header);
+    fn refuse(&mut self) {
+        if self.refused == 0 {
+            let (name, size, bytes) = (&self.view.name, self.ring.size(), self.bytes.len());
+            tracing::warn!(
+                "lane {name}: a row of {bytes} bytes does not fit into its ring of {size}: give it more (--ring)"
+            );
         }
+        self.refused += 1;
+        self.encoder.close();
     }
 
     /// Rows recorded.

@@ -44,14 +44,9 @@ static PROCESS: &[Entry] = &[
         .exposed("khz_gather_cpu_seconds_total", &[]),
     counter("khz.gather.wakeups", "wakeups", Unit::Count, "Times the gather thread woke up.")
         .exposed("khz_gather_wakeups_total", &[]),
-    gauge(
-        "khz.gather.rate",
-        "rate",
-        Unit::Hertz,
-        "Ticks a second of the fastest lane, as reached in the last second.",
-    )
-    .steps(3)
-    .exposed("khz_gather_rate_hertz", &[]),
+    gauge("khz.gather.rate", "rate", Unit::Hertz, "Ticks of the last second at which some lane was due.")
+        .steps(3)
+        .exposed("khz_gather_rate_hertz", &[]),
     gauge(
         "khz.gather.slowdown",
         "slowdown",
@@ -215,6 +210,10 @@ impl OwnNumbers {
             None => {
                 let first = self.schema.len();
                 append_instance(&mut self.schema, PER_LANE, "lane", name);
+                if self.schema.len() != first + PER_LANE.len() {
+                    // The slots are used up: a lane without numbers of its own is better than none.
+                    return;
+                }
                 self.grow();
                 self.lanes.push((name.clone(), first));
                 first

@@ -27,7 +27,8 @@ pub struct Plan {
     pub cpu_max: f64,
     /// Who asks within this time of a gather shares it.
     pub window: Nanos,
-    /// Memory of all rings together.
+    /// Memory of the fixed lanes' rings together; each lane that readers open takes a sixteenth more, and 1 MiB at
+    /// least.
     pub ring: ByteSize,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
@@ -50,7 +51,7 @@ pub const SOURCE_BUDGET: f64 = 0.05;
 /// Default ceiling of the gather thread.
 pub const CPU_MAX: f64 = 0.10;
 
-/// Default memory of all rings together: ten minutes at 10 Hz and a few boost lanes.
+/// Default memory of the rings: ten minutes at 10 Hz.
 pub const RING: ByteSize = ByteSize(16 << 20);
 
 /// Default merge window.

@@ -169,6 +169,8 @@ impl Source {
             return;
         };
         if now.boot < self.absent_until {
+            parser.keep();
+            self.gathered = Some(now);
             return;
         }
         let start = clock::boot();

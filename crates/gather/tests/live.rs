@@ -271,6 +271,36 @@ fn lanes_of_different_rates_are_limited_and_the_refusal_says_so() {
 }
 
 #[test]
+fn a_granted_lane_lives_until_its_reader_has_come() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let subscribe = || {
+        let interest =
+            Interest { patterns: patterns("kernel.*"), rate: Rate::from_hz(200).unwrap(), exact: false };
+        query.subscribe(interest).unwrap()
+    };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                drop(subscribe());
+            }
+        });
+        for _ in 0..40 {
+            let mut subscription = subscribe();
+            // Two rows: the first may be an old one, handed out to a late-comer.
+            let mut rows = 0;
+            wait_for("rows of a lane that others leave", || {
+                rows += subscription.poll().iter().map(|d| d.rows.len()).sum::<usize>();
+                (rows >= 2).then_some(())
+            });
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    agent.stop();
+}
+
+#[test]
 fn lanes_that_come_and_go_take_no_new_slots_for_their_own_numbers() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();

@@ -17,10 +17,16 @@ use crate::{here, status_line};
 pub fn run(plan: &Plan) -> Outcome {
     let sockets = khz_http::listen(&[plan.listen]).map_err(|error| Failure::usage(sentence(&error)))?;
     let counters = Counters::default();
-    let agent = here::start(plan, counters.metrics())?;
+    let mut agent = here::start(plan, counters.metrics())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| Failure::work(format!("cannot start: {error}")))?;
-    let outcome = runtime.block_on(serve(plan, sockets, agent.query(), counters));
+    let query = agent.query();
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = serve(plan, sockets, query, counters) => outcome,
+            () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
+        }
+    });
     agent.stop();
     outcome
 }

@@ -99,7 +99,10 @@ impl InPlace<'_> {
         let readings = &mut *self.readings;
         let old = std::mem::replace(&mut readings.values[span.slot as usize], value);
         readings.changed.push(span.slot);
-        if let Some(total) = span.total() {
+        // A total that lacks another part is Absent and stays so.
+        if let Some(total) = span.total()
+            && readings.states[total as usize] == 0
+        {
             let sum = &mut readings.values[total as usize];
             *sum = sum.wrapping_add(value).wrapping_sub(old);
             readings.changed.push(total);

@@ -52,8 +52,9 @@ impl Cursor {
 
     /// Goes one step forward.
     pub fn advance(&mut self) -> Event {
-        // Twice: what is at hand may end in the middle of a row.
-        for _ in 0..2 {
+        // What is at hand may end in the middle of a row, and a row may be longer than a piece.
+        let mut started_again = false;
+        loop {
             match self.decoder.step(&self.bytes[self.done..]) {
                 Ok(Step::Header(length)) => {
                     self.done += length;
@@ -68,10 +69,13 @@ impl Cursor {
                 Ok(Step::Incomplete) if self.fetch() => {}
                 Ok(Step::Incomplete) => return Event::UpToDate,
                 // The writer is this very program: bytes that do not decode were overwritten under us.
-                Err(_) => self.start_again(),
+                Err(_) if !started_again => {
+                    started_again = true;
+                    self.start_again();
+                }
+                Err(_) => return Event::UpToDate,
             }
         }
-        Event::UpToDate
     }
 
     fn count_lost(&mut self) {
@@ -171,6 +175,22 @@ mod tests {
             }
         }
         assert_eq!((seen, cursor.take_lost()), (1_400, 0));
+    }
+
+    #[test]
+    fn a_row_longer_than_many_pieces_arrives_at_once() {
+        let (mut writer, reader) = ring(1 << 22).unwrap();
+        let mut encoder = Encoder::new(1, 1, Nanos(1_000));
+        let mut out = Vec::new();
+        let slots = 60_000;
+        encoder.key_row(Stamp::default(), slots, |slot| (0, u64::MAX - slot as u64), &mut out);
+        assert!(out.len() > 8 * CHUNK && writer.begin(&out));
+        let mut cursor = Cursor::new(reader, 0);
+        assert_eq!(
+            (cursor.advance(), cursor.advance(), cursor.advance()),
+            (Event::Block, Event::Row, Event::UpToDate)
+        );
+        assert_eq!(cursor.decoder().slots(), slots);
     }
 
     #[test]

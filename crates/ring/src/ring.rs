@@ -32,9 +32,9 @@ const BLOCKS_MAX: usize = 16_384;
 #[error("overtaken by the writer")]
 pub struct Overtaken;
 
-/// A ring of at least `bytes` bytes (rounded up to a power of two, 64 KiB at least).
+/// A ring of `bytes` bytes, rounded down to a power of two (64 KiB at least).
 pub fn ring(bytes: usize) -> Result<(Writer, Reader), RingError> {
-    let size = bytes.max(1 << 16).next_power_of_two();
+    let size = 1usize << bytes.max(1 << 16).ilog2();
     let memory = Arc::new(Memory::new(DATA + size / 8)?);
     let writer = Writer {
         memory: memory.clone(),
@@ -86,7 +86,8 @@ impl Writer {
 
     /// Appends to the open block. `false`: the block would be larger than the ring; nothing was written.
     pub fn append(&mut self, bytes: &[u8]) -> bool {
-        let end = self.head + bytes.len() as u64;
+        // The last word is written whole: what stands in its other bytes is overwritten too.
+        let end = (self.head + bytes.len() as u64).next_multiple_of(8);
         let open = self.blocks.back().copied().unwrap_or(self.head);
         if end - open > self.size {
             return false;
@@ -279,6 +280,22 @@ mod tests {
             at = reader.next_block(block);
         }
         assert_eq!(count, 5);
+    }
+
+    #[test]
+    fn a_block_begins_at_the_oldest_position_after_every_append() {
+        let (mut writer, reader) = ring(1 << 16).unwrap();
+        let mut length = 1;
+        for number in 0..3_000 {
+            // Every remainder modulo 8, and every place in a word.
+            length = (length * 37 + 11) % 900 + 1;
+            let bytes = block(number, length);
+            assert!(writer.begin(&bytes[..HEADER_BYTES]));
+            for byte in &bytes[HEADER_BYTES..] {
+                assert!(writer.append(&[*byte]));
+                assert!(reader.header(reader.oldest()).is_some(), "block {number}");
+            }
+        }
     }
 
     #[test]

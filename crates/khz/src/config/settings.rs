@@ -127,7 +127,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "ring",
         shape: Shape::Text("SIZE"),
         default: "16MiB",
-        help: "Memory for the history of the last minutes",
+        help: "Memory for the history of the last minutes; lanes that readers open take more",
         for_readers: false,
     },
     Setting {

@@ -22,14 +22,20 @@ pub(crate) trait Work {
 #[inline]
 pub(crate) fn vectorised<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2")
-        && std::arch::is_x86_feature_detected!("bmi2")
-        && std::arch::is_x86_feature_detected!("popcnt")
-    {
+    if has_avx2() {
         // SAFETY: this processor has the three features, as was just checked; the function needs nothing else.
         return unsafe { run_with_avx2(work) };
     }
     work.run()
+}
+
+/// Asked once, and one byte to look at from then on: three questions at each text of 16 bytes would show.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn has_avx2() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    static HAS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *HAS.get_or_init(|| has!("avx2") && has!("bmi2") && has!("popcnt"))
 }
 
 #[cfg(target_arch = "x86_64")]

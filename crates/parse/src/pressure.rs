@@ -237,7 +237,7 @@ fn pair(sink: &mut Sink<'_>, kind: Range<usize>, name: Range<usize>, number: Ran
     };
     match sink.scalars().iter().position(|entry| is(entry.field)) {
         Some(scalar) => sink.scalar(scalar, number),
-        None => sink.ignore(number),
+        None => sink.ignore_word(number),
     }
 }
 

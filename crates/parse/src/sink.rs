@@ -192,7 +192,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Nobody wants the word in `range`, but the words behind it are counted from it.
-    fn ignore_word(&mut self, range: Range<usize>) {
+    pub(crate) fn ignore_word(&mut self, range: Range<usize>) {
         let (start, padded) = with_padding(self.text, range.start);
         self.layout.add(Span::new(start..range.end, ONE_WORD, padded));
     }

@@ -14,7 +14,7 @@ const HEADING: &str = "Settings (also KHZ_... in the environment, and keys of th
 /// What was given on the command line; `READER` leaves out the settings that only the daemon needs.
 #[derive(Clone, Debug, Default)]
 pub struct SettingFlags<const READER: bool> {
-    /// Another file than `/etc/khz/khz.toml`.
+    /// Another file than the usual one.
     pub config: Option<PathBuf>,
     /// For each setting of the table its text, where it was given.
     pub given: Vec<Option<String>>,
@@ -42,8 +42,8 @@ impl<const READER: bool> Args for SettingFlags<READER> {
         let config = Arg::new("config")
             .long("config")
             .value_name("FILE")
-            .help("Read this file instead of /etc/khz/khz.toml")
-            .long_help("Read this file instead of /etc/khz/khz.toml [env: KHZ_CONFIG]")
+            .help("Read this file instead of ~/.config/khz/khz.toml or /etc/khz/khz.toml")
+            .long_help("Read this file instead of ~/.config/khz/khz.toml (or below XDG_CONFIG_HOME), or else /etc/khz/khz.toml [env: KHZ_CONFIG]")
             .help_heading(HEADING)
             .value_parser(ValueParser::path_buf());
         command.arg(config).args(Self::settings().map(flag))

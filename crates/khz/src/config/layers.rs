@@ -1,7 +1,7 @@
 //! The layers laid on each other: for every setting the topmost value that is there. It reads one file, the
 //! configured one, and nothing else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
@@ -29,8 +29,10 @@ impl Layers {
             .or_else(|| variables.iter().find(|(name, _)| name == "KHZ_CONFIG").map(|(_, path)| path.into()));
         let file = match named {
             Some(path) => open(&path, source_names)?,
-            None if Path::new(FILE).exists() => open(Path::new(FILE), source_names)?,
-            None => FileValues::default(),
+            None => match usual_file() {
+                Some(path) => open(&path, source_names)?,
+                None => FileValues::default(),
+            },
         };
         Ok(Self::merge(file, &variables, flags))
     }
@@ -62,6 +64,14 @@ impl Layers {
         let at = position(key).expect("BUG: a setting that is not in the table");
         &self.values[at]
     }
+}
+
+/// The file that is read when none is named: the user's own, else the machine's, if there is one.
+fn usual_file() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    let own = folder.map(|folder| folder.join("khz/khz.toml"));
+    own.into_iter().chain([PathBuf::from(FILE)]).find(|path| path.exists())
 }
 
 /// The environment's `KHZ_` variables.

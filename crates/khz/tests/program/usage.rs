@@ -103,6 +103,22 @@ fn config_says_where_each_value_came_from() {
 }
 
 #[test]
+fn a_user_without_privileges_has_a_file_of_his_own() {
+    let path = file("khz.toml", "window = \"3ms\"\n");
+    let home = path.parent().unwrap().join(format!("xdg-{}", std::process::id()));
+    std::fs::create_dir_all(home.join("khz")).unwrap();
+    std::fs::copy(&path, home.join("khz/khz.toml")).unwrap();
+    let output = khz(&["config"]).env("XDG_CONFIG_HOME", &home).output().unwrap();
+    let expected = format!("# {}:1", home.join("khz/khz.toml").display());
+    assert!(
+        out(&output).lines().any(|l| l.starts_with("window = \"3ms\"") && l.ends_with(&expected)),
+        "{}",
+        out(&output)
+    );
+    std::fs::remove_dir_all(home).unwrap();
+}
+
+#[test]
 fn a_variable_counts_like_a_flag_and_is_named_when_it_is_wrong() {
     let output = khz(&["config"]).env("KHZ_CPU_MAX", "much").output().unwrap();
     assert_eq!(code(&output), 2);

@@ -9,7 +9,7 @@ use khz_model::{Nanos, Query, Rate};
 use crate::budget::Budget;
 use crate::clock;
 use crate::error::GatherError;
-use crate::gatherer::{Directory, Gatherer};
+use crate::gatherer::Gatherer;
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
 use crate::own::OwnNumbers;
@@ -41,9 +41,9 @@ impl Agent {
         sources.push(Source::own(OwnNumbers::new(&names, tallies)));
         let lanes = fixed_lanes(&plan, &sources)?;
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
-        let directory = Directory::default();
-        let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), directory.clone()));
-        let gatherer = Gatherer::new(plan, inbox.clone(), directory, sources, lanes);
+        let views = lanes.iter().map(|lane| lane.view.clone()).collect();
+        let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), views));
+        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes);
         let (running, ended) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("gather".into())

@@ -2,9 +2,9 @@
 //! rows. It never waits for a reader, and on a tick without askers it allocates and locks nothing.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
 
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,14 +28,10 @@ const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 const BOOST_RING_PART: u64 = 16;
 const BOOST_RING_MIN: u64 = 1 << 20;
 
-/// The lanes that readers can find, kept up to date by the gather thread when one opens or closes.
-pub(crate) type Directory = Arc<Mutex<Vec<Arc<LaneView>>>>;
-
 /// Everything the thread owns.
 pub(crate) struct Gatherer {
     plan: Plan,
     inbox: Arc<Inbox>,
-    directory: Directory,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     /// Lanes before this index are the plan's; the others close when their readers go.
@@ -62,18 +58,11 @@ impl Drop for CloseAtEnd {
 }
 
 impl Gatherer {
-    pub fn new(
-        plan: Plan,
-        inbox: Arc<Inbox>,
-        directory: Directory,
-        sources: Vec<Source>,
-        lanes: Vec<Lane>,
-    ) -> Self {
+    pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>) -> Self {
         let fixed_lanes = lanes.len();
-        let mut gatherer = Gatherer {
+        Gatherer {
             plan,
             inbox,
-            directory,
             sources,
             lanes,
             fixed_lanes,
@@ -85,9 +74,7 @@ impl Gatherer {
             request_gathers: 0,
             taken: Vec::new(),
             room: Vec::new(),
-        };
-        gatherer.publish_directory();
-        gatherer
+        }
     }
 
     /// Runs until somebody asks it to stop.
@@ -263,7 +250,6 @@ impl Gatherer {
         let view = lane.view.clone();
         self.lanes.push(lane);
         self.fill_new_lane();
-        self.publish_directory();
         Ok(view)
     }
 
@@ -298,12 +284,6 @@ impl Gatherer {
             index += 1;
             index <= self.fixed_lanes || lane.readers() > 0
         });
-        self.publish_directory();
-    }
-
-    fn publish_directory(&mut self) {
-        let views = self.lanes[..self.fixed_lanes].iter().map(|lane| lane.view.clone()).collect();
-        *self.directory.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = views;
     }
 
     /// Once a second: what did we cost, and is it below the ceiling? Above it fast lanes run at half their rate,
@@ -354,10 +334,10 @@ impl Gatherer {
     fn put_own_numbers(&mut self, index: usize) {
         let memory = self.memory.resident();
         let process = [
-            Some(own::nanos(clock::process_cpu())),
+            Some(clock::process_cpu().0),
             memory.map(|m| m.anon),
             memory.map(|m| m.shared),
-            Some(own::nanos(clock::thread_cpu())),
+            Some(clock::thread_cpu().0),
             Some(self.cost.wakeups),
             Some(self.cost.rate_millihertz),
             Some(self.cost.slowdown),
@@ -375,10 +355,10 @@ impl Gatherer {
                 counts.full_parses,
                 counts.late,
                 counts.bytes,
-                own::nanos(counts.gather_time),
-                own::nanos(counts.last_gather_time),
+                counts.gather_time.0,
+                counts.last_gather_time.0,
                 budget.share().map_or(0, |share| (share * 10_000.0) as u64),
-                own::nanos(budget.period_min()),
+                budget.period_min().0,
             ];
             own.source(i, numbers);
         }

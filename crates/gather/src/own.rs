@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::{Absence, Instance, Metric, Nanos, Reading, Schema, Series, Unit};
+use khz_model::{Absence, Instance, Metric, Reading, Schema, Series, Unit};
 use khz_parse::Entry;
 use khz_parse::entry::{counter, gauge};
 
@@ -243,9 +243,4 @@ pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
     let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));
     process.chain(sources).chain(PER_LANE.iter().map(|e| e.metric(ORIGIN, Some("lane")))).collect()
-}
-
-/// Nanoseconds as a number of this module.
-pub(crate) fn nanos(n: Nanos) -> u64 {
-    n.0
 }

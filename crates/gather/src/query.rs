@@ -13,7 +13,6 @@ use khz_model::{
 
 use crate::catalogue::catalogue;
 use crate::clock;
-use crate::gatherer::Directory;
 use crate::inbox::{Inbox, Request};
 use crate::lane::LaneView;
 use crate::plan::Plan;
@@ -28,7 +27,8 @@ pub(crate) struct NodeQuery {
     node: NodeName,
     rate_max: Rate,
     inbox: Arc<Inbox>,
-    directory: Directory,
+    /// The plan's lanes, which live as long as the agent: history is read from them.
+    lanes: Vec<Arc<LaneView>>,
     metrics: Vec<Arc<Metric>>,
     /// For each source the names of its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
@@ -37,7 +37,7 @@ pub(crate) struct NodeQuery {
 }
 
 impl NodeQuery {
-    pub fn new(plan: &Plan, sources: &[Source], inbox: Arc<Inbox>, directory: Directory) -> Self {
+    pub fn new(plan: &Plan, sources: &[Source], inbox: Arc<Inbox>, lanes: Vec<Arc<LaneView>>) -> Self {
         let tallies = || plan.tallies.iter().map(|t| t.metric.clone());
         let own = || crate::own::metrics().into_iter().chain(tallies()).collect::<Vec<_>>();
         let of = |source: &Source| source.kernel_file().map_or_else(own, |file| file.metrics());
@@ -47,7 +47,7 @@ impl NodeQuery {
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             inbox,
-            directory,
+            lanes,
             metrics,
             sources: sources.iter().map(of).collect(),
             history: Mutex::new(()),
@@ -100,10 +100,6 @@ impl NodeQuery {
         let published = answer.await.map_err(|_| QueryError::Stopped)?;
         let samples = published.iter().flatten().flat_map(|p| samples(p, &ours)).collect();
         Ok(Snapshot { nodes: vec![(self.node.clone(), samples)], missing })
-    }
-
-    fn lanes(&self) -> Vec<Arc<LaneView>> {
-        self.directory.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
@@ -172,7 +168,7 @@ impl Query for NodeQuery {
         let (patterns, _) = self.checked(patterns)?;
         let _one_at_a_time = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let since = Nanos(clock::boot().0.saturating_sub(span.0));
-        let lanes = self.lanes();
+        let lanes = &self.lanes;
         // The base lane has everything; a faster one is taken when the span is too short for the base lane to
         // fill the rows and it has as many of the series.
         let columns = |lane: &Arc<LaneView>| Columns::new(lane, &patterns);

@@ -25,41 +25,28 @@ pub static FILE: KernelFile = KernelFile {
 /// The kernel accounts CPU time tick by tick.
 const TICK: Nanos = Nanos::from_millis(10);
 
-const fn all(
-    name: &'static str,
-    field: &'static str,
-    labels: &'static [(&'static str, &'static str)],
-    help: &'static str,
-) -> Entry {
-    counter(name, field, Unit::Seconds, help)
-        .steps(2)
-        .every(TICK)
+/// The exposition's fixed labels.
+type Labels = &'static [(&'static str, &'static str)];
+
+/// A CPU time, in hundredths of a second.
+const fn time(name: &'static str, field: &'static str, help: &'static str) -> Entry {
+    counter(name, field, Unit::Seconds, help).steps(2).every(TICK)
+}
+
+const fn all(name: &'static str, field: &'static str, labels: Labels, help: &'static str) -> Entry {
+    time(name, field, help)
         .exposed("khz_cpu_all_seconds_total", labels)
         .together("Time that all CPUs together spent in each mode.")
 }
 
-const fn one(
-    name: &'static str,
-    field: &'static str,
-    labels: &'static [(&'static str, &'static str)],
-    help: &'static str,
-) -> Entry {
-    counter(name, field, Unit::Seconds, help)
-        .steps(2)
-        .every(TICK)
+const fn one(name: &'static str, field: &'static str, labels: Labels, help: &'static str) -> Entry {
+    time(name, field, help)
         .exposed("node_cpu_seconds_total", labels)
         .together("Time that each CPU spent in each mode.")
 }
 
-const fn guest(
-    name: &'static str,
-    field: &'static str,
-    labels: &'static [(&'static str, &'static str)],
-    help: &'static str,
-) -> Entry {
-    counter(name, field, Unit::Seconds, help)
-        .steps(2)
-        .every(TICK)
+const fn guest(name: &'static str, field: &'static str, labels: Labels, help: &'static str) -> Entry {
+    time(name, field, help)
         .exposed("node_cpu_guest_seconds_total", labels)
         .together("Time that each CPU spent running guests, contained in its user and nice time.")
 }

@@ -19,6 +19,9 @@ pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
-pub use query::{Delivery, Interest, Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor};
+pub use query::{
+    Delivery, Interest, LaneStatus, NodeStatus, Notice, Query, QueryError, Row, Sample, Snapshot,
+    Subscription, WaitFor,
+};
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

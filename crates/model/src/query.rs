@@ -45,6 +45,17 @@ pub trait Query: Send + Sync {
         span: Nanos,
         rows_max: usize,
     ) -> Result<Vec<Delivery>, QueryError>;
+
+    /// How every node is, in name order.
+    fn status(&self) -> Vec<NodeStatus> {
+        self.nodes().into_iter().map(NodeStatus::here).collect()
+    }
+
+    /// Numbers about whoever answers, for its own exposition; `None`: it is itself one of its nodes, whose
+    /// samples say it all.
+    fn own(&self) -> Option<Vec<Sample>> {
+        None
+    }
 }
 
 /// What a reader wants from now on.
@@ -65,6 +76,20 @@ pub trait Subscription: Send {
 
     /// The rate that was granted.
     fn rate(&self) -> Rate;
+
+    /// What the reader should be told since the last call: a node that refused or lowered the rate.
+    fn notices(&mut self) -> Vec<Notice> {
+        Vec::new()
+    }
+}
+
+/// Something that a reader should be told about its subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The node that it concerns.
+    pub node: NodeName,
+    /// One sentence.
+    pub text: String,
 }
 
 /// Some consecutive rows of one node.
@@ -107,6 +132,76 @@ pub struct Snapshot {
     pub nodes: Vec<(NodeName, Vec<Sample>)>,
     /// Nodes that a pattern names and that did not answer.
     pub missing: Vec<String>,
+}
+
+/// How a node is, as seen by whoever answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// The node.
+    pub node: NodeName,
+    /// Connected and heard from within the last seconds.
+    pub up: bool,
+    /// How long ago it was last heard; `None`: it is read in this process.
+    pub heard: Option<Nanos>,
+    /// How long it has been up, or down.
+    pub since: Option<Nanos>,
+    /// Where it connects from.
+    pub address: Option<String>,
+    /// The version of its program.
+    pub version: String,
+    /// Its lanes.
+    pub lanes: Vec<LaneStatus>,
+    /// Its wall clock minus ours, ns.
+    pub clock_offset: Option<i64>,
+    /// Round trip between it and us.
+    pub round_trip: Option<Nanos>,
+    /// TCP segments that it had to send again.
+    pub retransmitted: Option<u64>,
+    /// Times that it connected.
+    pub connects: u64,
+    /// Why it was refused or cut off the last time.
+    pub problem: Option<String>,
+}
+
+/// A lane of a node, as seen by whoever answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// Its name: `base`.
+    pub name: String,
+    /// Its present rate.
+    pub rate: Rate,
+    /// Its slots.
+    pub slots: u64,
+    /// How old its newest row is.
+    pub age: Option<Nanos>,
+    /// Rows received.
+    pub rows: u64,
+    /// Rows that were never received and are still on the node, as far as is known.
+    pub awaited: u64,
+    /// Rows that are lost for good: the node does not have them any more.
+    pub lost: u64,
+    /// Rows that came later than the one behind them.
+    pub late: u64,
+}
+
+impl NodeStatus {
+    /// The node that is read in this process: it is up as long as anybody can ask.
+    pub fn here(node: NodeName) -> Self {
+        NodeStatus {
+            node,
+            up: true,
+            heard: None,
+            since: None,
+            address: None,
+            version: env!("CARGO_PKG_VERSION").into(),
+            lanes: Vec::new(),
+            clock_offset: None,
+            round_trip: None,
+            retransmitted: None,
+            connects: 0,
+            problem: None,
+        }
+    }
 }
 
 /// Why a question was not answered.

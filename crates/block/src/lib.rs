@@ -6,11 +6,13 @@
 mod decode;
 mod encode;
 mod header;
+pub mod schema;
 mod varint;
 
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;
 pub use header::{HEADER_BYTES, Header};
+pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 
 /// A row's body is never longer than this: every slot of the largest schema restated.
 pub const ROW_BYTES_MAX: usize = khz_model::schema::SLOTS_MAX * 13 + 32;
@@ -33,6 +35,22 @@ pub enum BlockError {
         at: usize,
         /// The version found.
         version: u8,
+    },
+    /// Written by a newer format.
+    #[error("schema version {version}; this program reads version 1")]
+    UnknownSchemaVersion {
+        /// The version found.
+        version: u8,
+    },
+    /// A named limit is exceeded.
+    #[error("byte {at}: more than {limit} {what}")]
+    TooMuch {
+        /// Offset: in the bytes that were given for a block, from the schema's start for a schema.
+        at: usize,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there may be.
+        limit: usize,
     },
     /// The bytes contradict themselves.
     #[error("byte {at}: {problem}")]

@@ -1,5 +1,8 @@
 //! LEB128 and zigzag. Nothing longer than ten bytes is read.
 
+/// No number has more bytes.
+pub(crate) const BYTES_MAX: usize = 10;
+
 /// Appends `value`.
 #[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {

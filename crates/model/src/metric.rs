@@ -10,7 +10,7 @@ use crate::quantity::Nanos;
 pub type Text = Cow<'static, str>;
 
 /// One quantity that the catalogue knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Metric {
     /// Dotted name: `net.rx_bytes`.
     pub name: Text,
@@ -77,7 +77,7 @@ pub enum Refresh {
 }
 
 /// The kernel file and the field in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// Path below the root, as in `/proc/net/dev`.
     pub file: Text,
@@ -86,7 +86,7 @@ pub struct Origin {
 }
 
 /// The metric in node_exporter's names and units; names that node_exporter does not have start with `khz_`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exposition {
     /// Family name: `node_network_receive_bytes_total`.
     pub name: Text,

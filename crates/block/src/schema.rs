@@ -1,0 +1,308 @@
+//! What the slots of a lane mean, as bytes that only grow: written once for each new series, read in pieces of any
+//! size. Every text and count from outside has its limit here; it does not look whether a series comes twice.
+
+mod decode;
+mod encode;
+mod fields;
+mod metric;
+mod pool;
+
+pub use decode::SchemaDecoder;
+pub use encode::SchemaEncoder;
+pub use khz_model::schema::SLOTS_MAX;
+pub use pool::MetricPool;
+
+/// A schema has at most this many bytes: 32 for each slot of the largest one.
+pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
+/// The body of one record. A decoder keeps no more than one unfinished record.
+pub const RECORD_BYTES_MAX: usize = 16 << 10;
+/// Metrics of one schema: the catalogue has some hundreds.
+pub const METRICS_MAX: usize = 16_384;
+/// A text of a metric that is neither its name nor that of a label: help, origin, label values.
+pub const TEXT_BYTES_MAX: usize = 2_048;
+/// Fixed labels of one metric's exposition.
+pub const LABELS_MAX: usize = 16;
+/// An instance: a kernel's name of 255 bytes, each of which may have become `\xFF`.
+pub const INSTANCE_BYTES_MAX: usize = khz_model::name::INSTANCE_MAX * 4;
+
+/// Magic, version, three bytes of zeros.
+const HEADER: [u8; 8] = *b"khzS\x01\0\0\0";
+const VERSION: u8 = HEADER[4];
+/// Kind bytes of records.
+const METRIC: u8 = 1;
+const SLOT: u8 = 2;
+/// A refresh of so many nanoseconds means that the number never changes; 0, that any event changes it.
+const CONSTANT: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use khz_model::{Instance, Metric, Series};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{BlockError, varint};
+
+    /// The real catalogue, as a node with some CPUs, interfaces and disks has it.
+    fn node() -> Vec<Series> {
+        let mut series = Vec::new();
+        for metric in khz_parse::catalogue() {
+            let names: &[&[u8]] = match metric.instances.as_deref() {
+                None => {
+                    series.push(Series { metric, instance: None });
+                    continue;
+                }
+                Some("cpu") => &[b"0", b"1", b"127"],
+                _ => &[b"eth0", b"a[b]:c*/d%", b"bad\xff\xfe", &[0xff; 255], b"%25"],
+            };
+            series.extend(
+                names.iter().map(|name| Series {
+                    metric: metric.clone(),
+                    instance: Some(Instance::from_kernel(name)),
+                }),
+            );
+        }
+        series
+    }
+
+    fn encode(series: &[Series]) -> Vec<u8> {
+        let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
+        for series in series {
+            encoder.append(series, &mut bytes).unwrap();
+        }
+        assert_eq!((encoder.len(), encoder.bytes()), (series.len(), bytes.len() as u64));
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Vec<Series>, BlockError> {
+        let mut decoder = SchemaDecoder::new();
+        decoder.feed(bytes)?;
+        assert_eq!(decoder.bytes(), bytes.len() as u64);
+        Ok(decoder.series().to_vec())
+    }
+
+    /// Equal in every field; `Series` alone compares names.
+    fn assert_same(found: &[Series], expected: &[Series]) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!((&found.metric, &found.instance), (&expected.metric, &expected.instance));
+        }
+    }
+
+    /// The bytes of a schema whose only metric has this body, and one slot of it.
+    fn with_metric_body(body: &[u8]) -> Vec<u8> {
+        let mut bytes = HEADER.to_vec();
+        record(METRIC, body, &mut bytes);
+        record(SLOT, &[0, 0], &mut bytes);
+        bytes
+    }
+
+    fn record(kind: u8, body: &[u8], out: &mut Vec<u8>) {
+        out.push(kind);
+        varint::put(out, body.len() as u64);
+        out.extend_from_slice(body);
+    }
+
+    fn body_of(metric: &Metric) -> Vec<u8> {
+        let mut body = Vec::new();
+        metric::put(&mut body, metric);
+        body
+    }
+
+    fn some_metric() -> Metric {
+        (*khz_parse::catalogue()[0]).clone()
+    }
+
+    #[test]
+    fn the_catalogue_survives_the_way_to_bytes_and_back() {
+        let series = node();
+        assert!(series.len() > 300);
+        assert_same(&decode(&encode(&series)).unwrap(), &series);
+    }
+
+    #[test]
+    fn equal_metrics_are_one() {
+        let bytes = encode(&node());
+        let mut pool: MetricPool = khz_parse::catalogue().into_iter().collect();
+        let count = pool.len();
+        let (mut one, mut two) = (SchemaDecoder::new(), SchemaDecoder::new());
+        one.feed_sharing(&bytes, &mut pool).unwrap();
+        two.feed_sharing(&bytes, &mut pool).unwrap();
+        assert_eq!(pool.len(), count);
+        for (one, two) in one.series().iter().zip(two.series()) {
+            assert!(Arc::ptr_eq(&one.metric, &two.metric));
+        }
+        drop((one, two));
+        pool.forget_unused();
+        assert!(pool.is_empty());
+    }
+
+    #[test]
+    fn an_older_hub_shows_a_newer_agents_metric() {
+        let metric = some_metric();
+        let mut body = body_of(&metric);
+        // Kind, unit and places stand behind six texts.
+        let texts = [&metric.name, &metric.flat, &metric.help, &metric.origin.file, &metric.origin.field];
+        let at = texts.iter().map(|text| text.len() + varint::length(text.len() as u64)).sum::<usize>()
+            + 1
+            + metric.instances.as_ref().map_or(0, |word| word.len());
+        body[at] = 77;
+        body[at + 1] = 200;
+        body[at + 2] = 255;
+        body.extend_from_slice(b"what a later version knows besides");
+        let mut bytes = HEADER.to_vec();
+        record(9, b"a record of a later version", &mut bytes);
+        record(METRIC, &body, &mut bytes);
+        record(200, b"", &mut bytes);
+        record(SLOT, b"\x00\x01\x04eth0 and more", &mut bytes);
+        let series = decode(&bytes).unwrap();
+        assert_eq!(series.len(), 1);
+        assert_eq!(series[0].to_string(), format!("{}[eth0]", metric.name));
+        let found = &series[0].metric;
+        assert_eq!((found.kind, found.unit), (khz_model::Kind::Gauge, khz_model::Unit::Count));
+        assert_eq!((found.places, &found.help), (khz_model::decimal::PLACES_MAX, &metric.help));
+    }
+
+    #[test]
+    fn names_that_could_be_taken_for_something_else_are_refused() {
+        let fit = some_metric();
+        assert!(decode(&with_metric_body(&body_of(&fit))).is_ok());
+        let cases: [fn(&mut Metric); 7] = [
+            |m| m.name = "../etc/passwd".into(),
+            |m| m.flat = "two words".into(),
+            |m| m.help = "two\nlines".into(),
+            |m| m.exposition.name = "up 1\nother".into(),
+            |m| m.exposition.name = "".into(),
+            |m| m.exposition.instance_label = Some("a=\"b\"".into()),
+            |m| m.exposition.labels = vec![("".into(), "x".into())].into(),
+        ];
+        for (number, damage) in cases.into_iter().enumerate() {
+            let mut metric = fit.clone();
+            damage(&mut metric);
+            let refused = decode(&with_metric_body(&body_of(&metric)));
+            assert!(matches!(refused, Err(BlockError::Damaged { .. })), "case {number}: {refused:?}");
+            let series = Series { metric: Arc::new(metric), instance: None };
+            let mut out = Vec::new();
+            assert!(SchemaEncoder::new().append(&series, &mut out).is_err() && out.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_limit_holds() {
+        let refused = |bytes: &[u8], what: &str| match SchemaDecoder::new().feed(bytes) {
+            Err(BlockError::TooMuch { what: found, .. }) => assert_eq!(found, what),
+            other => panic!("{what}: {other:?}"),
+        };
+        let body = body_of(&some_metric());
+        let mut bytes = with_metric_body(&body);
+        let mut slots = bytes.clone();
+        (0..SLOTS_MAX).for_each(|_| record(SLOT, &[0, 0], &mut slots));
+        refused(&slots, "slots");
+        let mut metrics = bytes.clone();
+        (0..METRICS_MAX).for_each(|_| record(METRIC, &body, &mut metrics));
+        refused(&metrics, "metrics");
+        let mut long = some_metric();
+        long.help = "x".repeat(TEXT_BYTES_MAX + 1).into();
+        refused(&with_metric_body(&body_of(&long)), "bytes in a text of the schema");
+        long.help = "".into();
+        long.exposition.labels = vec![("a".into(), "b".into()); LABELS_MAX + 1].into();
+        refused(&with_metric_body(&body_of(&long)), "labels of one metric");
+        let mut instance = vec![0, 1];
+        fields::put_text(&mut instance, &"x".repeat(INSTANCE_BYTES_MAX + 1));
+        let mut instances = bytes.clone();
+        record(SLOT, &instance, &mut instances);
+        refused(&instances, "bytes in an instance");
+        let mut endless = bytes.clone();
+        endless.push(9);
+        varint::put(&mut endless, RECORD_BYTES_MAX as u64 + 1);
+        refused(&endless, "bytes in a record");
+        while bytes.len() <= SCHEMA_BYTES_MAX {
+            record(9, &[0; RECORD_BYTES_MAX], &mut bytes);
+        }
+        refused(&bytes, "bytes of schema");
+    }
+
+    #[test]
+    fn a_broken_schema_stays_broken() {
+        let mut decoder = SchemaDecoder::new();
+        let error = decoder.feed(b"khzS\x02\0\0\0").unwrap_err();
+        assert_eq!(error, BlockError::UnknownSchemaVersion { version: 2 });
+        assert_eq!(decoder.feed(b"khzS\x01\0\0\0"), Err(error));
+        let never = [&HEADER[..], &[9], &[0xff; 11]].concat();
+        assert!(SchemaDecoder::new().feed(&never).is_err());
+    }
+
+    #[test]
+    fn the_bytes_of_version_1_stay() {
+        let metric = Arc::new(Metric {
+            name: "net.rx_bytes".into(),
+            kind: khz_model::Kind::Counter,
+            unit: khz_model::Unit::Bytes,
+            places: 0,
+            max: Some(299),
+            refresh: khz_model::Refresh::Every(khz_model::Nanos(1_000)),
+            help: "Received.".into(),
+            origin: khz_model::Origin { file: "net/dev".into(), field: "bytes".into() },
+            instances: Some("device".into()),
+            exposition: khz_model::Exposition {
+                name: "node_rx".into(),
+                help: None,
+                labels: vec![("a".into(), "b".into())].into(),
+                instance_label: Some("device".into()),
+                divisor: 1,
+                untyped: false,
+            },
+            flat: "rxbytes".into(),
+        });
+        let slot = |name: &str| Series {
+            metric: metric.clone(),
+            instance: Some(Instance::from_kernel(name.as_bytes())),
+        };
+        let expected = b"khzS\x01\0\0\0\x01\x52\
+            \x0cnet.rx_bytes\x07rxbytes\x09Received.\x07net/dev\x05bytes\x06device\
+            \x01\x02\x00\xe8\x07\xac\x02\x07node_rx\x00\x06device\x01\x01a\x01b\x01\x00\
+            \x02\x05\x00\x01\x02lo\x02\x07\x00\x01\x04eth0";
+        let bytes = encode(&[slot("lo"), slot("eth0")]);
+        assert_eq!(bytes.escape_ascii().to_string(), expected.escape_ascii().to_string());
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_says_the_same(cuts in prop::collection::vec(1usize..3_000, 1..60)) {
+            let series = node();
+            let bytes = encode(&series);
+            let (mut decoder, mut rest) = (SchemaDecoder::new(), &bytes[..]);
+            for cut in cuts.into_iter().cycle() {
+                let (piece, more) = rest.split_at(cut.min(rest.len()));
+                decoder.feed(piece).unwrap();
+                rest = more;
+                prop_assert_eq!(decoder.bytes() as usize, bytes.len() - rest.len());
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            assert_same(decoder.series(), &series);
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6), cut in 1usize..500) {
+            let mut bytes = encode(&node());
+            for (at, byte) in hits {
+                // The first kilobytes hold metrics and slots of every kind.
+                let at = at % bytes.len().min(4_096);
+                bytes[at] = byte;
+            }
+            let mut decoder = SchemaDecoder::new();
+            for piece in bytes.chunks(cut) {
+                let result = decoder.feed(piece);
+                prop_assert!(decoder.unfinished().len() <= RECORD_BYTES_MAX + 1 + varint::BYTES_MAX);
+                if let Err(error) = result {
+                    prop_assert!(!error.to_string().is_empty());
+                    break;
+                }
+            }
+            prop_assert!(decoder.series().len() <= bytes.len() / 4);
+        }
+    }
+}

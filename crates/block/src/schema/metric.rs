@@ -1,0 +1,152 @@
+//! A metric as the body of its record, and back. What another node says of a metric ends up on screens, in paths and
+//! in expositions, so names are checked here, and no text has control characters.
+
+use std::borrow::Cow;
+
+use khz_model::decimal::PLACES_MAX;
+use khz_model::metric::Text;
+use khz_model::name::{METRIC_NAME_MAX, is_metric_name};
+use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit};
+
+use super::fields::{Fields, put_text};
+use super::{CONSTANT, LABELS_MAX, TEXT_BYTES_MAX};
+use crate::{BlockError, varint};
+
+/// Appends the body of the metric's record.
+pub(super) fn put(out: &mut Vec<u8>, metric: &Metric) {
+    let optional = |text: &Option<Text>| text.clone().unwrap_or_default();
+    let Metric { name, flat, help, origin, instances, exposition, .. } = metric;
+    for text in [name, flat, help, &origin.file, &origin.field, &optional(instances)] {
+        put_text(out, text);
+    }
+    out.extend_from_slice(&[kind_byte(metric.kind), unit_byte(metric.unit), metric.places]);
+    varint::put(out, refresh_number(metric.refresh));
+    // The largest number there is, is no limit.
+    varint::put(out, metric.max.and_then(|max| max.checked_add(1)).unwrap_or(0));
+    for text in [&exposition.name, &optional(&exposition.help), &optional(&exposition.instance_label)] {
+        put_text(out, text);
+    }
+    varint::put(out, exposition.labels.len() as u64);
+    for (label, value) in exposition.labels.iter() {
+        put_text(out, label);
+        put_text(out, value);
+    }
+    varint::put(out, exposition.divisor);
+    out.push(u8::from(exposition.untyped));
+}
+
+/// Reads the body of a metric's record; bytes behind the fields that we know are a newer version's.
+pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
+    let name = fields.text(METRIC_NAME_MAX, "bytes in a metric's name")?;
+    let flat = fields.text(METRIC_NAME_MAX, "bytes in a metric's flat name")?;
+    if !is_metric_name(name) || !is_word(flat) {
+        return Err(fields.damaged("no metric can have that name"));
+    }
+    let help = sentence(fields)?;
+    let origin = Origin { file: sentence(fields)?, field: sentence(fields)? };
+    let instances = word(fields)?;
+    let (kind, unit) = (kind_of(fields.byte()?), unit_of(fields.byte()?));
+    let places = fields.byte()?.min(PLACES_MAX);
+    let refresh = refresh_of(fields.number()?);
+    let max = fields.number()?.checked_sub(1);
+    let exposition = read_exposition(fields)?;
+    let (name, flat) = (Cow::Owned(name.to_owned()), Cow::Owned(flat.to_owned()));
+    Ok(Metric { name, kind, unit, places, max, refresh, help, origin, instances, exposition, flat })
+}
+
+fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {
+    let name = word(fields)?.ok_or_else(|| fields.damaged("a metric without a name to be exposed under"))?;
+    let help = Some(sentence(fields)?).filter(|help| !help.is_empty());
+    let instance_label = word(fields)?;
+    let count = fields.number()?;
+    let count = fields.within(count, LABELS_MAX, "labels of one metric")?;
+    let mut labels = Vec::with_capacity(count);
+    for _ in 0..count {
+        let label = word(fields)?.ok_or_else(|| fields.damaged("a label without a name"))?;
+        labels.push((label, sentence(fields)?));
+    }
+    let divisor = fields.number()?.max(1);
+    let untyped = fields.byte()? != 0;
+    Ok(Exposition { name, help, labels: labels.into(), instance_label, divisor, untyped })
+}
+
+/// A word that stands in paths, expositions and the text protocol; `None` when it is empty.
+fn word(fields: &mut Fields) -> Result<Option<Text>, BlockError> {
+    let text = fields.text(METRIC_NAME_MAX, "bytes in a word of the schema")?;
+    if !text.is_empty() && !is_word(text) {
+        return Err(fields.damaged(
+            "a word of the schema has letters, digits, '_' and ':', and begins with none of the digits",
+        ));
+    }
+    Ok((!text.is_empty()).then(|| Cow::Owned(text.to_owned())))
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
+}
+
+/// A text for people, on one line.
+fn sentence(fields: &mut Fields) -> Result<Text, BlockError> {
+    let text = fields.text(TEXT_BYTES_MAX, "bytes in a text of the schema")?;
+    if text.contains(char::is_control) {
+        return Err(fields.damaged("a text of the schema has control characters"));
+    }
+    Ok(Cow::Owned(text.to_owned()))
+}
+
+const fn kind_byte(kind: Kind) -> u8 {
+    match kind {
+        Kind::Counter => 1,
+        Kind::Gauge => 2,
+    }
+}
+
+/// A kind that a newer version invented is shown as it is.
+const fn kind_of(byte: u8) -> Kind {
+    match byte {
+        1 => Kind::Counter,
+        _ => Kind::Gauge,
+    }
+}
+
+const fn unit_byte(unit: Unit) -> u8 {
+    match unit {
+        Unit::Count => 1,
+        Unit::Bytes => 2,
+        Unit::Seconds => 3,
+        Unit::Percent => 4,
+        Unit::Pages => 5,
+        Unit::Packets => 6,
+        Unit::Hertz => 7,
+    }
+}
+
+/// A unit that a newer version invented is a plain count.
+const fn unit_of(byte: u8) -> Unit {
+    match byte {
+        2 => Unit::Bytes,
+        3 => Unit::Seconds,
+        4 => Unit::Percent,
+        5 => Unit::Pages,
+        6 => Unit::Packets,
+        7 => Unit::Hertz,
+        _ => Unit::Count,
+    }
+}
+
+const fn refresh_number(refresh: Refresh) -> u64 {
+    match refresh {
+        Refresh::Event => 0,
+        Refresh::Every(period) => period.0,
+        Refresh::Constant => CONSTANT,
+    }
+}
+
+const fn refresh_of(number: u64) -> Refresh {
+    match number {
+        0 => Refresh::Event,
+        CONSTANT => Refresh::Constant,
+        period => Refresh::Every(Nanos(period)),
+    }
+}

@@ -3,9 +3,10 @@
 
 use khz_model::{Nanos, Reading, Stamp};
 
-use crate::encode::{DELTA, KEY};
+use crate::encode::KEY;
+use crate::front::RowFront;
 use crate::header::{HEADER_BYTES, Header};
-use crate::{BlockError, ROW_BYTES_MAX, varint};
+use crate::{BlockError, varint};
 
 /// What [`Decoder::step`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,11 +79,12 @@ impl Decoder {
     }
 
     fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
-        match bytes.first() {
-            None => Ok(Step::Incomplete),
-            Some(&first) if Header::begins_with(first) => self.begin(bytes),
-            Some(&kind @ (KEY | DELTA)) => self.row(kind, bytes),
-            Some(&found) => Err(BlockError::UnknownKind { at: 0, found }),
+        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
+            return self.begin(bytes);
+        }
+        match RowFront::read(bytes, self.header.as_ref(), self.rows)? {
+            Some(front) if front.end <= bytes.len() => self.row(front, &bytes[front.entries..front.end]),
+            _ => Ok(Step::Incomplete),
         }
     }
 
@@ -96,37 +98,21 @@ impl Decoder {
         Ok(Step::Header(HEADER_BYTES))
     }
 
-    fn row(&mut self, kind: u8, bytes: &[u8]) -> Result<Step, BlockError> {
-        let damaged = |at, problem| BlockError::Damaged { at, problem };
-        let Some(header) = self.header else { return Err(damaged(0, "a row before any header")) };
-        let Some((length, rest)) = varint::get(&bytes[1..]) else {
-            return if bytes.len() > 11 {
-                Err(damaged(1, "the row's length never ends"))
-            } else {
-                Ok(Step::Incomplete)
-            };
-        };
-        if length > ROW_BYTES_MAX as u64 {
-            return Err(damaged(1, "a row longer than any schema allows"));
-        }
-        let start = bytes.len() - rest.len();
-        let Some(body) = rest.get(..length as usize) else { return Ok(Step::Incomplete) };
-        let wrong = |problem| damaged(start, problem);
-        let (elapsed, entries) = varint::get(body).ok_or_else(|| wrong("no time in the row"))?;
+    fn row(&mut self, front: RowFront, entries: &[u8]) -> Result<Step, BlockError> {
+        let wrong = |problem| BlockError::Damaged { at: front.entries, problem };
         let next_row = self.next_row.checked_add(1).ok_or_else(|| wrong("the row's number overflows"))?;
-        let boot = self.stamp.boot.0.checked_add(elapsed).ok_or_else(|| wrong("the row's time overflows"))?;
+        let boot = self.stamp.boot.0.checked_add(front.elapsed);
+        let boot = boot.ok_or_else(|| wrong("the row's time overflows"))?;
         self.changed.clear();
-        let fits = match (kind, self.rows) {
-            (KEY, 0) => self.key(header.slots as usize, entries),
-            (DELTA, 1..) => self.delta(entries),
-            (KEY, _) => return Err(wrong("a second key row in the block")),
-            _ => return Err(wrong("the block does not begin with a key row")),
+        let fits = match front.kind {
+            KEY => self.key(self.header.map_or(0, |header| header.slots as usize), entries),
+            _ => self.delta(entries),
         };
         fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
         self.stamp.boot = Nanos(boot);
         self.rows += 1;
         self.next_row = next_row;
-        Ok(Step::Row(start + length as usize))
+        Ok(Step::Row(front.end))
     }
 
     fn key(&mut self, slots: usize, mut entries: &[u8]) -> Option<()> {

@@ -9,8 +9,20 @@ use crate::varint;
 pub(crate) const KEY: u8 = 1;
 pub(crate) const DELTA: u8 = 2;
 
+/// A block has at least so many rows and spans so much time, whatever its size.
+const BLOCK_ROWS_MIN: u32 = 10;
+const BLOCK_SPAN_MIN: Nanos = Nanos::from_millis(100);
+/// Then so many bytes end it, if they are so many times those of the key row ...
+const BLOCK_BYTES: u32 = 16 << 10;
+const BLOCK_KEY_ROWS: u32 = 8;
+/// ... or so many rows, or so much time.
+const BLOCK_ROWS: u32 = 128;
+const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
+/// The wall clock was set when it moved by more than this against the boot clock.
+const CLOCK_STEP: Nanos = Nanos::from_millis(1);
+
 /// Bytes of the largest row of so many slots: each restated, with a value of ten bytes.
-const fn row_bytes_max(slots: usize) -> usize {
+pub(crate) const fn row_bytes_max(slots: usize) -> usize {
     slots * 13 + 32
 }
 
@@ -28,12 +40,14 @@ pub struct Encoder {
     period: Nanos,
     values: Vec<u64>,
     states: Vec<u8>,
-    /// Rows written in all.
+    /// Number of the next row in the lane.
     row: u64,
     /// Header of the open block.
     header: Option<Header>,
     rows: u32,
     bytes: u32,
+    /// Bytes of the open block's key row.
+    key_bytes: u32,
     checksum: crc32fast::Hasher,
     stamp: Stamp,
     /// The body under construction, kept for its memory.
@@ -53,6 +67,7 @@ impl Encoder {
             header: None,
             rows: 0,
             bytes: 0,
+            key_bytes: 0,
             checksum: crc32fast::Hasher::new(),
             stamp: Stamp::default(),
             body: Vec::new(),
@@ -74,7 +89,7 @@ impl Encoder {
         self.bytes
     }
 
-    /// Rows written in all.
+    /// Number of the next row: rows written in all, also by those whose lane was taken up.
     pub fn rows(&self) -> u64 {
         self.row
     }
@@ -82,6 +97,33 @@ impl Encoder {
     /// Slots of the open block.
     pub fn slots(&self) -> usize {
         self.values.len()
+    }
+
+    /// Goes on with a lane that somebody else began: rows are numbered from `next_row`, and its slots have the
+    /// meaning of `generation`. For between two blocks.
+    pub fn resume(&mut self, next_row: u64, generation: u32) {
+        assert!(self.header.is_none(), "BUG: a lane is taken up inside a block");
+        self.row = next_row;
+        self.generation = generation;
+    }
+
+    /// True when a row gathered at `now` belongs into a new block: there is none open, the open one is full, or
+    /// the wall clock was set since it began. The caller knows besides when the schema grew.
+    #[inline]
+    pub fn wants_new_block(&self, now: Stamp) -> bool {
+        let Some(header) = &self.header else { return true };
+        self.is_full(now.boot.since(header.stamp.boot))
+            || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
+    }
+
+    /// The rule of `docs/block.md`: a key row costs about a tenth, and who joins decodes little.
+    #[inline]
+    fn is_full(&self, span: Nanos) -> bool {
+        if self.rows < BLOCK_ROWS_MIN || span < BLOCK_SPAN_MIN {
+            return false;
+        }
+        let enough = BLOCK_BYTES.max(self.key_bytes.saturating_mul(BLOCK_KEY_ROWS));
+        self.bytes >= enough || self.rows >= BLOCK_ROWS || span >= BLOCK_SPAN
     }
 
     /// Changes the lane's period, from the next block on.
@@ -126,6 +168,7 @@ impl Encoder {
             }
         }
         self.finish_row(KEY, stamp, None, out);
+        self.key_bytes = self.bytes;
     }
 
     /// Appends a delta row to `out`. `changed` names each slot that may have changed, once and in order.
@@ -188,5 +231,64 @@ impl Encoder {
         let checksum = std::mem::take(&mut self.checksum).finalize();
         header.closed = Some((std::mem::take(&mut self.rows), std::mem::take(&mut self.bytes), checksum));
         Some(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many rows the first block gets, at this period, with so many slots of which so many change.
+    fn rows_of_a_block(period: Nanos, slots: usize, changing: usize) -> u32 {
+        let mut encoder = Encoder::new(0, 1, period);
+        let mut out = Vec::new();
+        for n in 0.. {
+            out.clear();
+            let stamp = Stamp { boot: Nanos(1_000_000 + n * period.0), real_offset: 5 };
+            let reading = |slot: usize| (0, if slot < changing { (n + 1) * 1_000_003 } else { 1_000_000 });
+            if n == 0 {
+                assert!(encoder.wants_new_block(stamp));
+                encoder.key_row(stamp, slots, reading, &mut out);
+            } else if encoder.wants_new_block(stamp) {
+                break;
+            } else {
+                encoder.delta_row(stamp, 0..slots, reading, &mut out);
+            }
+        }
+        encoder.rows_open()
+    }
+
+    #[test]
+    fn a_block_ends_by_rows_bytes_or_time_whichever_the_rate_makes_first() {
+        let hz = |hz: u64| Nanos(1_000_000_000 / hz);
+        assert_eq!(rows_of_a_block(hz(1_000), 300, 5), 128);
+        assert_eq!(rows_of_a_block(hz(100), 300, 5), 128);
+        assert_eq!(rows_of_a_block(hz(1), 300, 5), 60);
+        // Everything changes: sixteen kilobytes, or eight key rows where those are more.
+        assert_eq!(rows_of_a_block(hz(100), 300, 300), 14);
+        assert_eq!(rows_of_a_block(hz(100), 3_000, 300), 71);
+        // Never fewer than ten rows, and never less than a tenth of a second.
+        assert_eq!(rows_of_a_block(hz(1), 10_000, 10_000), 10);
+        assert_eq!(rows_of_a_block(hz(1_000), 3_000, 3_000), 100);
+        assert_eq!(rows_of_a_block(Nanos::from_secs(3_600), 300, 5), 10);
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_begins_a_new_block_and_one_that_drifts_does_not() {
+        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+        encoder.key_row(Stamp { boot: Nanos(1), real_offset: 0 }, 1, |_| (0, 1), &mut Vec::new());
+        let wants = |offset| encoder.wants_new_block(Stamp { boot: Nanos(2), real_offset: offset });
+        assert!(!wants(900_000) && !wants(-900_000));
+        assert!(wants(3_600_000_000_000) && wants(-3_600_000_000_000) && wants(i64::MIN));
+    }
+
+    #[test]
+    fn a_lane_that_is_taken_up_goes_on_numbering() {
+        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+        encoder.resume(1_000_000_007, 3);
+        encoder.key_row(Stamp::default(), 1, |_| (0, 1), &mut Vec::new());
+        let header = encoder.close().unwrap();
+        assert_eq!((header.first_row, header.generation), (1_000_000_007, 3));
+        assert_eq!(encoder.rows(), 1_000_000_008);
     }
 }

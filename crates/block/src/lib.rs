@@ -5,13 +5,16 @@
 
 mod decode;
 mod encode;
+mod front;
 mod header;
+mod scan;
 pub mod schema;
 mod varint;
 
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;
 pub use header::{HEADER_BYTES, Header};
+pub use scan::RowScanner;
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 
 /// A row's body is never longer than this: every slot of the largest schema restated.

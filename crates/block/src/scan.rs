@@ -1,0 +1,271 @@
+//! Rows counted and dated without decoding them: what a hub does with every row that nobody reads at the moment.
+
+use khz_model::{Nanos, Stamp};
+
+use crate::BlockError;
+use crate::front::RowFront;
+use crate::header::{HEADER_BYTES, Header};
+
+/// Walks over the rows of blocks, whose bytes may come in any pieces. It keeps no row, only what a piece cuts off
+/// of a header or of the first fields of a row.
+#[derive(Debug, Default)]
+pub struct RowScanner {
+    header: Option<Header>,
+    stamp: Stamp,
+    next_row: u64,
+    /// Rows of the block that have ended.
+    rows: u32,
+    /// The beginning of a header or row, cut off.
+    cut: Vec<u8>,
+    /// The row that has begun, its front complete.
+    open: Option<OpenRow>,
+}
+
+/// A row whose end has not come.
+#[derive(Clone, Copy, Debug)]
+struct OpenRow {
+    boot: Nanos,
+    /// Bytes that have come, and bytes that it has.
+    come: usize,
+    end: usize,
+}
+
+impl RowScanner {
+    /// A scanner that has seen nothing; the first bytes it gets must be a header.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The header of the present block.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// When the last row that has ended was gathered.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Rows of the present block that have ended.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Number in the lane of the row that ends next.
+    pub fn next_row(&self) -> u64 {
+        self.next_row
+    }
+
+    /// Bytes of a header or row that has begun and not ended.
+    pub fn unfinished(&self) -> usize {
+        self.open.map_or(self.cut.len(), |row| row.come)
+    }
+
+    /// Takes the next bytes and tells how many rows ended in them. After an error the scanner wants a header.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<u64, BlockError> {
+        let result = self.try_feed(bytes);
+        if result.is_err() {
+            *self = Self::default();
+        }
+        result
+    }
+
+    fn try_feed(&mut self, bytes: &[u8]) -> Result<u64, BlockError> {
+        let mut ended = 0;
+        let mut at = self.take_up(bytes, &mut ended)?;
+        // From here on everything begins in `bytes`.
+        while at < bytes.len() {
+            match self.front(&bytes[at..])? {
+                Front::Header(header) => {
+                    self.begin(header);
+                    at += HEADER_BYTES;
+                }
+                Front::Row(row) if row.end <= bytes.len() - at => {
+                    self.end_row(row.boot)?;
+                    ended += 1;
+                    at += row.end;
+                }
+                Front::Row(row) => {
+                    self.open = Some(OpenRow { come: bytes.len() - at, ..row });
+                    break;
+                }
+                Front::CutOff => {
+                    self.cut.extend_from_slice(&bytes[at..]);
+                    break;
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Goes on with what the bytes before left unfinished; tells how many of `bytes` belong to it.
+    fn take_up(&mut self, bytes: &[u8], ended: &mut u64) -> Result<usize, BlockError> {
+        let mut at = 0;
+        while self.open.is_none() && !self.cut.is_empty() {
+            let Some(&byte) = bytes.get(at) else { return Ok(at) };
+            self.cut.push(byte);
+            at += 1;
+            let cut = std::mem::take(&mut self.cut);
+            match self.front(&cut)? {
+                Front::Header(header) => self.begin(header),
+                Front::Row(row) => self.open = Some(OpenRow { come: cut.len(), ..row }),
+                Front::CutOff => self.cut = cut,
+            }
+        }
+        if let Some(row) = &mut self.open {
+            let more = (row.end - row.come).min(bytes.len() - at);
+            row.come += more;
+            at += more;
+            if row.come == row.end {
+                let boot = row.boot;
+                self.open = None;
+                self.end_row(boot)?;
+                *ended += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    /// What begins here.
+    #[inline]
+    fn front(&self, bytes: &[u8]) -> Result<Front, BlockError> {
+        if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
+            return match bytes.first_chunk::<HEADER_BYTES>() {
+                Some(head) => Header::from_bytes(head, 0).map(Front::Header),
+                None => Ok(Front::CutOff),
+            };
+        }
+        let Some(front) = RowFront::read(bytes, self.header.as_ref(), self.rows)? else {
+            return Ok(Front::CutOff);
+        };
+        let boot = self.stamp.boot.0.checked_add(front.elapsed).map(Nanos);
+        let boot = boot.ok_or(BlockError::Damaged { at: 0, problem: "the row's time overflows" })?;
+        Ok(Front::Row(OpenRow { boot, come: 0, end: front.end }))
+    }
+
+    fn begin(&mut self, header: Header) {
+        self.next_row = header.first_row;
+        self.stamp = header.stamp;
+        self.rows = 0;
+        self.header = Some(header);
+    }
+
+    #[inline]
+    fn end_row(&mut self, boot: Nanos) -> Result<(), BlockError> {
+        let overflow = BlockError::Damaged { at: 0, problem: "the row's number overflows" };
+        self.next_row = self.next_row.checked_add(1).ok_or(overflow)?;
+        self.stamp.boot = boot;
+        self.rows = self.rows.saturating_add(1);
+        Ok(())
+    }
+}
+
+enum Front {
+    Header(Header),
+    Row(OpenRow),
+    CutOff,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Decoder, Encoder, Step};
+    use proptest::prelude::*;
+
+    /// Blocks of a lane, one after the other; each row changes some slots.
+    fn blocks(rows: &[u32]) -> Vec<u8> {
+        let mut encoder = Encoder::new(2, 1, Nanos(1_000));
+        let mut bytes = Vec::new();
+        for &rows in rows {
+            let start = bytes.len();
+            for n in 0..u64::from(rows) {
+                let stamp = Stamp { boot: Nanos(encoder.rows() * 1_000 + 7), real_offset: -5 };
+                let reading = |slot: usize| (0, n * slot as u64 % 7 * 1_003);
+                match n {
+                    0 => encoder.key_row(stamp, 40, reading, &mut bytes),
+                    _ => encoder.delta_row(stamp, 0..40, reading, &mut bytes),
+                }
+            }
+            let header = encoder.close().unwrap().to_bytes();
+            bytes[start..start + HEADER_BYTES].copy_from_slice(&header);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_scanner_wants_a_header_first_and_again_after_an_error() {
+        let bytes = blocks(&[3]);
+        let mut scanner = RowScanner::new();
+        assert!(scanner.feed(&bytes[HEADER_BYTES..]).is_err());
+        assert_eq!(scanner.feed(&bytes), Ok(3));
+        assert!(scanner.feed(&[9]).is_err());
+        assert!(scanner.feed(&[2, 2, 0, 0]).is_err());
+        assert_eq!(scanner.feed(&bytes), Ok(3));
+        assert_eq!((scanner.next_row(), scanner.unfinished()), (3, 0));
+    }
+
+    #[test]
+    fn numbers_and_times_that_overflow_are_refused() {
+        let mut last = blocks(&[1]);
+        last[16..24].fill(0xff);
+        assert!(RowScanner::new().feed(&last).is_err());
+        let mut late = blocks(&[2]);
+        late[24..32].fill(0xff);
+        assert!(RowScanner::new().feed(&late).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_counts_what_the_decoder_counts(
+            rows in prop::collection::vec(1u32..30, 1..5),
+            cuts in prop::collection::vec(1usize..300, 1..40),
+        ) {
+            let bytes = blocks(&rows);
+            let (mut scanner, mut counted, mut at) = (RowScanner::new(), 0, 0);
+            for cut in cuts.into_iter().cycle() {
+                let end = bytes.len().min(at + cut);
+                counted += scanner.feed(&bytes[at..end]).unwrap();
+                at = end;
+                let (mut decoder, mut done, mut decoded) = (Decoder::new(), 0, 0);
+                loop {
+                    match decoder.step(&bytes[done..at]).unwrap() {
+                        Step::Header(length) => done += length,
+                        Step::Row(length) => {
+                            done += length;
+                            decoded += 1;
+                        }
+                        Step::Incomplete => break,
+                    }
+                }
+                prop_assert_eq!(counted, decoded);
+                prop_assert_eq!((scanner.next_row(), scanner.stamp()), (decoder.next_row(), decoder.stamp()));
+                prop_assert_eq!(scanner.unfinished(), at - done);
+                prop_assert_eq!(scanner.header(), decoder.header());
+                if at == bytes.len() {
+                    break;
+                }
+            }
+            prop_assert_eq!(counted, rows.iter().map(|&n| u64::from(n)).sum::<u64>());
+        }
+
+        #[test]
+        fn damaged_bytes_never_panic(
+            hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6),
+            cut in 1usize..200,
+        ) {
+            let mut bytes = blocks(&[20, 20]);
+            for (at, byte) in hits {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            let mut scanner = RowScanner::new();
+            for piece in bytes.chunks(cut) {
+                let result = scanner.feed(piece);
+                prop_assert!(scanner.cut.len() < HEADER_BYTES);
+                if result.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a connection ended, seen from our side of it.
+
+use khz_model::Nanos;
+
+use crate::message::Reason;
+
+/// The peer asked for something that its receiver does not accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    /// The reason sent to the peer.
+    pub reason: Reason,
+    /// The same for people.
+    pub text: String,
+}
+
+impl Reject {
+    /// The peer does not keep to the protocol.
+    pub fn protocol(text: impl Into<String>) -> Self {
+        Reject { reason: Reason::Protocol, text: text.into() }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// A frame longer than its place allows.
+    #[error("a frame of {length} bytes; here it may have {limit}")]
+    TooLarge {
+        /// What its length says.
+        length: u64,
+        /// What it may have.
+        limit: usize,
+    },
+    /// A kind below 128 that version 1 does not have.
+    #[error("a frame of unknown kind {kind}")]
+    UnknownKind {
+        /// The kind.
+        kind: u8,
+    },
+    /// A body that does not fit its kind.
+    #[error("{frame}, byte {at} of its body: {problem}")]
+    Damaged {
+        /// The frame's name.
+        frame: &'static str,
+        /// Offset in the body.
+        at: usize,
+        /// What does not fit.
+        problem: &'static str,
+    },
+    /// A frame that may not come from this peer, or not now.
+    #[error("{frame} may not come here")]
+    OutOfPlace {
+        /// The frame's name.
+        frame: &'static str,
+    },
+    /// The peer speaks none of our versions.
+    #[error("it speaks version {lowest} to {highest} of the protocol; this program speaks 1")]
+    Version {
+        /// Its lowest.
+        lowest: u8,
+        /// Its highest.
+        highest: u8,
+    },
+    /// We refused what the peer said.
+    #[error("{}", .0.text)]
+    Rejected(Reject),
+    /// The peer refused us.
+    #[error("refused: {text}")]
+    Refused {
+        /// Its reason.
+        reason: Reason,
+        /// Its words.
+        text: String,
+    },
+    /// Nothing came for too long.
+    #[error("silent for {0}")]
+    Silent(Nanos),
+    /// The connection ended before, for a reason that was given then.
+    #[error("the connection is over")]
+    Over,
+}

@@ -1,0 +1,364 @@
+//! Frames to bytes and back. A decoded frame borrows from the bytes it came in; nothing is copied.
+
+use khz_model::Nanos;
+use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
+use khz_model::pattern::PATTERN_MAX;
+
+use crate::error::LinkError;
+use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, TEXT_MAX};
+use crate::message::*;
+use crate::wire::{Body, Misfit};
+
+const MAGIC: [u8; 4] = *b"khzL";
+
+/// Bytes of a frame's length.
+pub const LENGTH_BYTES: usize = 4;
+
+/// Kinds from here on are skipped: a newer peer may say more.
+const SKIPPED_FROM: u8 = 128;
+
+/// Kind bytes.
+#[allow(missing_docs)]
+pub mod kind {
+    pub const GREETING: u8 = 1;
+    pub const WELCOME: u8 = 2;
+    pub const REFUSE: u8 = 3;
+    pub const WANT: u8 = 4;
+    pub const LEAVE: u8 = 5;
+    pub const INTEREST: u8 = 6;
+    pub const DISMISS: u8 = 7;
+    pub const BEATEN: u8 = 8;
+    pub const HELLO: u8 = 33;
+    pub const LANE: u8 = 34;
+    pub const SCHEMA: u8 = 35;
+    pub const BLOCK: u8 = 36;
+    pub const ROWS: u8 = 37;
+    pub const END: u8 = 38;
+    pub const PAST: u8 = 39;
+    pub const LOST: u8 = 40;
+    pub const CLOSED: u8 = 41;
+    pub const TOLD: u8 = 42;
+    pub const BEAT: u8 = 43;
+}
+
+/// Everything that may be said; fields as in `docs/link.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Frame<'a> {
+    Greeting(Greeting<'a>),
+    Welcome(Welcome),
+    Refuse {
+        reason: Reason,
+        text: &'a str,
+    },
+    Want(WantFrame<'a>),
+    Leave {
+        lane: u32,
+    },
+    Interest(InterestFrame<'a>),
+    Dismiss {
+        number: u32,
+    },
+    Beaten(Beaten<'a>),
+    Hello(Hello<'a>),
+    Lane(LaneOffer<'a>),
+    Schema(SchemaPiece<'a>),
+    Block {
+        lane: u32,
+        bytes: &'a [u8],
+    },
+    Rows {
+        lane: u32,
+        bytes: &'a [u8],
+    },
+    End(End),
+    Past {
+        lane: u32,
+        last: bool,
+        bytes: &'a [u8],
+    },
+    Lost {
+        lane: u32,
+        from: u64,
+        to: u64,
+    },
+    Closed {
+        lane: u32,
+    },
+    Told(Told<'a>),
+    Beat(Beat),
+    /// A kind that a newer version knows.
+    Newer {
+        kind: u8,
+    },
+}
+
+/// One frame, cut out of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a> {
+    /// Its kind.
+    pub kind: u8,
+    /// Its body.
+    pub body: &'a [u8],
+    /// Bytes of the whole frame.
+    pub length: usize,
+}
+
+/// The frame at the start of `bytes`; `None`: it is not complete. `limit` is for kind and body together.
+pub fn split(bytes: &[u8], limit: usize) -> Result<Option<Raw<'_>>, LinkError> {
+    let Some(length) = bytes.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > limit {
+        return Err(LinkError::TooLarge { length: length as u64, limit });
+    }
+    if length == 0 {
+        return Err(LinkError::Damaged { frame: "a frame", at: 0, problem: "it has no kind" });
+    }
+    let end = LENGTH_BYTES + length;
+    let Some(frame) = bytes.get(LENGTH_BYTES..end) else { return Ok(None) };
+    Ok(frame.split_first().map(|(&kind, body)| Raw { kind, body, length: end }))
+}
+
+impl<'a> Frame<'a> {
+    /// Reads one frame's body.
+    pub fn decode(kind: u8, body: &'a [u8]) -> Result<Self, LinkError> {
+        let name = name(kind).ok_or(LinkError::UnknownKind { kind })?;
+        decode(kind, &mut Body::new(body)).map_err(|Misfit { at, problem }| LinkError::Damaged {
+            frame: name,
+            at,
+            problem,
+        })
+    }
+
+    /// Its name, for messages.
+    pub fn name(&self) -> &'static str {
+        name(self.kind()).unwrap_or("a frame")
+    }
+
+    /// Its kind byte.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Frame::Greeting(_) => kind::GREETING,
+            Frame::Welcome(_) => kind::WELCOME,
+            Frame::Refuse { .. } => kind::REFUSE,
+            Frame::Want(_) => kind::WANT,
+            Frame::Leave { .. } => kind::LEAVE,
+            Frame::Interest(_) => kind::INTEREST,
+            Frame::Dismiss { .. } => kind::DISMISS,
+            Frame::Beaten(_) => kind::BEATEN,
+            Frame::Hello(_) => kind::HELLO,
+            Frame::Lane(_) => kind::LANE,
+            Frame::Schema(_) => kind::SCHEMA,
+            Frame::Block { .. } => kind::BLOCK,
+            Frame::Rows { .. } => kind::ROWS,
+            Frame::End(_) => kind::END,
+            Frame::Past { .. } => kind::PAST,
+            Frame::Lost { .. } => kind::LOST,
+            Frame::Closed { .. } => kind::CLOSED,
+            Frame::Told(_) => kind::TOLD,
+            Frame::Beat(_) => kind::BEAT,
+            Frame::Newer { kind } => *kind,
+        }
+    }
+}
+
+const fn name(kind: u8) -> Option<&'static str> {
+    Some(match kind {
+        kind::GREETING => "Greeting",
+        kind::WELCOME => "Welcome",
+        kind::REFUSE => "Refuse",
+        kind::WANT => "Want",
+        kind::LEAVE => "Leave",
+        kind::INTEREST => "Interest",
+        kind::DISMISS => "Dismiss",
+        kind::BEATEN => "Beaten",
+        kind::HELLO => "Hello",
+        kind::LANE => "Lane",
+        kind::SCHEMA => "Schema",
+        kind::BLOCK => "Block",
+        kind::ROWS => "Rows",
+        kind::END => "End",
+        kind::PAST => "Past",
+        kind::LOST => "Lost",
+        kind::CLOSED => "Closed",
+        kind::TOLD => "Told",
+        kind::BEAT => "Beat",
+        SKIPPED_FROM.. => "a newer frame",
+        _ => return None,
+    })
+}
+
+fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
+    Ok(match kind {
+        kind::GREETING => Frame::Greeting(greeting(body)?),
+        kind::WELCOME => Frame::Welcome(Welcome { version: body.u8()?, silence: millis(body)? }),
+        kind::REFUSE => Frame::Refuse { reason: Reason::from_byte(body.u8()?), text: body.text(TEXT_MAX)? },
+        kind::WANT => Frame::Want(want(body)?),
+        kind::LEAVE => Frame::Leave { lane: body.number()? },
+        kind::INTEREST => Frame::Interest(interest(body)?),
+        kind::DISMISS => Frame::Dismiss { number: body.number()? },
+        kind::BEATEN => Frame::Beaten(beaten(body)?),
+        kind::HELLO => Frame::Hello(hello(body)?),
+        kind::LANE => Frame::Lane(lane(body)?),
+        kind::SCHEMA => Frame::Schema(schema(body)?),
+        kind::BLOCK => Frame::Block { lane: body.number()?, bytes: body.rest() },
+        kind::ROWS => Frame::Rows { lane: body.number()?, bytes: body.rest() },
+        kind::END => {
+            Frame::End(End { lane: body.number()?, rows: body.u32()?, bytes: body.u32()?, crc: body.u32()? })
+        }
+        kind::PAST => Frame::Past { lane: body.number()?, last: flags(body, 1)? == 1, bytes: body.rest() },
+        kind::LOST => lost(body)?,
+        kind::CLOSED => Frame::Closed { lane: body.number()? },
+        kind::TOLD => Frame::Told(Told {
+            interest: body.number()?,
+            granted: flags(body, 1)? == 1,
+            period: Nanos(body.u64()?),
+            text: body.text(TEXT_MAX)?,
+            lane: body.number()?,
+        }),
+        kind::BEAT => Frame::Beat(Beat {
+            stamp: body.i64()?,
+            round_trip: Some(body.u64()?).filter(|&ns| ns != u64::MAX).map(Nanos),
+            offset: body.i64()?,
+            retransmits: body.varint()?,
+        }),
+        kind => Frame::Newer { kind },
+    })
+}
+
+fn magic(body: &mut Body<'_>) -> Result<(), Misfit> {
+    let problem = "it does not begin with khzL: this is no Kilohertz link";
+    if body.array()? == MAGIC { Ok(()) } else { Err(Misfit { at: 0, problem }) }
+}
+
+/// A byte of flags, none above `highest`.
+fn flags(body: &mut Body<'_>, highest: u8) -> Result<u8, Misfit> {
+    let at = body.at();
+    Some(body.u8()?).filter(|&flags| flags <= highest).ok_or(Misfit { at, problem: "unknown flags" })
+}
+
+fn millis(body: &mut Body<'_>) -> Result<Nanos, Misfit> {
+    Ok(Nanos::from_millis(body.varint()?))
+}
+
+fn greeting<'a>(body: &mut Body<'a>) -> Result<Greeting<'a>, Misfit> {
+    magic(body)?;
+    Ok(Greeting {
+        lowest: body.u8()?,
+        highest: body.u8()?,
+        nonce: body.array()?,
+        identity: body.array()?,
+        name: body.text(HUB_NAME_MAX)?,
+    })
+}
+
+fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {
+    magic(body)?;
+    Ok(Hello {
+        version: body.u8()?,
+        role: {
+            let at = body.at();
+            Role::from_byte(body.u8()?).ok_or(Misfit { at, problem: "an unknown role" })?
+        },
+        name: body.text(NODE_NAME_MAX)?,
+        machine: body.array()?,
+        boot: body.array()?,
+        started: body.i64()?,
+        start_nonce: body.u64()?,
+        program: body.text(PROGRAM_MAX)?,
+        proof: match flags(body, 1)? {
+            0 => None,
+            _ => Some(body.array()?),
+        },
+    })
+}
+
+fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
+    let lane = body.number()?;
+    let (epoch, from_row) = (body.u64()?, body.u64()?);
+    let span = Nanos(body.u64()?);
+    let schema_bytes = body.varint()?;
+    let prompt = flags(body, 1)? == 1;
+    let at = body.at();
+    let count = body.varint()?;
+    if count > HAVE_MAX as u64 {
+        return Err(Misfit { at, problem: "more ranges than a Want may have" });
+    }
+    let have = body.bytes(count as usize * 16)?;
+    Ok(WantFrame { lane, epoch, from_row, span, schema_bytes, prompt, have })
+}
+
+fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
+    let number = body.number()?;
+    let period = Nanos(body.u64()?);
+    let flags = flags(body, 3)?;
+    let at = body.at();
+    let count = body.varint()?;
+    if count > PATTERNS_MAX as u64 {
+        return Err(Misfit { at, problem: "more patterns than an interest may have" });
+    }
+    let start = body.at();
+    for _ in 0..count {
+        body.text(PATTERN_MAX)?;
+    }
+    let (exact, prompt) = (flags & 1 != 0, flags & 2 != 0);
+    Ok(InterestFrame { number, period, exact, prompt, count: count as usize, patterns: body.since(start) })
+}
+
+fn beaten<'a>(body: &mut Body<'a>) -> Result<Beaten<'a>, Misfit> {
+    let (stamp, received, answered) = (body.i64()?, body.i64()?, body.i64()?);
+    let at = body.at();
+    let count = usize::from(body.u16()?);
+    if count > ACKS_MAX {
+        return Err(Misfit { at, problem: "more lanes than a Beaten may have" });
+    }
+    let start = body.at();
+    for _ in 0..count {
+        ack(body)?;
+    }
+    Ok(Beaten { stamp, received, answered, count, acks: body.since(start) })
+}
+
+fn lane<'a>(body: &mut Body<'a>) -> Result<LaneOffer<'a>, Misfit> {
+    Ok(LaneOffer {
+        lane: body.number()?,
+        node: body.text(NODE_NAME_MAX)?,
+        name: body.text(INSTANCE_MAX)?,
+        epoch: body.u64()?,
+        generation: body.u32()?,
+        period: Nanos(body.u64()?),
+        interest: body.number()?,
+        oldest_row: body.u64()?,
+        next_row: body.u64()?,
+        schema_bytes: schema_size(body)?,
+        schema_hash: body.array()?,
+    })
+}
+
+fn schema<'a>(body: &mut Body<'a>) -> Result<SchemaPiece<'a>, Misfit> {
+    let (lane, generation) = (body.number()?, body.u32()?);
+    let at = body.at();
+    let offset = schema_size(body)?;
+    let bytes = body.rest();
+    if offset + bytes.len() as u64 > SCHEMA_MAX {
+        return Err(Misfit { at, problem: "a schema larger than 16 MiB" });
+    }
+    Ok(SchemaPiece { lane, generation, offset, bytes })
+}
+
+fn schema_size(body: &mut Body<'_>) -> Result<u64, Misfit> {
+    let at = body.at();
+    let size = body.varint()?;
+    if size > SCHEMA_MAX { Err(Misfit { at, problem: "a schema larger than 16 MiB" }) } else { Ok(size) }
+}
+
+fn lost<'a>(body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
+    let lane = body.number()?;
+    let at = body.at();
+    let (from, to) = (body.u64()?, body.u64()?);
+    if from > to {
+        Err(Misfit { at, problem: "rows lost backwards" })
+    } else {
+        Ok(Frame::Lost { lane, from, to })
+    }
+}

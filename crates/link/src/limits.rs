@@ -1,0 +1,45 @@
+//! What a peer may make us hold: every length, count and wait of the protocol, with its reason.
+
+use khz_model::Nanos;
+
+/// The protocol's version, the only one so far.
+pub const VERSION: u8 = 1;
+
+/// A frame's kind and body together. Schemas and blocks may be larger: they come in pieces.
+pub const FRAME_MAX: usize = 256 << 10;
+
+/// A frame before the welcome: the largest Hello has 500 bytes. What a stranger may make us hold.
+pub const HELLO_MAX: usize = 1 << 10;
+
+/// Texts for people.
+pub const TEXT_MAX: usize = 512;
+
+/// A program's version.
+pub const PROGRAM_MAX: usize = 64;
+
+/// A hub's name for people.
+pub const HUB_NAME_MAX: usize = 253;
+
+/// Patterns in one interest.
+pub const PATTERNS_MAX: usize = 64;
+
+/// Ranges of rows in one Want that the asker has already.
+pub const HAVE_MAX: usize = 16;
+
+/// Lanes that one Beaten acknowledges.
+pub const ACKS_MAX: usize = 4_096;
+
+/// A schema's bytes (`docs/block.md`).
+pub const SCHEMA_MAX: u64 = 16 << 20;
+
+/// A stranger must have said Hello after so long.
+pub const HANDSHAKE: Nanos = Nanos::from_secs(5);
+
+/// A peer that has said nothing for so long is gone: two Beats and a half.
+pub const SILENCE: Nanos = Nanos::from_millis(2_500);
+
+/// An agent says Beat so often.
+pub const BEAT: Nanos = Nanos::SECOND;
+
+/// A Beat must be answered after so long; with the Beat's own second a frozen hub is left after 2.5 s.
+pub const BEATEN_LATE: Nanos = Nanos::from_millis(1_500);

@@ -1,0 +1,334 @@
+//! What the two sides say to each other, as data that borrows from the bytes it came in. `docs/link.md` gives the
+//! meaning of every field; [`crate::frame`] gives the bytes.
+
+use khz_model::Nanos;
+
+use crate::limits::{ACKS_MAX, HAVE_MAX, PATTERNS_MAX};
+use crate::wire::Body;
+
+/// The hub's first words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting<'a> {
+    /// Lowest version that it speaks.
+    pub lowest: u8,
+    /// Highest version that it speaks.
+    pub highest: u8,
+    /// To be signed by the proof in Hello.
+    pub nonce: [u8; 32],
+    /// Random at the hub's start: another one means that its memory is empty.
+    pub identity: [u8; 16],
+    /// Its name, for people.
+    pub name: &'a str,
+}
+
+/// Who may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Speaks for itself.
+    Node,
+    /// Wants rows.
+    Reader,
+    /// Another hub, which wants rows.
+    Hub,
+}
+
+impl Role {
+    /// Its byte in Hello.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Role::Node => 1,
+            Role::Reader => 2,
+            Role::Hub => 3,
+        }
+    }
+
+    /// Its word in tokens and logs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Node => "node",
+            Role::Reader => "reader",
+            Role::Hub => "hub",
+        }
+    }
+
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            1 => Some(Role::Node),
+            2 => Some(Role::Reader),
+            3 => Some(Role::Hub),
+            _ => None,
+        }
+    }
+}
+
+/// Who connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// The version it chose.
+    pub version: u8,
+    /// As what it comes.
+    pub role: Role,
+    /// Its name; not yet checked to be one.
+    pub name: &'a str,
+    /// Tells machines apart.
+    pub machine: [u8; 16],
+    /// Tells boots of one machine apart.
+    pub boot: [u8; 16],
+    /// Its wall clock when it started, ns since 1970.
+    pub started: i64,
+    /// Random at its start: tells starts apart, whatever clocks do.
+    pub start_nonce: u64,
+    /// Version of the program.
+    pub program: &'a str,
+    /// HMAC over the greeting's nonce, when it has a token.
+    pub proof: Option<[u8; 32]>,
+}
+
+/// The hub takes the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version spoken from here on.
+    pub version: u8,
+    /// Longest silence before the hub takes the peer for gone.
+    pub silence: Nanos,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// No version in common.
+    Version,
+    /// The proof is missing or wrong.
+    Proof,
+    /// Another machine is connected under this name.
+    NameTaken,
+    /// A newer start of the same machine has taken over.
+    Superseded,
+    /// No place for another peer.
+    Full,
+    /// The role does not permit it.
+    NotAllowed,
+    /// The peer does not keep to the protocol.
+    Protocol,
+    /// A reason that a newer version knows.
+    Other(u8),
+}
+
+impl Reason {
+    pub(crate) const fn byte(self) -> u8 {
+        match self {
+            Reason::Version => 1,
+            Reason::Proof => 2,
+            Reason::NameTaken => 3,
+            Reason::Superseded => 4,
+            Reason::Full => 5,
+            Reason::NotAllowed => 6,
+            Reason::Protocol => 7,
+            Reason::Other(byte) => byte,
+        }
+    }
+
+    pub(crate) const fn from_byte(byte: u8) -> Self {
+        match byte {
+            1 => Reason::Version,
+            2 => Reason::Proof,
+            3 => Reason::NameTaken,
+            4 => Reason::Superseded,
+            5 => Reason::Full,
+            6 => Reason::NotAllowed,
+            7 => Reason::Protocol,
+            other => Reason::Other(other),
+        }
+    }
+}
+
+/// A lane that the sender has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneOffer<'a> {
+    /// Its number within this connection, from 1.
+    pub lane: u32,
+    /// Whose lane; empty: the sender's own.
+    pub node: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Random when its ring was created; row numbers run within it.
+    pub epoch: u64,
+    /// Generation of the schema.
+    pub generation: u32,
+    /// Period.
+    pub period: Nanos,
+    /// The interest that it answers; 0 = none.
+    pub interest: u32,
+    /// First row that its ring holds.
+    pub oldest_row: u64,
+    /// Row that comes next.
+    pub next_row: u64,
+    /// Bytes of the schema.
+    pub schema_bytes: u64,
+    /// First 16 bytes of the schema's SHA-256.
+    pub schema_hash: [u8; 16],
+}
+
+/// What is wanted of a lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Want {
+    /// The epoch that `from_row` and `have` belong to.
+    pub epoch: u64,
+    /// Rows below are not wanted.
+    pub from_row: u64,
+    /// Blocks that ended earlier than so long ago are not wanted.
+    pub span: Nanos,
+    /// Bytes of the schema's present generation that the asker has.
+    pub schema_bytes: u64,
+    /// Every row at once, instead of flushed.
+    pub prompt: bool,
+    /// Ranges of rows (from, to) above `from_row` that the asker has already, ascending, [`HAVE_MAX`] at most.
+    pub have: Vec<(u64, u64)>,
+}
+
+/// A Want as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantFrame<'a> {
+    /// The lane.
+    pub lane: u32,
+    /// As in [`Want`].
+    pub epoch: u64,
+    /// As in [`Want`].
+    pub from_row: u64,
+    /// As in [`Want`].
+    pub span: Nanos,
+    /// As in [`Want`].
+    pub schema_bytes: u64,
+    /// As in [`Want`].
+    pub prompt: bool,
+    pub(crate) have: &'a [u8],
+}
+
+impl WantFrame<'_> {
+    /// Ranges of rows that the asker has already.
+    pub fn have(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.have.chunks_exact(16).map(|pair| {
+            let mut pair = Body::new(pair);
+            (pair.u64().unwrap_or_default(), pair.u64().unwrap_or_default())
+        })
+    }
+
+    /// The same, owned.
+    pub fn to_want(&self) -> Want {
+        let WantFrame { epoch, from_row, span, schema_bytes, prompt, .. } = *self;
+        Want { epoch, from_row, span, schema_bytes, prompt, have: self.have().take(HAVE_MAX).collect() }
+    }
+}
+
+/// Rows at another rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterestFrame<'a> {
+    /// The asker's number for it, from 1.
+    pub number: u32,
+    /// Wanted period.
+    pub period: Nanos,
+    /// Not shared with a faster lane.
+    pub exact: bool,
+    /// Every row at once.
+    pub prompt: bool,
+    pub(crate) count: usize,
+    pub(crate) patterns: &'a [u8],
+}
+
+impl<'a> InterestFrame<'a> {
+    /// The patterns, at most [`PATTERNS_MAX`], as texts that are not yet checked to be patterns.
+    pub fn patterns(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut body = Body::new(self.patterns);
+        (0..self.count.min(PATTERNS_MAX)).map_while(move |_| body.text(usize::MAX).ok())
+    }
+}
+
+/// What became of an interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// The asker's number.
+    pub interest: u32,
+    /// Whether rows will come.
+    pub granted: bool,
+    /// At this period.
+    pub period: Nanos,
+    /// Why refused or slower; may be empty.
+    pub text: &'a str,
+    /// The lane that serves it when that was offered before; 0: one that is offered now, or none.
+    pub lane: u32,
+}
+
+/// A piece of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaPiece<'a> {
+    /// The lane.
+    pub lane: u32,
+    /// Generation of the schema.
+    pub generation: u32,
+    /// Where in the schema the piece stands.
+    pub offset: u64,
+    /// The piece.
+    pub bytes: &'a [u8],
+}
+
+/// The last fields of a closed block's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The lane.
+    pub lane: u32,
+    /// Rows of the block.
+    pub rows: u32,
+    /// Bytes of rows.
+    pub bytes: u32,
+    /// Their CRC-32.
+    pub crc: u32,
+}
+
+/// A node's sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Sender's wall clock, ns since 1970; comes back in Beaten.
+    pub stamp: i64,
+    /// Round trip of the best recent Beat, if known.
+    pub round_trip: Option<Nanos>,
+    /// Hub's clock minus sender's, found with it, ns.
+    pub offset: i64,
+    /// TCP segments retransmitted so far on this connection.
+    pub retransmits: u64,
+}
+
+/// The hub's answer to a Beat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beaten<'a> {
+    /// The Beat's stamp.
+    pub stamp: i64,
+    /// Hub's wall clock when the Beat came.
+    pub received: i64,
+    /// Hub's wall clock when this was written.
+    pub answered: i64,
+    pub(crate) count: usize,
+    pub(crate) acks: &'a [u8],
+}
+
+/// How far a lane has got at the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The lane.
+    pub lane: u32,
+    /// All rows before were received.
+    pub received: u64,
+    /// All rows before are stored.
+    pub stored: u64,
+}
+
+impl Beaten<'_> {
+    /// The lanes' states, at most [`ACKS_MAX`].
+    pub fn acks(&self) -> impl Iterator<Item = Ack> + '_ {
+        let mut body = Body::new(self.acks);
+        (0..self.count.min(ACKS_MAX)).map_while(move |_| ack(&mut body).ok())
+    }
+}
+
+pub(crate) fn ack(body: &mut Body<'_>) -> Result<Ack, crate::wire::Misfit> {
+    Ok(Ack { lane: body.number()?, received: body.u64()?, stored: body.u64()? })
+}

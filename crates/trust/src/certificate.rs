@@ -1,0 +1,242 @@
+//! What a certificate says: names, role, validity. It believes everything: whether a certificate is genuine is
+//! for TLS to say, before anybody asks here.
+
+use std::net::IpAddr;
+
+use khz_model::NodeName;
+
+use crate::der::{Elements, GENERAL_TIME, OCTETS, OID, SEQUENCE, SET, UTC_TIME};
+use crate::moment::Moment;
+use crate::role::{Identity, Role};
+
+/// Object identifiers, without tag and length.
+const COMMON_NAME: &[u8] = &[0x55, 4, 3];
+const UNIT: &[u8] = &[0x55, 4, 11];
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 29, 17];
+
+/// A subject alternative name that says who somebody is begins with this: `khz:node/n1`.
+const IDENTITY_SCHEME: &str = "khz:";
+
+/// The fields of a certificate that we look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// CN of the subject, as often as it stands there.
+    pub common_names: Vec<String>,
+    /// OU of the subject.
+    pub units: Vec<String>,
+    /// DNS names and IP addresses for which it holds.
+    pub hosts: Vec<String>,
+    /// URIs for which it holds.
+    pub uris: Vec<String>,
+    /// When it begins.
+    pub from: Moment,
+    /// When it ends.
+    pub until: Moment,
+}
+
+/// A certificate that does not say who its owner is in Kilohertz.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// It cannot be read.
+    #[error("the certificate cannot be read")]
+    Malformed,
+    /// It has no CN, or several.
+    #[error("the certificate has {0} common names (CN) where one is the name")]
+    Names(usize),
+    /// Its name is not one that a node can have.
+    #[error("the certificate's name (CN) is not valid: {0}")]
+    Name(String),
+    /// It says no role, or several.
+    #[error(
+        "the certificate says {0} roles where one is needed: OU node, reader, operator or hub, or a URI khz:ROLE/NAME"
+    )]
+    Roles(usize),
+}
+
+impl Certificate {
+    /// Reads DER.
+    pub fn read(der: &[u8]) -> Result<Self, PeerError> {
+        read(der).ok_or(PeerError::Malformed)
+    }
+
+    /// Whose it is: what its URI `khz:ROLE/NAME` says, else CN and OU.
+    pub fn identity(&self) -> Result<Identity, PeerError> {
+        let mut said = self.uris.iter().filter_map(|uri| uri.strip_prefix(IDENTITY_SCHEME));
+        match (said.next(), said.count()) {
+            (Some(said), 0) => {
+                let (role, name) = said.split_once('/').ok_or(PeerError::Roles(0))?;
+                Ok(Identity { role: role.parse().map_err(|_| PeerError::Roles(0))?, name: valid(name)? })
+            }
+            (Some(_), more) => Err(PeerError::Roles(1 + more)),
+            (None, _) => self.subject(),
+        }
+    }
+
+    fn subject(&self) -> Result<Identity, PeerError> {
+        let roles: Vec<Role> = self.units.iter().filter_map(|unit| unit.parse().ok()).collect();
+        match (&self.common_names[..], &roles[..]) {
+            ([name], [role]) => Ok(Identity { role: *role, name: valid(name)? }),
+            ([_], roles) => Err(PeerError::Roles(roles.len())),
+            (names, _) => Err(PeerError::Names(names.len())),
+        }
+    }
+}
+
+impl Identity {
+    /// Whose a certificate is; of a peer only after TLS has verified it.
+    pub fn of_certificate(der: &[u8]) -> Result<Self, PeerError> {
+        Certificate::read(der)?.identity()
+    }
+}
+
+fn valid(name: &str) -> Result<NodeName, PeerError> {
+    NodeName::new(name).map_err(|error| PeerError::Name(error.problem))
+}
+
+/// RFC 5280, section 4.1.
+fn read(der: &[u8]) -> Option<Certificate> {
+    const VERSION: u8 = 0xa0;
+    const EXTENSIONS: u8 = 0xa3;
+    let mut to_be_signed = Elements(Elements(Elements(der).expect(SEQUENCE)?).expect(SEQUENCE)?);
+    to_be_signed.skip_if(VERSION);
+    let (_serial, _algorithm, _issuer) = (to_be_signed.next()?, to_be_signed.next()?, to_be_signed.next()?);
+    let mut validity = Elements(to_be_signed.expect(SEQUENCE)?);
+    let subject = to_be_signed.expect(SEQUENCE)?;
+    let _public_key = to_be_signed.next()?;
+    let extensions = to_be_signed.find(|(tag, _)| *tag == EXTENSIONS);
+    let (hosts, uris) = alternative_names(extensions.map_or(&[], |(_, list)| list));
+    Some(Certificate {
+        common_names: attributes(subject, COMMON_NAME)?,
+        units: attributes(subject, UNIT)?,
+        hosts,
+        uris,
+        from: moment(validity.next()?)?,
+        until: moment(validity.next()?)?,
+    })
+}
+
+fn moment((tag, text): (u8, &[u8])) -> Option<Moment> {
+    matches!(tag, UTC_TIME | GENERAL_TIME).then(|| Moment::from_asn1(text)).flatten()
+}
+
+/// The values of one attribute in a distinguished name; `None` where one is no UTF-8.
+fn attributes(name: &[u8], wanted: &[u8]) -> Option<Vec<String>> {
+    let sets = Elements(name).filter(|(tag, _)| *tag == SET).map(|(_, set)| set);
+    let pairs = sets.flat_map(Elements).filter(|(tag, _)| *tag == SEQUENCE).map(|(_, pair)| pair);
+    let values = pairs.filter_map(|pair| {
+        let mut pair = Elements(pair);
+        (pair.expect(OID)? == wanted).then(|| pair.next()).flatten()
+    });
+    values.map(|(_, text)| String::from_utf8(text.to_vec()).ok()).collect()
+}
+
+/// Hosts and URIs of the extension that lists them (RFC 5280, section 4.2.1.6).
+fn alternative_names(extensions: &[u8]) -> (Vec<String>, Vec<String>) {
+    const DNS: u8 = 0x82;
+    const URI: u8 = 0x86;
+    const IP: u8 = 0x87;
+    let (mut hosts, mut uris) = (Vec::new(), Vec::new());
+    let list = Elements(extensions).expect(SEQUENCE).unwrap_or_default();
+    for (tag, name) in Elements(list).filter_map(|(_, extension)| names_of(extension)).flatten() {
+        match tag {
+            DNS => hosts.push(String::from_utf8_lossy(name).into_owned()),
+            URI => uris.push(String::from_utf8_lossy(name).into_owned()),
+            IP => hosts.extend(address(name).map(|ip| ip.to_string())),
+            _ => {}
+        }
+    }
+    (hosts, uris)
+}
+
+/// The names in an extension, if it is the one.
+fn names_of(extension: &[u8]) -> Option<Elements<'_>> {
+    const BOOLEAN: u8 = 0x01;
+    let mut extension = Elements(extension);
+    let is_it = extension.expect(OID)? == ALTERNATIVE_NAMES;
+    extension.skip_if(BOOLEAN);
+    let content = extension.expect(OCTETS)?;
+    is_it.then(|| Elements(content).expect(SEQUENCE).map(Elements)).flatten()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+    fn der(names: &[(DnType, &str)], hosts: &[&str], uris: &[&str]) -> Vec<u8> {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, text) in names {
+            params.distinguished_name.push(kind.clone(), *text);
+        }
+        for uri in uris {
+            params.subject_alt_names.push(SanType::URI((*uri).try_into().unwrap()));
+        }
+        params.not_before = rcgen::date_time_ymd(2026, 1, 2);
+        params.not_after = rcgen::date_time_ymd(2051, 3, 4);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn everything_we_look_at_is_found() {
+        let names = [(DnType::CommonName, "hub1"), (DnType::OrganizationalUnitName, "hub")];
+        let der = der(&names, &["hub1.example", "10.0.0.1", "::1"], &["https://example"]);
+        let certificate = Certificate::read(&der).unwrap();
+        assert_eq!(certificate.common_names, ["hub1"]);
+        assert_eq!(certificate.hosts, ["hub1.example", "10.0.0.1", "::1"]);
+        assert_eq!(certificate.uris, ["https://example"]);
+        assert_eq!(certificate.from.to_string(), "2026-01-02 00:00:00 UTC");
+        assert_eq!(certificate.until.to_string(), "2051-03-04 00:00:00 UTC");
+        assert_eq!(certificate.identity().unwrap().to_string(), "hub hub1");
+    }
+
+    #[test]
+    fn the_role_is_said_by_unit_or_uri_and_once() {
+        let cn = |name| (DnType::CommonName, name);
+        let ou = |unit| (DnType::OrganizationalUnitName, unit);
+        for (names, uris, expected) in [
+            (&[cn("n1"), ou("node")][..], &[][..], Ok("node n1")),
+            (&[cn("n1"), ou("reader")], &["khz:operator/alice"], Ok("operator alice")),
+            (&[cn("n1")], &["khz:node/n1"], Ok("node n1")),
+            (&[cn("n1"), ou("Research")], &[], Err(PeerError::Roles(0))),
+            (&[cn("n1"), ou("node")], &["khz:node/n1", "khz:hub/n1"], Err(PeerError::Roles(2))),
+            (&[cn("n1"), ou("node")], &["khz:root/n1"], Err(PeerError::Roles(0))),
+            (&[ou("node")], &[], Err(PeerError::Names(0))),
+        ] {
+            let said = Identity::of_certificate(&der(names, &[], uris));
+            assert_eq!(said.map(|identity| identity.to_string()), expected.map(str::to_owned));
+        }
+        let name = Identity::of_certificate(&der(&[cn("../n1"), ou("node")], &[], &[]));
+        assert!(matches!(name, Err(PeerError::Name(_))), "{name:?}");
+    }
+
+    #[test]
+    fn cut_off_certificates_are_malformed() {
+        let whole = der(&[(DnType::CommonName, "n1")], &["a"], &[]);
+        for length in 0..whole.len() {
+            assert_eq!(Certificate::read(&whole[..length]), Err(PeerError::Malformed), "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = Certificate::read(&bytes);
+        }
+
+        #[test]
+        fn bent_certificates_never_panic(at: prop::sample::Index, byte: u8) {
+            let mut bytes = der(&[(DnType::CommonName, "n1")], &["a", "10.0.0.1"], &["khz:node/n1"]);
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = Certificate::read(&bytes).map(|certificate| certificate.identity());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What went wrong with TLS, in words that say whose certificate, and since when. It refuses to guess.
+
+use rustls::pki_types::UnixTime;
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+
+use crate::moment::Moment;
+
+/// One sentence about a failed handshake, for the log or the terminal.
+pub fn explain(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(problem) => certificate(problem),
+        Error::NoCertificatesPresented => "the other side showed no certificate".into(),
+        Error::AlertReceived(alert) => alert_text(*alert),
+        Error::InvalidMessage(_) => "the other side does not speak TLS".into(),
+        Error::PeerIncompatible(PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig)
+        | Error::PeerIncompatible(PeerIncompatible::SupportedVersionsExtensionRequired)
+        | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled) => {
+            "the other side speaks no TLS newer than 1.1".into()
+        }
+        Error::NoApplicationProtocol => "the other side came for another door".into(),
+        other => other.to_string(),
+    }
+}
+
+fn certificate(problem: &CertificateError) -> String {
+    let moment = |time: &UnixTime| Moment(i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+    match problem {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("the other side's certificate expired on {}", moment(not_after))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "the other side's certificate is valid from {} on, and it is {} here",
+            moment(not_before),
+            moment(time)
+        ),
+        CertificateError::UnknownIssuer => "the other side's certificate was not signed by our CA".into(),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            let presented: Vec<String> = presented.iter().map(|name| plain_name(name)).collect();
+            let presented = if presented.is_empty() { "no host".into() } else { presented.join(", ") };
+            format!("the other side's certificate is for {presented}, not for {}", expected.to_str())
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "the other side's certificate is not made for its side of a connection: a hub's serves, a node's calls"
+                .into()
+        }
+        CertificateError::BadSignature => {
+            "the other side's certificate was signed by another CA of the same name, or changed".into()
+        },
+        other => format!("the other side's certificate is not accepted: {other}"),
+    }
+}
+
+/// `DnsName("a")` as rustls presents it, without its wrapping.
+fn plain_name(name: &str) -> String {
+    let inner = name.split_once('(').map_or(name, |(_, inner)| inner.trim_end_matches(')'));
+    inner.trim_matches('"').to_owned()
+}
+
+fn alert_text(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::CertificateExpired => "the other side says that our certificate has expired".into(),
+        AlertDescription::UnknownCA => {
+            "the other side says that our certificate was not signed by its CA".into()
+        }
+        AlertDescription::CertificateRequired | AlertDescription::NoCertificate => {
+            "the other side wants a certificate, and we showed none".into()
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnsupportedCertificate => "the other side does not accept our certificate".into(),
+        AlertDescription::NoApplicationProtocol => "this is another door: the port is wrong".into(),
+        AlertDescription::ProtocolVersion => "the other side speaks another version of TLS".into(),
+        other => format!("the other side ended it with the alert {other:?}"),
+    }
+}

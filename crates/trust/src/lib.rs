@@ -1,0 +1,53 @@
+//! Who is who, and who may do what: roles, tokens, certificates, the settings of TLS, and the rule which address
+//! may be opened how. It opens no socket and writes no log: doors ask it, and carry out what it says.
+//!
+//! A hub's link door, in short:
+//!
+//! ```no_run
+//! # use khz_trust::*;
+//! # fn door(listen: std::net::SocketAddr, insecure: bool) -> Result<(), Box<dyn std::error::Error>> {
+//! let key = ClusterKey::read("/etc/khz/tls/cluster.key".as_ref())?;
+//! let files = ServerFiles::new("/etc/khz/tls/hub.pem", "/etc/khz/tls/hub.key").with_ca("/etc/khz/tls/ca.pem");
+//! let tls = TlsServer::load(files, ClientCertificates::Optional, Protocol::Link)?;
+//! Exposure::of_listener(listen, Means { tls: true, identifies: true, insecure })?;
+//! // For each connection:
+//! let session = rustls::ServerConnection::new(tls.config())?;
+//! // After the handshake: who is it?
+//! let known = session.peer_certificates().and_then(|chain| chain.first());
+//! let identity = known.map(|certificate| Identity::of_certificate(certificate)).transpose()?;
+//! // Or, where there was no certificate, after its Hello:
+//! # let (said, nonce, proof) = (Identity { role: Role::Node, name: khz_model::NodeName::new("n1")? }, [0; 32], [0; 32]);
+//! let is_right = key.verify(&said, &nonce, &proof);
+//! // Every REFRESH_PERIOD, with what it says in the log:
+//! let reloaded = tls.refresh()?;
+//! # Ok(()) }
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod cluster_key;
+mod der;
+mod error;
+mod explain;
+mod exposure;
+mod files;
+mod moment;
+mod role;
+mod tls;
+mod token;
+mod watched;
+
+pub use certificate::{Certificate, PeerError};
+pub use cluster_key::{ClusterKey, NONCE_BYTES, PROOF_BYTES};
+pub use error::TrustError;
+pub use explain::explain;
+pub use exposure::{Exposure, ExposureError, Means};
+pub use files::{read_private, write_new};
+pub use moment::Moment;
+pub use role::{Identity, READER_RATE_MAX_HZ, Role, RoleError};
+pub use tls::{
+    ClientCertificates, ClientFiles, HANDSHAKE_TIMEOUT, Protocol, REFRESH_PERIOD, ServerFiles, TlsClient,
+    TlsServer,
+};
+pub use token::{TOKEN_BYTES_MAX, Token, TokenError};

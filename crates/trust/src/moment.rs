@@ -1,0 +1,108 @@
+//! A moment in whole seconds, as certificates have it and people read it: `2026-11-18 12:00:00 UTC`. It refuses
+//! local time.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const DAY: i64 = 86_400;
+
+/// Seconds since 1970, without leap seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// Now, by this machine's clock.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    }
+
+    /// Whole days from `earlier` to this; negative where it is the earlier one.
+    pub fn days_since(self, earlier: Moment) -> i64 {
+        (self.0 - earlier.0).div_euclid(DAY)
+    }
+
+    /// `YYMMDDhhmmssZ` (1950 to 2049) or `YYYYMMDDhhmmssZ`, the two forms that RFC 5280 allows.
+    pub(crate) fn from_asn1(text: &[u8]) -> Option<Self> {
+        let digits = text.strip_suffix(b"Z")?;
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let number = |part: &[u8]| part.iter().fold(0i64, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        let (year, rest) = match digits.len() {
+            12 => match number(&digits[..2]) {
+                year @ 0..50 => (2000 + year, &digits[2..]),
+                year => (1900 + year, &digits[2..]),
+            },
+            14 => (number(&digits[..4]), &digits[4..]),
+            _ => return None,
+        };
+        let mut parts = rest.chunks_exact(2).map(number);
+        let (month, day) = (parts.next()?, parts.next()?);
+        let (hour, minute, second) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_possible =
+            (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 60;
+        is_possible.then(|| Moment(days_before(year, month, day) * DAY + hour * 3600 + minute * 60 + second))
+    }
+}
+
+/// Days from 1970-01-01 to this date of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
+/// algorithms").
+fn days_before(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// The date that so many days after 1970-01-01 have.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = date_of(self.0.div_euclid(DAY));
+        let second = self.0.rem_euclid(DAY);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Right-hand sides by `date -u -d @SECONDS`.
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_795_219_200, "2026-11-21 00:00:00 UTC"),
+            (4_107_542_399, "2100-02-28 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(Moment(seconds).to_string(), text);
+            let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(Moment::from_asn1(format!("{digits}Z").as_bytes()), Some(Moment(seconds)));
+        }
+        assert_eq!(Moment::from_asn1(b"491231235959Z").unwrap().to_string(), "2049-12-31 23:59:59 UTC");
+        assert_eq!(Moment::from_asn1(b"500101000000Z").unwrap().to_string(), "1950-01-01 00:00:00 UTC");
+        for text in
+            [&b""[..], b"Z", b"20261301000000Z", b"2026-1121000000Z", b"20261121000000", b"261121240000Z"]
+        {
+            assert_eq!(Moment::from_asn1(text), None);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Roles: what somebody may do, and an identity: a role with a name. It refuses to know how an identity is proved.
+
+use std::fmt;
+use std::str::FromStr;
+
+use khz_model::{Nanos, NodeName, Rate};
+
+/// The fastest rate that a reader may ask for: as fast as the kernel counts CPU time, and faster than any screen.
+pub const READER_RATE_MAX_HZ: u64 = 100;
+
+/// What somebody may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Sends the rows of the node whose name it has, and of no other. Reads nothing.
+    Node,
+    /// Reads, at most [`READER_RATE_MAX_HZ`] times a second.
+    Reader,
+    /// Reads at any rate up to the agents' ceilings.
+    Operator,
+    /// Sends the rows of all its nodes to a hub above, and reads for its readers at any rate.
+    Hub,
+}
+
+/// A text or byte that is no role.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a role: there are node, reader, operator and hub")]
+pub struct RoleError(pub String);
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 4] = [Role::Node, Role::Reader, Role::Operator, Role::Hub];
+
+    /// The word for it in tokens, certificates and on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Node => "node",
+            Role::Reader => "reader",
+            Role::Operator => "operator",
+            Role::Hub => "hub",
+        }
+    }
+
+    /// The byte for it on the link.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Role::Node => 1,
+            Role::Reader => 2,
+            Role::Hub => 3,
+            Role::Operator => 4,
+        }
+    }
+
+    /// The role with this byte on the link.
+    pub fn from_byte(byte: u8) -> Result<Self, RoleError> {
+        Role::ALL.into_iter().find(|role| role.byte() == byte).ok_or_else(|| RoleError(byte.to_string()))
+    }
+
+    /// True where it may read what the nodes say.
+    pub const fn may_read(self) -> bool {
+        !matches!(self, Role::Node)
+    }
+
+    /// True where it may send the rows of nodes.
+    pub const fn may_send(self) -> bool {
+        matches!(self, Role::Node | Role::Hub)
+    }
+
+    /// True where it may read at this rate.
+    pub fn may_read_at(self, rate: Rate) -> bool {
+        const READER_PERIOD_MIN: Nanos = Nanos(1_000_000_000 / READER_RATE_MAX_HZ);
+        match self {
+            Role::Node => false,
+            Role::Reader => rate.period() >= READER_PERIOD_MIN,
+            Role::Operator | Role::Hub => true,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Role {
+    type Err = RoleError;
+
+    fn from_str(word: &str) -> Result<Self, RoleError> {
+        /// Longer words are not repeated.
+        const SHOWN_MAX: usize = 40;
+        let found = Role::ALL.into_iter().find(|role| role.word() == word);
+        found.ok_or_else(|| RoleError(word.chars().take(SHOWN_MAX).collect()))
+    }
+}
+
+/// Somebody: a role and a name. Names of readers and operators follow the rules of node names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// What it may do.
+    pub role: Role,
+    /// Who it is.
+    pub name: NodeName,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.role, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_has_its_word_and_its_byte() {
+        for role in Role::ALL {
+            assert_eq!(role.word().parse(), Ok(role));
+            assert_eq!(Role::from_byte(role.byte()), Ok(role));
+        }
+        assert_eq!("root".parse::<Role>().unwrap_err().to_string(), RoleError("root".into()).to_string());
+        assert!(Role::from_byte(0).is_err() && Role::from_byte(5).is_err());
+    }
+
+    #[test]
+    fn a_reader_reads_up_to_a_hundred_times_a_second_a_node_never() {
+        let may = |role: Role, hz| role.may_read_at(Rate::from_hz(hz).unwrap());
+        assert!(may(Role::Reader, 100) && !may(Role::Reader, 101));
+        assert!(may(Role::Operator, 1_000) && may(Role::Hub, 1_000));
+        assert!(!may(Role::Node, 1));
+        let senders: Vec<Role> = Role::ALL.into_iter().filter(|role| role.may_send()).collect();
+        assert_eq!(senders, [Role::Node, Role::Hub]);
+    }
+}

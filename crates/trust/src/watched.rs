@@ -1,0 +1,63 @@
+//! Something made from files, made anew when they change. A failed attempt leaves the old one in use and is told
+//! once; it refuses to watch by itself: whoever owns it asks now and then.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::TrustError;
+
+/// What tells one state of a file from another: inode, size, time of change.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// A `T` that is cheap to clone.
+pub(crate) struct Watched<T> {
+    paths: Vec<PathBuf>,
+    current: Mutex<Current<T>>,
+}
+
+struct Current<T> {
+    value: T,
+    /// As the files were when they were last tried.
+    stamps: Vec<Stamp>,
+}
+
+impl<T: Clone> Watched<T> {
+    /// Makes it for the first time.
+    pub(crate) fn new(
+        paths: Vec<PathBuf>,
+        make: impl FnOnce() -> Result<T, TrustError>,
+    ) -> Result<Self, TrustError> {
+        // Looked at before they are read: what changes in between is read again.
+        let stamps = stamps(&paths);
+        let current = Mutex::new(Current { value: make()?, stamps });
+        Ok(Watched { paths, current })
+    }
+
+    pub(crate) fn get(&self) -> T {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).value.clone()
+    }
+
+    /// Makes it anew if a file has changed since the last attempt; true if it did.
+    pub(crate) fn refresh(&self, make: impl FnOnce() -> Result<T, TrustError>) -> Result<bool, TrustError> {
+        let stamps = stamps(&self.paths);
+        {
+            let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            if current.stamps == stamps {
+                return Ok(false);
+            }
+            current.stamps = stamps;
+        }
+        let value = make()?;
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).value = value;
+        Ok(true)
+    }
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
+    let stamp = |path: &PathBuf| {
+        let about = std::fs::metadata(path).ok()?;
+        Some((about.ino(), about.size(), about.mtime(), about.mtime_nsec()))
+    };
+    paths.iter().map(stamp).collect()
+}

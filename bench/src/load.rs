@@ -1,8 +1,10 @@
 //! A busy machine: child processes that compile, send datagrams over loopback and touch memory, so that the
 //! kernel's numbers really change. They end with the benchmark, even when that is killed.
 
-use std::io::Read;
-use std::net::UdpSocket;
+use std::fs;
+use std::io::{Read, Seek, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -27,11 +29,16 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts all workers.
+    /// Starts all workers that keep a machine busy.
     pub fn start() -> Result<Self, BenchError> {
+        Self::of(&WORKERS)
+    }
+
+    /// Starts workers of these kinds.
+    pub fn of(kinds: &[&str]) -> Result<Self, BenchError> {
         let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
         let mut load = Load { workers: Vec::new() };
-        for kind in WORKERS {
+        for kind in kinds {
             let worker = Command::new(&own)
                 .args(["load", kind])
                 .stdin(Stdio::piped())
@@ -64,7 +71,9 @@ pub fn work(kind: &str) -> Result<(), BenchError> {
         "compile" => compile(),
         "datagrams" => datagrams(),
         "memory" => touch_memory(),
-        _ => Err(BenchError::Usage(format!("no load called '{kind}'; there are {}", WORKERS.join(", ")))),
+        "copy" => copy_over_loopback(),
+        "pressure" => read_more_than_fits(),
+        _ => Err(BenchError::Usage(format!("no load called '{kind}'"))),
     }
 }
 
@@ -108,5 +117,58 @@ fn touch_memory() -> Result<(), BenchError> {
         std::hint::black_box(&room);
         drop(room);
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A connection over loopback that carries as much as it can.
+fn copy_over_loopback() -> Result<(), BenchError> {
+    let loopback = |e| failed("a connection over loopback", e);
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(loopback)?;
+    let address = listener.local_addr().map_err(loopback)?;
+    std::thread::spawn(move || {
+        let mut room = vec![0; 256 << 10];
+        for mut stream in listener.incoming().flatten() {
+            while stream.read(&mut room).is_ok_and(|n| n > 0) {}
+        }
+    });
+    let mut stream = TcpStream::connect(address).map_err(loopback)?;
+    let piece = vec![0x55; 64 << 10];
+    loop {
+        stream.write_all(&piece).map_err(loopback)?;
+    }
+}
+
+/// The memory that the pressure worker may have, and the file that it reads over and over: the kernel takes pages
+/// back and reads them again all the time, without harm to anybody outside.
+const ROOM_BYTES: u64 = 48 << 20;
+const FILE_BYTES: u64 = 192 << 20;
+
+/// Lives in a memory control group that is too small for what it reads. Needs root.
+fn read_more_than_fits() -> Result<(), BenchError> {
+    let group = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().map(Path::new).find(|g| g.is_dir());
+    let group = group.ok_or_else(|| failed("a memory control group", "no /sys/fs/cgroup"))?.join("khz-bench");
+    if !group.is_dir() {
+        fs::create_dir(&group).map_err(BenchError::file(&group))?;
+    }
+    let put = |file: &str, text: String| {
+        let path = group.join(file);
+        fs::write(&path, text).map_err(BenchError::file(&path))
+    };
+    put("memory.limit_in_bytes", ROOM_BYTES.to_string())
+        .or_else(|_| put("memory.max", ROOM_BYTES.to_string()))?;
+    put("cgroup.procs", std::process::id().to_string())?;
+    let path = std::env::temp_dir().join(format!("khz-bench-pressure-{}", std::process::id()));
+    let file = fs::File::options().create(true).truncate(true).read(true).write(true).open(&path);
+    let mut file = file.map_err(BenchError::file(&path))?;
+    // Nameless from here on: it goes with the process.
+    fs::remove_file(&path).map_err(BenchError::file(&path))?;
+    let mut room = vec![0x55; 1 << 20];
+    for _ in 0..FILE_BYTES / room.len() as u64 {
+        file.write_all(&room).map_err(BenchError::file(&path))?;
+    }
+    file.sync_all().map_err(BenchError::file(&path))?;
+    loop {
+        file.rewind().map_err(BenchError::file(&path))?;
+        while file.read(&mut room).map_err(BenchError::file(&path))? > 0 {}
     }
 }

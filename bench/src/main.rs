@@ -22,6 +22,7 @@ mod scale;
 mod spread;
 mod synth;
 mod table;
+mod trace;
 mod watched;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use record::{Effort, Record};
 
 const USAGE: &str = "\
 usage: khz-bench gather [SECTION...] [--quick]
+       khz-bench trace idle|compile|netcopy|mempressure FILE
 
 Sections (all of them when none is named):
   ladder   the paper's four ways to read /proc/meminfo, then ours
@@ -43,6 +45,8 @@ Sections (all of them when none is named):
   scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
 
   --quick  few pairs and short batches: a look, not a claim
+
+`trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
 
 Runs are kept under bench/runs/DATE-gather/ (with the section's name when it is only one). For a claim, use a
 release build on a machine that does nothing else. Exit codes: 0 done, 1 failed at work, 2 wrong usage.";
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         }
         ["gather", ref rest @ ..] => gather(rest),
         // What the benchmark starts of itself.
+        ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["load", kind] => load::work(kind),
         ["replay", frames, file, parses] => replay(frames, file, parses),
         _ => Err(BenchError::Usage(USAGE.to_owned())),

@@ -9,6 +9,7 @@ mod front;
 mod header;
 mod scan;
 pub mod schema;
+pub mod trace;
 mod varint;
 
 pub use decode::{Decoder, Step};
@@ -42,6 +43,12 @@ pub enum BlockError {
     /// Written by a newer format.
     #[error("schema version {version}; this program reads version 1")]
     UnknownSchemaVersion {
+        /// The version found.
+        version: u8,
+    },
+    /// Written by a newer format.
+    #[error("trace version {version}; this program reads version 1")]
+    UnknownTraceVersion {
         /// The version found.
         version: u8,
     },

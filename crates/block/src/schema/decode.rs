@@ -12,7 +12,7 @@ use super::{
 use crate::{BlockError, varint};
 
 /// The schema of one lane, as far as its bytes have come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SchemaDecoder {
     metrics: Vec<Arc<Metric>>,
     series: Vec<Series>,

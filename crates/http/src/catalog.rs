@@ -1,5 +1,4 @@
-//! `/khz/v1/catalog`, `/khz/v1/nodes` and the description of all routes: what can be asked for. It refuses to
-//! look at values.
+//! `/khz/v1/catalog` and the description of all routes: what can be asked for. It refuses to look at values.
 
 use std::sync::Arc;
 
@@ -18,20 +17,6 @@ const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 /// `GET /khz/v1/openapi.json`
 pub(crate) async fn openapi() -> Response {
     json::response(OPENAPI.to_owned())
-}
-
-/// `GET /khz/v1/nodes`
-pub(crate) async fn nodes(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    Params::parse(request.uri().query(), &[])?;
-    let rate_max = app.query.rate_max();
-    let mut out = String::from("{\"nodes\":");
-    json::list(&mut out, app.query.nodes(), |out, node| json::text(out, node.as_str()));
-    out.push_str(",\"rate_max\":");
-    json::text(&mut out, &rate_max.to_string());
-    out.push_str(",\"period_ns_min\":");
-    json::number(&mut out, rate_max.period().0);
-    out.push_str("}\n");
-    Ok(json::response(out))
 }
 
 /// `GET /khz/v1/catalog`

@@ -1,11 +1,12 @@
-//! Deliveries as server-sent events: `columns` at the start and whenever they change, `rows` for the rest. It
-//! keeps what each node's columns and last readings were, and refuses to know time or sockets.
+//! Deliveries as server-sent events: `columns` at the start and whenever they change, `rows` for the rest, and
+//! `notice` for what the reader should be told. It keeps what each node's columns and last readings were, and
+//! refuses to know time or sockets.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use khz_model::{Delivery, NodeName, Rate, Reading, Row, Series};
+use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series};
 
 use crate::json;
 
@@ -81,6 +82,25 @@ impl Encoder {
             }
             out.push('}');
         });
+        out.push_str("}\n\n");
+    }
+}
+
+/// Appends a `notice` for every sentence, with all nodes that it concerns: one refusal of four thousand nodes is
+/// one event.
+pub(crate) fn notices(notices: &[Notice], out: &mut String) {
+    let mut sentences: Vec<(&str, Vec<&NodeName>)> = Vec::new();
+    for notice in notices {
+        match sentences.iter_mut().find(|(text, _)| *text == notice.text) {
+            Some((_, nodes)) => nodes.push(&notice.node),
+            None => sentences.push((&notice.text, vec![&notice.node])),
+        }
+    }
+    for (text, nodes) in sentences {
+        out.push_str("event: notice\ndata: {\"nodes\":");
+        json::list(out, nodes, |out, node| json::text(out, node.as_str()));
+        out.push_str(",\"text\":");
+        json::text(out, text);
         out.push_str("}\n\n");
     }
 }

@@ -28,18 +28,31 @@ impl Format {
 /// All samples of one name: several metrics may share it, told apart by labels.
 struct Family<'a> {
     metric: &'a Metric,
-    samples: Vec<(&'a NodeName, &'a Sample)>,
+    samples: Vec<(Option<&'a NodeName>, &'a Sample)>,
 }
 
 /// Writes the Present samples of `snapshot`. With `node_label` every sample says its node, as a hub must.
 pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
-    let families = families(snapshot);
+    let samples = snapshot.nodes.iter().flat_map(|(node, samples)| {
+        let node = node_label.then_some(node);
+        samples.iter().map(move |sample| (node, sample))
+    });
+    write(samples, format)
+}
+
+/// Writes the Present samples that whoever answers has about itself; they belong to no node.
+pub fn render_own(samples: &[Sample], format: Format) -> String {
+    write(samples.iter().map(|sample| (None, sample)), format)
+}
+
+fn write<'a>(samples: impl Iterator<Item = (Option<&'a NodeName>, &'a Sample)>, format: Format) -> String {
+    let families = families(samples);
     let taken: HashSet<&str> = families.iter().map(|family| &*family.metric.exposition.name).collect();
     let mut out = String::new();
     for family in &families {
         head(&mut out, family.metric, format, &taken);
         for (node, sample) in &family.samples {
-            line(&mut out, node_label.then_some(*node), sample);
+            line(&mut out, *node, sample);
         }
     }
     if format == Format::OpenMetrics {
@@ -48,19 +61,17 @@ pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
     out
 }
 
-/// The samples by family, in order of first appearance.
-fn families(snapshot: &Snapshot) -> Vec<Family<'_>> {
-    let mut families: Vec<Family<'_>> = Vec::new();
+/// The Present samples by family, in order of first appearance.
+fn families<'a>(samples: impl Iterator<Item = (Option<&'a NodeName>, &'a Sample)>) -> Vec<Family<'a>> {
+    let mut families: Vec<Family<'a>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
-    for (node, samples) in &snapshot.nodes {
-        for sample in samples.iter().filter(|sample| sample.reading.value().is_some()) {
-            let metric = &*sample.series.metric;
-            let at = *index.entry(&metric.exposition.name).or_insert_with(|| {
-                families.push(Family { metric, samples: Vec::new() });
-                families.len() - 1
-            });
-            families[at].samples.push((node, sample));
-        }
+    for (node, sample) in samples.filter(|(_, sample)| sample.reading.value().is_some()) {
+        let metric = &*sample.series.metric;
+        let at = *index.entry(&metric.exposition.name).or_insert_with(|| {
+            families.push(Family { metric, samples: Vec::new() });
+            families.len() - 1
+        });
+        families[at].samples.push((node, sample));
     }
     families
 }

@@ -3,31 +3,67 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Nanos, Pattern, QueryError, Sample, Snapshot};
+use khz_model::{Nanos, NodeName, Pattern, QueryError, Sample, Snapshot};
 
 use crate::accept::negotiate;
-use crate::exposition::render;
+use crate::exposition::{render, render_own};
 use crate::json;
 use crate::params::Params;
 use crate::refusal::Refusal;
+use crate::roster::Roster;
 use crate::routes::App;
 
-/// `GET /metrics`
-pub(crate) async fn metrics(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    Params::parse(request.uri().query(), METRICS_PARAMS)?;
+/// Parameters of `/metrics`.
+pub(crate) const METRICS_PARAMS: &[&str] = &["node"];
+
+/// `GET /metrics`: of one node, where it is named; else what whoever answers says of itself; else of all nodes.
+pub(crate) async fn metrics(
+    State(app): State<Arc<App>>,
+    Extension(roster): Extension<Arc<Roster>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
-    let snapshot = app.query.latest(&[Pattern::everything()], app.window).await?;
+    let body = match (params.get("node"), app.query.own()) {
+        // No label says the node: the scraper's target does, and two that say it would be at odds.
+        (Some(node), _) => render(&one_node(&app, &roster, node).await?, format, false),
+        (None, Some(own)) => render_own(&own, format),
+        (None, None) => {
+            let snapshot = app.query.latest(&[Pattern::everything()], app.window).await?;
+            render(&snapshot, format, app.node_label)
+        }
+    };
     let kind = HeaderValue::from_static(format.content_type());
     let vary = HeaderValue::from_static("accept");
-    let body = render(&snapshot, format, app.node_label);
     Ok(([(header::CONTENT_TYPE, kind), (header::VARY, vary)], body).into_response())
 }
 
-/// Parameters of `/metrics`: none.
-pub(crate) const METRICS_PARAMS: &[&str] = &[];
+/// The samples of one node. A node that is down fails the scrape, so that Prometheus sets `up` to 0 and marks
+/// its series stale: old numbers must not pass for new ones.
+async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Refusal> {
+    let node = NodeName::new(name)?;
+    let nodes = roster.nodes(&*app.query);
+    let status = nodes.iter().find(|status| status.node == node).ok_or_else(|| {
+        let error = format!("there is no node '{node}'; /khz/v1/nodes lists them");
+        Refusal::new(StatusCode::NOT_FOUND, error)
+    })?;
+    let unavailable = |error: String| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error);
+    if !status.up {
+        let heard = status
+            .heard
+            .map_or_else(String::new, |age| format!("; it was last heard {:.1} s ago", age.as_secs_f64()));
+        return Err(unavailable(format!("node '{node}' is down{heard}")));
+    }
+    let snapshot = app.query.latest(&[Pattern::new(&format!("{node}:*"))?], app.window).await?;
+    if snapshot.nodes.is_empty() {
+        return Err(unavailable(format!("node '{node}' does not answer")));
+    }
+    Ok(snapshot)
+}
 
 /// `GET /khz/v1/query`
 pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {

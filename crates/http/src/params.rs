@@ -6,12 +6,15 @@ use khz_model::{Nanos, Pattern, Rate};
 use crate::limits::PATTERNS_MAX;
 use crate::refusal::Refusal;
 
+/// Parameters that may be given more than once.
+const REPEATABLE: &[&str] = &["match", "of", "except"];
+
 /// The decoded parameters of one request, in the order written.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Reads `query`; only `known` names may stand in it, and only `match` more than once.
+    /// Reads `query`; only `known` names may stand in it, and only patterns more than once.
     pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let mut params: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
@@ -20,7 +23,7 @@ impl Params {
             if !known.contains(&name.as_str()) {
                 return Err(Refusal::bad_request(unknown(&name, known)));
             }
-            if name != "match" && params.iter().any(|(other, _)| *other == name) {
+            if !REPEATABLE.contains(&name.as_str()) && params.iter().any(|(other, _)| *other == name) {
                 return Err(Refusal::bad_request(format!("parameter '{name}' is given twice")));
             }
             params.push((name, value));
@@ -35,14 +38,19 @@ impl Params {
 
     /// The patterns of all `match`; without one, everything.
     pub(crate) fn patterns(&self) -> Result<Vec<Pattern>, Refusal> {
-        let texts = || self.0.iter().filter(|(name, _)| name == "match").map(|(_, value)| value);
+        let patterns = self.all("match")?;
+        Ok(if patterns.is_empty() { vec![Pattern::everything()] } else { patterns })
+    }
+
+    /// Every pattern that the parameter `name` gives.
+    pub(crate) fn all(&self, name: &str) -> Result<Vec<Pattern>, Refusal> {
+        let texts = || self.0.iter().filter(|(other, _)| other == name).map(|(_, value)| value);
         if texts().count() > PATTERNS_MAX {
             return Err(Refusal::bad_request(format!(
-                "one request takes at most {PATTERNS_MAX} 'match' parameters; use globs, as match=cpu.*"
+                "one request takes at most {PATTERNS_MAX} '{name}' parameters; use globs, as {name}=cpu.*"
             )));
         }
-        let patterns = texts().map(|text| Pattern::new(text)).collect::<Result<Vec<_>, _>>()?;
-        Ok(if patterns.is_empty() { vec![Pattern::everything()] } else { patterns })
+        Ok(texts().map(|text| Pattern::new(text)).collect::<Result<Vec<_>, _>>()?)
     }
 
     /// A duration with its unit.

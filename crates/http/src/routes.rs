@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get};
+use axum::{Extension, Router};
 use khz_model::{Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
-use crate::{assets, catalog, history, latest, stream};
+use crate::roster::Roster;
+use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
 
 /// What the routes share.
 pub(crate) struct App {
@@ -37,7 +38,9 @@ fn table() -> Vec<Route> {
         ("/khz/v1/stream", stream::STREAM_PARAMS, get(stream::stream)),
         ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
         ("/khz/v1/catalog", catalog::CATALOG_PARAMS, get(catalog::catalog)),
-        ("/khz/v1/nodes", &[], get(catalog::nodes)),
+        ("/khz/v1/nodes", nodes::NODES_PARAMS, get(nodes::nodes)),
+        ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
+        ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),
     ]
 }
@@ -58,7 +61,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         router =
             router.route(asset.path, get(async |request: Request| assets::answer(asset, request.headers())));
     }
-    router.fallback(nothing_here).with_state(app)
+    router.fallback(nothing_here).layer(Extension(Arc::new(Roster::default()))).with_state(app)
 }
 
 async fn nothing_here(request: Request) -> Refusal {

@@ -1,45 +1,23 @@
 //! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second,
-//! whatever its rate; nothing is done per row. It refuses to buffer: while the socket takes nothing the
-//! subscription is not emptied, and who falls too far behind is dropped.
+//! whatever its rate; nothing is done per row. Who falls too far behind is dropped.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http_body::Frame;
-use khz_model::{Delivery, Interest, Nanos, Rate, Subscription};
-use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use khz_model::{Delivery, Interest, Rate, Subscription};
 
 use crate::connections::Connection;
-use crate::counters::{Counters, Held, count, count_n};
-use crate::encoder::Encoder;
+use crate::counters::{Counters, count, count_n};
+use crate::encoder::{Encoder, notices};
+use crate::event_stream::{Due, EventStream, Source, place};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
 /// Parameters of `/khz/v1/stream`.
 pub(crate) const STREAM_PARAMS: &[&str] = &["match", "rate", "exact", "changes"];
-
-/// Sixty times a second: a screen shows no more.
-const POLL_PERIOD_MIN: Duration = Duration::from_nanos(16_666_667);
-/// Slow rows are looked for four times a second, so that one that came late is shown soon all the same.
-const POLL_PERIOD_MAX: Duration = Duration::from_millis(250);
-/// Rows are gathered at multiples of their period; looking a little after that finds them fresh.
-const POLL_AFTER_TICK: Duration = Duration::from_millis(2);
-/// Proxies and clients take a silent connection for dead after 30 to 60 seconds.
-const HEARTBEAT_PERIOD: Duration = Duration::from_secs(15);
-/// What a client waits before it connects again, in the words of server-sent events.
-const OPENING: &str = "retry: 1000\n\n";
-const HEARTBEAT: &str = ": heartbeat\n\n";
 
 /// `GET /khz/v1/stream`
 pub(crate) async fn stream(
@@ -50,18 +28,12 @@ pub(crate) async fn stream(
     let params = Params::parse(request.uri().query(), STREAM_PARAMS)?;
     let interest = interest(&params)?;
     let changes = params.switch("changes")?;
-    let limit = app.limits.streams;
-    let open = Held::below(&app.counters.streams_open, limit).ok_or_else(|| {
-        let error = format!("the limit of {limit} streams is reached; try again when others have gone");
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
-    })?;
+    let open = place(&app)?;
     let subscription = app.query.subscribe(interest)?;
     connection.set_streaming();
-    let (counters, closing) = (app.counters.clone(), app.closing.clone());
-    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, counters, closing, open);
-    let kind = HeaderValue::from_static("text/event-stream");
-    let keep = HeaderValue::from_static("no-store");
-    Ok(([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], Body::new(rows)).into_response())
+    let rate = subscription.rate();
+    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
 fn interest(params: &Params) -> Result<Interest, Refusal> {
@@ -73,24 +45,12 @@ fn interest(params: &Params) -> Result<Interest, Refusal> {
     })
 }
 
-/// The body of a stream; what it holds is given back when the connection drops it.
+/// The rows of a subscription.
 struct Rows {
     subscription: Box<dyn Subscription>,
     encoder: Encoder,
-    tick: Interval,
-    heartbeat_at: Instant,
     backlog_readings: usize,
     counters: Counters,
-    closing: watch::Receiver<bool>,
-    phase: Phase,
-    _open: Held,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Opening,
-    Running,
-    Ended,
 }
 
 impl Rows {
@@ -99,44 +59,9 @@ impl Rows {
         changes: bool,
         backlog_readings: usize,
         counters: Counters,
-        closing: watch::Receiver<bool>,
-        open: Held,
     ) -> Self {
-        let rate = subscription.rate();
-        Rows {
-            encoder: Encoder::new(rate, changes),
-            subscription,
-            tick: poll_timer(rate),
-            heartbeat_at: Instant::now() + HEARTBEAT_PERIOD,
-            backlog_readings,
-            counters,
-            closing,
-            phase: Phase::Opening,
-            _open: open,
-        }
-    }
-
-    /// The events that are due; empty when there are none.
-    fn due(&mut self) -> String {
-        let deliveries = self.subscription.poll();
-        let waiting: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
-        if waiting > self.backlog_readings {
-            return self.drop_slow(waiting);
-        }
-        let mut events = String::new();
-        for delivery in &deliveries {
-            if self.encoder.push(delivery, &mut events) {
-                self.count(delivery);
-            }
-        }
-        let now = Instant::now();
-        if !events.is_empty() {
-            self.heartbeat_at = now + HEARTBEAT_PERIOD;
-        } else if now >= self.heartbeat_at {
-            self.heartbeat_at = now + HEARTBEAT_PERIOD;
-            events.push_str(HEARTBEAT);
-        }
-        events
+        let encoder = Encoder::new(subscription.rate(), changes);
+        Rows { subscription, encoder, backlog_readings, counters }
     }
 
     fn count(&self, delivery: &Delivery) {
@@ -146,64 +71,46 @@ impl Rows {
     }
 
     /// The last event of a reader who did not keep up.
-    fn drop_slow(&mut self, waiting: usize) -> String {
+    fn drop_slow(&self, waiting: usize) -> Due {
         count(&self.counters.streams_dropped_slow);
-        self.phase = Phase::Ended;
-        format!(
+        Due::Last(format!(
             "event: dropped\ndata: {{\"error\":\"this reader fell behind: {waiting} readings were waiting, the limit is {}; ask for fewer series or a lower rate\"}}\n\n",
             self.backlog_readings
-        )
+        ))
     }
 }
 
-impl http_body::Body for Rows {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        loop {
-            let text = match self.phase {
-                Phase::Ended => return Poll::Ready(None),
-                Phase::Opening => {
-                    self.phase = Phase::Running;
-                    OPENING.to_owned()
-                }
-                Phase::Running => {
-                    ready!(self.tick.poll_tick(cx));
-                    if *self.closing.borrow() {
-                        return Poll::Ready(None);
-                    }
-                    self.due()
-                }
-            };
-            if !text.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
+impl Source for Rows {
+    fn due(&mut self) -> Due {
+        let deliveries = self.subscription.poll();
+        let waiting: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
+        if waiting > self.backlog_readings {
+            return self.drop_slow(waiting);
+        }
+        let mut events = String::new();
+        notices(&self.subscription.notices(), &mut events);
+        for delivery in &deliveries {
+            if self.encoder.push(delivery, &mut events) {
+                self.count(delivery);
             }
         }
+        Due::Events(events)
     }
-}
-
-/// Ticks shortly after each multiple of the period, so that all streams of a rate wake together.
-fn poll_timer(rate: Rate) -> Interval {
-    let period = Duration::from(rate.period()).clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
-    let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let into = Nanos((real.as_nanos() % period.as_nanos()) as u64);
-    let start = Instant::now() + (period - Duration::from(into)) + POLL_AFTER_TICK;
-    let mut timer = interval_at(start, period);
-    timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    timer
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::Held;
+    use crate::event_stream::{HEARTBEAT, OPENING};
     use http_body::Body as _;
-    use khz_model::{NodeName, Row, Stamp};
+    use khz_model::{Nanos, NodeName, Row, Stamp};
     use std::future::poll_fn;
+    use std::pin::Pin;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+    use tokio::sync::watch;
+    use tokio::time::Instant;
 
     /// Rows at their rate, on tokio's own clock, which the test holds still and moves.
     struct Paced {
@@ -239,7 +146,8 @@ mod tests {
         let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
         let (_close, closing) = watch::channel(false);
         let open = Held::new(&Arc::new(AtomicU64::new(0)));
-        let mut rows = Rows::new(subscription, false, 1 << 20, counters.clone(), closing, open);
+        let rows = Rows::new(subscription, false, 1 << 20, counters.clone());
+        let mut rows = EventStream::new(rows, rate, closing, open);
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut frames = Vec::new();
         while let Ok(frame) =
@@ -280,7 +188,8 @@ mod tests {
         let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
         let (_close, closing) = watch::channel(false);
         let open = Held::new(&Arc::new(AtomicU64::new(0)));
-        let mut rows = Rows::new(subscription, false, 1 << 20, counters, closing, open);
+        let rows = Rows::new(subscription, false, 1 << 20, counters);
+        let mut rows = EventStream::new(rows, rate, closing, open);
         let mut next = async || poll_fn(|cx| Pin::new(&mut rows).poll_frame(cx)).await.unwrap().unwrap();
         assert_eq!(next().await.into_data().unwrap(), OPENING);
         let opened = Instant::now();

@@ -68,6 +68,11 @@ fn every_route_and_parameter_is_described_and_nothing_else() {
     }
 }
 
+/// What a request to the path cannot do without.
+fn needed(path: &str) -> &'static str {
+    if path == "/khz/v1/tiles" { "?match=load.1m" } else { "" }
+}
+
 /// Method, target, headers, and the status that must come.
 type Try = (&'static str, String, Vec<(&'static str, &'static str)>, u16);
 
@@ -81,13 +86,16 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
         ("GET", path.to_owned(), vec![("Content-Length", "3")], 413),
         ("GET", format!("{path}?{long}"), vec![], 414),
     ];
-    if path != "/khz/v1/stream" {
+    if !["/khz/v1/stream", "/khz/v1/tiles"].contains(&path) {
         requests.push(get("", 200));
     }
     match path {
         "/" => requests.push(("GET", path.to_owned(), vec![("If-None-Match", "*")], 304)),
         "/metrics" => requests.extend([
             get("?x=1", 400),
+            get("?node=n1", 200),
+            get("?node=n[1-2]", 400),
+            get("?node=n9", 404),
             ("GET", path.to_owned(), vec![("Accept", "application/openmetrics-text")], 200),
         ]),
         "/khz/v1/query" => requests.extend([
@@ -111,7 +119,22 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
             get("?match=nothing", 404),
         ]),
         "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
-        "/khz/v1/nodes" => requests.push(get("?match=x", 400)),
+        "/khz/v1/nodes" => requests.extend([
+            get("?match=x", 400),
+            get("?nodes=n[1-3]", 200),
+            get("?nodes=n[1-", 400),
+            get("?nodes=nobody&brief=1", 200),
+        ]),
+        "/khz/v1/targets" => requests.push(get("?match=x", 400)),
+        "/khz/v1/tiles" => requests.extend([
+            get("", 400),
+            get("?match=*", 400),
+            get("?match=load.1m&rest=1", 400),
+            get("?match=load.1m&fold=mean", 400),
+            get("?match=load.1m&rate=11Hz", 400),
+            get("?match=net.rx_bytes&of=load.1m", 400),
+            get("?match=nothing", 404),
+        ]),
         _ => {}
     }
     requests
@@ -136,7 +159,7 @@ fn every_described_status_is_answered_as_described() {
         }
         for flag in [&node.full, &node.stopped] {
             flag.store(true, Ordering::SeqCst);
-            let answer = server.get(path);
+            let answer = server.get(&format!("{path}{}", needed(path)));
             flag.store(false, Ordering::SeqCst);
             check(&doc, path, &answer);
             seen.insert(answer.status.to_string());
@@ -155,7 +178,8 @@ fn every_described_parameter_takes_its_example() {
         for parameter in parameters(&doc, path) {
             let (name, example) =
                 (parameter["name"].as_str().unwrap(), parameter["example"].as_str().unwrap());
-            let answer = server.ask("HEAD", &format!("{path}?{name}={example}"), &[]);
+            let others = if name == "match" { "" } else { needed(path).trim_start_matches('?') };
+            let answer = server.ask("HEAD", &format!("{path}?{name}={example}&{others}"), &[]);
             assert_eq!(answer.status, 200, "{path}?{name}={example}");
         }
     }
@@ -185,6 +209,31 @@ fn the_events_of_a_stream_are_as_described() {
     let (name, data) = server.stream("/khz/v1/stream").next().unwrap();
     assert_eq!(name, "dropped");
     check_schema(&doc, &events[&name], &data);
+}
+
+#[test]
+fn the_events_of_tiles_and_the_notices_are_as_described() {
+    let doc = description();
+    let notice = |node: &str| khz_model::Notice {
+        node: khz_model::NodeName::new(node).unwrap(),
+        text: "100Hz is above this node's ceiling".to_owned(),
+    };
+    let node = FakeNode { notices: vec![notice("n1"), notice("n2")], ..FakeNode::many(3) };
+    node.set_down(&["n2"]);
+    let server = Server::start(Arc::new(node));
+    for (path, expected) in [
+        ("/khz/v1/tiles", vec!["notice", "nodes", "tiles"]),
+        ("/khz/v1/stream", vec!["notice", "columns", "rows"]),
+    ] {
+        let described =
+            &doc["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];
+        let mut stream = server.stream(&format!("{path}?match=load.1m&rate=10Hz"));
+        for expected in expected {
+            let (name, data) = stream.next().unwrap();
+            assert_eq!(name, expected, "{path}");
+            check_schema(&doc, &described[&name], &data);
+        }
+    }
 }
 
 #[test]

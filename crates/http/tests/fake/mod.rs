@@ -1,10 +1,10 @@
-//! A node that answers from a script, a real door in front of it on a real socket, and a client that writes
+//! Nodes that answer from a script, a real door in front of it on a real socket, and a client that writes
 //! HTTP by hand. What it refuses: clocks. Row `n` has the stamp `n` and values that follow from `n`.
 
 #![allow(dead_code)]
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,16 +15,24 @@ use std::time::Duration;
 use khz_http::{Counters, Door};
 use khz_model::metric::Text;
 use khz_model::{
-    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, Metric, Nanos, NodeName, Origin, Pattern,
-    Query, QueryError, Rate, Reading, Refresh, Row, Sample, Series, Snapshot, Stamp, Subscription, Unit,
-    WaitFor,
+    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName,
+    NodeStatus, Notice, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Row, Sample, Series,
+    Snapshot, Stamp, Subscription, Unit, WaitFor,
 };
 
 /// A test that waits longer than this for a byte has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The scripted node.
+/// The scripted node, or several that hold nearly the same.
 pub struct FakeNode {
+    /// In name order; the first is n1.
+    pub nodes: Vec<NodeName>,
+    /// Those of them that do not answer.
+    pub down: Mutex<BTreeSet<NodeName>>,
+    /// Whoever answers is none of its nodes, and has this to say of itself.
+    pub own: Option<Vec<Sample>>,
+    /// What the next subscription is told.
+    pub notices: Vec<Notice>,
     pub columns: Arc<Vec<Series>>,
     /// Rows that one poll of a subscription brings.
     pub rows_a_poll: usize,
@@ -41,6 +49,10 @@ pub struct FakeNode {
 impl Default for FakeNode {
     fn default() -> Self {
         FakeNode {
+            nodes: vec![node()],
+            down: Mutex::default(),
+            own: None,
+            notices: Vec::new(),
             columns: Arc::new(columns()),
             rows_a_poll: 17,
             grows_at: u64::MAX,
@@ -141,14 +153,55 @@ pub fn node() -> NodeName {
     NodeName::new("n1").unwrap()
 }
 
+/// Nodes n1, n2, ... in name order.
+pub fn cluster(count: usize) -> Vec<NodeName> {
+    let mut nodes: Vec<NodeName> = (1..=count).map(|n| NodeName::new(&format!("n{n}")).unwrap()).collect();
+    nodes.sort();
+    nodes
+}
+
 impl FakeNode {
+    pub fn many(count: usize) -> FakeNode {
+        FakeNode { nodes: cluster(count), ..FakeNode::default() }
+    }
+
+    pub fn set_down(&self, names: &[&str]) {
+        *self.down.lock().unwrap() = names.iter().map(|name| NodeName::new(name).unwrap()).collect();
+    }
+
+    fn is_up(&self, node: &NodeName) -> bool {
+        !self.down.lock().unwrap().contains(node)
+    }
+
+    /// The nodes that a pattern selects and that are up, each with its number from 0.
+    fn answering(&self, patterns: &[Pattern]) -> Vec<(u64, NodeName)> {
+        let wanted = |node: &NodeName| patterns.iter().any(|p| p.matches_node(node.as_str()));
+        let numbered = self.nodes.iter().enumerate().map(|(k, node)| (k as u64, node.clone()));
+        numbered.filter(|(_, node)| wanted(node) && self.is_up(node)).collect()
+    }
+
+    /// The nodes that the patterns name and that do not answer.
+    fn missing(&self, patterns: &[Pattern]) -> Vec<String> {
+        let named = patterns.iter().filter_map(Pattern::nodes).filter_map(|list| list.expand()).flatten();
+        let mut missing: Vec<String> = named
+            .filter(|name| !self.nodes.iter().any(|node| node.as_str() == name && self.is_up(node)))
+            .collect();
+        for node in self.down.lock().unwrap().iter().map(ToString::to_string) {
+            if !missing.contains(&node) && patterns.iter().any(|p| p.matches_node(&node)) {
+                missing.push(node);
+            }
+        }
+        missing
+    }
+
     fn select(&self, patterns: &[Pattern]) -> Result<Vec<Series>, QueryError> {
         if self.stopped.load(Ordering::SeqCst) {
             return Err(QueryError::Stopped);
         }
         let wanted = |series: &&Series| {
             let instance = series.instance.as_ref().map(Instance::as_str);
-            patterns.iter().any(|p| p.matches_node("n1") && p.matches_series(&series.metric.name, instance))
+            let here = |p: &Pattern| self.nodes.iter().any(|node| p.matches_node(node.as_str()));
+            patterns.iter().any(|p| here(p) && p.matches_series(&series.metric.name, instance))
         };
         let selected: Vec<Series> = self.columns.iter().filter(wanted).cloned().collect();
         if selected.is_empty() {
@@ -169,7 +222,44 @@ impl FakeNode {
 
 impl Query for FakeNode {
     fn nodes(&self) -> Vec<NodeName> {
-        vec![node()]
+        self.nodes.clone()
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        if self.nodes.len() == 1 && self.down.lock().unwrap().is_empty() {
+            return vec![NodeStatus::here(node())];
+        }
+        let lane = || LaneStatus {
+            name: "base".to_owned(),
+            rate: Rate::from_hz(1).unwrap(),
+            slots: self.columns.len() as u64,
+            age: Some(Nanos::from_millis(400)),
+            rows: 86_400,
+            awaited: 2,
+            lost: 7,
+            late: 1,
+        };
+        let status = |node: &NodeName| {
+            let up = self.is_up(node);
+            NodeStatus {
+                up,
+                heard: Some(if up { Nanos::from_millis(400) } else { Nanos::from_secs(12) }),
+                since: Some(if up { Nanos::from_secs(86_400) } else { Nanos::from_secs(9) }),
+                address: Some("192.0.2.7:40000".to_owned()),
+                lanes: vec![lane()],
+                clock_offset: Some(-12_345),
+                round_trip: Some(Nanos::from_micros(180)),
+                retransmitted: Some(3),
+                connects: 2,
+                problem: (!up).then(|| "the connection was reset".to_owned()),
+                ..NodeStatus::here(node.clone())
+            }
+        };
+        self.nodes.iter().map(status).collect()
+    }
+
+    fn own(&self) -> Option<Vec<Sample>> {
+        self.own.clone()
     }
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
@@ -195,15 +285,17 @@ impl Query for FakeNode {
             let selected = self.select(patterns)?;
             self.check_full()?;
             self.ages.lock().unwrap().push(age_max);
-            let samples = selected.into_iter().map(|series| {
-                let reading = reading(&series, 1_234);
-                Sample { series, reading, stamp: stamp(1_234) }
-            });
-            let missing =
-                patterns.iter().filter_map(Pattern::nodes).filter_map(|list| list.expand()).flatten();
+            let samples = |k: u64| {
+                let sample = |series: &Series| Sample {
+                    series: series.clone(),
+                    reading: reading(series, 1_234 + 100 * k),
+                    stamp: stamp(1_234),
+                };
+                selected.iter().map(sample).collect()
+            };
             Ok(Snapshot {
-                nodes: vec![(node(), samples.collect())],
-                missing: missing.filter(|n| n != "n1").collect(),
+                nodes: self.answering(patterns).into_iter().map(|(k, node)| (node, samples(k))).collect(),
+                missing: self.missing(patterns),
             })
         })
     }
@@ -227,6 +319,8 @@ impl Query for FakeNode {
             rows_a_poll: self.rows_a_poll,
             grows_at: self.grows_at,
             next: 0,
+            nodes: self.answering(&interest.patterns),
+            notices: self.notices.clone(),
             alive: Arc::clone(&self.subscriptions),
         }))
     }
@@ -246,7 +340,13 @@ impl Query for FakeNode {
 }
 
 pub fn row(columns: &[Series], n: u64) -> Row {
-    Row { stamp: stamp(n), readings: columns.iter().map(|series| reading(series, n)).collect() }
+    row_of(columns, n, 0)
+}
+
+/// The same of node number `k`: its values run a hundred rows ahead for every node before it.
+pub fn row_of(columns: &[Series], n: u64, k: u64) -> Row {
+    let readings = columns.iter().map(|series| reading(series, n + 100 * k)).collect();
+    Row { stamp: stamp(n), readings }
 }
 
 struct FakeRows {
@@ -256,6 +356,8 @@ struct FakeRows {
     rows_a_poll: usize,
     grows_at: u64,
     next: u64,
+    nodes: Vec<(u64, NodeName)>,
+    notices: Vec<Notice>,
     alive: Arc<AtomicUsize>,
 }
 
@@ -263,15 +365,20 @@ impl Subscription for FakeRows {
     fn poll(&mut self) -> Vec<Delivery> {
         let from = self.next;
         self.next += self.rows_a_poll as u64;
-        let part = |columns: &Arc<Vec<Series>>, numbers: std::ops::Range<u64>| Delivery {
-            node: node(),
-            columns: Arc::clone(columns),
-            rows: numbers.map(|n| row(columns, n)).collect(),
-            lost: 0,
-        };
         let border = self.grows_at.clamp(from, self.next);
-        let parts = [part(&self.columns, from..border), part(&self.grown, border..self.next)];
-        parts.into_iter().filter(|delivery| !delivery.rows.is_empty()).collect()
+        let mut deliveries = Vec::new();
+        for (k, node) in &self.nodes {
+            for (columns, numbers) in [(&self.columns, from..border), (&self.grown, border..self.next)] {
+                let rows: Vec<Row> = numbers.map(|n| row_of(columns, n, *k)).collect();
+                let columns = Arc::clone(columns);
+                deliveries.push(Delivery { node: node.clone(), columns, rows, lost: 0 });
+            }
+        }
+        deliveries.into_iter().filter(|delivery| !delivery.rows.is_empty()).collect()
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     fn rate(&self) -> Rate {

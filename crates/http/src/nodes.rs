@@ -1,0 +1,152 @@
+//! `/khz/v1/nodes`: which nodes there are and how each is. It refuses to look at values.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use khz_model::{LaneStatus, Nanos, NodeStatus, Pattern, Stamp};
+
+use crate::json;
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::routes::App;
+
+/// Parameters of `/khz/v1/nodes`.
+pub(crate) const NODES_PARAMS: &[&str] = &["nodes", "brief"];
+
+/// `GET /khz/v1/nodes`
+pub(crate) async fn nodes(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
+    let selected = selection(&params)?;
+    let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
+    let mut out = String::from("{\"nodes\":");
+    if params.switch("brief")? {
+        let names = app.query.nodes();
+        let names = names.iter().filter(|name| is_wanted(name.as_str()));
+        json::list(&mut out, names, |out, name| json::text(out, name.as_str()));
+    } else {
+        let mut status = app.query.status();
+        status.retain(|node| is_wanted(node.node.as_str()));
+        json::list(&mut out, &status, |out, node| json::text(out, node.node.as_str()));
+        out.push_str(",\"status\":");
+        json::list(&mut out, &status, status_json);
+    }
+    let rate_max = app.query.rate_max();
+    out.push_str(",\"rate_max\":");
+    json::text(&mut out, &rate_max.to_string());
+    out.push_str(",\"period_ns_min\":");
+    json::number(&mut out, rate_max.period().0);
+    out.push_str("}\n");
+    Ok(json::response(out))
+}
+
+/// The nodes asked for, as a pattern of all their metrics; `None`: all.
+fn selection(params: &Params) -> Result<Option<Pattern>, Refusal> {
+    Ok(params.get("nodes").map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose()?)
+}
+
+fn status_json(out: &mut String, status: &NodeStatus) {
+    out.push_str("{\"node\":");
+    json::text(out, status.node.as_str());
+    out.push_str(if status.up { ",\"up\":true" } else { ",\"up\":false" });
+    span(out, ",\"heard\":", status.heard);
+    span(out, ",\"since\":", status.since);
+    out.push_str(",\"address\":");
+    json::text_or_null(out, status.address.as_deref());
+    out.push_str(",\"version\":");
+    json::text(out, &status.version);
+    out.push_str(",\"lanes\":");
+    json::list(out, &status.lanes, lane_json);
+    out.push_str(",\"clock_offset\":");
+    json::text_or_null(out, status.clock_offset.map(signed_seconds).as_deref());
+    span(out, ",\"round_trip\":", status.round_trip);
+    out.push_str(",\"retransmitted\":");
+    match status.retransmitted {
+        Some(segments) => json::number(out, segments),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"connects\":");
+    json::number(out, status.connects);
+    out.push_str(",\"problem\":");
+    json::text_or_null(out, status.problem.as_deref());
+    out.push('}');
+}
+
+fn lane_json(out: &mut String, lane: &LaneStatus) {
+    out.push_str("{\"name\":");
+    json::text(out, &lane.name);
+    out.push_str(",\"rate\":");
+    json::text(out, &lane.rate.to_string());
+    span(out, ",\"age\":", lane.age);
+    let counts = [
+        (",\"slots\":", lane.slots),
+        (",\"rows\":", lane.rows),
+        (",\"awaited\":", lane.awaited),
+        (",\"lost\":", lane.lost),
+        (",\"late\":", lane.late),
+    ];
+    for (key, count) in counts {
+        out.push_str(key);
+        json::number(out, count);
+    }
+    out.push('}');
+}
+
+/// A member that is a span in seconds with nine places, or `null`.
+fn span(out: &mut String, key: &str, span: Option<Nanos>) {
+    out.push_str(key);
+    json::text_or_null(out, span.map(seconds).as_deref());
+}
+
+/// Seconds with nine places: `"12.000000000"`.
+fn seconds(span: Nanos) -> String {
+    Stamp { boot: span, real_offset: 0 }.boot_text()
+}
+
+fn signed_seconds(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    format!("{sign}{}", seconds(Nanos(nanos.unsigned_abs())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{NodeName, Rate};
+
+    #[test]
+    fn what_is_not_known_of_a_node_is_null() {
+        let mut out = String::new();
+        status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()));
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(value["up"], true);
+        for key in ["heard", "since", "address", "clock_offset", "round_trip", "retransmitted", "problem"] {
+            assert!(value[key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn an_offset_below_a_second_keeps_its_sign() {
+        assert_eq!(signed_seconds(-12_000), "-0.000012000");
+        assert_eq!(signed_seconds(i64::MIN), "-9223372036.854775808");
+    }
+
+    #[test]
+    fn a_lane_tells_what_was_lost_and_what_may_still_come() {
+        let lane = LaneStatus {
+            name: "base".into(),
+            rate: Rate::from_hz(1).unwrap(),
+            slots: 300,
+            age: Some(Nanos::from_millis(250)),
+            rows: 17,
+            awaited: 4,
+            lost: 3,
+            late: 2,
+        };
+        let mut out = String::new();
+        lane_json(&mut out, &lane);
+        assert_eq!(
+            out,
+            r#"{"name":"base","rate":"1Hz","age":"0.250000000","slots":300,"rows":17,"awaited":4,"lost":3,"late":2}"#
+        );
+    }
+}

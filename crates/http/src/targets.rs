@@ -1,0 +1,49 @@
+//! `/khz/v1/targets`: every node as a target for Prometheus' HTTP service discovery. It refuses to leave out
+//! nodes that are down: a scrape that fails is how Prometheus learns of it.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::Response;
+use khz_model::NodeName;
+
+use crate::json;
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::routes::App;
+
+/// Parameters of `/khz/v1/targets`: none.
+pub(crate) const TARGETS_PARAMS: &[&str] = &[];
+
+/// `GET /khz/v1/targets`
+pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    Params::parse(request.uri().query(), TARGETS_PARAMS)?;
+    let door = door(&request)?;
+    let mut out = String::new();
+    json::list(&mut out, app.query.nodes(), |out, node| target_json(out, &door, &node));
+    out.push('\n');
+    Ok(json::response(out))
+}
+
+/// This door as whoever asks has called it: he reaches it by that name, behind whatever tunnel.
+fn door(request: &Request) -> Result<String, Refusal> {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    authority.or(host).map(str::to_owned).ok_or_else(|| Refusal::bad_request("the Host header is missing"))
+}
+
+/// The door, asked for one node. `instance` is what dashboards tell machines apart by; without it Prometheus
+/// would give all of them the door's address.
+fn target_json(out: &mut String, door: &str, node: &NodeName) {
+    out.push_str("{\"targets\":[");
+    json::text(out, door);
+    out.push_str("],\"labels\":{\"__metrics_path__\":\"/metrics\"");
+    for label in ["__param_node", "instance", "node"] {
+        out.push_str(",\"");
+        out.push_str(label);
+        out.push_str("\":");
+        json::text(out, node.as_str());
+    }
+    out.push_str("}}");
+}

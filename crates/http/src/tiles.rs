@@ -1,0 +1,233 @@
+//! `/khz/v1/tiles`: one number of every node, again and again, as server-sent events: `nodes` when the list of
+//! nodes changes, `tiles` once a period with a number for each of them. Four thousand nodes are some 20 kB. The
+//! numbers are rounded for the eye; whoever computes with them takes the stream.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use khz_model::{Interest, Nanos, NodeName, NodeStatus, Query, Rate, Stamp, Subscription};
+use tokio::time::Instant;
+
+use crate::connections::Connection;
+use crate::counters::{Counters, count};
+use crate::encoder::notices;
+use crate::event_stream::{Due, EventStream, Source, place};
+use crate::json;
+use crate::measure::{Fold, Measure, Meter};
+use crate::params::Params;
+use crate::refusal::Refusal;
+use crate::roster::Roster;
+use crate::routes::App;
+
+/// Parameters of `/khz/v1/tiles`.
+pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate"];
+
+/// Faster, CPU time that the kernel counts in 10 ms shows its steps, and nobody's eye follows thousands of tiles.
+const RATE_MAX_HZ: u64 = 10;
+/// A number is no longer what is now when so many periods passed without a row...
+const STALE_PERIODS: u32 = 3;
+/// ...or this long, whichever is later.
+const STALE_MIN: Duration = Duration::from_secs(3);
+/// Digits of a number: no eye tells more apart.
+const DIGITS: i32 = 4;
+
+/// `GET /khz/v1/tiles`
+pub(crate) async fn tiles(
+    State(app): State<Arc<App>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    Extension(roster): Extension<Arc<Roster>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), TILES_PARAMS)?;
+    let measure = measure(&params)?;
+    let unit = measure.unit(&app.query.metrics()).map_err(Refusal::bad_request)?;
+    let rate = rate(&params)?;
+    let open = place(&app)?;
+    let subscription = app.query.subscribe(Interest { patterns: measure.patterns(), rate, exact: false })?;
+    connection.set_streaming();
+    let rate = subscription.rate();
+    let tiles = Tiles {
+        query: Arc::clone(&app.query),
+        roster,
+        subscription,
+        measure,
+        unit,
+        rate,
+        counters: app.counters.clone(),
+        nodes: HashMap::new(),
+        told: Vec::new(),
+        known: 0,
+        next_at: Instant::now(),
+    };
+    Ok(EventStream::new(tiles, rate, app.closing.clone(), open).into_response())
+}
+
+fn measure(params: &Params) -> Result<Measure, Refusal> {
+    let upper = params.all("match")?;
+    if upper.is_empty() {
+        return Err(Refusal::bad_request("'match' is missing: tiles show one quantity, as match=load.1m"));
+    }
+    let lower = params.all("of")?;
+    let rest = params.switch("rest")?;
+    if rest && lower.is_empty() {
+        return Err(Refusal::bad_request("rest=1 needs 'of': what the whole is"));
+    }
+    let fold = match params.get("fold") {
+        None | Some("sum") => Fold::Sum,
+        Some("max") => Fold::Max,
+        Some(other) => return Err(Refusal::bad_request(format!("fold is sum or max, not '{other}'"))),
+    };
+    Ok(Measure { upper, lower, except: params.all("except")?, fold, rest })
+}
+
+fn rate(params: &Params) -> Result<Rate, Refusal> {
+    let missing = || Refusal::bad_request("a rate is missing");
+    let (usual, max) =
+        (Rate::from_hz(1).ok_or_else(missing)?, Rate::from_hz(RATE_MAX_HZ).ok_or_else(missing)?);
+    let rate = params.rate("rate", usual)?;
+    if rate.period() < max.period() {
+        return Err(Refusal::bad_request(format!("tiles come at most at {max}, not {rate}")));
+    }
+    Ok(rate)
+}
+
+/// The numbers of all nodes.
+struct Tiles {
+    query: Arc<dyn Query>,
+    roster: Arc<Roster>,
+    subscription: Box<dyn Subscription>,
+    measure: Measure,
+    unit: String,
+    rate: Rate,
+    counters: Counters,
+    /// At most the nodes that the roster has.
+    nodes: HashMap<NodeName, Tile>,
+    /// The nodes as the client knows them.
+    told: Vec<NodeName>,
+    /// How many of them had a number in the last event.
+    known: usize,
+    next_at: Instant,
+}
+
+/// The number of one node, and when its last row came.
+struct Tile {
+    meter: Meter,
+    heard: Instant,
+}
+
+impl Tiles {
+    fn take_rows(&mut self, now: Instant) {
+        for delivery in self.subscription.poll() {
+            let tile = self.nodes.entry(delivery.node.clone());
+            let tile = tile.or_insert_with(|| Tile { meter: Meter::default(), heard: now });
+            tile.meter.take(&self.measure, &delivery);
+            tile.heard = now;
+        }
+    }
+
+    /// The newest number of a node that is up.
+    fn value(&self, node: &NodeStatus, now: Instant) -> Option<f64> {
+        let tile = self.nodes.get(&node.node).filter(|_| node.up)?;
+        let patience = (Duration::from(self.rate.period()) * STALE_PERIODS).max(STALE_MIN);
+        tile.meter.value.filter(|_| now.duration_since(tile.heard) <= patience)
+    }
+
+    /// Tells the list of nodes, if it is another than before.
+    fn nodes_event(&mut self, roster: &[NodeStatus], events: &mut String) {
+        if !self.told.is_empty() && roster.iter().map(|status| &status.node).eq(&self.told) {
+            return;
+        }
+        self.told = roster.iter().map(|status| status.node.clone()).collect();
+        self.nodes.retain(|node, _| self.told.binary_search(node).is_ok());
+        events.push_str("event: nodes\ndata: {\"unit\":");
+        json::text(events, &self.unit);
+        events.push_str(",\"rate\":");
+        json::text(events, &self.rate.to_string());
+        events.push_str(",\"period_ns\":");
+        json::number(events, self.rate.period().0);
+        events.push_str(",\"nodes\":");
+        json::list(events, &self.told, |out, node| json::text(out, node.as_str()));
+        events.push_str("}\n\n");
+    }
+
+    fn tiles_event(&self, roster: &[NodeStatus], values: &[Option<f64>], events: &mut String) {
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let stamp = Stamp { boot: Nanos(real.as_nanos() as u64), real_offset: 0 };
+        events.push_str("event: tiles\ndata: {\"t\":");
+        json::text(events, &stamp.real_text());
+        events.push_str(",\"v\":");
+        json::list(events, values, |out, value| match value {
+            Some(value) => rounded(out, *value),
+            None => out.push_str("null"),
+        });
+        events.push_str(",\"down\":");
+        let down = roster.iter().enumerate().filter(|(_, status)| !status.up);
+        json::list(events, down, |out, (at, _)| json::number(out, at as u64));
+        events.push_str("}\n\n");
+        count(&self.counters.stream_events);
+    }
+}
+
+impl Source for Tiles {
+    fn due(&mut self) -> Due {
+        let now = Instant::now();
+        self.take_rows(now);
+        let roster = self.roster.nodes(&*self.query);
+        let values: Vec<Option<f64>> = roster.iter().map(|node| self.value(node, now)).collect();
+        let known = values.iter().flatten().count();
+        // Numbers that have just become known are told at once: the first ones should not take a period.
+        let mut events = String::new();
+        notices(&self.subscription.notices(), &mut events);
+        if now < self.next_at && known <= self.known {
+            return Due::Events(events);
+        }
+        self.known = known;
+        self.next_at = (self.next_at + Duration::from(self.rate.period())).max(now);
+        self.nodes_event(&roster, &mut events);
+        self.tiles_event(&roster, &values, &mut events);
+        Due::Events(events)
+    }
+}
+
+/// A number with [`DIGITS`] digits that mean something: `0.003142`, `31.42`, `31416`.
+fn rounded(out: &mut String, value: f64) {
+    if value == 0.0 {
+        return out.push('0');
+    }
+    let places = (DIGITS - 1 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let start = out.len();
+    let _ = write!(out, "{value:.places$}");
+    if places > 0 {
+        let kept = out[start..].trim_end_matches('0').trim_end_matches('.').len();
+        out.truncate(start + kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn numbers_are_as_short_as_the_eye_allows() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (0.003_141_59, "0.003142"),
+            (31.415_9, "31.42"),
+            (31_415.9, "31416"),
+            (1e-12, "0"),
+            (100.0, "100"),
+            (99.999_99, "100"),
+            (1.5e19, "15000000000000000000"),
+        ] {
+            let mut out = String::from("[");
+            rounded(&mut out, value);
+            assert_eq!(out, format!("[{text}"));
+        }
+    }
+}

@@ -178,7 +178,11 @@ fn every_described_parameter_takes_its_example() {
         for parameter in parameters(&doc, path) {
             let (name, example) =
                 (parameter["name"].as_str().unwrap(), parameter["example"].as_str().unwrap());
-            let others = if name == "match" { "" } else { needed(path).trim_start_matches('?') };
+            let others = match name {
+                "match" => "",
+                "rest" => "match=load.1m&of=load.1m",
+                _ => needed(path).trim_start_matches('?'),
+            };
             let answer = server.ask("HEAD", &format!("{path}?{name}={example}&{others}"), &[]);
             assert_eq!(answer.status, 200, "{path}?{name}={example}");
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use futures_channel::oneshot;
-use khz_model::{Nanos, Query, Rate};
+use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
 
 use crate::budget::Budget;
 use crate::clock;
@@ -12,9 +12,11 @@ use crate::error::GatherError;
 use crate::gatherer::Gatherer;
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
+use crate::lane_handle::{LaneHandle, Lanes};
 use crate::own::OwnNumbers;
 use crate::plan::{Plan, SOURCE_BUDGET};
 use crate::query::NodeQuery;
+use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
 
 /// Stack of the gather thread: its deepest call is a full parse, its largest buffer 4 KiB.
@@ -39,11 +41,12 @@ impl Agent {
         let tallies = plan.tallies.clone();
         let names: Vec<_> = sources.iter().map(Source::name).collect();
         sources.push(Source::own(OwnNumbers::new(&names, tallies)));
-        let lanes = fixed_lanes(&plan, &sources)?;
+        let rings = Rings::open(&plan)?;
+        let lanes = fixed_lanes(&plan, &sources, &rings)?;
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), views));
-        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes);
+        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes, rings);
         let (running, ended) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("gather".into())
@@ -59,6 +62,24 @@ impl Agent {
     /// The interface that doors read through.
     pub fn query(&self) -> Arc<dyn Query> {
         self.query.clone()
+    }
+
+    /// The plan's lanes, the base lane first.
+    pub fn lanes(&self) -> Vec<LaneHandle> {
+        self.shared_lanes().all()
+    }
+
+    /// A lane for these patterns at this rate, as [`Lanes::follow`] describes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn follow(&self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<LaneHandle, QueryError> {
+        self.shared_lanes().follow(patterns, rate, exact)
+    }
+
+    /// The same for another thread.
+    pub fn shared_lanes(&self) -> Lanes {
+        Lanes::new(self.query.clone())
     }
 
     /// Ready when the gather thread has ended, which it does by itself only by a panic.
@@ -125,11 +146,32 @@ fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
     Ok(sources)
 }
 
-/// The plan's lanes: base (everything), local (what has no rate of its own), and one for each rate that
-/// sources have of their own.
-fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError> {
+/// A lane that the plan wants: name, rate, the sources with the shortest time between two gathers, and its part
+/// of the rings' memory.
+struct PlannedLane {
+    name: String,
+    rate: Rate,
+    members: Vec<Option<Nanos>>,
+    part: f64,
+}
+
+/// The plan's lanes, each with its ring.
+fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lane>, GatherError> {
     let now = clock::stamp();
-    let ring = plan.ring.0 as usize;
+    let mut lanes = Vec::new();
+    for (number, planned) in planned_lanes(plan, sources).into_iter().enumerate() {
+        let PlannedLane { name, rate, members, part } = planned;
+        let slots = sources.iter().zip(&members).filter(|(_, m)| m.is_some()).map(|(s, _)| s.slots()).sum();
+        let ring = rings.of_plan(number as u16, &name, LaneSize { part, rate, slots })?;
+        let mut lane = Lane::new(rate, members, ring, now);
+        sources.iter().enumerate().for_each(|(i, source)| lane.note(i, source));
+        lanes.push(lane);
+    }
+    Ok(lanes)
+}
+
+/// Base (everything), local (what has no rate of its own), and one for each rate that sources have of their own.
+fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
     let natural = |source: &Source| match source.kernel_file() {
         Some(file) => file.refresh(|_| true).and_then(|r| r.period()).unwrap_or(Nanos(0)),
@@ -138,33 +180,31 @@ fn fixed_lanes(plan: &Plan, sources: &[Source]) -> Result<Vec<Lane>, GatherError
     let members =
         |wanted: &dyn Fn(usize) -> Option<Nanos>| (0..sources.len()).map(wanted).collect::<Vec<_>>();
 
-    let mut planned: Vec<(String, Rate, Vec<Option<Nanos>>, usize)> = vec![];
     // A source whose own rate is the base lane's needs no lane of its own: the base lane keeps it exactly.
     let base_refresh =
         |i: usize| if own_rate(i) == Some(plan.base_rate) { Nanos(0) } else { natural(&sources[i]) };
-    planned.push(("base".into(), plan.base_rate, members(&|i| Some(base_refresh(i))), ring / 4));
+    let base = members(&|i| Some(base_refresh(i)));
+    let mut planned =
+        vec![PlannedLane { name: "base".into(), rate: plan.base_rate, members: base, part: 0.25 }];
+
     let mut rates: Vec<Rate> = (0..plan.sources.len()).filter_map(own_rate).collect();
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let local_ring = if rates.is_empty() { ring / 2 } else { ring / 4 };
     let local = members(&|i| {
         (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
     });
     if local.iter().any(Option::is_some) {
-        planned.push(("local".into(), plan.local_rate, local, local_ring));
+        let part = if rates.is_empty() { 0.5 } else { 0.25 };
+        planned.push(PlannedLane { name: "local".into(), rate: plan.local_rate, members: local, part });
     }
-    let part = ring / 4 / rates.len().max(1);
-    for rate in rates {
+    let part = 0.25 / rates.len().max(1) as f64;
+    planned.extend(rates.into_iter().map(|rate| PlannedLane {
+        name: format!("fixed-{rate}"),
+        rate,
         // Asked for by name: kept exactly, whatever the kernel's refresh.
-        let same = members(&|i| (own_rate(i) == Some(rate)).then_some(Nanos(0)));
-        planned.push((format!("fixed-{rate}"), rate, same, part));
-    }
-    let mut lanes = Vec::with_capacity(planned.len());
-    for (number, (name, rate, members, ring)) in planned.into_iter().enumerate() {
-        let mut lane = Lane::new(number as u16, &name, rate, members, ring, now)?;
-        sources.iter().enumerate().for_each(|(i, source)| lane.note(i, source));
-        lanes.push(lane);
-    }
-    Ok(lanes)
+        members: members(&|i| (own_rate(i) == Some(rate)).then_some(Nanos(0))),
+        part,
+    }));
+    planned
 }

@@ -34,7 +34,7 @@ pub enum GatherError {
         /// What sysconf(_SC_CLK_TCK) says.
         hz: u64,
     },
-    /// No memory for the rings.
+    /// The rings cannot be had.
     #[error(transparent)]
     Ring(#[from] khz_ring::RingError),
     /// The thread or its bell could not be made.

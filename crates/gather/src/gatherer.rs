@@ -16,6 +16,7 @@ use crate::lane::{Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
 use crate::plan::Plan;
+use crate::rings::Rings;
 use crate::source::{Published, Source};
 
 /// There are never more lanes than this at once: fixed ones and those that readers opened.
@@ -24,16 +25,13 @@ pub const LANES_MAX: usize = 24;
 /// Lanes slower than this are not worth slowing down.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
-/// A lane opened by readers has this part of the rings' memory, and at least this much.
-const BOOST_RING_PART: u64 = 16;
-const BOOST_RING_MIN: u64 = 1 << 20;
-
 /// Everything the thread owns.
 pub(crate) struct Gatherer {
     plan: Plan,
     inbox: Arc<Inbox>,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
+    rings: Rings,
     /// Lanes before this index are the plan's; the others close when their readers go.
     fixed_lanes: usize,
     lanes_opened: u16,
@@ -58,13 +56,14 @@ impl Drop for CloseAtEnd {
 }
 
 impl Gatherer {
-    pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>) -> Self {
+    pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>, rings: Rings) -> Self {
         let fixed_lanes = lanes.len();
         Gatherer {
             plan,
             inbox,
             sources,
             lanes,
+            rings,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
@@ -184,6 +183,12 @@ impl Gatherer {
                 Request::Follow { patterns, rate, exact, reply } => {
                     self.grant(&patterns, rate, exact, &reply)
                 }
+                Request::Prompt { lane, bell } => {
+                    let mut lanes = self.lanes.iter_mut();
+                    if let Some(lane) = lanes.find(|known| Arc::ptr_eq(&known.view, &lane)) {
+                        lane.prompt(bell);
+                    }
+                }
                 Request::Gone => self.close_unread_lanes(),
                 Request::Stop => go_on = false,
             }
@@ -240,12 +245,11 @@ impl Gatherer {
             return Err(QueryError::Full { what: "lanes of different rates", limit: LANES_MAX });
         }
         let now = clock::stamp();
-        let ring = (self.plan.ring.0 / BOOST_RING_PART).max(BOOST_RING_MIN) as usize;
-        let name = self.free_name();
-        let lane = Lane::new(self.lanes_opened, &name, rate, members, ring, now).map_err(|error| {
+        let ring = self.rings.of_readers(self.lanes_opened, &self.free_name()).map_err(|error| {
             tracing::warn!("{error}");
             QueryError::Full { what: "lanes that memory allows", limit: self.lanes.len() }
         })?;
+        let lane = Lane::new(rate, members, ring, now);
         self.lanes_opened = self.lanes_opened.wrapping_add(1);
         let view = lane.view.clone();
         self.lanes.push(lane);

@@ -1,10 +1,9 @@
 //! What other threads want from the gather thread. It sleeps in one `ppoll`; a request puts itself here and
 //! rings the bell. Nothing here is touched on a tick when nobody asked.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, Weak};
 
 use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, QueryError, Rate};
@@ -23,6 +22,8 @@ pub(crate) enum Request {
     Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Option<Arc<Published>>>> },
     /// A lane for these patterns at this rate; the asker waits for the answer, microseconds as a rule.
     Follow { patterns: Vec<Pattern>, rate: Rate, exact: bool, reply: SyncSender<LaneAnswer> },
+    /// Somebody wants to be woken at every row of a lane, for as long as the bell lives.
+    Prompt { lane: Arc<LaneView>, bell: Weak<OwnedFd> },
     /// A reader of some lane has gone.
     Gone,
     /// The end.

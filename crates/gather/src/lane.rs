@@ -2,29 +2,25 @@
 //! it knows when it is due, which slots changed since its last row, and how to write that row.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, RwLock, Weak};
 
-use khz_block::Encoder;
+use khz_block::{Encoder, SchemaEncoder};
 use khz_model::{Instance, Nanos, Rate, Series, Stamp};
-use khz_ring::{Reader, RingError, Writer};
+use khz_ring::{Reader, Ring, Writer};
+use rustix::fd::OwnedFd;
 
 use crate::source::Source;
 use crate::ticks::Ticks;
-
-/// A block is closed after so many rows, or after the time below, whichever comes later: short enough for a
-/// reader that joins, long enough that the key row costs little.
-const BLOCK_ROWS: u32 = 10;
-const BLOCK_SPAN: Nanos = Nanos::from_millis(100);
-/// The wall clock was set when it moved by more than this against the boot clock.
-const CLOCK_STEP: Nanos = Nanos::from_millis(1);
-/// However slow the lane, a block is closed after this long.
-const BLOCK_SPAN_MAX: Nanos = Nanos::from_secs(60);
 
 /// What readers of a lane share with the gather thread.
 #[derive(Debug)]
 pub(crate) struct LaneView {
     pub name: Instance,
     pub ring: Reader,
+    /// Generation of `schema`; the ring may hold blocks of older ones.
+    pub generation: u32,
+    /// The period that was asked for.
+    pub asked: Nanos,
     /// What the lane's slots mean. Grows; locked by the gather thread only when it does.
     pub schema: RwLock<Arc<Vec<Series>>>,
     /// Subscriptions that follow the lane.
@@ -37,6 +33,11 @@ impl LaneView {
     /// Time between two rows.
     pub fn period(&self) -> Nanos {
         Nanos(self.period.load(Ordering::Relaxed))
+    }
+
+    /// What the slots mean.
+    pub fn series(&self) -> Arc<Vec<Series>> {
+        self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
@@ -54,36 +55,50 @@ pub(crate) struct Lane {
     by_source: Vec<Vec<u32>>,
     dirty: Vec<u64>,
     encoder: Encoder,
+    /// Number of the first row that this process wrote.
+    first_row: u64,
     ring: Writer,
-    block_rows: u32,
-    /// How far the wall clock stood from the boot clock when the open block began.
-    block_offset: i64,
+    schema: PublishedSchema,
+    /// Rung after every row.
+    bells: Vec<Weak<OwnedFd>>,
     /// The row under construction, kept for its memory.
     bytes: Vec<u8>,
     /// Rows that did not fit into the ring at all.
     pub refused: u64,
 }
 
+/// How far readers know what the lane's slots mean.
+#[derive(Default)]
+struct PublishedSchema {
+    encoder: SchemaEncoder,
+    /// Bytes of the encoder that are not in the ring yet.
+    waiting: Vec<u8>,
+    /// Slots that readers know; rows have no others.
+    slots: usize,
+    /// Slots that there were when it was tried last.
+    tried: usize,
+}
+
 impl Lane {
     /// A lane of the sources for which `members` has a refresh; its first tick is the next multiple of the period.
-    pub fn new(
-        number: u16,
-        name: &str,
-        rate: Rate,
-        members: Vec<Option<Nanos>>,
-        ring_bytes: usize,
-        now: Stamp,
-    ) -> Result<Self, RingError> {
-        let (ring, reader) = khz_ring::ring(ring_bytes)?;
+    /// Its name and number are the ring's.
+    pub fn new(rate: Rate, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
+        let Ring { writer, reader, next_row } = ring;
         let period = rate.period();
+        writer.set_started(now);
+        writer.set_period(period);
+        let mut encoder = Encoder::new(reader.label().number, writer.generation(), period);
+        encoder.resume(next_row, writer.generation());
         let view = LaneView {
-            name: Instance::from_kernel(name.as_bytes()),
+            name: Instance::from_kernel(reader.label().lane.as_bytes()),
+            generation: writer.generation(),
+            asked: period,
             ring: reader,
             schema: RwLock::default(),
             readers: AtomicUsize::new(0),
             period: AtomicU64::new(period.0),
         };
-        Ok(Lane {
+        Lane {
             view: Arc::new(view),
             ticks: Ticks::new(period, now),
             asked: period,
@@ -91,13 +106,14 @@ impl Lane {
             members,
             slots: Vec::new(),
             dirty: Vec::new(),
-            encoder: Encoder::new(number, 1, period),
-            ring,
-            block_rows: block_rows(period),
-            block_offset: 0,
+            encoder,
+            first_row: next_row,
+            ring: writer,
+            schema: PublishedSchema::default(),
+            bells: Vec::new(),
             bytes: Vec::new(),
             refused: 0,
-        })
+        }
     }
 
     /// How long the lane lets a gather of that source stand; `None`: the source is not its.
@@ -112,8 +128,8 @@ impl Lane {
         if period != self.ticks.period() {
             self.ticks.set_period(period, now);
             self.encoder.set_period(period);
+            self.ring.set_period(period);
             self.view.period.store(period.0, Ordering::Relaxed);
-            self.block_rows = block_rows(period);
         }
     }
 
@@ -142,32 +158,45 @@ impl Lane {
         self.dirty.resize(self.slots.len().div_ceil(64), 0);
     }
 
-    /// Tells readers what new slots mean. The schema is complete before a block with these slots begins.
+    /// Tells readers what new slots mean, before a block with these slots begins. Where the ring has no room for
+    /// it, rows stay without them until more have come.
     #[cold]
     fn publish_schema(&mut self, sources: &mut [Source]) {
-        let mut series = Vec::with_capacity(self.slots.len());
-        for &(source, slot) in &self.slots {
-            match sources[source as usize].schema().get(slot as usize) {
-                Some(known) => series.push(known.clone()),
-                None => return,
+        let mut series = Vec::clone(&self.view.series());
+        let PublishedSchema { encoder, waiting, slots, tried } = &mut self.schema;
+        *tried = self.slots.len();
+        for &(source, slot) in &self.slots[series.len()..] {
+            let Some(known) = sources[source as usize].schema().get(slot as usize).cloned() else { break };
+            let is_new = series.len() >= encoder.len();
+            if is_new && let Err(error) = encoder.append(&known, waiting) {
+                tracing::warn!("lane {}: {error}; further slots are left out", self.view.name);
+                break;
             }
+            series.push(known);
         }
+        if self.ring.extend_schema(waiting).is_err() {
+            let name = &self.view.name;
+            tracing::warn!("lane {name}: no room in its ring for what new slots mean; they are left out");
+            return;
+        }
+        waiting.clear();
+        *slots = series.len();
         *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(series);
     }
 
     /// Appends a row with the sources' present readings.
     pub fn record(&mut self, stamp: Stamp, sources: &mut [Source]) {
-        let grown = self.slots.len() != self.encoder.slots();
-        if (grown || self.is_full() || self.clock_was_set(stamp))
+        if self.slots.len() != self.schema.tried {
+            self.publish_schema(sources);
+        }
+        let slots = &self.slots[..self.schema.slots];
+        let grown = slots.len() != self.encoder.slots();
+        if (grown || self.encoder.wants_new_block(stamp) || self.is_half_the_ring())
             && let Some(header) = self.encoder.close()
         {
             self.ring.close(&header);
         }
-        if grown {
-            self.publish_schema(sources);
-        }
         let sources = &*sources;
-        let slots = &self.slots;
         let reading = |slot: usize| {
             let (source, slot) = slots[slot];
             let source = &sources[source as usize];
@@ -175,28 +204,40 @@ impl Lane {
         };
         self.bytes.clear();
         let written = if self.encoder.rows_open() == 0 {
-            self.block_offset = stamp.real_offset;
             self.encoder.key_row(stamp, slots.len(), reading, &mut self.bytes);
             self.ring.begin(&self.bytes)
         } else {
-            self.encoder.delta_row(stamp, set_bits(&self.dirty), reading, &mut self.bytes);
+            let changed = set_bits(&self.dirty).take_while(|&slot| slot < slots.len());
+            self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
             self.ring.append(&self.bytes)
         };
         self.dirty.fill(0);
         if !written {
             self.refuse();
         }
+        if !self.bells.is_empty() {
+            self.ring_bells();
+        }
     }
 
-    /// True when the open block has its rows, or when another row might not fit into half the ring with it.
-    fn is_full(&self) -> bool {
+    /// True when another row might not fit into half the ring with the open block.
+    fn is_half_the_ring(&self) -> bool {
         let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.slots.len());
-        self.encoder.rows_open() >= self.block_rows || room as u64 > self.ring.size() / 2
+        room as u64 > self.ring.size() / 2
     }
 
-    /// True when the wall clock was set since the open block began: a header has one offset for all its rows.
-    fn clock_was_set(&self, stamp: Stamp) -> bool {
-        stamp.real_offset.abs_diff(self.block_offset) > CLOCK_STEP.0
+    /// Rings this bell after every row, as long as somebody holds it.
+    pub fn prompt(&mut self, bell: Weak<OwnedFd>) {
+        self.bells.push(bell);
+    }
+
+    /// A bell that is ringing already stays so; one that nobody holds any more goes.
+    fn ring_bells(&mut self) {
+        self.bells.retain(|bell| {
+            let Some(bell) = bell.upgrade() else { return false };
+            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            true
+        });
     }
 
     /// Not even a key row fits into the ring: nothing was written, and the next row tries again.
@@ -212,9 +253,9 @@ impl Lane {
         self.encoder.close();
     }
 
-    /// Rows recorded.
+    /// Rows recorded by this process.
     pub fn rows(&self) -> u64 {
-        self.encoder.rows() - self.refused
+        self.encoder.rows() - self.first_row - self.refused
     }
 
     /// Bytes of the ring in use.
@@ -226,11 +267,6 @@ impl Lane {
     pub fn readers(&self) -> usize {
         self.view.readers.load(Ordering::Relaxed)
     }
-}
-
-fn block_rows(period: Nanos) -> u32 {
-    let span = BLOCK_SPAN.0.div_ceil(period.0).max(u64::from(BLOCK_ROWS));
-    span.min((BLOCK_SPAN_MAX.0 / period.0).max(1)) as u32
 }
 
 /// The positions of the bits that are set, in order.
@@ -254,13 +290,5 @@ mod tests {
     #[test]
     fn bits_come_in_order() {
         assert_eq!(set_bits(&[0b1001, 0, 1 << 63]).collect::<Vec<_>>(), [0, 3, 191]);
-    }
-
-    #[test]
-    fn blocks_are_ten_rows_or_a_tenth_of_a_second_and_never_over_a_minute() {
-        let rows = |hz| block_rows(Rate::from_hz(hz).unwrap().period());
-        assert_eq!((rows(1), rows(10), rows(100), rows(1_000)), (10, 10, 10, 100));
-        assert_eq!(block_rows(Nanos::from_secs(30)), 2);
-        assert_eq!(block_rows(Nanos::from_secs(3_600)), 1);
     }
 }

@@ -27,11 +27,23 @@ pub struct Plan {
     pub cpu_max: f64,
     /// Who asks within this time of a gather shares it.
     pub window: Nanos,
-    /// Memory of the fixed lanes' rings together; each lane that readers open takes a sixteenth more, and 1 MiB at
-    /// least.
-    pub ring: ByteSize,
+    /// How much the rings of the fixed lanes hold.
+    pub ring: RingSize,
+    /// The directory for their files, of this node alone; `None`: memory without a name, which ends with the agent.
+    pub ring_folder: Option<PathBuf>,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
+}
+
+/// How much the rings hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingSize {
+    /// So many bytes for all fixed lanes together; each lane that readers open takes a sixteenth more, and 1 MiB at
+    /// least.
+    Bytes(ByteSize),
+    /// Each fixed lane holds at least this long, as long as a row takes no more than promised: 2 bytes for each
+    /// slot up to 1 Hz, 0.5 from 10 Hz on.
+    Span(Nanos),
 }
 
 /// One source of a plan.
@@ -51,8 +63,8 @@ pub const SOURCE_BUDGET: f64 = 0.05;
 /// Default ceiling of the gather thread.
 pub const CPU_MAX: f64 = 0.10;
 
-/// Default memory of the rings: ten minutes at 10 Hz.
-pub const RING: ByteSize = ByteSize(16 << 20);
+/// Default of the rings: hours at 1 Hz, and most of an hour at 10 Hz.
+pub const RING: RingSize = RingSize::Bytes(ByteSize(64 << 20));
 
 /// Default merge window.
 pub const WINDOW: Nanos = Nanos::from_micros(100);
@@ -72,6 +84,7 @@ impl Plan {
             cpu_max: CPU_MAX,
             window: WINDOW,
             ring: RING,
+            ring_folder: None,
             tallies: Vec::new(),
         }
     }

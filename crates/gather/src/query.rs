@@ -54,6 +54,34 @@ impl NodeQuery {
         }
     }
 
+    /// The plan's lanes.
+    pub fn lanes(&self) -> &[Arc<LaneView>] {
+        &self.lanes
+    }
+
+    /// Where requests to the gather thread go.
+    pub fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// A lane for these patterns, with a reader's place in it that is counted already; also the patterns that
+    /// speak of this node.
+    pub fn follow(
+        &self,
+        patterns: &[Pattern],
+        rate: Rate,
+        exact: bool,
+    ) -> Result<(Arc<LaneView>, Vec<Pattern>), QueryError> {
+        let (patterns, _) = self.checked(patterns)?;
+        if rate.period() < self.rate_max.period() {
+            return Err(QueryError::AboveCeiling { asked: rate, ceiling: self.rate_max });
+        }
+        let (reply, answer) = sync_channel(1);
+        self.inbox.put(Request::Follow { patterns: patterns.clone(), rate, exact, reply })?;
+        let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
+        Ok((lane, patterns))
+    }
+
     /// The patterns that speak of this node, and the names of other nodes that they ask for.
     fn for_this_node(&self, patterns: &[Pattern]) -> (Vec<Pattern>, Vec<String>) {
         let ours = patterns.iter().filter(|p| p.matches_node(self.node.as_str())).cloned().collect();
@@ -141,15 +169,7 @@ impl Query for NodeQuery {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
-        let (patterns, _) = self.checked(&interest.patterns)?;
-        if interest.rate.period() < self.rate_max.period() {
-            return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling: self.rate_max });
-        }
-        let (reply, answer) = sync_channel(1);
-        let request =
-            Request::Follow { patterns: patterns.clone(), rate: interest.rate, exact: interest.exact, reply };
-        self.inbox.put(request)?;
-        let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
+        let (lane, patterns) = self.follow(&interest.patterns, interest.rate, interest.exact)?;
         Ok(Box::new(LaneSubscription::new(
             self.node.clone(),
             lane,

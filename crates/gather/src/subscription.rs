@@ -1,9 +1,11 @@
 //! Rows out of a lane's ring, for a reader that follows and for one that looks back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use khz_block::Decoder;
+use khz_block::schema::SCHEMA_BYTES_MAX;
+use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{Absence, Delivery, Nanos, NodeName, Pattern, Rate, Reading, Row, Series, Subscription};
 use khz_ring::{Cursor, Event};
 
@@ -19,18 +21,20 @@ pub(crate) struct Columns {
     series: Arc<Vec<Series>>,
     /// Slots of the lane that were looked at.
     seen: usize,
+    /// Where the columns stand in blocks of an older generation, from before the agent's restart.
+    older: Option<(u32, Vec<Option<u32>>)>,
 }
 
 impl Columns {
     pub fn new(lane: &LaneView, patterns: &[Pattern]) -> Self {
-        let mut columns = Columns { slots: Vec::new(), series: Arc::default(), seen: 0 };
+        let mut columns = Columns { slots: Vec::new(), series: Arc::default(), seen: 0, older: None };
         columns.refresh(lane, patterns);
         columns
     }
 
     /// Takes in slots that came since; `true` when there are more columns now.
     fn refresh(&mut self, lane: &LaneView, patterns: &[Pattern]) -> bool {
-        let schema = lane.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+        let schema = lane.series();
         let before = self.slots.len();
         let mut series = Vec::clone(&self.series);
         for (slot, one) in schema.iter().enumerate().skip(self.seen) {
@@ -51,10 +55,41 @@ impl Columns {
         self.slots.len()
     }
 
-    fn row(&self, decoder: &Decoder) -> Row {
-        let reading =
-            |&slot: &u32| decoder.reading(slot as usize).unwrap_or(Reading::Absent(Absence::NotYet));
-        Row { stamp: decoder.stamp(), readings: self.slots.iter().map(reading).collect() }
+    /// Another block begins; `true` when there are more columns now.
+    fn enter(&mut self, lane: &LaneView, patterns: &[Pattern], block: &Header) -> bool {
+        if block.generation != lane.generation {
+            if self.older.as_ref().is_none_or(|(generation, _)| *generation != block.generation) {
+                self.older = Some((block.generation, self.places_in(lane, block.generation)));
+            }
+            return false;
+        }
+        block.slots as usize > self.seen && self.refresh(lane, patterns)
+    }
+
+    /// The slot of each column in an older generation.
+    fn places_in(&self, lane: &LaneView, generation: u32) -> Vec<Option<u32>> {
+        let (mut bytes, mut schema) = (Vec::new(), SchemaDecoder::new());
+        lane.ring.schema(generation, 0, SCHEMA_BYTES_MAX, &mut bytes);
+        // What could be read of a damaged schema is right as far as it goes.
+        let _ = schema.feed(&bytes);
+        let name = |series: &Series| (series.metric.name.to_string(), series.instance.clone());
+        let slots: HashMap<_, _> = schema.series().iter().map(name).zip(0u32..).collect();
+        self.series.iter().map(|series| slots.get(&name(series)).copied()).collect()
+    }
+
+    fn row(&self, lane: &LaneView, decoder: &Decoder) -> Row {
+        let reading = |slot: Option<u32>| {
+            let reading = slot.and_then(|slot| decoder.reading(slot as usize));
+            reading.unwrap_or(Reading::Absent(Absence::NotYet))
+        };
+        let is_older = |generation: u32| decoder.header().is_some_and(|h| h.generation == generation);
+        let readings = match &self.older {
+            Some((generation, places)) if *generation != lane.generation && is_older(*generation) => {
+                places.iter().map(|&slot| reading(slot)).collect()
+            }
+            _ => self.slots.iter().map(|&slot| reading(Some(slot))).collect(),
+        };
+        Row { stamp: decoder.stamp(), readings }
     }
 }
 
@@ -81,9 +116,11 @@ impl LaneSubscription {
         inbox: Arc<Inbox>,
     ) -> Self {
         let mut cursor = Cursor::new(lane.ring.clone(), lane.ring.newest());
-        let has_row = cursor.seek_newest();
         let columns = Columns::new(&lane, &patterns);
-        let first = has_row.then(|| columns.row(cursor.decoder()));
+        // Before its first row a lane that was taken up holds only those of the agent before.
+        let has_row = cursor.seek_newest()
+            && cursor.decoder().header().is_some_and(|block| block.generation == lane.generation);
+        let first = has_row.then(|| columns.row(&lane, cursor.decoder()));
         LaneSubscription { node, lane, patterns, rate, inbox, cursor, columns, first }
     }
 
@@ -103,21 +140,16 @@ impl Subscription for LaneSubscription {
         let mut rows: Vec<Row> = self.first.take().into_iter().collect();
         while rows.len() < ROWS_A_POLL {
             match self.cursor.advance() {
-                Event::Row => rows.push(self.columns.row(self.cursor.decoder())),
-                Event::Block
-                    if self
-                        .cursor
-                        .decoder()
-                        .header()
-                        .is_some_and(|h| h.slots as usize > self.columns.seen) =>
-                {
-                    if !rows.is_empty() {
-                        let before = std::mem::take(&mut rows);
-                        deliveries.push(self.delivery(before));
+                Event::Row => rows.push(self.columns.row(&self.lane, self.cursor.decoder())),
+                Event::Block => {
+                    let Some(block) = self.cursor.decoder().header().copied() else { continue };
+                    let before = self.columns.series.clone();
+                    if self.columns.enter(&self.lane, &self.patterns, &block) && !rows.is_empty() {
+                        let mut delivery = self.delivery(std::mem::take(&mut rows));
+                        delivery.columns = before;
+                        deliveries.push(delivery);
                     }
-                    self.columns.refresh(&self.lane, &self.patterns);
                 }
-                Event::Block => {}
                 Event::UpToDate => break,
             }
         }
@@ -153,10 +185,14 @@ pub(crate) fn rows_since(
     let mut rows = Vec::new();
     loop {
         match cursor.advance() {
-            Event::Row if cursor.decoder().stamp().boot >= since => rows.push(columns.row(cursor.decoder())),
+            Event::Row if cursor.decoder().stamp().boot >= since => {
+                rows.push(columns.row(lane, cursor.decoder()));
+            }
             Event::Row => {}
             Event::Block => {
-                columns.refresh(lane, patterns);
+                if let Some(block) = cursor.decoder().header() {
+                    columns.enter(lane, patterns, block);
+                }
             }
             Event::UpToDate => break,
         }

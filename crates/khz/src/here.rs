@@ -146,7 +146,8 @@ fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         rate_max: plan.rate_max,
         cpu_max: plan.cpu_max,
         window: plan.window,
-        ring: plan.ring,
+        ring: khz_gather::RingSize::Bytes(plan.ring),
+        ring_folder: None,
         tallies: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 
 use khz_block::{Decoder, Step};
 
-use crate::ring::Reader;
+use crate::reader::{Overtaken, Reader};
 
 /// So many bytes are copied out of the ring at once.
 const CHUNK: usize = 64 << 10;
@@ -53,7 +53,7 @@ impl Cursor {
     /// Goes one step forward.
     pub fn advance(&mut self) -> Event {
         // What is at hand may end in the middle of a row, and a row may be longer than a piece.
-        let mut started_again = false;
+        let mut may_start_again = true;
         loop {
             match self.decoder.step(&self.bytes[self.done..]) {
                 Ok(Step::Header(length)) => {
@@ -66,11 +66,18 @@ impl Cursor {
                     self.expected = Some(self.decoder.next_row());
                     return Event::Row;
                 }
-                Ok(Step::Incomplete) if self.fetch() => {}
-                Ok(Step::Incomplete) => return Event::UpToDate,
-                // The writer is this very program: bytes that do not decode were overwritten under us.
-                Err(_) if !started_again => {
-                    started_again = true;
+                Ok(Step::Incomplete) => match self.fetch() {
+                    Ok(0) => return Event::UpToDate,
+                    Ok(_) => {}
+                    Err(Overtaken) if may_start_again => {
+                        may_start_again = false;
+                        self.start_again();
+                    }
+                    Err(Overtaken) => return Event::UpToDate,
+                },
+                // Overwritten under us, or a foreign file that is damaged: the newest block is tried, once.
+                Err(_) if may_start_again => {
+                    may_start_again = false;
                     self.start_again();
                 }
                 Err(_) => return Event::UpToDate,
@@ -85,20 +92,14 @@ impl Cursor {
         self.expected = self.decoder.header().map(|h| h.first_row);
     }
 
-    /// Copies what is new; `true` when there was something.
-    fn fetch(&mut self) -> bool {
+    /// Copies what is new; tells how many bytes.
+    fn fetch(&mut self) -> Result<usize, Overtaken> {
         self.bytes.drain(..self.done);
         self.at += self.done as u64;
         self.done = 0;
         let end = self.at + self.bytes.len() as u64;
         // A single row may be longer than a chunk: ask for more than is at hand.
-        match self.reader.copy(end, CHUNK.max(self.bytes.len()), &mut self.bytes) {
-            Ok(copied) => copied > 0,
-            Err(_) => {
-                self.start_again();
-                true
-            }
-        }
+        self.reader.copy(end, CHUNK.max(self.bytes.len()), &mut self.bytes)
     }
 
     fn start_again(&mut self) {
@@ -129,9 +130,15 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring;
+    use crate::Ring;
+    use crate::layout::tests::label;
     use khz_block::Encoder;
     use khz_model::{Nanos, Stamp};
+
+    fn ring(bytes: u64) -> (crate::Writer, Reader) {
+        let ring = Ring::anonymous(bytes, label()).unwrap();
+        (ring.writer, ring.reader)
+    }
 
     /// Writes `rows` rows, ten to a block; slot 0 counts them.
     fn write(writer: &mut crate::Writer, encoder: &mut Encoder, rows: u64) {
@@ -157,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_row_arrives_once_and_in_order() {
-        let (mut writer, reader) = ring(1 << 16).unwrap();
+        let (mut writer, reader) = ring(1 << 16);
         let mut encoder = Encoder::new(1, 1, Nanos(1_000));
         let mut cursor = Cursor::new(reader, 0);
         let mut seen = 0;
@@ -179,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_row_longer_than_many_pieces_arrives_at_once() {
-        let (mut writer, reader) = ring(1 << 22).unwrap();
+        let (mut writer, reader) = ring(1 << 22);
         let mut encoder = Encoder::new(1, 1, Nanos(1_000));
         let mut out = Vec::new();
         let slots = 60_000;
@@ -195,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_overtaken_cursor_counts_what_it_lost_and_goes_on() {
-        let (mut writer, reader) = ring(1 << 16).unwrap();
+        let (mut writer, reader) = ring(1 << 16);
         let mut encoder = Encoder::new(1, 1, Nanos(1_000));
         let mut cursor = Cursor::new(reader, 0);
         write(&mut writer, &mut encoder, 5);

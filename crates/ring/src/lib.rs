@@ -1,10 +1,33 @@
-//! The latest blocks of a lane in fixed-size shared memory. One writer, many readers, no locks: the writer never
-//! waits, and a reader notices when it was overtaken. The one place with lock-free code.
+//! The latest blocks of a lane in fixed-size shared memory, in a file that survives its writer or without a
+//! name. One writer, many readers, no locks: the writer never waits, and a reader notices when it was overtaken.
+//! The one place with lock-free code; `docs/ring.md` has the file byte for byte.
 
 mod cursor;
+mod error;
+mod folder;
+mod layout;
 mod memory;
-mod ring;
+mod reader;
+mod recover;
+mod store;
+mod writer;
 
 pub use cursor::{Cursor, Event};
-pub use memory::RingError;
-pub use ring::{Overtaken, Reader, Writer, ring};
+pub use error::RingError;
+pub use folder::{Folder, Found, is_written, rings};
+pub use layout::Label;
+pub use reader::{Overtaken, Reader};
+pub use writer::{Ring, SchemaFull, Writer};
+
+/// A number for a new ring's epoch that no other ring has.
+pub fn random_epoch() -> u64 {
+    let mut bytes = [0; 8];
+    // Eight bytes come at once, once the kernel's generator is seeded; before that the clock has to do.
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
+        Ok(8) => u64::from_le_bytes(bytes),
+        _ => {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            now.tv_sec as u64 ^ (now.tv_nsec as u64) << 32
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the lanes' rings come from: files in the node's directory for the plan's lanes, memory without a name for
+//! those that readers open. It decides how large each is, and what to do where there is no room.
+
+use khz_model::{ByteSize, Nanos, Rate};
+use khz_ring::{Folder, Found, Label, Ring, RingError, random_epoch};
+
+use crate::clock;
+use crate::error::GatherError;
+use crate::machine::Machine;
+use crate::plan::{Plan, RingSize};
+
+/// A ring is not made smaller than this where there is little room: it would hold no history worth a file.
+const FILE_BYTES_MIN: u64 = 1 << 20;
+
+/// A lane opened by readers has this part of the rings' memory, and at least this much.
+const BOOST_PART: u64 = 16;
+const BOOST_BYTES_MIN: u64 = 1 << 20;
+
+/// A row takes so much for each slot, as `PROMISES.md` has it: up to 1 Hz, and from 10 Hz on, in halves of a byte.
+const SLOW_HALF_BYTES: u64 = 4;
+const FAST_HALF_BYTES: u64 = 1;
+/// And so much in any case.
+const ROW_BYTES: u64 = 8;
+
+/// The rings of one agent. Its directory stays locked as long as this lives.
+pub(crate) struct Rings {
+    folder: Option<Folder>,
+    node: String,
+    machine: Machine,
+    size: RingSize,
+}
+
+/// What a lane is, as far as its ring is concerned.
+#[derive(Clone, Copy)]
+pub(crate) struct LaneSize {
+    /// Part of all rings' memory.
+    pub part: f64,
+    pub rate: Rate,
+    pub slots: usize,
+}
+
+impl Rings {
+    /// Locks the plan's directory. Another agent that holds it is an error.
+    pub fn open(plan: &Plan) -> Result<Self, GatherError> {
+        let folder = plan.ring_folder.as_deref().map(Folder::lock).transpose()?;
+        Ok(Rings { folder, node: plan.node.to_string(), machine: Machine::this(), size: plan.ring })
+    }
+
+    /// The ring of one of the plan's lanes.
+    pub fn of_plan(&self, number: u16, lane: &str, size: LaneSize) -> Result<Ring, RingError> {
+        let bytes = self.bytes(size);
+        let label = self.label(number, lane);
+        let Some(folder) = &self.folder else { return Ring::anonymous(bytes, label) };
+        let (ring, found) = in_file(folder, &label, bytes)?;
+        match found {
+            Found::Nothing => {}
+            Found::TakenUp => tracing::info!("lane {lane}: its ring is taken up at row {}", ring.next_row),
+            Found::PutAside(why) => {
+                tracing::info!("lane {lane}: the ring that was there is kept as {lane}.ring.old: {why}");
+            }
+        }
+        Ok(ring)
+    }
+
+    /// The ring of a lane that readers have opened.
+    pub fn of_readers(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
+        let bytes = match self.size {
+            RingSize::Bytes(ByteSize(bytes)) => (bytes / BOOST_PART).max(BOOST_BYTES_MIN),
+            RingSize::Span(_) => BOOST_BYTES_MIN.max((64 << 20) / BOOST_PART),
+        };
+        Ring::anonymous(bytes, self.label(number, lane))
+    }
+
+    /// Bytes for a lane; a span is rounded up to a power of two, since rings round down.
+    fn bytes(&self, lane: LaneSize) -> u64 {
+        match self.size {
+            RingSize::Bytes(ByteSize(bytes)) => (bytes as f64 * lane.part) as u64,
+            RingSize::Span(span) => span_bytes(span, lane).next_power_of_two(),
+        }
+    }
+
+    fn label(&self, number: u16, lane: &str) -> Label {
+        Label {
+            node: self.node.clone(),
+            lane: lane.to_owned(),
+            number,
+            machine: self.machine.id,
+            boot: self.machine.boot,
+            epoch: random_epoch(),
+            created: clock::stamp().real().0,
+        }
+    }
+}
+
+/// What the rows of a lane take at most in this time.
+fn span_bytes(span: Nanos, lane: LaneSize) -> u64 {
+    const MS: u64 = 1_000_000;
+    let period = lane.rate.period().0.clamp(100 * MS, 1_000 * MS);
+    let (least, most) = (FAST_HALF_BYTES, SLOW_HALF_BYTES);
+    // Between 10 Hz and 1 Hz in proportion to the period.
+    let half_bytes = least * 900 * MS + (most - least) * (period - 100 * MS);
+    let row = ROW_BYTES + (lane.slots as u128 * u128::from(half_bytes) / u128::from(2 * 900 * MS)) as u64;
+    let rows = span.0.div_ceil(lane.rate.period().0);
+    rows.saturating_mul(row).min(1 << 36)
+}
+
+/// A ring in a file as large as there is room for, or one without a name.
+fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found), RingError> {
+    let lane = &label.lane;
+    let mut bytes = wanted;
+    loop {
+        match folder.ring(label.clone(), bytes) {
+            Err(error @ RingError::NoRoom { .. }) => {
+                tracing::warn!("lane {lane}: {error}");
+                // What was put aside is worth less than what comes.
+                if folder.remove_old()? {
+                    continue;
+                }
+                if bytes / 2 < FILE_BYTES_MIN {
+                    tracing::warn!(
+                        "lane {lane} is recorded in memory without a name, which ends with this process"
+                    );
+                    return Ok((Ring::anonymous(wanted, label.clone())?, Found::Nothing));
+                }
+                bytes /= 2;
+            }
+            Ok(found) => {
+                if bytes < wanted {
+                    tracing::warn!(
+                        "lane {lane} has a ring of {} instead of {}",
+                        ByteSize(bytes),
+                        ByteSize(wanted)
+                    );
+                }
+                return Ok(found);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_takes_what_its_rows_may_take() {
+        let lane = |hz, slots| LaneSize { part: 1.0, rate: Rate::from_hz(hz).unwrap(), slots };
+        let hour = Nanos::from_secs(3_600);
+        assert_eq!(span_bytes(hour, lane(1, 300)), 3_600 * (8 + 600));
+        assert_eq!(span_bytes(hour, lane(10, 300)), 36_000 * (8 + 150));
+        assert_eq!(span_bytes(hour, lane(1_000, 300)), 3_600_000 * (8 + 150));
+        let between = span_bytes(hour, lane(2, 300)) / 7_200;
+        assert!((8 + 150..8 + 600).contains(&between), "{between}");
+        assert_eq!(span_bytes(Nanos(u64::MAX), lane(1_000, 1 << 19)), 1 << 36);
+    }
+}

@@ -1,0 +1,200 @@
+//! Where things stand in a ring: offsets, the words, and the first page, which says whose ring it is. It reads
+//! and writes no memory; `docs/ring.md` describes the same byte for byte.
+
+/// The first page: what is written once.
+pub(crate) const PAGE_BYTES: usize = 4_096;
+/// Where the words stand.
+pub(crate) const WORDS_AT: u64 = PAGE_BYTES as u64;
+/// Where the schema area begins.
+pub(crate) const SCHEMA_AT: u64 = 2 * PAGE_BYTES as u64;
+/// Bytes of the schema area: the largest schema there is.
+pub(crate) const SCHEMA_BYTES: u64 = 16 << 20;
+/// Where the data begins.
+pub(crate) const DATA_AT: u64 = SCHEMA_AT + SCHEMA_BYTES;
+/// Least bytes of the data: a block of a small host.
+pub(crate) const DATA_MIN: u64 = 64 << 10;
+/// Most bytes of the data: more belongs into a store.
+pub(crate) const DATA_MAX: u64 = 64 << 30;
+/// What stands before the bytes of a schema.
+pub(crate) const ENTRY_BYTES: u64 = 16;
+
+/// The words. Those that the writer touches at every row share a cache line.
+pub(crate) mod word {
+    pub const HEAD: usize = 0;
+    pub const TAIL: usize = 1;
+    pub const NEWEST: usize = 2;
+    pub const SCHEMA: usize = 8;
+    pub const GENERATION: usize = 9;
+    pub const PERIOD: usize = 10;
+    pub const PID: usize = 11;
+    pub const STARTED: usize = 12;
+}
+
+const MAGIC: [u8; 4] = *b"khzR";
+const VERSION: u8 = 1;
+const NODE_AT: usize = 96;
+const LANE_AT: usize = 352;
+const NAME_MAX: usize = 255;
+const CHECKSUM_AT: usize = PAGE_BYTES - 4;
+
+/// Whose ring it is: what is said once, when it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The node.
+    pub node: String,
+    /// The lane's name: `base`.
+    pub lane: String,
+    /// The lane's number on its node.
+    pub number: u16,
+    /// The machine, from /etc/machine-id.
+    pub machine: [u8; 16],
+    /// This boot of it.
+    pub boot: [u8; 16],
+    /// Given at random when the ring was made: row numbers run within it.
+    pub epoch: u64,
+    /// When the ring was made: CLOCK_REALTIME, ns.
+    pub created: u64,
+}
+
+impl Label {
+    /// True when a writer with the label `other` may go on with this ring: the same lane of the same boot.
+    pub(crate) fn is_continued_by(&self, other: &Label) -> bool {
+        let same = |a: &Label| (a.node.clone(), a.lane.clone(), a.number, a.machine, a.boot);
+        same(self) == same(other)
+    }
+
+    /// The first page.
+    pub(crate) fn to_page(&self, data_bytes: u64) -> Vec<u8> {
+        let mut page = vec![0; PAGE_BYTES];
+        page[0..4].copy_from_slice(&MAGIC);
+        page[4] = VERSION;
+        page[8..10].copy_from_slice(&self.number.to_le_bytes());
+        for (at, number) in [
+            (16, SCHEMA_AT),
+            (24, SCHEMA_BYTES),
+            (32, DATA_AT),
+            (40, data_bytes),
+            (80, self.epoch),
+            (88, self.created),
+        ] {
+            page[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        page[48..64].copy_from_slice(&self.machine);
+        page[64..80].copy_from_slice(&self.boot);
+        put_name(&mut page[NODE_AT..], &self.node);
+        put_name(&mut page[LANE_AT..], &self.lane);
+        let checksum = crc32fast::hash(&page[..CHECKSUM_AT]);
+        page[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        page
+    }
+
+    /// Reads a first page; also the bytes of the data. The error says what does not fit.
+    pub(crate) fn from_page(page: &[u8]) -> Result<(Label, u64), String> {
+        let page: &[u8; PAGE_BYTES] = page.try_into().map_err(|_| "shorter than a ring's first page")?;
+        if page[0..4] != MAGIC {
+            return Err("not a ring: it does not begin with \"khzR\"".into());
+        }
+        if page[4] != VERSION {
+            return Err(format!("ring version {}; this program reads 1", page[4]));
+        }
+        let (checked, checksum) = page.split_at(CHECKSUM_AT);
+        if crc32fast::hash(checked).to_le_bytes() != checksum {
+            return Err("the first page is damaged: its checksum is wrong".into());
+        }
+        let number = |at: usize| u64::from_le_bytes(array(page, at));
+        if [number(16), number(24), number(32)] != [SCHEMA_AT, SCHEMA_BYTES, DATA_AT] {
+            return Err("its areas are not where version 1 has them".into());
+        }
+        let data_bytes = number(40);
+        if !data_bytes.is_power_of_two() || !(DATA_MIN..=DATA_MAX).contains(&data_bytes) {
+            return Err(format!("{data_bytes} bytes of data are no power of two within the limits"));
+        }
+        let label = Label {
+            node: name(&page[NODE_AT..])?,
+            lane: name(&page[LANE_AT..])?,
+            number: u16::from_le_bytes(array(page, 8)),
+            machine: array(page, 48),
+            boot: array(page, 64),
+            epoch: number(80),
+            created: number(88),
+        };
+        Ok((label, data_bytes))
+    }
+}
+
+fn array<const N: usize>(page: &[u8; PAGE_BYTES], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| page[at + i])
+}
+
+/// Names come checked from `model`; a longer one would be cut.
+fn put_name(field: &mut [u8], name: &str) {
+    let end = (0..=name.len().min(NAME_MAX - 1)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
+    field[..2].copy_from_slice(&(end as u16).to_le_bytes());
+    field[2..2 + end].copy_from_slice(&name.as_bytes()[..end]);
+}
+
+fn name(field: &[u8]) -> Result<String, String> {
+    let length = usize::from(field[0]) | usize::from(field[1]) << 8;
+    let bytes = field.get(2..2 + length).filter(|_| length <= NAME_MAX);
+    let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.map(str::to_owned).ok_or_else(|| "a name in it is not text".into())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn label() -> Label {
+        Label {
+            node: "n1".into(),
+            lane: "base".into(),
+            number: 0,
+            machine: [7; 16],
+            boot: [9; 16],
+            epoch: 0x0123_4567_89ab_cdef,
+            created: 1_763_690_000_000_000_000,
+        }
+    }
+
+    #[test]
+    fn a_label_survives_the_way_to_bytes_and_back() {
+        let long = Label { node: "n".repeat(253), lane: "fixed-1000Hz".into(), number: 65_535, ..label() };
+        for label in [label(), long] {
+            assert_eq!(Label::from_page(&label.to_page(1 << 20)), Ok((label, 1 << 20)));
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_version_1_stay() {
+        let page = label().to_page(1 << 24);
+        let hex = |range: std::ops::Range<usize>| -> String {
+            page[range].iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        assert_eq!(
+            hex(0..48),
+            "6b687a5201000000000000000000000000200000000000000000000100000000\
+             00200001000000000000000100000000"
+        );
+        assert_eq!(hex(80..100), "efcdab896745230100a0e8e7b5e2791802006e31");
+        assert_eq!(hex(352..358), "040062617365");
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_page_is_refused_and_never_panics(at in 0..PAGE_BYTES, flip in 1u8..=255) {
+            let mut page = label().to_page(1 << 16);
+            page[at] ^= flip;
+            prop_assert!(Label::from_page(&page).is_err());
+        }
+
+        #[test]
+        fn foreign_pages_with_a_right_checksum_never_panic(bytes in prop::collection::vec(any::<u8>(), 640)) {
+            let mut page = label().to_page(1 << 16);
+            page[8..648].copy_from_slice(&bytes);
+            let checksum = crc32fast::hash(&page[..CHECKSUM_AT]);
+            page[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+            let _ = Label::from_page(&page);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Reading a ring while its writer goes on, or after it has died. A reader waits for nobody; it is told when it
+//! was overtaken, and believes nothing that it reads.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use khz_block::{HEADER_BYTES, Header};
+use khz_model::Nanos;
+use rustix::fs::{Mode, OFlags, fstat};
+
+use crate::error::RingError;
+use crate::layout::{DATA_AT, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
+use crate::store::Store;
+
+/// The reader was too slow: the bytes it wanted are given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("overtaken by the writer")]
+pub struct Overtaken;
+
+/// One of those that read; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    store: Store,
+    size: u64,
+    label: Arc<Label>,
+}
+
+impl Reader {
+    pub(crate) fn new(store: Store, size: u64, label: Arc<Label>) -> Self {
+        Reader { store, size, label }
+    }
+
+    /// Opens a ring file of any process, running or not. A file that is damaged later gives errors, no signal.
+    pub fn open(path: &Path) -> Result<Self, RingError> {
+        let not_a_ring = |problem| RingError::NotARing { path: path.into(), problem };
+        let failed = |what| move |source| RingError::File { what, path: path.into(), source };
+        // Not blocking: a pipe of that name must not hold us up.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
+        let length = fstat(&file).map_err(failed("look at"))?.st_size as u64;
+        let store = Store::File(Arc::new(file));
+        let mut page = Vec::new();
+        if !store.copy(0, PAGE_BYTES, &mut page) {
+            return Err(not_a_ring("shorter than a ring's first page".into()));
+        }
+        let (label, size) = Label::from_page(&page).map_err(not_a_ring)?;
+        if length < DATA_AT + size {
+            return Err(not_a_ring(format!("cut short: {length} bytes of {}", DATA_AT + size)));
+        }
+        Ok(Reader { store, size, label: Arc::new(label) })
+    }
+
+    /// Whose ring it is.
+    pub fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// Size of the data in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes ever written.
+    pub fn head(&self) -> u64 {
+        self.word(word::HEAD)
+    }
+
+    /// Where the oldest block that is still there begins.
+    pub fn oldest(&self) -> u64 {
+        self.word(word::TAIL)
+    }
+
+    /// Where the newest block begins.
+    pub fn newest(&self) -> u64 {
+        self.word(word::NEWEST)
+    }
+
+    /// Generation of the schema that the present writer uses.
+    pub fn generation(&self) -> u32 {
+        self.word(word::GENERATION) as u32
+    }
+
+    /// Present period of the lane.
+    pub fn period(&self) -> Nanos {
+        Nanos(self.word(word::PERIOD))
+    }
+
+    /// Process of the present or last writer, in its own namespace.
+    pub fn pid(&self) -> u64 {
+        self.word(word::PID)
+    }
+
+    /// When that writer began, on CLOCK_BOOTTIME.
+    pub fn started(&self) -> Nanos {
+        Nanos(self.word(word::STARTED))
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.store.load(WORDS_AT + word as u64 * 8)
+    }
+
+    /// Copies the bytes from `from` up to head, at most `most` of them, behind what is in `out`; tells how many.
+    pub fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        let head = self.head();
+        if from > head || head - from > self.size {
+            return Err(Overtaken);
+        }
+        let length = (head - from).min(most as u64);
+        let start = out.len();
+        let whole = self.copy_data(from, length, out);
+        fence(Ordering::Acquire);
+        if !whole || self.oldest() > from {
+            out.truncate(start);
+            return Err(Overtaken);
+        }
+        Ok(length as usize)
+    }
+
+    /// Once or, around the end of the data, in two pieces.
+    fn copy_data(&self, from: u64, length: u64, out: &mut Vec<u8>) -> bool {
+        let at = from & (self.size - 1);
+        let first = length.min(self.size - at);
+        self.store.copy(DATA_AT + at, first as usize, out)
+            && self.store.copy(DATA_AT, (length - first) as usize, out)
+    }
+
+    /// The header of the block that begins at `at`; `None` when none does.
+    pub fn header(&self, at: u64) -> Option<Header> {
+        let header = self.header_once(at)?;
+        // The closing fields are written before the flag: read after the flag, they are there.
+        if header.closed.is_some() { self.header_once(at) } else { Some(header) }
+    }
+
+    fn header_once(&self, at: u64) -> Option<Header> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        self.copy(at, HEADER_BYTES, &mut bytes).ok()?;
+        Header::from_bytes(bytes.first_chunk()?, 0).ok()
+    }
+
+    /// Where the block behind the one at `at` begins; `None` when that is the newest, or no block begins there.
+    pub fn next_block(&self, at: u64) -> Option<u64> {
+        let (_, length, _) = self.header(at)?.closed?;
+        let next = at.checked_add(HEADER_BYTES as u64 + u64::from(length))?;
+        (next <= self.newest()).then_some(next)
+    }
+
+    /// Where the blocks that are there now begin, oldest first: whoever takes a long time over them may find
+    /// the first ones gone.
+    pub fn blocks(&self) -> Vec<u64> {
+        let head = self.head();
+        let first = Some(self.oldest()).filter(|&at| at < head);
+        std::iter::successors(first, |&at| self.next_block(at).filter(|&next| next < head)).collect()
+    }
+
+    /// Bytes of the schema of a generation that are there; `None`: nothing of it, or not any more.
+    pub fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        self.entry(generation).map(|(_, bytes)| bytes)
+    }
+
+    /// Appends the bytes of a generation's schema from `from` on, at most `most` of them, to `out` and tells how
+    /// many; `None`: there is no such generation, or it is shorter.
+    pub fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let (at, bytes) = self.entry(generation)?;
+        let length = bytes.checked_sub(from)?.min(most as u64) as usize;
+        self.store.copy(at + from, length, out).then_some(length)
+    }
+
+    /// Where a generation's bytes stand and how many there are.
+    fn entry(&self, generation: u32) -> Option<(u64, u64)> {
+        let mut entries = Entries { store: &self.store, at: 0, end: self.word(word::SCHEMA) };
+        entries.find(|entry| entry.generation == generation).map(|entry| (entry.at, entry.bytes))
+    }
+}
+
+/// One generation in the schema area.
+pub(crate) struct Entry {
+    pub generation: u32,
+    /// Where its bytes stand in the file.
+    pub at: u64,
+    pub bytes: u64,
+}
+
+/// The entries of the schema area, as far as they make sense.
+pub(crate) struct Entries<'a> {
+    pub store: &'a Store,
+    /// Offset in the area of the next entry.
+    pub at: u64,
+    /// So much of the area is complete.
+    pub end: u64,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let start = self.at;
+        if start + ENTRY_BYTES > self.end.min(SCHEMA_BYTES) {
+            return None;
+        }
+        let generation = self.store.load(SCHEMA_AT + start) as u32;
+        let bytes = self.store.load(SCHEMA_AT + start + 8);
+        if bytes > SCHEMA_BYTES - start - ENTRY_BYTES {
+            return None;
+        }
+        self.at = (start + ENTRY_BYTES + bytes).next_multiple_of(8);
+        Some(Entry { generation, at: SCHEMA_AT + start + ENTRY_BYTES, bytes })
+    }
+}

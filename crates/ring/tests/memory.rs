@@ -1,0 +1,151 @@
+//! The ring in memory: what goes in comes out, across the wrap and under a racing writer; whoever is too slow is
+//! told.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use khz_block::{HEADER_BYTES, Header};
+use khz_ring::{Label, Overtaken, Reader, Ring, Writer};
+
+fn ring(bytes: u64) -> (Writer, Reader) {
+    let label = Label {
+        node: "n1".into(),
+        lane: "base".into(),
+        number: 1,
+        machine: [1; 16],
+        boot: [2; 16],
+        epoch: 3,
+        created: 4,
+    };
+    let ring = Ring::anonymous(bytes, label).unwrap();
+    (ring.writer, ring.reader)
+}
+
+/// A block whose row bytes say where they stand in the stream, so that a torn copy shows.
+fn block(number: u64, length: usize) -> Vec<u8> {
+    let stamp = khz_model::Stamp { boot: khz_model::Nanos(number), real_offset: 0 };
+    let header = Header {
+        lane: 1,
+        generation: 1,
+        slots: 1,
+        first_row: number,
+        stamp,
+        period: khz_model::Nanos(1),
+        closed: None,
+    };
+    let mut bytes = header.to_bytes().to_vec();
+    bytes.extend((0..length).map(|i| (number as usize * 31 + i) as u8));
+    bytes
+}
+
+#[test]
+fn bytes_come_out_as_they_went_in_across_the_wrap() {
+    let (mut writer, reader) = ring(1 << 16);
+    let (mut at, mut whole) = (0, Vec::new());
+    for number in 0..400 {
+        let bytes = block(number, 700 + number as usize % 13);
+        assert!(writer.begin(&bytes[..100]) && writer.append(&bytes[100..]));
+        whole.clear();
+        at += reader.copy(at, usize::MAX, &mut whole).unwrap() as u64;
+        assert_eq!(whole, bytes, "block {number}");
+    }
+    assert!(writer.used() <= writer.size());
+}
+
+#[test]
+fn a_reader_that_was_overtaken_is_told_so() {
+    let (mut writer, reader) = ring(1 << 16);
+    for number in 0..200 {
+        writer.begin(&block(number, 1_000));
+    }
+    assert_eq!(reader.copy(0, 10, &mut Vec::new()), Err(Overtaken));
+    let mut bytes = Vec::new();
+    reader.copy(reader.oldest(), HEADER_BYTES, &mut bytes).unwrap();
+    assert!(
+        Header::from_bytes(bytes.first_chunk().unwrap(), 0).is_ok(),
+        "tail is always where a block begins"
+    );
+}
+
+#[test]
+fn closed_blocks_can_be_walked() {
+    let (mut writer, reader) = ring(1 << 16);
+    for number in 0..5u64 {
+        let bytes = block(number, 123);
+        writer.begin(&bytes);
+        let mut header = Header::from_bytes(bytes.first_chunk().unwrap(), 0).unwrap();
+        header.closed = Some((1, 123, 0));
+        writer.close(&header);
+    }
+    let mut at = Some(reader.oldest());
+    let mut count = 0;
+    while let Some(block) = at {
+        count += 1;
+        at = reader.next_block(block);
+    }
+    assert_eq!(count, 5);
+}
+
+#[test]
+fn a_block_begins_at_the_oldest_position_after_every_append() {
+    let (mut writer, reader) = ring(1 << 16);
+    let mut length = 1;
+    for number in 0..3_000 {
+        // Every remainder modulo 8, and every place in a word.
+        length = (length * 37 + 11) % 900 + 1;
+        let bytes = block(number, length);
+        assert!(writer.begin(&bytes[..HEADER_BYTES]));
+        for byte in &bytes[HEADER_BYTES..] {
+            assert!(writer.append(&[*byte]));
+            assert!(reader.header(reader.oldest()).is_some(), "block {number}");
+        }
+    }
+}
+
+#[test]
+fn a_block_larger_than_the_ring_is_refused_whole() {
+    let (mut writer, reader) = ring(1 << 16);
+    assert!(!writer.begin(&block(0, 1 << 17)));
+    assert_eq!(reader.head(), 0);
+    assert!(writer.begin(&block(1, 10)));
+}
+
+/// Readers race the writer; every copy that is not refused must be what was written.
+#[test]
+fn no_reader_ever_sees_a_torn_block() {
+    let (mut writer, reader) = ring(1 << 16);
+    let stop = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut bytes, mut whole) = (Vec::new(), 0u64);
+                    while stop.load(Ordering::Relaxed) == 0 || whole == 0 {
+                        bytes.clear();
+                        let at = reader.oldest();
+                        if reader.head() == 0 || reader.copy(at, 900, &mut bytes).is_err() {
+                            continue;
+                        }
+                        let Some(head) = bytes.first_chunk() else { continue };
+                        let number =
+                            Header::from_bytes(head, 0).expect("tail is where a block begins").first_row;
+                        if bytes.len() == 900 {
+                            assert_eq!(bytes, block(number, 900 - HEADER_BYTES));
+                            whole += 1;
+                        }
+                    }
+                    whole
+                })
+            })
+            .collect();
+        for number in 0..200_000 {
+            let bytes = block(number, 900 - HEADER_BYTES);
+            assert!(writer.begin(&bytes[..500]) && writer.append(&bytes[500..]));
+        }
+        stop.store(1, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
+}

@@ -1,0 +1,134 @@
+//! The cluster: every node that was ever heard, the schemas they share, the metrics they have, and what is
+//! counted. Server and readers meet here; each node has a lock of its own.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use khz_model::{ByteSize, Metric, Nanos, NodeName, Rate};
+
+use crate::counts::Counts;
+use crate::limits::NODES_MAX;
+use crate::node::SharedNode;
+use crate::schemas::{Schema, Schemas};
+
+/// Metrics of different names that the cluster may have.
+const METRICS_MAX: usize = 16_384;
+
+/// What a hub is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its name, for those who connect.
+    pub name: String,
+    /// Memory for blocks that have ended, of all nodes together; 0: only what readers follow.
+    pub history: ByteSize,
+    /// Fastest rate that a reader may ask for; the agents have ceilings of their own.
+    pub rate_max: Rate,
+}
+
+/// Everything that is known.
+#[derive(Debug)]
+pub struct Cluster {
+    pub(crate) settings: Settings,
+    /// Random at every start: nodes see that they talk to another hub.
+    pub(crate) identity: [u8; 16],
+    nodes: RwLock<BTreeMap<NodeName, Arc<SharedNode>>>,
+    pub(crate) schemas: Schemas,
+    metrics: RwLock<Metrics>,
+    pub(crate) counts: Counts,
+    /// Counts nodes as they appear, so that readers look for new ones.
+    appeared: AtomicU64,
+    /// Lanes of all nodes: they share the history's memory.
+    pub(crate) lanes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Metrics {
+    names: HashSet<String>,
+    all: Vec<Arc<Metric>>,
+}
+
+impl Cluster {
+    /// A cluster without nodes.
+    pub fn new(settings: Settings, identity: [u8; 16]) -> Arc<Self> {
+        Arc::new(Cluster {
+            settings,
+            identity,
+            nodes: RwLock::default(),
+            schemas: Schemas::default(),
+            metrics: RwLock::default(),
+            counts: Counts::default(),
+            appeared: AtomicU64::new(0),
+            lanes: AtomicU64::new(0),
+        })
+    }
+
+    /// Every node, in name order.
+    pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+    }
+
+    /// The node of that name, if it was ever heard.
+    pub(crate) fn node(&self, name: &NodeName) -> Option<Arc<SharedNode>> {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(name).cloned()
+    }
+
+    /// The node of that name, new when it must be. `None`: there are too many, and all of them are up.
+    pub(crate) fn node_or_new(&self, name: &NodeName, now: Nanos) -> Option<Arc<SharedNode>> {
+        if let Some(node) = self.node(name) {
+            return Some(node);
+        }
+        let mut nodes = self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if nodes.len() >= NODES_MAX {
+            let down = nodes.values().filter(|node| !node.up.load(Ordering::Relaxed));
+            let oldest = down.min_by_key(|node| node.lock().heard)?.name.clone();
+            tracing::warn!("{oldest} was down the longest: it is forgotten to make room for {name}");
+            nodes.remove(&oldest);
+        }
+        let node = nodes.entry(name.clone()).or_insert_with(|| Arc::new(SharedNode::new(name.clone(), now)));
+        self.appeared.fetch_add(1, Ordering::Release);
+        Some(node.clone())
+    }
+
+    /// Changes when a node appears.
+    pub(crate) fn appeared(&self) -> u64 {
+        self.appeared.load(Ordering::Acquire)
+    }
+
+    /// Takes in the metrics of a schema that is new.
+    pub(crate) fn note_metrics(&self, schema: &Schema) {
+        let is_known = |metrics: &Metrics| {
+            let mut last: Option<&Arc<Metric>> = None;
+            schema.series().iter().all(|series| {
+                let same = last.is_some_and(|metric| Arc::ptr_eq(metric, &series.metric));
+                last = Some(&series.metric);
+                same || metrics.names.contains(&*series.metric.name)
+            })
+        };
+        if is_known(&self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner())) {
+            return;
+        }
+        let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        for series in schema.series() {
+            if metrics.all.len() < METRICS_MAX && !metrics.names.contains(&*series.metric.name) {
+                metrics.names.insert(series.metric.name.to_string());
+                metrics.all.push(series.metric.clone());
+            }
+        }
+    }
+
+    /// Every metric that some node has.
+    pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).all.clone()
+    }
+
+    /// A lane's share of the history.
+    pub(crate) fn history_share(&self) -> u64 {
+        self.settings.history.0 / self.lanes.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Whether blocks that have ended are kept.
+    pub(crate) fn keeps_history(&self) -> bool {
+        self.settings.history.0 > 0
+    }
+}

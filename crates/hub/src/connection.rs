@@ -1,0 +1,155 @@
+//! One connection of the link door: its socket, its end of the protocol, and what waits to be sent.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use khz_link::{Ask, HubEnd, LinkError};
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+
+use crate::limits::OUT_BYTES_MAX;
+use crate::mailbox::Command;
+use crate::peer::Peer;
+use crate::wire::Wire;
+
+/// A connection.
+pub(crate) struct Connection {
+    pub token: u64,
+    pub wire: Wire,
+    pub end: HubEnd,
+    pub out: Vec<u8>,
+    pub address: SocketAddr,
+    pub peer: Peer,
+    /// How much of `out` is sent.
+    sent: usize,
+    /// Whether epoll tells when the socket has room.
+    waits: bool,
+}
+
+/// Why a connection has ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The peer has closed it.
+    Closed,
+    /// The peer has said nothing for too long.
+    Silent,
+    /// There were too many strangers.
+    Pushed,
+    /// The peer does not read what it is sent.
+    Deaf,
+    /// Because of what the peer said.
+    Cut(LinkError),
+    /// Somebody else has its place, or another reason of ours.
+    Told(String),
+    /// The socket or TLS failed.
+    Wire(String),
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Closed => f.write_str("it has closed the connection"),
+            Ended::Silent => f.write_str("silent for too long"),
+            Ended::Pushed => f.write_str("made room for others before it had said who it is"),
+            Ended::Deaf => f.write_str("it does not read what it is sent"),
+            Ended::Cut(error) => error.fmt(f),
+            Ended::Told(text) | Ended::Wire(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Ended {
+    /// Whether people want to see it in the log: not when a scanner comes and goes.
+    pub fn is_news(&self, stranger: bool) -> bool {
+        match self {
+            Ended::Cut(_) | Ended::Told(_) => true,
+            Ended::Closed | Ended::Pushed => !stranger,
+            Ended::Silent | Ended::Deaf | Ended::Wire(_) => !stranger,
+        }
+    }
+}
+
+impl Connection {
+    pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, address: SocketAddr) -> Self {
+        Connection { token, wire, end, out, address, peer: Peer::Stranger, sent: 0, waits: false }
+    }
+
+    /// True before it has said who it is.
+    pub fn is_stranger(&self) -> bool {
+        matches!(self.peer, Peer::Stranger)
+    }
+
+    /// True where it wants rows.
+    pub fn is_reader(&self) -> bool {
+        matches!(self.peer, Peer::Reader(_))
+    }
+
+    /// For the log.
+    pub fn who(&self) -> String {
+        match &self.peer {
+            Peer::Stranger => format!("stranger {}", self.address),
+            Peer::Node(node) => format!("{} ({})", node.name, self.address),
+            Peer::Reader(reader) => format!("{} ({})", reader.identity, self.address),
+        }
+    }
+
+    /// Does what a command says.
+    pub fn obey(&mut self, command: Command) -> Result<(), Ended> {
+        match command {
+            Command::Interest { number, wish } => {
+                let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
+                let (exact, prompt) = (wish.exact, wish.prompt);
+                let period = wish.rate.period();
+                self.end.interest(&Ask { number, period, exact, prompt, patterns: &patterns }, &mut self.out);
+            }
+            Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),
+            Command::Leave { lane } => self.end.leave(lane, &mut self.out),
+            Command::Cut { reason, text } => {
+                self.end.refuse(reason, &text, &mut self.out);
+                return Err(Ended::Told(text));
+            }
+            Command::Stop => {}
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, as far as it goes at once.
+    pub fn flush(&mut self, epoll: &OwnedFd) -> Result<(), Ended> {
+        let failed = |error: crate::wire::WireError| Ended::Wire(error.to_string());
+        loop {
+            let taken = self.wire.write(&self.out[self.sent..]).map_err(failed)?;
+            self.sent += taken;
+            if self.sent == self.out.len() {
+                self.out.clear();
+                self.sent = 0;
+                break;
+            }
+            if taken == 0 {
+                break;
+            }
+        }
+        if self.sent > 0 {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+        if self.out.len() > 4 * OUT_BYTES_MAX {
+            return Err(Ended::Deaf);
+        }
+        // Memory that one burst has taken is given back.
+        if self.out.is_empty() && self.out.capacity() > ROOM_KEPT {
+            self.out = Vec::new();
+        }
+        let waits = !self.out.is_empty() || self.wire.is_waiting();
+        if waits != self.waits {
+            self.waits = waits;
+            let writing = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+            let data = epoll::EventData::new_u64(self.token);
+            epoll::modify(epoll, self.wire.socket(), data, epoll::EventFlags::IN | writing)
+                .map_err(|errno| Ended::Wire(errno.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A connection without anything to send keeps no more than this for it.
+const ROOM_KEPT: usize = 16 << 10;

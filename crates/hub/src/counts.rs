@@ -1,0 +1,84 @@
+//! What the hub counts of itself, and how it is shown: `khz.hub.*`, one metric for each.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use khz_model::metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $field:ident $kind:ident $unit:ident $name:literal $exposition:literal $help:literal;)*) => {
+        /// Numbers that only the server writes.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counts {
+            $($(#[$doc])* pub $field: AtomicU64,)*
+        }
+
+        impl Counts {
+            /// Every number with its metric.
+            pub fn all(&self) -> Vec<(Arc<Metric>, u64)> {
+                vec![$((
+                    Arc::new(own_metric($name, $exposition, $help, Kind::$kind, Unit::$unit, None)),
+                    self.$field.load(Ordering::Relaxed),
+                ),)*]
+            }
+        }
+    };
+}
+
+counts! {
+    connections Gauge Count "khz.hub.connections" "khz_hub_connections" "Connections that are open, nodes and readers.";
+    handshakes Gauge Count "khz.hub.handshakes" "khz_hub_handshakes" "Connections that have not yet said who they are.";
+    accepted Counter Count "khz.hub.accepted" "khz_hub_accepted_total" "Connections accepted.";
+    refused Counter Count "khz.hub.refused" "khz_hub_refused_total" "Connections refused: wrong proof, name taken, older start, no room.";
+    cut Counter Count "khz.hub.cut" "khz_hub_cut_total" "Connections cut because of what they sent.";
+    silent Counter Count "khz.hub.silent" "khz_hub_silent_total" "Connections given up because they were silent for too long.";
+    handshakes_dropped Counter Count "khz.hub.handshakes_dropped" "khz_hub_handshakes_dropped_total" "Handshakes given up, oldest first, because there were too many.";
+    rows Counter Count "khz.hub.rows" "khz_hub_rows_total" "Rows received, each counted once.";
+    rows_twice Counter Count "khz.hub.rows_twice" "khz_hub_rows_twice_total" "Rows that came again after an outage.";
+    rows_late Counter Count "khz.hub.rows_late" "khz_hub_rows_late_total" "Rows that came after newer ones: gaps that were filled.";
+    rows_lost Counter Count "khz.hub.rows_lost" "khz_hub_rows_lost_total" "Rows that a node did not have any more.";
+    bytes Counter Bytes "khz.hub.bytes" "khz_hub_received_bytes_total" "Bytes received on links.";
+    blocks Counter Count "khz.hub.blocks" "khz_hub_blocks_total" "Blocks begun, live and past.";
+    reader_rows Counter Count "khz.hub.reader_rows" "khz_hub_reader_rows_total" "Rows sent to readers on links.";
+    reader_lost Counter Count "khz.hub.reader_rows_lost" "khz_hub_reader_rows_lost_total" "Rows that readers on links were too slow for.";
+}
+
+impl Counts {
+    /// One more.
+    pub fn add(count: &AtomicU64, n: u64) {
+        count.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// A metric about the hub or, with `instances`, about its nodes.
+pub(crate) fn own_metric(
+    name: &'static str,
+    exposition: &'static str,
+    help: &'static str,
+    kind: Kind,
+    unit: Unit,
+    instances: Option<&'static str>,
+) -> Metric {
+    let text = Cow::Borrowed;
+    Metric {
+        name: text(name),
+        kind,
+        unit,
+        places: if unit == Unit::Seconds { 9 } else { 0 },
+        max: None,
+        refresh: Refresh::Event,
+        help: text(help),
+        origin: Origin { file: text("khz"), field: text(name) },
+        instances: instances.map(text),
+        exposition: Exposition {
+            name: text(exposition),
+            help: None,
+            labels: Cow::Borrowed(&[]),
+            instance_label: instances.map(text),
+            divisor: 1,
+            untyped: false,
+        },
+        flat: Cow::Owned(name.replace(['.', '_'], "")),
+    }
+}

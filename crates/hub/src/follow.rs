@@ -1,0 +1,296 @@
+//! A reader's place at one node: it follows the lane that serves it, decodes what is new, and picks the columns
+//! that its patterns select.
+
+use std::sync::Arc;
+
+use khz_block::{Decoder, Step};
+use khz_model::{Absence, Delivery, Nanos, Notice, Pattern, Reading, Row, Series};
+
+use crate::interest::Wish;
+use crate::lane::{Piece, Place};
+use crate::node::{Node, SharedNode};
+use crate::schemas::Schema;
+
+/// One look hands out at most so many bytes of one lane; the rest comes with the next.
+const BYTES_A_LOOK: usize = 1 << 20;
+
+/// Follows one node.
+pub(crate) struct Follower {
+    pub node: Arc<SharedNode>,
+    patterns: Arc<Vec<Pattern>>,
+    /// What is wanted beyond the base lane, and its number at the node.
+    wish: Option<u32>,
+    /// Rows are handed out this far apart at least.
+    period: Nanos,
+    /// The lane that is followed now.
+    lane: Option<u64>,
+    place: Place,
+    decoder: Decoder,
+    columns: Columns,
+    /// Number of the row that should come next.
+    expected: Option<u64>,
+    lost: u64,
+    /// When the last row that was handed out was gathered.
+    last: Option<Nanos>,
+    /// The first row is the newest there is; what stands before it in its block is history.
+    joining: bool,
+    told: bool,
+    /// What was copied out of the node, kept for its memory.
+    bytes: Vec<u8>,
+    pieces: Vec<(Option<Arc<Schema>>, usize)>,
+}
+
+/// The slots that a reader wants, and what they mean.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    slots: Vec<u32>,
+    pub series: Arc<Vec<Series>>,
+    schema: Option<Arc<Schema>>,
+}
+
+impl Columns {
+    /// Takes the columns out of a schema; `true` when they are others than before.
+    pub fn choose(&mut self, schema: &Arc<Schema>, patterns: &[Pattern]) -> bool {
+        if self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
+            return false;
+        }
+        let selects = |series: &Series| {
+            let instance = series.instance.as_ref().map(khz_model::Instance::as_str);
+            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
+        };
+        let chosen = schema.series().iter().enumerate().filter(|(_, series)| selects(series));
+        let (slots, series): (Vec<u32>, Vec<Series>) =
+            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
+        self.slots = slots;
+        self.series = Arc::new(series);
+        self.schema = Some(schema.clone());
+        true
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The chosen readings of the decoder's row.
+    pub fn readings<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = Reading> + 'a {
+        self.slots
+            .iter()
+            .map(|&slot| decoder.reading(slot as usize).unwrap_or(Reading::Absent(Absence::NotYet)))
+    }
+
+    /// One row.
+    pub fn row(&self, decoder: &Decoder) -> Row {
+        Row { stamp: decoder.stamp(), readings: self.readings(decoder).collect() }
+    }
+}
+
+/// What [`Follower::look`] came upon, in order.
+pub(crate) enum Seen<'a> {
+    /// The columns are these from here on.
+    Columns(&'a Columns, Nanos),
+    /// A row.
+    Row(&'a Columns, &'a Decoder),
+}
+
+impl Follower {
+    /// Begins to follow; `wish` is what the base lane does not serve. `None`: the node has too many wishes.
+    pub fn new(
+        node: Arc<SharedNode>,
+        patterns: Arc<Vec<Pattern>>,
+        wish: Option<&Wish>,
+        period: Nanos,
+    ) -> Option<Self> {
+        let wish = match wish {
+            Some(wish) => Some(node.lock().wish(wish)?),
+            None => None,
+        };
+        Some(Follower {
+            node,
+            patterns,
+            wish,
+            period,
+            lane: None,
+            place: Place { first_row: 0, offset: 0 },
+            decoder: Decoder::new(),
+            columns: Columns::default(),
+            expected: None,
+            lost: 0,
+            last: None,
+            joining: true,
+            told: false,
+            bytes: Vec::new(),
+            pieces: Vec::new(),
+        })
+    }
+
+    /// Rows missed since this was last asked.
+    pub fn take_lost(&mut self) -> u64 {
+        std::mem::take(&mut self.lost)
+    }
+
+    /// What the node has to say about the rate, once.
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        let wish = self.wish?;
+        let node = self.node.lock();
+        let told = node.interest(wish)?.told.clone()?;
+        drop(node);
+        if self.told || (told.granted && told.text.is_empty()) {
+            return None;
+        }
+        self.told = true;
+        let said = if told.text.is_empty() { "refused".to_owned() } else { told.text };
+        let text = if told.granted { said } else { format!("{said}; showing the base lane") };
+        Some(Notice { node: self.node.name.clone(), text })
+    }
+
+    /// The rows that came since, one call of `seen` for each.
+    pub fn look(&mut self, mut seen: impl FnMut(Seen<'_>)) {
+        self.copy();
+        let (bytes, mut pieces) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pieces));
+        let mut from = 0;
+        let last_piece = pieces.len();
+        for (number, (schema, to)) in pieces.drain(..).enumerate() {
+            if let Some(schema) = schema
+                && self.columns.choose(&schema, &self.patterns)
+            {
+                seen(Seen::Columns(&self.columns, self.period));
+            }
+            self.decode(&bytes[from..to], number + 1 == last_piece, &mut seen);
+            from = to;
+        }
+        (self.bytes, self.pieces) = (bytes, pieces);
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], newest: bool, seen: &mut impl FnMut(Seen<'_>)) {
+        let mut joined = false;
+        while !bytes.is_empty() {
+            match self.decoder.step(bytes) {
+                Ok(Step::Header(length)) => {
+                    bytes = &bytes[length..];
+                    self.count_lost();
+                }
+                Ok(Step::Row(length)) => {
+                    bytes = &bytes[length..];
+                    self.expected = Some(self.decoder.next_row());
+                    if self.joining {
+                        joined = true;
+                    } else if self.is_due() {
+                        seen(Seen::Row(&self.columns, &self.decoder));
+                    }
+                }
+                // Rows were scanned when they came: what does not decode is the unfinished end.
+                Ok(Step::Incomplete) | Err(_) => break,
+            }
+        }
+        let unfinished = bytes.len();
+        self.place.offset -= if newest { unfinished } else { 0 };
+        if joined && newest {
+            self.joining = false;
+            self.last = Some(self.decoder.stamp().boot);
+            seen(Seen::Row(&self.columns, &self.decoder));
+        }
+    }
+
+    /// Half a period of the rows may be missing: ticks are not exactly a period apart.
+    fn is_due(&mut self) -> bool {
+        let now = self.decoder.stamp().boot;
+        let lane = self.decoder.header().map_or(0, |header| header.period.0);
+        let due = self.last.is_none_or(|last| now.since(last).0 + lane / 2 >= self.period.0);
+        if due {
+            self.last = Some(now);
+        }
+        due
+    }
+
+    fn count_lost(&mut self) {
+        if let (Some(expected), Some(header)) = (self.expected, self.decoder.header()) {
+            self.lost += header.first_row.saturating_sub(expected);
+        }
+        self.expected = self.decoder.header().map(|header| header.first_row);
+    }
+
+    /// Copies what is new out of the node, which is locked for no longer than that.
+    fn copy(&mut self) {
+        self.bytes.clear();
+        self.pieces.clear();
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let wanted = self.lane_of(&node);
+        if wanted != self.lane {
+            self.change_lane(&mut node, wanted);
+        }
+        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return };
+        while self.bytes.len() < BYTES_A_LOOK {
+            match lane.read(&mut self.place, &mut self.bytes) {
+                Piece::Nothing => break,
+                Piece::More => self.pieces.push((None, self.bytes.len())),
+                Piece::Block(schema) => self.pieces.push((Some(schema), self.bytes.len())),
+            }
+        }
+    }
+
+    /// The lane that serves the wish; the base lane without one, and after a refusal.
+    fn lane_of(&self, node: &Node) -> Option<u64> {
+        let Some(number) = self.wish else { return node.base() };
+        match node.interest(number) {
+            Some(interest) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
+            // Until the node has answered, and while it is away, the lane that served stays.
+            Some(interest) => interest.lane.or(self.lane),
+            None => None,
+        }
+    }
+
+    fn change_lane(&mut self, node: &mut Node, wanted: Option<u64>) {
+        self.leave_lane(node);
+        self.lane = wanted;
+        if let Some(lane) = wanted.and_then(|id| node.lane_mut(id)) {
+            lane.readers += 1;
+            self.place = lane.join();
+        }
+        self.decoder = Decoder::new();
+        self.expected = None;
+        self.joining = true;
+    }
+
+    fn leave_lane(&mut self, node: &mut Node) {
+        if let Some(lane) = self.lane.take().and_then(|id| node.lane_mut(id)) {
+            lane.readers = lane.readers.saturating_sub(1);
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        self.leave_lane(&mut node);
+        if let Some(number) = self.wish {
+            node.unwish(number);
+        }
+    }
+}
+
+/// Rows as deliveries: a new one whenever the columns change.
+pub(crate) fn deliveries(follower: &mut Follower) -> Vec<Delivery> {
+    let mut deliveries: Vec<Delivery> = Vec::new();
+    let name = follower.node.name.clone();
+    follower.look(|seen| {
+        if let Seen::Row(columns, decoder) = seen {
+            let row = columns.row(decoder);
+            match deliveries.last_mut() {
+                Some(last) if Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),
+                _ if columns.is_empty() => {}
+                _ => deliveries.push(Delivery {
+                    node: name.clone(),
+                    columns: columns.series.clone(),
+                    rows: vec![row],
+                    lost: 0,
+                }),
+            }
+        }
+    });
+    if let Some(first) = deliveries.first_mut() {
+        first.lost = follower.take_lost();
+    }
+    deliveries
+}

@@ -1,0 +1,422 @@
+//! One lane of one node as the hub has it: its present block, recent blocks, which rows came, and what the slots
+//! mean. It decodes nothing unless somebody asks; it refuses bytes that contradict themselves.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner, Step};
+use khz_model::{Nanos, Series, Stamp};
+
+use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, GENERATIONS_MAX};
+use crate::ranges::Ranges;
+use crate::schemas::Schema;
+
+/// Why bytes of a node are refused; it is cut off with this.
+pub(crate) type Reject = &'static str;
+
+/// A block that has ended, or the one that a node was cut off in.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// What it says of itself.
+    pub header: Header,
+    /// Rows in it.
+    pub rows: u32,
+    /// What its slots mean.
+    pub schema: Arc<Schema>,
+    /// Header and rows.
+    pub bytes: Arc<Vec<u8>>,
+}
+
+impl Block {
+    fn end(&self) -> u64 {
+        self.header.first_row + u64::from(self.rows)
+    }
+}
+
+/// The block that rows arrive in.
+#[derive(Debug)]
+struct Open {
+    header: Header,
+    schema: Arc<Schema>,
+    bytes: Vec<u8>,
+    scanner: RowScanner,
+    ended: bool,
+}
+
+/// The newest row, decoded, and how far that is.
+#[derive(Debug)]
+struct Latest {
+    decoder: Decoder,
+    first_row: u64,
+    offset: usize,
+}
+
+/// Where a reader stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// First row of the block that it reads.
+    pub first_row: u64,
+    /// Bytes of it that it has.
+    pub offset: usize,
+}
+
+/// What [`Lane::read`] has found.
+pub(crate) enum Piece {
+    /// Nothing new.
+    Nothing,
+    /// More of the same block.
+    More,
+    /// The start of another block.
+    Block(Arc<Schema>),
+}
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub name: String,
+    pub epoch: u64,
+    pub period: Nanos,
+    /// Present generation first.
+    schemas: VecDeque<(u32, Arc<Schema>)>,
+    open: Option<Open>,
+    /// Blocks before the present one, in the order of their rows.
+    recent: VecDeque<Block>,
+    /// Bytes in `recent`.
+    pub recent_bytes: u64,
+    received: Ranges,
+    /// Rows lost for good.
+    pub lost: u64,
+    /// Rows that came after newer ones.
+    pub late: u64,
+    /// Rows that came twice.
+    pub twice: u64,
+    /// Readers that follow it.
+    pub readers: usize,
+    latest: Option<Box<Latest>>,
+    /// A closed block that is arriving in pieces.
+    past: Vec<u8>,
+    /// The connection on which it is alive; rows of another one are not its.
+    pub alive: bool,
+}
+
+impl Lane {
+    pub fn new(name: &str, epoch: u64, period: Nanos) -> Self {
+        Lane {
+            name: name.to_owned(),
+            epoch,
+            period,
+            schemas: VecDeque::new(),
+            open: None,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+            received: Ranges::default(),
+            lost: 0,
+            late: 0,
+            twice: 0,
+            readers: 0,
+            latest: None,
+            past: Vec::new(),
+            alive: false,
+        }
+    }
+
+    /// Slots of the present generation.
+    pub fn slots(&self) -> usize {
+        self.schemas.front().map_or(0, |(_, schema)| schema.series().len())
+    }
+
+    /// Bytes of the present generation's schema.
+    pub fn schema_bytes(&self) -> u64 {
+        self.schemas.front().map_or(0, |(_, schema)| schema.bytes())
+    }
+
+    /// What the slots mean now.
+    pub fn series(&self) -> &[Series] {
+        self.schemas.front().map_or(&[], |(_, schema)| schema.series())
+    }
+
+    /// The schema of a generation.
+    pub fn schema(&self, generation: u32) -> Option<&Arc<Schema>> {
+        self.schemas.iter().find(|(number, _)| *number == generation).map(|(_, schema)| schema)
+    }
+
+    /// A generation has this schema now.
+    pub fn set_schema(&mut self, generation: u32, schema: Arc<Schema>) {
+        match self.schemas.iter_mut().find(|(number, _)| *number == generation) {
+            Some(known) => known.1 = schema,
+            None => {
+                let at = self.schemas.partition_point(|(number, _)| *number > generation);
+                self.schemas.insert(at, (generation, schema));
+                self.schemas.truncate(GENERATIONS_MAX);
+            }
+        }
+    }
+
+    /// Rows received.
+    pub fn rows(&self) -> u64 {
+        self.received.len() - self.lost.min(self.received.len())
+    }
+
+    /// Rows known to exist that have not come.
+    pub fn awaited(&self) -> u64 {
+        self.received.missing()
+    }
+
+    /// The row behind the newest.
+    pub fn next_row(&self) -> u64 {
+        self.received.end()
+    }
+
+    /// All rows before this were received or are lost.
+    pub fn complete_until(&self) -> u64 {
+        self.received.complete_until()
+    }
+
+    /// Which rows were received or are lost, newest ranges last.
+    pub fn received(&self) -> &[(u64, u64)] {
+        self.received.as_slice()
+    }
+
+    /// True when some row has come.
+    pub fn has_rows(&self) -> bool {
+        self.received.start().is_some()
+    }
+
+    /// When the newest row was gathered, on the node's clocks.
+    pub fn newest(&self) -> Option<Stamp> {
+        let open = self.open.as_ref()?;
+        (open.scanner.rows() > 0).then(|| open.scanner.stamp())
+    }
+
+    /// A block begins. Tells how many rows came that were not there yet.
+    pub fn begin(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+        let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        if header.slots as usize > schema.series().len() {
+            return Err("a block with more slots than its schema");
+        }
+        let mut buffer = self.put_open_away(keep, header.first_row);
+        buffer.clear();
+        self.period = header.period;
+        self.open = Some(Open { header, schema, bytes: buffer, scanner: RowScanner::new(), ended: false });
+        self.append_bytes(bytes)
+    }
+
+    /// The open block goes on.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64, Reject> {
+        match &self.open {
+            Some(open) if !open.ended => self.append_bytes(bytes),
+            _ => Err("rows outside a block"),
+        }
+    }
+
+    fn append_bytes(&mut self, bytes: &[u8]) -> Result<u64, Reject> {
+        let open = self.open.as_mut().ok_or("rows outside a block")?;
+        if open.bytes.len() + bytes.len() > BLOCK_BYTES_MAX {
+            return Err("a block larger than any may be");
+        }
+        let before = u64::from(open.scanner.rows());
+        open.bytes.extend_from_slice(bytes);
+        open.scanner.feed(bytes).map_err(|_| "a damaged row")?;
+        if open.scanner.header().is_none_or(|header| header.first_row != open.header.first_row) {
+            return Err("a block inside a block");
+        }
+        let first = open.header.first_row;
+        let (from, to) = (first + before, first + u64::from(open.scanner.rows()));
+        let added = self.received.add(from, to);
+        self.twice += to - from - added;
+        Ok(added)
+    }
+
+    /// The open block has ended, and this is what its closed header says.
+    pub fn end(&mut self, rows: u32, length: u32, checksum: u32) -> Result<(), Reject> {
+        let open = self.open.as_mut().ok_or("the end of no block")?;
+        let body = &open.bytes[HEADER_BYTES..];
+        if open.scanner.rows() != rows || body.len() != length as usize {
+            return Err("a block that ends elsewhere than it says");
+        }
+        if crc32fast::hash(body) != checksum {
+            return Err("a block whose checksum is wrong");
+        }
+        open.header.closed = Some((rows, length, checksum));
+        let head = open.header.to_bytes();
+        open.bytes[..HEADER_BYTES].copy_from_slice(&head);
+        open.ended = true;
+        Ok(())
+    }
+
+    /// Makes room for the next block; gives a buffer to use again.
+    fn put_open_away(&mut self, keep: bool, next: u64) -> Vec<u8> {
+        let Some(open) = self.open.take() else { return Vec::new() };
+        let rows = open.scanner.rows();
+        // A block that comes again from its start replaces itself.
+        let comes_again = open.header.first_row == next;
+        if comes_again || rows == 0 || !(keep || self.readers > 0) {
+            return open.bytes;
+        }
+        let Open { header, schema, mut bytes, scanner, .. } = open;
+        bytes.truncate(bytes.len() - scanner.unfinished());
+        bytes.shrink_to_fit();
+        self.insert(Block { header, rows, schema, bytes: Arc::new(bytes) });
+        Vec::new()
+    }
+
+    /// A piece of a closed block that was missing. Tells how many rows came that were not there yet.
+    pub fn past(&mut self, last: bool, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+        if self.past.len() + bytes.len() > BLOCK_BYTES_MAX {
+            return Err("a block larger than any may be");
+        }
+        if !last {
+            self.past.extend_from_slice(bytes);
+            return Ok(0);
+        }
+        if self.past.is_empty() {
+            return self.past_block(bytes, keep);
+        }
+        let mut whole = std::mem::take(&mut self.past);
+        whole.extend_from_slice(bytes);
+        self.past_block(&whole, keep)
+    }
+
+    fn past_block(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
+        let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
+        let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
+        let (rows, length, checksum) = header.closed.ok_or("a block of the past that is open")?;
+        let body = &bytes[HEADER_BYTES..];
+        if body.len() != length as usize || crc32fast::hash(body) != checksum {
+            return Err("a block of the past whose checksum is wrong");
+        }
+        let mut scanner = RowScanner::new();
+        scanner.feed(bytes).map_err(|_| "a damaged row")?;
+        if scanner.rows() != rows {
+            return Err("a block of the past with other rows than it says");
+        }
+        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        if header.slots as usize > schema.series().len() {
+            return Err("a block with more slots than its schema");
+        }
+        let end = header.first_row.checked_add(u64::from(rows)).ok_or("rows that cannot be counted")?;
+        let added = self.received.add(header.first_row, end);
+        self.late += added;
+        self.twice += u64::from(rows) - added;
+        if keep {
+            self.insert(Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) });
+        }
+        Ok(added)
+    }
+
+    /// The node does not have these rows any more.
+    pub fn lose(&mut self, from: u64, to: u64) -> u64 {
+        // Rows from before we first heard of the lane are nobody's loss.
+        let from = from.max(self.received.start().unwrap_or(to));
+        let lost = self.received.add(from, to);
+        self.lost += lost;
+        lost
+    }
+
+    fn insert(&mut self, block: Block) {
+        let first = block.header.first_row;
+        let at = self.recent.partition_point(|known| known.header.first_row < first);
+        match self.recent.get_mut(at) {
+            Some(known) if known.header.first_row == first => {
+                if known.rows < block.rows {
+                    self.recent_bytes += block.bytes.len() as u64;
+                    self.recent_bytes -= known.bytes.len() as u64;
+                    *known = block;
+                }
+            }
+            _ => {
+                self.recent_bytes += block.bytes.len() as u64;
+                self.recent.insert(at, block);
+            }
+        }
+    }
+
+    /// Gives up the oldest blocks beyond so many bytes; what readers may still want stays.
+    pub fn trim(&mut self, bytes_max: u64) {
+        let least = if self.readers > 0 { BLOCKS_FOR_READERS } else { 0 };
+        while self.recent.len() > least
+            && (self.recent_bytes > bytes_max || self.recent.len() > BLOCKS_MAX)
+            && let Some(block) = self.recent.pop_front()
+        {
+            self.recent_bytes -= block.bytes.len() as u64;
+        }
+    }
+
+    /// The newest row, decoded; `None` before the first.
+    pub fn latest(&mut self) -> Option<&Decoder> {
+        let open = self.open.as_ref()?;
+        if open.scanner.rows() == 0 {
+            return None;
+        }
+        let first_row = open.header.first_row;
+        let latest = self.latest.get_or_insert_with(|| {
+            Box::new(Latest { decoder: Decoder::new(), first_row: u64::MAX, offset: 0 })
+        });
+        // A block that came again after an outage may be shorter than what was decoded of it.
+        if latest.first_row != first_row || latest.offset > open.bytes.len() {
+            (latest.first_row, latest.offset) = (first_row, 0);
+        }
+        while let Ok(Step::Header(length) | Step::Row(length)) =
+            latest.decoder.step(&open.bytes[latest.offset..])
+        {
+            latest.offset += length;
+        }
+        latest.decoder.header().is_some().then_some(&latest.decoder)
+    }
+
+    /// The start of the present block, for a reader that joins; the past is history's.
+    pub fn join(&self) -> Place {
+        Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
+    }
+
+    /// Appends what is behind a reader's place to `out`, at most to the end of a block, and moves the place.
+    pub fn read(&self, place: &mut Place, out: &mut Vec<u8>) -> Piece {
+        let Some(open) = &self.open else { return Piece::Nothing };
+        if place.first_row == open.header.first_row {
+            return take(&open.bytes, &open.schema, place, out);
+        }
+        let at = self.recent.partition_point(|block| block.header.first_row < place.first_row);
+        if let Some(block) = self.recent.get(at).filter(|b| b.header.first_row == place.first_row) {
+            let piece = take(&block.bytes, &block.schema, place, out);
+            if !matches!(piece, Piece::Nothing) {
+                return piece;
+            }
+        }
+        // That block is done, or given up: the next one that is there.
+        let next = self.recent.iter().skip(at).find(|block| block.header.first_row > place.first_row);
+        let (first_row, bytes, schema) = match next {
+            Some(block) => (block.header.first_row, &**block.bytes, &block.schema),
+            None => (open.header.first_row, &*open.bytes, &open.schema),
+        };
+        *place = Place { first_row, offset: 0 };
+        take(bytes, schema, place, out)
+    }
+
+    /// Blocks with rows from `since` (the node's boot clock) on, oldest first, the present one as it is.
+    pub fn blocks_since(&self, since: Nanos) -> Vec<Block> {
+        let begins = |block: &Block| block.header.stamp.boot <= since;
+        let first = self.recent.partition_point(begins).saturating_sub(1);
+        let mut blocks: Vec<Block> = self.recent.iter().skip(first).cloned().collect();
+        if let Some(open) = self.open.as_ref().filter(|open| open.scanner.rows() > 0) {
+            blocks.retain(|block| block.header.first_row != open.header.first_row);
+            blocks.push(Block {
+                header: open.header,
+                rows: open.scanner.rows(),
+                schema: open.schema.clone(),
+                bytes: Arc::new(open.bytes.clone()),
+            });
+        }
+        blocks.sort_by_key(Block::end);
+        blocks
+    }
+}
+
+fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>) -> Piece {
+    let begins = place.offset == 0;
+    let Some(rest) = bytes.get(place.offset..).filter(|rest| !rest.is_empty()) else { return Piece::Nothing };
+    out.extend_from_slice(rest);
+    place.offset = bytes.len();
+    if begins { Piece::Block(schema.clone()) } else { Piece::More }
+}

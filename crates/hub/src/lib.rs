@@ -1,0 +1,29 @@
+//! The hub: what nodes report to and readers ask. It keeps every node's latest rows and recent blocks, knows who is
+//! up, merges what readers want, and answers [`khz_model::Query`] for the whole cluster. Nodes and readers come in
+//! through the link door ([`LinkServer`]); other doors see only [`HubQuery`].
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod cluster;
+mod connection;
+mod counts;
+mod follow;
+mod interest;
+mod lane;
+pub mod limits;
+mod log_limit;
+mod mailbox;
+mod node;
+mod own;
+mod peer;
+mod query;
+mod ranges;
+mod reader;
+mod schemas;
+mod server;
+mod wire;
+
+pub use cluster::{Cluster, Settings};
+pub use query::HubQuery;
+pub use server::{LinkDoor, LinkDoorError, LinkServer};

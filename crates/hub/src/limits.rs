@@ -1,0 +1,42 @@
+//! What a hub holds at most, each with its reason.
+
+use khz_model::Nanos;
+
+/// Nodes that a hub remembers, connected or not. One that was down the longest makes room.
+pub const NODES_MAX: usize = 65_536;
+
+/// Connections at once, nodes and readers together.
+pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// Connections that have not said who they are. A port scan fills this and nothing else: the oldest goes first.
+pub const HANDSHAKES_MAX: usize = 1_024;
+
+/// Lanes of one node: what an agent has at most, and as many readers' wishes again.
+pub const LANES_MAX: usize = 64;
+
+/// Slots of one lane: a node of 10,000 interfaces has 160,000.
+pub const SLOTS_MAX: usize = 1 << 18;
+
+/// Bytes of one schema: as many slots with names of 16 bytes.
+pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;
+
+/// Generations of a schema that a lane remembers: one for each restart of the agent that its ring has seen.
+pub const GENERATIONS_MAX: usize = 8;
+
+/// Bytes of one block: a key row of the largest schema, and the eightfold of it in deltas, in practice.
+pub const BLOCK_BYTES_MAX: usize = 16 << 20;
+
+/// Blocks of a lane that are kept for readers that follow it, whatever the history: a second at 1,000 Hz.
+pub const BLOCKS_FOR_READERS: usize = 8;
+
+/// Blocks of one lane in the history.
+pub const BLOCKS_MAX: usize = 65_536;
+
+/// Interests of one node at once. Readers that want the same share one.
+pub const INTERESTS_MAX: usize = 64;
+
+/// Bytes waiting for a peer that does not read. A node has no reason to be behind; a reader loses rows first.
+pub const OUT_BYTES_MAX: usize = 1 << 20;
+
+/// History that a node is asked for after the hub has started: "the last ten minutes".
+pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);

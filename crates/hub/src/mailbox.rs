@@ -1,0 +1,71 @@
+//! What readers want from the server's thread: commands for connections, and a bell that wakes it.
+
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+
+use crate::interest::Wish;
+
+/// Something to be said on a connection.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Open a lane for this.
+    Interest { number: u32, wish: Wish },
+    /// Nobody wants it any more.
+    Dismiss { number: u32 },
+    /// A lane is not wanted any more.
+    Leave { lane: u32 },
+    /// The server ends.
+    Stop,
+    /// End it, with the reason for both logs.
+    Cut { reason: khz_link::Reason, text: String },
+}
+
+/// Commands on their way to the server's thread, each with the connection that it is for.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    bell: OwnedFd,
+    commands: Mutex<Vec<(u64, Command)>>,
+}
+
+impl Mailbox {
+    pub fn new() -> Result<Self, rustix::io::Errno> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Mailbox { bell, commands: Mutex::default() })
+    }
+
+    fn commands(&self) -> MutexGuard<'_, Vec<(u64, Command)>> {
+        self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Leaves a command for a connection. Bounded by the interests of all nodes: each is asked for and
+    /// dismissed once.
+    pub fn put(&self, connection: u64, command: Command) {
+        let first = {
+            let mut commands = self.commands();
+            commands.push((connection, command));
+            commands.len() == 1
+        };
+        if first {
+            self.ring();
+        }
+    }
+
+    /// Wakes the server's thread.
+    pub fn ring(&self) {
+        // It can only fail when the counter is full, and then the bell is ringing already.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// What the server waits on.
+    pub fn bell(&self) -> &OwnedFd {
+        &self.bell
+    }
+
+    /// Takes everything out.
+    pub fn take(&self) -> Vec<(u64, Command)> {
+        let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
+        std::mem::take(&mut self.commands())
+    }
+}

@@ -1,0 +1,374 @@
+//! One node as the hub sees it: who it is, whether it is there, its lanes, and what readers want of it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use khz_link::Reason;
+use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+
+use crate::interest::{Interest, Told, Wish};
+use crate::lane::Lane;
+use crate::limits::{INTERESTS_MAX, LANES_MAX};
+use crate::mailbox::{Command, Mailbox};
+
+/// The lane that is always shipped.
+pub(crate) const BASE: &str = "base";
+
+/// Former epochs of lanes that are kept for their history.
+const FORMER_LANES_MAX: usize = 4;
+
+/// A node that readers and the server share.
+#[derive(Debug)]
+pub(crate) struct SharedNode {
+    pub name: NodeName,
+    /// Rings at every chunk of rows: a prompt reader looks whether it moved.
+    pub received: AtomicU64,
+    /// Connected; a glance without the lock.
+    pub up: AtomicBool,
+    state: Mutex<Node>,
+}
+
+impl SharedNode {
+    pub fn new(name: NodeName, now: Nanos) -> Self {
+        let state = Mutex::new(Node::new(name.clone(), now));
+        SharedNode { name, received: AtomicU64::new(0), up: AtomicBool::new(false), state }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Node> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The connection of a node that is up.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub mailbox: Arc<Mailbox>,
+    pub connection: u64,
+}
+
+/// Who a node said it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub machine: [u8; 16],
+    pub boot: [u8; 16],
+    /// Boot clock of its start, ns: setting the wall clock back makes no start older.
+    pub start: i64,
+}
+
+/// What the hub knows of a node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub name: NodeName,
+    pub identity: Identity,
+    pub version: String,
+    pub address: Option<SocketAddr>,
+    pub link: Option<Link>,
+    /// When it was last heard, and when it came or went, on our boot clock.
+    pub heard: Nanos,
+    pub changed: Nanos,
+    pub connects: u64,
+    pub problem: Option<String>,
+    pub lanes: Vec<Lane>,
+    /// Ids of the lanes, beside them.
+    pub lane_ids: Vec<u64>,
+    /// Present connection: its lane numbers and what they are here.
+    pub numbers: Vec<(u32, u64)>,
+    /// Lanes of former epochs, for their history.
+    pub former: Vec<Lane>,
+    pub interests: Vec<Interest>,
+    interests_made: u32,
+    lanes_made: u64,
+    pub clock_offset: Option<i64>,
+    pub round_trip: Option<Nanos>,
+    pub retransmitted: Option<u64>,
+}
+
+impl Node {
+    fn new(name: NodeName, now: Nanos) -> Self {
+        Node {
+            name,
+            identity: Identity::default(),
+            version: String::new(),
+            address: None,
+            link: None,
+            heard: now,
+            changed: now,
+            connects: 0,
+            problem: None,
+            lanes: Vec::new(),
+            lane_ids: Vec::new(),
+            numbers: Vec::new(),
+            former: Vec::new(),
+            interests: Vec::new(),
+            interests_made: 0,
+            lanes_made: 0,
+            clock_offset: None,
+            round_trip: None,
+            retransmitted: None,
+        }
+    }
+
+    /// Whether a connection of this identity may take the node's place now. The same machine with a start that
+    /// is not older may; another machine only when nobody holds the name.
+    pub fn admits(&self, identity: &Identity) -> Result<(), (Reason, String)> {
+        if self.link.is_none() {
+            return Ok(());
+        }
+        let name = &self.name;
+        if identity.machine != self.identity.machine {
+            let address =
+                self.address.map_or_else(String::new, |address| format!(" (from {})", address.ip()));
+            let text = format!(
+                "the name {name} is taken by another machine that is connected{address}: give one of them another name (--node)"
+            );
+            return Err((Reason::NameTaken, text));
+        }
+        if identity.boot != self.identity.boot || identity.start >= self.identity.start {
+            return Ok(());
+        }
+        let text =
+            format!("{name} has been started again on this machine since: only one agent may speak for it");
+        Err((Reason::Superseded, text))
+    }
+
+    /// A connection speaks for the node from now on; one that did so before is cut.
+    pub fn connect(
+        &mut self,
+        identity: Identity,
+        version: &str,
+        address: Option<SocketAddr>,
+        link: Link,
+        now: Nanos,
+    ) {
+        if let Some(before) = self.link.replace(link) {
+            let text = format!("{} has connected anew", self.name);
+            before.mailbox.put(before.connection, Command::Cut { reason: Reason::Superseded, text });
+        } else {
+            self.changed = now;
+        }
+        self.identity = identity;
+        version.clone_into(&mut self.version);
+        self.address = address;
+        self.heard = now;
+        self.connects += 1;
+        self.problem = None;
+        self.forget_connection();
+    }
+
+    /// Nothing that belonged to a connection is there any more.
+    fn forget_connection(&mut self) {
+        self.numbers.clear();
+        for lane in &mut self.lanes {
+            lane.alive = false;
+        }
+        for interest in &mut self.interests {
+            interest.told = None;
+            interest.lane = None;
+        }
+    }
+
+    /// The connection has ended. `false`: it was superseded before.
+    pub fn disconnect(&mut self, connection: u64, problem: Option<String>, now: Nanos) -> bool {
+        if self.link.as_ref().is_none_or(|link| link.connection != connection) {
+            return false;
+        }
+        self.link = None;
+        self.changed = now;
+        self.problem = problem;
+        self.forget_connection();
+        true
+    }
+
+    /// True when this connection speaks for the node.
+    pub fn is_linked(&self, connection: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.connection == connection)
+    }
+
+    /// The lane with that id.
+    pub fn lane(&self, id: u64) -> Option<&Lane> {
+        self.lanes.get(self.lane_ids.iter().position(|&known| known == id)?)
+    }
+
+    /// The lane with that id, to change.
+    pub fn lane_mut(&mut self, id: u64) -> Option<&mut Lane> {
+        self.lanes.get_mut(self.lane_ids.iter().position(|&known| known == id)?)
+    }
+
+    /// The lane with that number on the present connection.
+    #[inline]
+    pub fn numbered(&mut self, number: u32) -> Option<&mut Lane> {
+        let &(_, id) = self.numbers.iter().find(|(known, _)| *known == number)?;
+        self.lane_mut(id)
+    }
+
+    /// Id of the base lane.
+    pub fn base(&self) -> Option<u64> {
+        let at = self.lanes.iter().position(|lane| lane.name == BASE)?;
+        self.lane_ids.get(at).copied()
+    }
+
+    /// The lane that an offer speaks of: known, or new. A new epoch of a known lane puts the former one aside.
+    pub fn offered(&mut self, number: u32, name: &str, epoch: u64, period: Nanos) -> Option<u64> {
+        let known = self.lanes.iter().position(|lane| lane.name == name);
+        if let Some(at) = known {
+            if self.lanes[at].epoch == epoch {
+                self.lanes[at].period = period;
+                self.number(number, self.lane_ids[at]);
+                return Some(self.lane_ids[at]);
+            }
+            let former = self.lanes.remove(at);
+            self.lane_ids.remove(at);
+            if former.recent_bytes > 0 {
+                self.former.push(former);
+                if self.former.len() > FORMER_LANES_MAX {
+                    self.former.remove(0);
+                }
+            }
+        }
+        if self.lanes.len() >= LANES_MAX {
+            self.drop_dead_lane()?;
+        }
+        self.lanes_made += 1;
+        let id = self.lanes_made;
+        self.lanes.push(Lane::new(name, epoch, period));
+        self.lane_ids.push(id);
+        self.number(number, id);
+        Some(id)
+    }
+
+    fn number(&mut self, number: u32, id: u64) {
+        self.numbers.retain(|&(known, _)| known != number);
+        self.numbers.push((number, id));
+    }
+
+    fn drop_dead_lane(&mut self) -> Option<()> {
+        let at = self.lanes.iter().position(|lane| !lane.alive && lane.readers == 0 && lane.name != BASE)?;
+        self.lanes.remove(at);
+        self.lane_ids.remove(at);
+        Some(())
+    }
+
+    /// A lane that readers opened has closed.
+    pub fn close_lane(&mut self, number: u32) {
+        let Some(at) = self.numbers.iter().position(|&(known, _)| known == number) else { return };
+        let (_, id) = self.numbers.remove(at);
+        for interest in self.interests.iter_mut().filter(|interest| interest.lane == Some(id)) {
+            interest.lane = None;
+        }
+        if let Some(lane) = self.lane_mut(id) {
+            lane.alive = false;
+        }
+        self.drop_unread_lanes();
+    }
+
+    /// Lanes that have ended, that nobody reads and that have no history.
+    fn drop_unread_lanes(&mut self) {
+        let mut at = 0;
+        while at < self.lanes.len() {
+            let lane = &self.lanes[at];
+            if lane.alive || lane.readers > 0 || lane.recent_bytes > 0 || lane.name == BASE {
+                at += 1;
+            } else {
+                self.lanes.remove(at);
+                self.lane_ids.remove(at);
+            }
+        }
+    }
+
+    /// One more reader has this wish. `None`: too many different ones.
+    pub fn wish(&mut self, wish: &Wish) -> Option<u32> {
+        if let Some(known) = self.interests.iter_mut().find(|interest| interest.wish == *wish) {
+            known.readers += 1;
+            return Some(known.number);
+        }
+        if self.interests.len() >= INTERESTS_MAX {
+            return None;
+        }
+        self.interests_made += 1;
+        let number = self.interests_made;
+        self.interests.push(Interest { number, wish: wish.clone(), readers: 1, told: None, lane: None });
+        if let Some(link) = &self.link {
+            link.mailbox.put(link.connection, Command::Interest { number, wish: wish.clone() });
+        }
+        Some(number)
+    }
+
+    /// A reader with this interest has gone.
+    pub fn unwish(&mut self, number: u32) {
+        let Some(at) = self.interests.iter().position(|interest| interest.number == number) else { return };
+        self.interests[at].readers -= 1;
+        if self.interests[at].readers > 0 {
+            return;
+        }
+        let gone = self.interests.remove(at);
+        let Some(link) = self.link.clone() else { return };
+        link.mailbox.put(link.connection, Command::Dismiss { number });
+        // A lane that the node has anyway goes on unless it is told that nobody wants it.
+        let is_shared = self.interests.iter().any(|interest| interest.lane == gone.lane);
+        if let Some(id) = gone.lane.filter(|&id| !is_shared && Some(id) != self.base())
+            && let Some(&(lane, _)) = self.numbers.iter().find(|&&(_, known)| known == id)
+        {
+            link.mailbox.put(link.connection, Command::Leave { lane });
+        }
+    }
+
+    /// What the node answered to an interest.
+    pub fn told(&mut self, number: u32, told: Told) {
+        if let Some(interest) = self.interests.iter_mut().find(|interest| interest.number == number) {
+            interest.told = Some(told);
+        }
+    }
+
+    /// The interest with that number.
+    pub fn interest(&self, number: u32) -> Option<&Interest> {
+        self.interests.iter().find(|interest| interest.number == number)
+    }
+
+    /// How it is.
+    pub fn status(&self, now: Nanos) -> NodeStatus {
+        let up = self.link.is_some();
+        NodeStatus {
+            node: self.name.clone(),
+            up,
+            heard: (self.connects > 0).then(|| now.since(self.heard)),
+            since: Some(now.since(self.changed)),
+            address: self.address.map(|address| address.to_string()),
+            version: self.version.clone(),
+            lanes: self.lanes.iter().filter_map(|lane| lane_status(lane, self.clock_offset)).collect(),
+            clock_offset: self.clock_offset,
+            round_trip: self.round_trip,
+            retransmitted: self.retransmitted,
+            connects: self.connects,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
+    let rate = Rate::from_period(lane.period)?;
+    // The row's stamp is the node's; our clock minus its is known from the beats.
+    let age = lane.newest().map(|stamp| {
+        let theirs = i128::from(stamp.boot.0) + i128::from(stamp.real_offset);
+        let ours = i128::from(crate::clock::wall());
+        let age = ours - theirs + i128::from(clock_offset.unwrap_or(0));
+        Nanos(u64::try_from(age.max(0)).unwrap_or(u64::MAX))
+    });
+    Some(LaneStatus {
+        name: lane.name.clone(),
+        rate,
+        slots: lane.slots() as u64,
+        age,
+        rows: lane.rows(),
+        awaited: lane.awaited(),
+        lost: lane.lost,
+        late: lane.late,
+    })
+}
+
+impl SharedNode {
+    /// Marks it as there or not, for glances without the lock.
+    pub fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::Relaxed);
+    }
+}

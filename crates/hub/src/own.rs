@@ -1,0 +1,169 @@
+//! The hub's own numbers and those of each node as the hub sees it, for its exposition.
+
+use std::sync::Arc;
+
+use khz_model::{Absence, Instance, Kind, Metric, Reading, Sample, Series, Stamp, Unit};
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::counts::own_metric;
+use crate::node::Node;
+
+/// All of them at this moment.
+pub(crate) fn samples(cluster: &Cluster) -> Vec<Sample> {
+    let boot = clock::boot();
+    let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
+    let mut samples = Vec::new();
+    let mut put = |metric: &Arc<Metric>, instance: Option<Instance>, reading: Reading| {
+        samples.push(Sample { series: Series { metric: metric.clone(), instance }, reading, stamp });
+    };
+    for (metric, value) in cluster.counts.all() {
+        put(&metric, None, Reading::Present(value));
+    }
+    let (up, known) = cluster.up();
+    let whole =
+        |name, exposition, help| Arc::new(own_metric(name, exposition, help, Kind::Gauge, Unit::Count, None));
+    put(
+        &whole("khz.hub.nodes", "khz_hub_nodes", "Nodes that were ever heard."),
+        None,
+        Reading::Present(known),
+    );
+    put(
+        &whole("khz.hub.nodes_up", "khz_hub_nodes_up", "Nodes that are connected."),
+        None,
+        Reading::Present(up),
+    );
+    let history: u64 = cluster.nodes().iter().map(|node| history_bytes(&node.lock())).sum();
+    let bytes = own_metric(
+        "khz.hub.history_bytes",
+        "khz_hub_history_bytes",
+        "Memory that blocks of the past take.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(bytes), None, Reading::Present(history));
+    let columns = node_columns();
+    for (metric, value) in &columns {
+        for node in cluster.nodes() {
+            let reading = value(&node.lock()).map_or(Reading::Absent(Absence::NotYet), Reading::Present);
+            put(metric, Some(Instance::from_kernel(node.name.as_str().as_bytes())), reading);
+        }
+    }
+    samples
+}
+
+fn history_bytes(node: &Node) -> u64 {
+    node.lanes.iter().chain(&node.former).map(|lane| lane.recent_bytes).sum()
+}
+
+type Value = fn(&Node) -> Option<u64>;
+
+/// One metric for each thing that is known of every node.
+fn node_columns() -> Vec<(Arc<Metric>, Value)> {
+    let metric = |name, exposition, help, kind, unit| {
+        Arc::new(own_metric(name, exposition, help, kind, unit, Some("node")))
+    };
+    use Kind::{Counter, Gauge};
+    use Unit::{Count, Seconds};
+    vec![
+        (
+            metric("khz.node.up", "khz_node_up", "1 when the node is connected and heard.", Gauge, Count),
+            |node| Some(u64::from(node.link.is_some())),
+        ),
+        (
+            metric(
+                "khz.node.heard",
+                "khz_node_heard_age_seconds",
+                "Time since the node was last heard.",
+                Gauge,
+                Seconds,
+            ),
+            |node| Some(clock::boot().since(node.heard).0),
+        ),
+        (
+            metric(
+                "khz.node.connects",
+                "khz_node_connects_total",
+                "Times that the node connected.",
+                Counter,
+                Count,
+            ),
+            |node| Some(node.connects),
+        ),
+        (
+            metric("khz.node.rows", "khz_node_rows_total", "Rows received from the node.", Counter, Count),
+            |node| Some(node.lanes.iter().map(crate::lane::Lane::rows).sum()),
+        ),
+        (
+            metric(
+                "khz.node.rows_awaited",
+                "khz_node_rows_awaited",
+                "Rows of the node that are missing and may still come.",
+                Gauge,
+                Count,
+            ),
+            |node| Some(node.lanes.iter().map(crate::lane::Lane::awaited).sum()),
+        ),
+        (
+            metric(
+                "khz.node.rows_lost",
+                "khz_node_rows_lost_total",
+                "Rows that the node lost before they were sent.",
+                Counter,
+                Count,
+            ),
+            |node| Some(node.lanes.iter().map(|lane| lane.lost).sum()),
+        ),
+        (
+            metric(
+                "khz.node.rows_late",
+                "khz_node_rows_late_total",
+                "Rows of the node that filled a gap.",
+                Counter,
+                Count,
+            ),
+            |node| Some(node.lanes.iter().map(|lane| lane.late).sum()),
+        ),
+        (
+            metric(
+                "khz.node.round_trip",
+                "khz_node_round_trip_seconds",
+                "Round trip between node and hub.",
+                Gauge,
+                Seconds,
+            ),
+            |node| node.round_trip.map(|time| time.0),
+        ),
+        (
+            metric(
+                "khz.node.clock_ahead",
+                "khz_node_clock_ahead_seconds",
+                "How far the node's wall clock is ahead of the hub's; absent when it is behind.",
+                Gauge,
+                Seconds,
+            ),
+            |node| node.clock_offset.and_then(|offset| u64::try_from(offset).ok()),
+        ),
+        (
+            metric(
+                "khz.node.clock_behind",
+                "khz_node_clock_behind_seconds",
+                "How far the node's wall clock is behind the hub's; absent when it is ahead.",
+                Gauge,
+                Seconds,
+            ),
+            |node| node.clock_offset.filter(|&offset| offset < 0).map(i64::unsigned_abs),
+        ),
+        (
+            metric(
+                "khz.node.retransmitted",
+                "khz_node_retransmitted_segments_total",
+                "TCP segments that the node had to send again.",
+                Counter,
+                Count,
+            ),
+            |node| node.retransmitted,
+        ),
+    ]
+}

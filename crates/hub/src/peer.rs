@@ -1,0 +1,349 @@
+//! What frames of a connection mean for the cluster: who speaks, and for which node. The protocol itself is
+//! `khz_link`'s; bytes are the connection's.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_link::{
+    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role, SchemaPiece,
+    Verdict, Want, WantFrame,
+};
+use khz_model::{Nanos, NodeName};
+use khz_trust::{ClusterKey, Identity};
+
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::interest::Told;
+use crate::limits::HISTORY_SPAN;
+use crate::mailbox::Mailbox;
+use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::reader::Reader;
+
+/// Who is at the other end.
+pub(crate) enum Peer {
+    /// Not said yet.
+    Stranger,
+    /// A node that sends rows.
+    Node(Arc<SharedNode>),
+    /// Somebody who wants rows.
+    Reader(Box<Reader>),
+}
+
+/// What the server knows when a frame comes.
+pub(crate) struct Talk<'a> {
+    pub cluster: &'a Arc<Cluster>,
+    pub mailbox: &'a Arc<Mailbox>,
+    /// Tokens are made from it; without one, and without certificates, everybody is believed.
+    pub key: Option<&'a ClusterKey>,
+    /// Whether a certificate or token is needed.
+    pub proof_needed: bool,
+    pub certified: Option<Result<Identity, String>>,
+    pub connection: u64,
+    pub address: SocketAddr,
+    pub now: Nanos,
+    pub peer: &'a mut Peer,
+}
+
+type Taken = Result<(), Reject>;
+
+fn protocol(reject: &'static str) -> Reject {
+    Reject { reason: Reason::Protocol, text: reject.to_owned() }
+}
+
+impl Talk<'_> {
+    /// Who the Hello says it is, if that is proved.
+    fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<Identity, Reject> {
+        let reject = |reason, text: String| Err(Reject { reason, text });
+        let name = match NodeName::new(hello.name) {
+            Ok(name) => name,
+            Err(error) => {
+                return reject(Reason::Protocol, format!("the name is not valid: {}", error.problem));
+            }
+        };
+        let role = match khz_trust::Role::from_byte(hello.role.byte()) {
+            Ok(role) => role,
+            Err(error) => return reject(Reason::NotAllowed, error.to_string()),
+        };
+        let said = Identity { role, name };
+        match (&self.certified, self.key, hello.proof) {
+            (Some(Ok(certified)), ..) if *certified == said => Ok(said),
+            (Some(Ok(certified)), ..) => {
+                reject(Reason::Proof, format!("it says it is {said}, its certificate says {certified}"))
+            }
+            (Some(Err(problem)), ..) => reject(Reason::Proof, problem.clone()),
+            (None, Some(key), Some(proof)) if key.verify(&said, nonce, &proof) => Ok(said),
+            (None, Some(_), Some(_)) => {
+                reject(Reason::Proof, format!("the token of {said} is not one of this cluster"))
+            }
+            (None, ..) if self.proof_needed => {
+                let text = format!("{said} shows neither a certificate nor a token; `khz certs` makes both");
+                reject(Reason::Proof, text)
+            }
+            (None, ..) => Ok(said),
+        }
+    }
+
+    fn welcome_node(&mut self, hello: &Hello<'_>, name: &NodeName) -> Result<(), Reject> {
+        let full = || Reject { reason: Reason::Full, text: "this hub has no room for another node".into() };
+        let shared = self.cluster.node_or_new(name, self.now).ok_or_else(full)?;
+        let identity = node::Identity { machine: hello.machine, boot: hello.boot, start: hello.started };
+        {
+            let mut node = shared.lock();
+            if let Err((reason, text)) = node.admits(&identity) {
+                node.problem = Some(format!("refused {}: {text}", self.address.ip()));
+                return Err(Reject { reason, text });
+            }
+            let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
+            node.connect(identity, hello.program, Some(self.address), link, self.now);
+            for interest in &node.interests {
+                let command = crate::mailbox::Command::Interest {
+                    number: interest.number,
+                    wish: interest.wish.clone(),
+                };
+                self.mailbox.put(self.connection, command);
+            }
+        }
+        shared.set_up(true);
+        *self.peer = Peer::Node(shared);
+        Ok(())
+    }
+
+    /// Does something with the node that speaks here.
+    fn node<T>(&self, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
+        let Peer::Node(shared) = &*self.peer else {
+            return Err(protocol("rows from somebody who is no node"));
+        };
+        let mut node = shared.lock();
+        if !node.is_linked(self.connection) {
+            let text = format!("{} has connected anew", node.name);
+            return Err(Reject { reason: Reason::Superseded, text });
+        }
+        act(&mut node)
+    }
+
+    fn reader(&mut self) -> Result<&mut Reader, Reject> {
+        match &mut *self.peer {
+            Peer::Reader(reader) => Ok(reader),
+            _ => Err(protocol("interests from somebody who is no reader")),
+        }
+    }
+
+    fn took(&self, rows: u64) {
+        Counts::add(&self.cluster.counts.rows, rows);
+        if let Peer::Node(shared) = &*self.peer {
+            shared.received.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
+    fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
+        let lane = node.lane(id)?;
+        let wish = node.interests.iter().find(|interest| interest.lane == Some(id)).map(|i| &i.wish);
+        if lane.name != BASE && wish.is_none() {
+            return None;
+        }
+        let is_boost = lane.name != BASE;
+        // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
+        let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
+            Nanos(0)
+        } else {
+            HISTORY_SPAN
+        };
+        Some(Want {
+            epoch: lane.epoch,
+            from_row: if is_boost {
+                offer.next_row
+            } else if lane.awaited() > 0 || !lane.has_rows() {
+                0
+            } else {
+                lane.complete_until()
+            },
+            span,
+            schema_bytes: lane.schema(offer.generation).map_or(0, |schema| schema.bytes()),
+            prompt: wish.is_some_and(|wish| wish.prompt),
+            have: newest(lane.received()),
+        })
+    }
+}
+
+impl HubSide for Talk<'_> {
+    fn hello(&mut self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Verdict {
+        let welcomed = self.identified(hello, nonce).and_then(|identity| match hello.role {
+            Role::Node => self.welcome_node(hello, &identity.name),
+            _ => {
+                *self.peer = Peer::Reader(Box::new(Reader::new(identity)));
+                Ok(())
+            }
+        });
+        match welcomed {
+            Ok(()) => Verdict::Welcome,
+            Err(reject) => Verdict::Refuse(reject),
+        }
+    }
+
+    fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
+        self.node(|node| {
+            let lanes_before = node.lanes.len();
+            let full =
+                || Reject { reason: Reason::Full, text: "more lanes than a hub takes of one node".into() };
+            let id = node.offered(offer.lane, offer.name, offer.epoch, offer.period).ok_or_else(full)?;
+            if node.lanes.len() > lanes_before {
+                Counts::add(&self.cluster.lanes, 1);
+            }
+            if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
+                interest.lane = Some(id);
+            }
+            if let Some(lane) = node.lane_mut(id) {
+                lane.alive = true;
+                if let Some(schema) = self.cluster.schemas.find(&offer.schema_hash, offer.schema_bytes) {
+                    lane.set_schema(offer.generation, schema);
+                }
+            }
+            Ok(self.wanted(node, id, offer))
+        })
+    }
+
+    fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
+        let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
+        self.node(|node| {
+            let lane = node.numbered(piece.lane).ok_or_else(|| protocol("a schema of no lane"))?;
+            let base = lane.schema(piece.generation);
+            let schema = schemas.grow(base, piece.offset, piece.bytes).map_err(protocol)?;
+            cluster.note_metrics(&schema);
+            lane.set_schema(piece.generation, schema);
+            Ok(())
+        })
+    }
+
+    fn block(&mut self, lane: u32, bytes: &[u8]) -> Taken {
+        let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
+        Counts::add(&self.cluster.counts.blocks, 1);
+        let rows = self.node(|node| {
+            node.heard = self.now;
+            let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
+            let rows = lane.begin(bytes, keep).map_err(protocol)?;
+            lane.trim(share);
+            Ok(rows)
+        })?;
+        self.took(rows);
+        Ok(())
+    }
+
+    fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
+        let rows = self.node(|node| {
+            node.heard = self.now;
+            let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
+            lane.append(bytes).map_err(protocol)
+        })?;
+        self.took(rows);
+        Ok(())
+    }
+
+    fn end(&mut self, end: &End) -> Taken {
+        self.node(|node| {
+            let lane = node.numbered(end.lane).ok_or_else(|| protocol("the end of a block of no lane"))?;
+            lane.end(end.rows, end.bytes, end.crc).map_err(protocol)
+        })
+    }
+
+    fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Taken {
+        let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
+        Counts::add(&self.cluster.counts.blocks, u64::from(last));
+        let rows = self.node(|node| {
+            let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
+            let rows = lane.past(last, bytes, keep).map_err(protocol)?;
+            lane.trim(share);
+            Ok(rows)
+        })?;
+        Counts::add(&self.cluster.counts.rows_late, rows);
+        self.took(rows);
+        Ok(())
+    }
+
+    fn lost(&mut self, lane: u32, from: u64, to: u64) -> Taken {
+        let lost = self.node(|node| {
+            let lane = node.numbered(lane).ok_or_else(|| protocol("lost rows of no lane"))?;
+            Ok(lane.lose(from, to))
+        })?;
+        Counts::add(&self.cluster.counts.rows_lost, lost);
+        Ok(())
+    }
+
+    fn closed(&mut self, lane: u32) -> Taken {
+        self.node(|node| {
+            node.close_lane(lane);
+            Ok(())
+        })
+    }
+
+    fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
+        self.node(|node| {
+            let answer = Told { granted: told.granted, text: told.text.to_owned() };
+            node.told(told.interest, answer);
+            let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
+            let (Some(id), Some(interest)) =
+                (served, node.interests.iter_mut().find(|i| i.number == told.interest))
+            else {
+                return Ok(None);
+            };
+            interest.lane = Some(id);
+            let prompt = interest.wish.prompt;
+            let Some(lane) = node.lane(id) else { return Ok(None) };
+            Ok(Some(Want {
+                epoch: lane.epoch,
+                from_row: lane.next_row(),
+                span: Nanos(0),
+                schema_bytes: lane.schema_bytes(),
+                prompt,
+                have: Vec::new(),
+            }))
+        })
+    }
+
+    fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>) {
+        if let Peer::Reader(reader) = &mut *self.peer {
+            reader.beaten = self.now;
+        }
+        // A connection that was superseded is cut by the command that waits for it.
+        let _ = self.node(|node| {
+            node.heard = self.now;
+            node.round_trip = beat.round_trip;
+            if beat.round_trip.is_some() {
+                node.clock_offset = Some(beat.offset.saturating_neg());
+            }
+            node.retransmitted = Some(beat.retransmits);
+            for &(number, id) in &node.numbers {
+                if let Some(lane) = node.lane(id).filter(|lane| lane.has_rows()) {
+                    acks.push(Ack { lane: number, received: lane.complete_until(), stored: 0 });
+                }
+            }
+            Ok(())
+        });
+    }
+
+    fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
+        let cluster = self.cluster.clone();
+        self.reader()?.interest(&cluster, interest)
+    }
+
+    fn dismiss(&mut self, number: u32) -> Taken {
+        self.reader()?.dismiss(number);
+        Ok(())
+    }
+
+    fn want(&mut self, want: &WantFrame<'_>) -> Taken {
+        self.reader()?.want(want.lane);
+        Ok(())
+    }
+
+    fn leave(&mut self, lane: u32) -> Taken {
+        self.reader()?.leave(lane);
+        Ok(())
+    }
+}
+
+/// The newest of the ranges, as many as a Want can carry.
+fn newest(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    ranges[ranges.len().saturating_sub(khz_link::limits::HAVE_MAX)..].to_vec()
+}

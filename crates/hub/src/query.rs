@@ -1,0 +1,309 @@
+//! The hub's answer to [`khz_model::Query`]: many nodes behind the interface that every door reads through.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_block::{Decoder, Step};
+use khz_model::{
+    Absence, Delivery, Instance, Interest, Metric, Nanos, NodeName, NodeStatus, Notice, Pattern, Query,
+    QueryError, Rate, Reading, Sample, Series, Snapshot, Subscription, WaitFor,
+};
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::follow::{Columns, Follower, deliveries};
+use crate::interest::Wish;
+use crate::lane::{Block, Lane};
+use crate::node::{BASE, SharedNode};
+use crate::own;
+
+/// Questions to a cluster.
+#[derive(Debug)]
+pub struct HubQuery(pub(crate) Arc<Cluster>);
+
+impl HubQuery {
+    /// Questions to this cluster.
+    pub fn new(cluster: Arc<Cluster>) -> Self {
+        HubQuery(cluster)
+    }
+
+    /// The nodes that a pattern speaks of, and the names that it names and nobody has.
+    fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
+        let nodes = self.0.nodes();
+        let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+        let missing: Vec<String> = named.filter(|name| !known.contains(name.as_str())).collect();
+        let spoken_of =
+            |node: &Arc<SharedNode>| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str()));
+        (nodes.iter().filter(|node| spoken_of(node)).cloned().collect(), missing)
+    }
+
+    fn ask_latest(&self, patterns: &[Pattern]) -> Result<Snapshot, QueryError> {
+        if patterns.is_empty() {
+            return Ok(Snapshot::default());
+        }
+        let (nodes, mut missing) = self.chosen(patterns);
+        let matches = self.0.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
+        if !matches && missing.is_empty() && !nodes.is_empty() {
+            return Err(nothing_matches(patterns));
+        }
+        let mut snapshot = Snapshot::default();
+        for node in nodes {
+            match latest_of(&node, patterns) {
+                Some(samples) => snapshot.nodes.push((node.name.clone(), samples)),
+                None => missing.push(node.name.as_str().to_owned()),
+            }
+        }
+        missing.sort();
+        missing.dedup();
+        snapshot.missing = missing;
+        Ok(snapshot)
+    }
+
+    /// The patterns, if they select some metric of some node.
+    fn checked(&self, patterns: &[Pattern]) -> Result<Vec<Arc<SharedNode>>, QueryError> {
+        let (nodes, missing) = self.chosen(patterns);
+        let matches = self.0.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
+        if nodes.is_empty() && missing.is_empty() || !matches && !nodes.is_empty() {
+            return Err(nothing_matches(patterns));
+        }
+        Ok(nodes)
+    }
+}
+
+fn nothing_matches(patterns: &[Pattern]) -> QueryError {
+    let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    QueryError::NothingMatches { patterns: patterns.join(", ") }
+}
+
+/// The patterns that speak of a node.
+fn for_node(patterns: &[Pattern], node: &NodeName) -> Vec<Pattern> {
+    patterns.iter().filter(|pattern| pattern.matches_node(node.as_str())).cloned().collect()
+}
+
+/// The latest samples of a node that is up and has sent rows.
+fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
+    let patterns = for_node(patterns, &node.name);
+    let mut state = node.lock();
+    state.link.as_ref()?;
+    let mut samples: Vec<Sample> = Vec::new();
+    // The base lane has everything; another lane counts where its row is newer.
+    let mut order: Vec<usize> = (0..state.lanes.len()).filter(|&at| state.lanes[at].alive).collect();
+    order.sort_by_key(|&at| state.lanes[at].name != BASE);
+    let base = order.first().is_some_and(|&at| state.lanes[at].name == BASE);
+    for (number, at) in order.into_iter().enumerate() {
+        let lane = &mut state.lanes[at];
+        if number == 0 {
+            samples = lane_samples(lane, &patterns)?;
+        } else if base {
+            for newer in lane_samples(lane, &patterns).unwrap_or_default() {
+                if let Some(known) = samples.iter_mut().find(|s| s.series == newer.series)
+                    && known.stamp.boot < newer.stamp.boot
+                {
+                    *known = newer;
+                }
+            }
+        }
+    }
+    base.then_some(samples)
+}
+
+fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
+    let series: Vec<(usize, Series)> = lane
+        .series()
+        .iter()
+        .enumerate()
+        .filter(|(_, series)| {
+            let instance = series.instance.as_ref().map(Instance::as_str);
+            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
+        })
+        .map(|(slot, series)| (slot, series.clone()))
+        .collect();
+    let decoder = lane.latest()?;
+    let stamp = decoder.stamp();
+    let sample = |(slot, series)| {
+        let reading = decoder.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet));
+        Sample { series, reading, stamp }
+    };
+    Some(series.into_iter().map(sample).collect())
+}
+
+impl Query for HubQuery {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.0.nodes().iter().map(|node| node.name.clone()).collect()
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.0.metrics()
+    }
+
+    fn rate_max(&self) -> Rate {
+        self.0.settings.rate_max
+    }
+
+    fn latest<'a>(
+        &'a self,
+        patterns: &'a [Pattern],
+        _age_max: Nanos,
+    ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
+        Box::pin(async move { self.ask_latest(patterns) })
+    }
+
+    fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+        let ceiling = self.0.settings.rate_max;
+        if interest.rate.period() < ceiling.period() {
+            return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
+        }
+        self.checked(&interest.patterns)?;
+        Ok(Box::new(ClusterSubscription::new(self.0.clone(), interest, false)))
+    }
+
+    fn history(
+        &self,
+        patterns: &[Pattern],
+        span: Nanos,
+        rows_max: usize,
+    ) -> Result<Vec<Delivery>, QueryError> {
+        let nodes = self.checked(patterns)?;
+        Ok(nodes.iter().filter_map(|node| history_of(node, patterns, span, rows_max)).collect())
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        let now = clock::boot();
+        self.0.nodes().iter().map(|node| node.lock().status(now)).collect()
+    }
+
+    fn own(&self) -> Option<Vec<Sample>> {
+        Some(own::samples(&self.0))
+    }
+}
+
+/// The rows of a node's base lane in the last `span`, thinned evenly to about `rows_max`.
+fn history_of(node: &SharedNode, patterns: &[Pattern], span: Nanos, rows_max: usize) -> Option<Delivery> {
+    let patterns = for_node(patterns, &node.name);
+    let blocks: Vec<Block> = {
+        let state = node.lock();
+        let base = state.base().and_then(|id| state.lane(id))?;
+        let newest = base.newest()?.boot;
+        let since = Nanos(newest.0.saturating_sub(span.0));
+        let former = state.former.iter().filter(|lane| lane.name == BASE);
+        former.flat_map(|lane| lane.blocks_since(since)).chain(base.blocks_since(since)).collect()
+    };
+    let newest = blocks.last()?.header.stamp.boot;
+    let since = Nanos(newest.0.saturating_sub(span.0));
+    let mut columns = Columns::default();
+    let mut wide: Vec<Series> = Vec::new();
+    let mut rows = Vec::new();
+    for block in &blocks {
+        if columns.choose(&block.schema, &patterns) && columns.series.len() >= wide.len() {
+            wide = columns.series.to_vec();
+        }
+        let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+        while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
+            bytes = &bytes[length..];
+            if decoder.next_row() > block.header.first_row && decoder.stamp().boot >= since {
+                rows.push(columns.row(&decoder));
+            }
+        }
+    }
+    let step = rows.len().div_ceil(rows_max.max(1)).max(1);
+    let skip = rows.len().saturating_sub(1) % step;
+    let rows = rows.into_iter().skip(skip).step_by(step).collect();
+    Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0 })
+}
+
+/// Rows of all nodes that the patterns speak of, also of those that appear later.
+pub(crate) struct ClusterSubscription {
+    cluster: Arc<Cluster>,
+    interest: Interest,
+    prompt: bool,
+    followers: Vec<Follower>,
+    seen: u64,
+    known: HashSet<NodeName>,
+    notices: Vec<Notice>,
+}
+
+impl ClusterSubscription {
+    pub fn new(cluster: Arc<Cluster>, interest: Interest, prompt: bool) -> Self {
+        let mut subscription = ClusterSubscription {
+            cluster,
+            interest,
+            prompt,
+            followers: Vec::new(),
+            seen: u64::MAX,
+            known: HashSet::new(),
+            notices: Vec::new(),
+        };
+        subscription.look_for_nodes();
+        subscription
+    }
+
+    /// One follower for each node.
+    pub fn followers(&mut self) -> &mut [Follower] {
+        self.look_for_nodes();
+        &mut self.followers
+    }
+
+    fn look_for_nodes(&mut self) {
+        let appeared = self.cluster.appeared();
+        if appeared == self.seen {
+            return;
+        }
+        self.seen = appeared;
+        for node in self.cluster.nodes() {
+            let patterns = for_node(&self.interest.patterns, &node.name);
+            if patterns.is_empty() || !self.known.insert(node.name.clone()) {
+                continue;
+            }
+            self.follow(node, patterns);
+        }
+    }
+
+    fn follow(&mut self, node: Arc<SharedNode>, patterns: Vec<Pattern>) {
+        let (rate, exact) = (self.interest.rate, self.interest.exact);
+        let is_base = {
+            let state = node.lock();
+            let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
+            rate.period() >= base && !self.prompt
+        };
+        let wish = Wish { patterns: patterns.clone(), rate, exact, prompt: self.prompt };
+        let wish = (!is_base).then_some(&wish);
+        let name = node.name.clone();
+        match Follower::new(node, Arc::new(patterns), wish, rate.period()) {
+            Some(follower) => self.followers.push(follower),
+            None => {
+                let limit = crate::limits::INTERESTS_MAX;
+                let text =
+                    format!("has {limit} different interests already: try again when others have gone");
+                self.notices.push(Notice { node: name, text });
+            }
+        }
+    }
+}
+
+impl Subscription for ClusterSubscription {
+    fn poll(&mut self) -> Vec<Delivery> {
+        self.look_for_nodes();
+        self.followers.iter_mut().flat_map(deliveries).collect()
+    }
+
+    fn rate(&self) -> Rate {
+        self.interest.rate
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.extend(self.followers.iter_mut().filter_map(Follower::take_notice));
+        notices
+    }
+}
+
+impl Cluster {
+    /// Nodes that are up, and all that are known.
+    pub(crate) fn up(&self) -> (u64, u64) {
+        let nodes = self.nodes();
+        let up = nodes.iter().filter(|node| node.up.load(Ordering::Relaxed)).count();
+        (up as u64, nodes.len() as u64)
+    }
+}

@@ -1,0 +1,112 @@
+//! Which rows of a lane were received: a few ranges of numbers. Rows between two ranges are missing; they may still
+//! come, or be lost for good.
+
+/// So many separate ranges are remembered. A lane with more holes than this has had more outages than a ring can
+/// fill again: the oldest hole is taken as lost.
+const RANGES_MAX: usize = 64;
+
+/// Half-open ranges of row numbers, in order, none touching the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Ranges {
+    /// The number behind the newest row.
+    pub fn end(&self) -> u64 {
+        self.ranges.last().map_or(0, |&(_, end)| end)
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+
+    /// The oldest row.
+    pub fn start(&self) -> Option<u64> {
+        self.ranges.first().map(|&(start, _)| start)
+    }
+
+    /// Adds `from..to`; tells how many of them were not there yet.
+    #[inline]
+    pub fn add(&mut self, from: u64, to: u64) -> u64 {
+        if let Some(last) = self.ranges.last_mut()
+            && last.1 == from
+        {
+            // As good as always: the next rows.
+            last.1 = last.1.max(to);
+            return to.saturating_sub(from);
+        }
+        self.insert(from, to)
+    }
+
+    #[cold]
+    fn insert(&mut self, mut from: u64, mut to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let before = self.len();
+        let first = self.ranges.partition_point(|&(_, end)| end < from);
+        let last = self.ranges.partition_point(|&(start, _)| start <= to);
+        if first < last {
+            from = from.min(self.ranges[first].0);
+            to = to.max(self.ranges[last - 1].1);
+        }
+        self.ranges.splice(first..last, [(from, to)]);
+        let added = self.len() - before;
+        if self.ranges.len() > RANGES_MAX {
+            self.ranges[1].0 = self.ranges[0].0;
+            self.ranges.remove(0);
+        }
+        added
+    }
+
+    /// Rows received (and those given up between the oldest ranges).
+    pub fn len(&self) -> u64 {
+        self.ranges.iter().map(|&(start, end)| end - start).sum()
+    }
+
+    /// Rows missing between the oldest and the newest received.
+    pub fn missing(&self) -> u64 {
+        self.ranges.windows(2).map(|pair| pair[1].0 - pair[0].1).sum()
+    }
+
+    /// The number before which nothing is missing: what the node need not send again.
+    pub fn complete_until(&self) -> u64 {
+        self.ranges.first().map_or(0, |&(_, end)| end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_hole_is_missing_until_it_is_filled() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.add(5, 10), 5);
+        assert_eq!(ranges.add(20, 30), 10);
+        assert_eq!((ranges.missing(), ranges.complete_until(), ranges.end()), (10, 10, 30));
+        assert_eq!(ranges.add(8, 22), 10);
+        assert_eq!((ranges.missing(), ranges.complete_until(), ranges.end()), (0, 30, 30));
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_count_like_a_set(adds in prop::collection::vec((0u64..200, 0u64..20), 1..60)) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for (from, length) in adds {
+                let new = (from..from + length).filter(|&row| set.insert(row)).count() as u64;
+                prop_assert_eq!(ranges.add(from, from + length), new);
+                let (first, last) = (set.first().copied(), set.last().copied());
+                prop_assert_eq!(ranges.start(), first);
+                if let (Some(first), Some(last)) = (first, last) {
+                    prop_assert_eq!(ranges.end(), last + 1);
+                    prop_assert_eq!(ranges.missing(), last + 1 - first - set.len() as u64);
+                }
+            }
+        }
+    }
+}

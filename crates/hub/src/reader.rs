@@ -1,0 +1,317 @@
+//! A reader on a link: another hub, a recorder, a program. It sends interests and gets, for each node that an
+//! interest speaks of, a lane of its own with the columns that it selects, encoded as blocks.
+
+use std::sync::Arc;
+
+use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
+use khz_link::frame::kind;
+use khz_link::{End, InterestFrame, LaneOffer, Reason, Reject, Told, put};
+use khz_model::{Interest, Nanos, Pattern, Rate, Series};
+use khz_trust::Identity;
+use ring::digest::{SHA256, digest};
+
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::follow::{Follower, Seen};
+use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
+use crate::query::ClusterSubscription;
+
+/// Somebody who wants rows.
+pub(crate) struct Reader {
+    pub identity: Identity,
+    /// When it was last heard.
+    pub beaten: Nanos,
+    feeds: Vec<Feed>,
+    lanes_made: u32,
+    /// Answers that wait for the next pump: there is no room for them where interests come in.
+    answers: Vec<(u32, Result<Rate, String>)>,
+}
+
+/// One interest of a reader.
+struct Feed {
+    number: u32,
+    prompt: bool,
+    subscription: ClusterSubscription,
+    lanes: Vec<FeedLane>,
+}
+
+/// The lane of one node for one interest.
+struct FeedLane {
+    number: u32,
+    wanted: bool,
+    generation: u32,
+    columns: Option<Arc<Vec<Series>>>,
+    /// Columns that the schema has room for.
+    width: usize,
+    encoder: Encoder,
+    schema: Vec<u8>,
+    /// How much of the schema was sent.
+    schema_sent: usize,
+    /// The row under construction, kept for its memory.
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    pub fn new(identity: Identity) -> Self {
+        Reader { identity, beaten: Nanos(0), feeds: Vec::new(), lanes_made: 0, answers: Vec::new() }
+    }
+
+    /// A new interest.
+    pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<(), Reject> {
+        if self.feeds.len() >= INTERESTS_MAX {
+            let text = format!("more than {INTERESTS_MAX} interests on one connection");
+            return Err(Reject { reason: Reason::Full, text });
+        }
+        let answer = self.open(cluster, frame);
+        self.answers.push((frame.number, answer));
+        Ok(())
+    }
+
+    fn open(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Rate, String> {
+        let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
+        if !self.identity.role.may_read_at(rate) {
+            return Err(format!(
+                "{} may not read at {rate}: above 100Hz the operator role is needed",
+                self.identity
+            ));
+        }
+        let ceiling = cluster.settings.rate_max;
+        if rate.period() < ceiling.period() {
+            return Err(format!("{rate} is above this hub's ceiling of {ceiling}"));
+        }
+        let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
+        let patterns = patterns.map_err(|error| error.to_string())?;
+        let interest = Interest { patterns, rate, exact: frame.exact };
+        let subscription = ClusterSubscription::new(cluster.clone(), interest, frame.prompt);
+        self.dismiss(frame.number);
+        self.feeds.push(Feed { number: frame.number, prompt: frame.prompt, subscription, lanes: Vec::new() });
+        Ok(rate)
+    }
+
+    /// An interest is taken back.
+    pub fn dismiss(&mut self, number: u32) {
+        self.feeds.retain(|feed| feed.number != number);
+    }
+
+    /// A lane that was offered is wanted.
+    pub fn want(&mut self, lane: u32) {
+        self.set_wanted(lane, true);
+    }
+
+    /// It is not wanted any more.
+    pub fn leave(&mut self, lane: u32) {
+        self.set_wanted(lane, false);
+    }
+
+    fn set_wanted(&mut self, number: u32, wanted: bool) {
+        let lanes = self.feeds.iter_mut().flat_map(|feed| &mut feed.lanes);
+        for lane in lanes.filter(|lane| lane.number == number) {
+            lane.wanted = wanted;
+        }
+    }
+
+    /// True where some interest wants every row at once.
+    pub fn is_prompt(&self) -> bool {
+        self.feeds.iter().any(|feed| feed.prompt)
+    }
+
+    /// True where an interest waits for its answer.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// True where there is something to look for.
+    pub fn is_busy(&self) -> bool {
+        !self.feeds.is_empty() || !self.answers.is_empty()
+    }
+
+    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
+    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) {
+        for (interest, answer) in self.answers.drain(..) {
+            let (granted, period, text) = match &answer {
+                Ok(rate) => (true, rate.period(), ""),
+                Err(text) => (false, Nanos(0), text.as_str()),
+            };
+            Told { interest, granted, period, text, lane: 0 }.put(out);
+        }
+        for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || !prompt_only) {
+            let number = feed.number;
+            for (index, follower) in feed.subscription.followers().iter_mut().enumerate() {
+                if out.len() > OUT_BYTES_MAX {
+                    return;
+                }
+                if feed.lanes.len() == index {
+                    self.lanes_made += 1;
+                    feed.lanes.push(FeedLane::new(self.lanes_made));
+                }
+                feed.lanes[index].pump(number, follower, cluster, out);
+            }
+        }
+    }
+}
+
+impl FeedLane {
+    fn new(number: u32) -> Self {
+        FeedLane {
+            number,
+            wanted: false,
+            generation: 0,
+            columns: None,
+            width: 0,
+            encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
+            schema: Vec::new(),
+            schema_sent: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) {
+        if self.columns.is_some() && !self.wanted {
+            return;
+        }
+        let node = follower.node.name.clone();
+        let (mut rows, mut sent) = (None, 0);
+        follower.look(|seen| match seen {
+            Seen::Columns(columns, period) => {
+                self.end_block(&mut rows, out);
+                self.offer(interest, node.as_str(), &columns.series, period, out);
+            }
+            Seen::Row(columns, decoder) if !columns.is_empty() && self.wanted => {
+                let readings: Vec<_> =
+                    columns.readings(decoder).take(self.width).map(|r| (r.state(), r.bits())).collect();
+                self.row(decoder.stamp(), &readings, &mut rows, out);
+                sent += 1;
+            }
+            Seen::Row(..) => {}
+        });
+        close(rows, out);
+        Counts::add(&cluster.counts.reader_rows, sent);
+        let lost = follower.take_lost();
+        if lost > 0 {
+            Counts::add(&cluster.counts.reader_lost, lost);
+            self.lose(lost, out);
+        }
+        if let Some(notice) = follower.take_notice() {
+            Told {
+                interest,
+                granted: true,
+                period: Nanos(0),
+                text: &format!("{node}: {}", notice.text),
+                lane: 0,
+            }
+            .put(out);
+        }
+    }
+
+    /// Tells the reader what the columns are from here on.
+    fn offer(
+        &mut self,
+        interest: u32,
+        node: &str,
+        series: &Arc<Vec<Series>>,
+        period: Nanos,
+        out: &mut Vec<u8>,
+    ) {
+        let mut schema = Vec::new();
+        let mut encoder = SchemaEncoder::new();
+        // A schema has its limits; a reader that asks for more than one holds gets the first.
+        self.width = series.iter().take_while(|one| encoder.append(one, &mut schema).is_ok()).count();
+        let hash = digest(&SHA256, &schema);
+        let mut schema_hash = [0; 16];
+        schema_hash.copy_from_slice(&hash.as_ref()[..16]);
+        self.generation += 1;
+        let next_row = self.encoder.rows();
+        self.encoder = Encoder::new(self.number as u16, self.generation, period);
+        self.encoder.resume(next_row, self.generation);
+        self.columns = Some(series.clone());
+        let offer = LaneOffer {
+            lane: self.number,
+            node,
+            name: &format!("interest{interest}"),
+            epoch: u64::from(self.number),
+            generation: self.generation,
+            period,
+            interest,
+            oldest_row: next_row,
+            next_row,
+            schema_bytes: schema.len() as u64,
+            schema_hash,
+        };
+        offer.put(out);
+        (self.schema, self.schema_sent) = (schema, 0);
+    }
+
+    fn row(
+        &mut self,
+        stamp: khz_model::Stamp,
+        readings: &[(u8, u64)],
+        rows: &mut Option<put::Open>,
+        out: &mut Vec<u8>,
+    ) {
+        if self.encoder.rows_open() > 0 && self.encoder.wants_new_block(stamp) {
+            self.end_block(rows, out);
+        }
+        self.bytes.clear();
+        let reading = |slot: usize| readings[slot];
+        if self.encoder.rows_open() == 0 {
+            self.send_schema(out);
+            self.encoder.key_row(stamp, readings.len(), reading, &mut self.bytes);
+            *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
+        } else {
+            self.encoder.delta_row(stamp, 0..readings.len(), reading, &mut self.bytes);
+            if rows.is_none() {
+                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
+            }
+        }
+        for piece in self.bytes.chunks(PIECE) {
+            // A frame has its limit: what does not fit goes on in another.
+            if rows.is_none() {
+                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
+            }
+            out.extend_from_slice(piece);
+            if self.bytes.len() > PIECE {
+                close(rows.take(), out);
+            }
+        }
+        if out.len() > PIECE {
+            close(rows.take(), out);
+        }
+    }
+
+    fn send_schema(&mut self, out: &mut Vec<u8>) {
+        while self.schema_sent < self.schema.len() {
+            let end = self.schema.len().min(self.schema_sent + PIECE);
+            let frame = put::open_schema(out, self.number, self.generation, self.schema_sent as u64);
+            out.extend_from_slice(&self.schema[self.schema_sent..end]);
+            frame.close(out);
+            self.schema_sent = end;
+        }
+        self.schema = Vec::new();
+        self.schema_sent = 0;
+    }
+
+    fn end_block(&mut self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
+        close(rows.take(), out);
+        let Some((count, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) else { return };
+        debug_assert!(bytes as usize >= HEADER_BYTES || count > 0);
+        End { lane: self.number, rows: count, bytes, crc }.put(out);
+    }
+
+    /// Rows that were overwritten before they could be sent take numbers too.
+    fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
+        let mut none = None;
+        self.end_block(&mut none, out);
+        let from = self.encoder.rows();
+        put::lost(out, self.number, from, from + lost);
+        self.encoder.resume(from + lost, self.generation);
+    }
+}
+
+/// Rows are put into frames of about this size.
+const PIECE: usize = 64 << 10;
+
+fn close(rows: Option<put::Open>, out: &mut Vec<u8>) {
+    if let Some(frame) = rows {
+        frame.close(out);
+    }
+}

@@ -1,0 +1,464 @@
+//! The link door: one thread that accepts nodes and readers, takes their bytes, and says what there is to say. It
+//! sleeps in one `epoll_wait`; it never waits for a peer, and a peer that is silent or floods is cut.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use khz_link::{HubEnd, HubEndConfig, LinkError};
+use khz_model::Nanos;
+use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, TlsServer};
+use ring::rand::{SecureRandom, SystemRandom};
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustls::ServerConnection;
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::connection::{Connection, Ended};
+use crate::counts::Counts;
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::log_limit::LogLimit;
+use crate::mailbox::{Command, Mailbox};
+use crate::peer::{Peer, Talk};
+use crate::wire::Wire;
+
+/// The loop looks at the time this often when somebody reads in flushes; a tenth of the readers each time.
+const TICK: Nanos = Nanos::from_millis(10);
+const FLUSH_TICKS: u64 = 10;
+/// How often connections are asked whether they are silent.
+const SWEEP: Nanos = Nanos::from_millis(100);
+/// After a pause like this we were frozen ourselves: peers get time to be heard before they are called silent.
+const FROZEN: Nanos = Nanos::from_millis(300);
+const GRACE: Nanos = Nanos::from_secs(1);
+/// Bytes taken from one connection at a time, so that one does not keep the others waiting.
+const ROOM: usize = 256 << 10;
+const EVENTS: usize = 512;
+
+const BELL: u64 = u64::MAX;
+const LISTENERS: u64 = u64::MAX - 1_024;
+
+/// Where and how nodes and readers come in.
+pub struct LinkDoor {
+    /// Addresses.
+    pub listen: Vec<SocketAddr>,
+    /// TLS, where it is configured; then for every connection.
+    pub tls: Option<TlsServer>,
+    /// The cluster key that tokens are made from.
+    pub key: Option<ClusterKey>,
+    /// Whether a certificate of the cluster's CA is accepted in place of a token.
+    pub certificates: bool,
+    /// Somebody has decided that everybody who can reach the door is believed.
+    pub insecure: bool,
+}
+
+/// Why the door does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkDoorError {
+    /// The address may not be opened like this.
+    #[error(transparent)]
+    Exposed(#[from] ExposureError),
+    /// It cannot be bound.
+    #[error("cannot listen on {address} for nodes: {source}; choose another with --link-listen ADDRESS:PORT")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The kernel refused something that it never refuses.
+    #[error("cannot start serving links: {0}")]
+    Kernel(#[from] std::io::Error),
+}
+
+/// A link door that is open. Dropping it closes every connection.
+pub struct LinkServer {
+    mailbox: Arc<Mailbox>,
+    addresses: Vec<SocketAddr>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LinkServer {
+    /// Binds every address, or none, and starts the thread.
+    pub fn start(cluster: Arc<Cluster>, door: LinkDoor) -> Result<Self, LinkDoorError> {
+        let means = Means {
+            tls: door.tls.is_some(),
+            identifies: door.key.is_some() || door.certificates,
+            insecure: door.insecure,
+        };
+        let mut listeners = Vec::new();
+        for &address in &door.listen {
+            Exposure::of_listener(address, means)?;
+            let bind = |source| LinkDoorError::Bind { address, source };
+            let listener = TcpListener::bind(address).map_err(bind)?;
+            listener.set_nonblocking(true)?;
+            rustix::net::listen(&listener, 4_096).map_err(std::io::Error::from)?;
+            listeners.push(listener);
+        }
+        let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>()?;
+        let mailbox = Arc::new(Mailbox::new().map_err(std::io::Error::from)?);
+        let server = Server::new(cluster, door, listeners, mailbox.clone())?;
+        let thread = std::thread::Builder::new().name("link".into()).spawn(move || server.run())?;
+        Ok(LinkServer { mailbox, addresses, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for LinkServer {
+    fn drop(&mut self) {
+        self.mailbox.put(BELL, Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Server {
+    cluster: Arc<Cluster>,
+    door: LinkDoor,
+    proof_needed: bool,
+    listeners: Vec<TcpListener>,
+    mailbox: Arc<Mailbox>,
+    epoll: OwnedFd,
+    config: HubEndConfig,
+    random: SystemRandom,
+    /// By place; a connection's token is its place and a number that tells it from those before.
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    made: u64,
+    open: usize,
+    handshakes: std::collections::VecDeque<u64>,
+    /// Places of those who read.
+    readers: Vec<usize>,
+    room: Vec<u8>,
+    log: LogLimit,
+    ticks: u64,
+    swept: Nanos,
+    refreshed: Nanos,
+    grace_until: Nanos,
+}
+
+impl Server {
+    fn new(
+        cluster: Arc<Cluster>,
+        door: LinkDoor,
+        listeners: Vec<TcpListener>,
+        mailbox: Arc<Mailbox>,
+    ) -> Result<Self, std::io::Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (number, listener) in listeners.iter().enumerate() {
+            let data = epoll::EventData::new_u64(LISTENERS + number as u64);
+            epoll::add(&epoll, listener, data, epoll::EventFlags::IN)?;
+        }
+        epoll::add(&epoll, mailbox.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        let config = HubEndConfig::new(cluster.identity, cluster.settings.name.clone());
+        let now = clock::boot();
+        Ok(Server {
+            proof_needed: (door.key.is_some() || door.certificates) && !door.insecure,
+            cluster,
+            door,
+            listeners,
+            mailbox,
+            epoll,
+            config,
+            random: SystemRandom::new(),
+            connections: Vec::new(),
+            free: Vec::new(),
+            made: 0,
+            open: 0,
+            handshakes: std::collections::VecDeque::new(),
+            readers: Vec::new(),
+            room: vec![0; ROOM],
+            log: LogLimit::default(),
+            ticks: 0,
+            swept: now,
+            refreshed: now,
+            grace_until: now,
+        })
+    }
+
+    fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            let before = clock::boot();
+            let asked = self.wait(&mut events);
+            let now = clock::boot();
+            if now.since(before).0 > asked.0 + FROZEN.0 {
+                self.grace_until = Nanos(now.0 + GRACE.0);
+            }
+            for &(token, flags) in &events {
+                match token {
+                    BELL => {
+                        if !self.take_commands(now) {
+                            return;
+                        }
+                    }
+                    LISTENERS.. => self.accept((token - LISTENERS) as usize, now),
+                    _ => self.serve(token, flags),
+                }
+            }
+            self.pump(clock::boot());
+            self.sweep(clock::boot());
+        }
+    }
+
+    /// Sleeps until something happens; tells how long it would have slept.
+    fn wait(&self, events: &mut Vec<(u64, epoll::EventFlags)>) -> Nanos {
+        let longest = if self.readers.is_empty() { SWEEP } else { TICK };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.0 as i64 };
+        let mut found = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        events.clear();
+        if let Ok((found, _)) = epoll::wait(&self.epoll, &mut found[..], Some(&timeout)) {
+            events.extend(found.iter().map(|event| (event.data.u64(), event.flags)));
+        }
+        longest
+    }
+
+    fn accept(&mut self, listener: usize, now: Nanos) {
+        // A scan must not keep those waiting who are connected.
+        for _ in 0..64 {
+            match self.listeners[listener].accept() {
+                Ok((socket, address)) => {
+                    Counts::add(&self.cluster.counts.accepted, 1);
+                    if let Err(error) = self.take_in(socket, address, now) {
+                        tracing::debug!("{address}: {error}");
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    self.log.warn(now, || format!("cannot accept: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, socket: TcpStream, address: SocketAddr, now: Nanos) -> Result<(), std::io::Error> {
+        if self.open >= CONNECTIONS_MAX {
+            Counts::add(&self.cluster.counts.refused, 1);
+            return Ok(());
+        }
+        while self.handshakes.len() >= HANDSHAKES_MAX
+            && let Some(oldest) = self.handshakes.pop_front()
+        {
+            if self.at(oldest).is_some_and(|connection| connection.is_stranger()) {
+                Counts::add(&self.cluster.counts.handshakes_dropped, 1);
+                self.drop_connection(oldest, Ended::Pushed, now);
+            }
+        }
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        rustix::net::sockopt::set_tcp_user_timeout(&socket, 5_000)?;
+        let wire = match &self.door.tls {
+            None => Wire::Plain(socket),
+            Some(tls) => {
+                let session = ServerConnection::new(tls.config()).map_err(std::io::Error::other)?;
+                Wire::Tls(socket, Box::new(session))
+            }
+        };
+        let mut nonce = [0; 32];
+        self.random.fill(&mut nonce).map_err(|_| std::io::Error::other("no random numbers"))?;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        self.made = (self.made + 1) & 0x7fff_ffff;
+        let token = self.made << 32 | place as u64;
+        let mut out = Vec::new();
+        let end = HubEnd::new(&self.config, nonce, now, &mut out);
+        let mut connection = Box::new(Connection::new(token, wire, end, out, address));
+        let data = epoll::EventData::new_u64(token);
+        epoll::add(&self.epoll, connection.wire.socket(), data, epoll::EventFlags::IN)?;
+        let sent = connection.flush(&self.epoll);
+        self.connections[place] = Some(connection);
+        self.open += 1;
+        self.handshakes.push_back(token);
+        if let Err(ended) = sent {
+            self.drop_connection(token, ended, now);
+        }
+        Ok(())
+    }
+
+    fn at(&self, token: u64) -> Option<&Connection> {
+        let connection = self.connections.get(token as u32 as usize)?.as_deref()?;
+        (connection.token == token).then_some(connection)
+    }
+
+    fn serve(&mut self, token: u64, flags: epoll::EventFlags) {
+        let place = token as u32 as usize;
+        let Some(mut connection) =
+            self.connections.get_mut(place).and_then(|slot| slot.take_if(|c| c.token == token))
+        else {
+            return;
+        };
+        let now = clock::boot();
+        let was_busy = connection.is_reader();
+        let mut result = Ok(());
+        if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+            result = self.receive(&mut connection, now);
+        }
+        let flushed = connection.flush(&self.epoll);
+        let result = result.and(flushed);
+        if !was_busy && connection.is_reader() {
+            self.readers.push(place);
+        }
+        self.connections[place] = Some(connection);
+        if let Err(ended) = result {
+            self.drop_connection(token, ended, now);
+        }
+    }
+
+    fn receive(&mut self, connection: &mut Connection, now: Nanos) -> Result<(), Ended> {
+        let Connection { token, wire, end, out, address, peer, .. } = connection;
+        let (cluster, mailbox) = (&self.cluster, &self.mailbox);
+        let (key, proof_needed) = (self.door.key.as_ref(), self.proof_needed);
+        let mut failed: Option<LinkError> = None;
+        let mut room = std::mem::take(&mut self.room);
+        let readiness = wire.read(&mut room, |wire, bytes| {
+            Counts::add(&cluster.counts.bytes, bytes.len() as u64);
+            let certified = match peer {
+                Peer::Stranger => wire.certified().map(|known| known.map_err(|error| error.to_string())),
+                _ => None,
+            };
+            let mut talk = Talk {
+                cluster,
+                mailbox,
+                key,
+                proof_needed,
+                certified,
+                connection: *token,
+                address: *address,
+                now,
+                peer,
+            };
+            failed = end.receive(bytes, now, clock::wall(), &mut talk, out).err();
+            Ok(())
+        });
+        self.room = room;
+        match (failed, readiness) {
+            (Some(error), _) => Err(Ended::Cut(error)),
+            (None, Ok(crate::wire::Readiness::End)) => Err(Ended::Closed),
+            (None, Ok(_)) => Ok(()),
+            (None, Err(error)) => Err(Ended::Wire(error.to_string())),
+        }
+    }
+
+    /// `false`: it is time to end.
+    fn take_commands(&mut self, now: Nanos) -> bool {
+        for (token, command) in self.mailbox.take() {
+            if matches!(command, Command::Stop) {
+                return false;
+            }
+            let place = token as u32 as usize;
+            let Some(connection) = self
+                .connections
+                .get_mut(place)
+                .and_then(|slot| slot.as_deref_mut())
+                .filter(|c| c.token == token)
+            else {
+                continue;
+            };
+            let mut result = connection.obey(command);
+            result = result.and(connection.flush(&self.epoll));
+            if let Err(ended) = result {
+                self.drop_connection(token, ended, now);
+            }
+        }
+        true
+    }
+
+    /// Prompt readers get what has come at every turn of the loop, the others in flushes.
+    fn pump(&mut self, now: Nanos) {
+        if self.readers.is_empty() {
+            return;
+        }
+        let tick = now.0 / TICK.0;
+        let is_new_tick = tick != self.ticks;
+        self.ticks = tick;
+        let mut ended = Vec::new();
+        self.readers.retain(|&place| {
+            let Some(connection) = self.connections[place].as_deref_mut() else { return false };
+            let Peer::Reader(reader) = &mut connection.peer else { return false };
+            let is_due = is_new_tick && place as u64 % FLUSH_TICKS == tick % FLUSH_TICKS;
+            if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
+                reader.pump(&self.cluster, !is_due, &mut connection.out);
+                if let Err(end) = connection.flush(&self.epoll) {
+                    ended.push((connection.token, end));
+                }
+            }
+            true
+        });
+        for (token, end) in ended {
+            self.drop_connection(token, end, now);
+        }
+    }
+
+    /// Cuts those who are silent, and renews what has to be.
+    fn sweep(&mut self, now: Nanos) {
+        if now.since(self.swept) < SWEEP {
+            return;
+        }
+        self.swept = now;
+        if now > self.grace_until {
+            let silent = |connection: &&Box<Connection>| connection.end.deadline() < now;
+            let silent: Vec<u64> =
+                self.connections.iter().flatten().filter(silent).map(|connection| connection.token).collect();
+            for token in silent {
+                Counts::add(&self.cluster.counts.silent, 1);
+                self.drop_connection(token, Ended::Silent, now);
+            }
+        }
+        while self.handshakes.front().is_some_and(|&token| self.at(token).is_none_or(|c| !c.is_stranger())) {
+            self.handshakes.pop_front();
+        }
+        self.cluster.counts.handshakes.store(self.handshakes.len() as u64, Ordering::Relaxed);
+        self.cluster.counts.connections.store(self.open as u64, Ordering::Relaxed);
+        if now.since(self.refreshed).0 >= REFRESH_PERIOD.as_nanos() as u64 {
+            self.refreshed = now;
+            self.refresh_certificates();
+        }
+    }
+
+    fn refresh_certificates(&self) {
+        match self.door.tls.as_ref().map(TlsServer::refresh) {
+            Some(Ok(true)) => tracing::info!("the link door has new certificates"),
+            Some(Err(error)) => tracing::warn!("the link door keeps its certificates: {error}"),
+            _ => {}
+        }
+    }
+
+    fn drop_connection(&mut self, token: u64, ended: Ended, now: Nanos) {
+        let place = token as u32 as usize;
+        let Some(mut connection) =
+            self.connections.get_mut(place).and_then(|slot| slot.take_if(|c| c.token == token))
+        else {
+            return;
+        };
+        self.free.push(place);
+        self.open -= 1;
+        if matches!(ended, Ended::Cut(_)) {
+            // What stands there says why; it goes as far as it goes at once.
+            let _ = connection.flush(&self.epoll);
+            let counts = &self.cluster.counts;
+            Counts::add(if connection.is_stranger() { &counts.refused } else { &counts.cut }, 1);
+        }
+        let who = connection.who();
+        if ended.is_news(connection.is_stranger()) {
+            self.log.warn(now, || format!("{who}: {ended}"));
+        } else {
+            tracing::debug!("{who}: {ended}");
+        }
+        if let Peer::Node(shared) = &connection.peer {
+            let mut node = shared.lock();
+            if node.disconnect(token, Some(ended.to_string()), now) {
+                shared.set_up(false);
+            }
+        }
+    }
+}

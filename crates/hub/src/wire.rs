@@ -1,0 +1,113 @@
+//! The bytes of one connection: a socket, with TLS around it or without. It never waits.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+use khz_trust::Identity;
+use rustls::ServerConnection;
+
+/// A connection's bytes.
+pub(crate) enum Wire {
+    /// As they are.
+    Plain(TcpStream),
+    /// In TLS.
+    Tls(TcpStream, Box<ServerConnection>),
+}
+
+/// What a read has found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// Everything that was there has been read, as far as is known.
+    Empty,
+    /// There may be more.
+    More,
+    /// The peer has ended the connection.
+    End,
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WireError {
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Wire {
+    /// The socket.
+    pub fn socket(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(socket) | Wire::Tls(socket, _) => socket,
+        }
+    }
+
+    /// Reads once and hands what came to `take`, in pieces that live in `room`.
+    pub fn read(
+        &mut self,
+        room: &mut [u8],
+        mut take: impl FnMut(&Wire, &[u8]) -> Result<(), WireError>,
+    ) -> Result<Readiness, WireError> {
+        let read = match self.socket().read(room) {
+            Ok(0) => return Ok(Readiness::End),
+            Ok(read) => read,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(Readiness::Empty);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let readiness = if read == room.len() { Readiness::More } else { Readiness::Empty };
+        let Wire::Tls(_, session) = self else {
+            take(self, &room[..read])?;
+            return Ok(readiness);
+        };
+        let mut sealed = &room[..read];
+        let mut open = Vec::new();
+        while !sealed.is_empty() {
+            session.read_tls(&mut sealed)?;
+            let state = session.process_new_packets()?;
+            let start = open.len();
+            open.resize(start + state.plaintext_bytes_to_read(), 0);
+            session.reader().read_exact(&mut open[start..])?;
+        }
+        if !open.is_empty() {
+            take(self, &open)?;
+        }
+        Ok(readiness)
+    }
+
+    /// Sends as much as goes at once; tells how many of `bytes` are taken care of.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WireError> {
+        match self {
+            Wire::Plain(socket) => match socket.write(bytes) {
+                Ok(written) => Ok(written),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+                Err(error) => Err(error.into()),
+            },
+            Wire::Tls(socket, session) => {
+                let taken = if session.wants_write() && session.is_handshaking() { 0 } else { bytes.len() };
+                session.writer().write_all(&bytes[..taken])?;
+                while session.wants_write() {
+                    match session.write_tls(socket) {
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Ok(taken)
+            }
+        }
+    }
+
+    /// True while bytes that were taken care of wait for the socket.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self, Wire::Tls(_, session) if session.wants_write())
+    }
+
+    /// Who the peer's certificate says it is; `None` without one.
+    pub fn certified(&self) -> Option<Result<Identity, khz_trust::PeerError>> {
+        let Wire::Tls(_, session) = self else { return None };
+        let certificate = session.peer_certificates()?.first()?;
+        Some(Identity::of_certificate(certificate))
+    }
+}

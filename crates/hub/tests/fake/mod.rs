@@ -1,0 +1,276 @@
+//! A node made of frames: says what it is told to say over a real socket, so that a test decides every byte.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_block::{Encoder, SchemaEncoder};
+use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
+use khz_link::frame::kind;
+use khz_link::{Beat, End, Frame, Hello, LaneOffer, Role, put};
+use khz_model::{ByteSize, Metric, Nanos, Rate, Series, Stamp};
+use ring::digest::{SHA256, digest};
+
+/// A hub on a free port.
+pub struct Hub {
+    pub server: LinkServer,
+    pub query: HubQuery,
+}
+
+impl Hub {
+    pub fn with(history: u64, change: impl FnOnce(&mut LinkDoor)) -> Self {
+        let settings = Settings {
+            name: "hub".into(),
+            history: ByteSize(history),
+            rate_max: Rate::from_hz(1_000).unwrap(),
+        };
+        let cluster = Cluster::new(settings, [7; 16]);
+        let mut door = LinkDoor {
+            listen: vec!["127.0.0.1:0".parse().unwrap()],
+            tls: None,
+            key: None,
+            certificates: false,
+            insecure: false,
+        };
+        change(&mut door);
+        let server = LinkServer::start(cluster.clone(), door).unwrap();
+        Hub { query: HubQuery::new(cluster), server }
+    }
+
+    pub fn new() -> Self {
+        Hub::with(1 << 20, |_| {})
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.addresses()[0]
+    }
+
+    /// A number of the hub's own.
+    pub fn own(&self, name: &str) -> u64 {
+        use khz_model::Query;
+        let samples = self.query.own().unwrap();
+        let sample = samples.iter().find(|s| s.series.metric.name == name).expect(name);
+        sample.reading.value().expect(name)
+    }
+}
+
+/// Waits until it is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Some series of the real catalogue.
+pub fn series() -> Vec<Series> {
+    let metric = |name: &str| -> Arc<Metric> {
+        let all = khz_parse::files().iter().flat_map(|file| file.metrics());
+        all.into_iter().find(|metric| metric.name == name).expect("a metric of the catalogue")
+    };
+    let mut known = ["mem.free", "load.1m", "kernel.context_switches"]
+        .map(|name| Series { metric: metric(name), instance: None })
+        .to_vec();
+    // One that no catalogue has: a newer agent's.
+    let newer =
+        Metric { name: "gpu.stalls".into(), flat: "gpustalls".into(), ..Metric::clone(&known[2].metric) };
+    known.push(Series { metric: Arc::new(newer), instance: None });
+    known
+}
+
+/// One node.
+pub struct Node {
+    socket: TcpStream,
+    inbound: Vec<u8>,
+    pub out: Vec<u8>,
+    pub nonce: [u8; 32],
+    name: String,
+    pub machine: [u8; 16],
+    pub started: i64,
+    pub encoder: Encoder,
+    pub lane: u32,
+}
+
+impl Node {
+    /// Connects and reads the greeting.
+    pub fn connect(address: SocketAddr, name: &str) -> Self {
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut node = Node {
+            socket,
+            inbound: Vec::new(),
+            out: Vec::new(),
+            nonce: [0; 32],
+            name: name.to_owned(),
+            machine: [1; 16],
+            started: 1_000,
+            encoder: Encoder::new(0, 1, Nanos::SECOND),
+            lane: 1,
+        };
+        let mut nonce = None;
+        node.next(|frame| match frame {
+            Frame::Greeting(greeting) => nonce = Some(greeting.nonce),
+            other => panic!("{other:?} is no greeting"),
+        });
+        node.nonce = nonce.unwrap();
+        node
+    }
+
+    /// Says Hello.
+    pub fn hello(&mut self, proof: Option<[u8; 32]>) -> &mut Self {
+        let (name, machine, started) = (self.name.clone(), self.machine, self.started);
+        Hello {
+            version: 1,
+            role: Role::Node,
+            name: &name,
+            machine,
+            boot: [2; 16],
+            started,
+            start_nonce: 1,
+            program: "test",
+            proof,
+        }
+        .put(&mut self.out);
+        self.send()
+    }
+
+    /// Sends what was put.
+    pub fn send(&mut self) -> &mut Self {
+        let bytes = std::mem::take(&mut self.out);
+        self.socket.write_all(&bytes).unwrap();
+        self
+    }
+
+    /// The next frame; `None` when the hub has closed.
+    pub fn next(&mut self, take: impl FnOnce(Frame<'_>)) -> Option<()> {
+        loop {
+            if let Some(length) = self.inbound.first_chunk::<4>() {
+                let length = u32::from_le_bytes(*length) as usize;
+                if self.inbound.len() >= 4 + length {
+                    let frame: Vec<u8> = self.inbound.drain(..4 + length).collect();
+                    take(Frame::decode(frame[4], &frame[5..]).unwrap());
+                    return Some(());
+                }
+            }
+            let mut room = [0; 4_096];
+            match self.socket.read(&mut room) {
+                Ok(0) | Err(_) => return None,
+                Ok(read) => self.inbound.extend_from_slice(&room[..read]),
+            }
+        }
+    }
+
+    /// Frames up to the first that `take` likes.
+    pub fn await_frame<T>(&mut self, mut take: impl FnMut(&Frame<'_>) -> Option<T>) -> T {
+        loop {
+            let mut found = None;
+            let more = self.next(|frame| found = take(&frame));
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(more.is_some(), "the hub has closed the connection");
+        }
+    }
+
+    /// Offers the base lane and says its schema when the hub does not have it.
+    pub fn offer(&mut self, epoch: u64, oldest_row: u64) -> khz_link::Want {
+        self.offer_lane("base", epoch, oldest_row, 0)
+    }
+
+    pub fn offer_lane(&mut self, name: &str, epoch: u64, oldest_row: u64, interest: u32) -> khz_link::Want {
+        let mut schema = Vec::new();
+        let mut encoder = SchemaEncoder::new();
+        for one in series() {
+            encoder.append(&one, &mut schema).unwrap();
+        }
+        let hash = digest(&SHA256, &schema);
+        let mut schema_hash = [0; 16];
+        schema_hash.copy_from_slice(&hash.as_ref()[..16]);
+        let lane = self.lane;
+        LaneOffer {
+            lane,
+            node: "",
+            name,
+            epoch,
+            generation: 1,
+            period: Nanos::SECOND,
+            interest,
+            oldest_row,
+            next_row: self.encoder.rows(),
+            schema_bytes: schema.len() as u64,
+            schema_hash,
+        }
+        .put(&mut self.out);
+        self.send();
+        let want = self.await_frame(|frame| match frame {
+            Frame::Want(want) => Some(want.to_want()),
+            _ => None,
+        });
+        if want.schema_bytes == 0 {
+            let frame = put::open_schema(&mut self.out, lane, 1, 0);
+            self.out.extend_from_slice(&schema);
+            frame.close(&mut self.out);
+        }
+        want
+    }
+
+    /// Hello, lane, schema.
+    pub fn join(address: SocketAddr, name: &str) -> Self {
+        let mut node = Node::connect(address, name);
+        node.hello(None).offer(1, 0);
+        node
+    }
+
+    /// A row with these values, in a new block when the one before was ended.
+    pub fn row(&mut self, second: u64, values: [u64; 4]) -> &mut Self {
+        let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 1_700_000_000_000_000_000 };
+        let mut bytes = Vec::new();
+        let frame = if self.encoder.rows_open() == 0 {
+            self.encoder.key_row(stamp, 4, |slot| (0, values[slot]), &mut bytes);
+            kind::BLOCK
+        } else {
+            self.encoder.delta_row(stamp, 0..4, |slot| (0, values[slot]), &mut bytes);
+            kind::ROWS
+        };
+        let frame = put::open_lane(&mut self.out, frame, self.lane);
+        self.out.extend_from_slice(&bytes);
+        frame.close(&mut self.out);
+        self
+    }
+
+    /// Ends the open block.
+    pub fn end(&mut self) -> &mut Self {
+        let (rows, bytes, crc) = self.encoder.close().unwrap().closed.unwrap();
+        End { lane: self.lane, rows, bytes, crc }.put(&mut self.out);
+        self
+    }
+
+    /// Beats, and waits for the answer: everything before was taken in.
+    pub fn beat(&mut self) -> Vec<khz_link::Ack> {
+        Beat { stamp: 42, round_trip: Some(Nanos(5_000)), offset: 1_000, retransmits: 3 }.put(&mut self.out);
+        self.send();
+        self.await_frame(|frame| match frame {
+            Frame::Beaten(beaten) => Some(beaten.acks().collect()),
+            _ => None,
+        })
+    }
+
+    /// Why the hub ended the connection.
+    pub fn refusal(&mut self) -> (khz_link::Reason, String) {
+        self.await_frame(|frame| match frame {
+            Frame::Refuse { reason, text } => Some((*reason, (*text).to_owned())),
+            _ => None,
+        })
+    }
+
+    /// True when the hub has closed.
+    pub fn is_closed(&mut self) -> bool {
+        loop {
+            if self.next(|_| {}).is_none() {
+                return true;
+            }
+        }
+    }
+}

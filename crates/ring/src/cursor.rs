@@ -32,12 +32,23 @@ pub struct Cursor {
     /// Number of the row that should come next, once one was seen.
     expected: Option<u64>,
     lost: u64,
+    /// Where it began anew the last time: a block that is damaged is tried once.
+    began_anew: Option<u64>,
 }
 
 impl Cursor {
     /// A cursor at stream position `at`, where a block must begin (`oldest`, `newest` or `next_block`).
     pub fn new(reader: Reader, at: u64) -> Self {
-        Cursor { reader, at, bytes: Vec::new(), done: 0, decoder: Decoder::new(), expected: None, lost: 0 }
+        Cursor {
+            reader,
+            at,
+            bytes: Vec::new(),
+            done: 0,
+            decoder: Decoder::new(),
+            expected: None,
+            lost: 0,
+            began_anew: None,
+        }
     }
 
     /// The present row.
@@ -53,7 +64,6 @@ impl Cursor {
     /// Goes one step forward.
     pub fn advance(&mut self) -> Event {
         // What is at hand may end in the middle of a row, and a row may be longer than a piece.
-        let mut may_start_again = true;
         loop {
             match self.decoder.step(&self.bytes[self.done..]) {
                 Ok(Step::Header(length)) => {
@@ -69,17 +79,11 @@ impl Cursor {
                 Ok(Step::Incomplete) => match self.fetch() {
                     Ok(0) => return Event::UpToDate,
                     Ok(_) => {}
-                    Err(Overtaken) if may_start_again => {
-                        may_start_again = false;
-                        self.start_again();
-                    }
+                    Err(Overtaken) if self.begin_anew() => {}
                     Err(Overtaken) => return Event::UpToDate,
                 },
-                // Overwritten under us, or a foreign file that is damaged: the newest block is tried, once.
-                Err(_) if may_start_again => {
-                    may_start_again = false;
-                    self.start_again();
-                }
+                // Overwritten under us, or a foreign file that is damaged.
+                Err(_) if self.begin_anew() => {}
                 Err(_) => return Event::UpToDate,
             }
         }
@@ -102,11 +106,17 @@ impl Cursor {
         self.reader.copy(end, CHUNK.max(self.bytes.len()), &mut self.bytes)
     }
 
-    fn start_again(&mut self) {
-        self.at = self.reader.newest();
+    /// Goes to the newest block; `false` when that is where it began anew already.
+    fn begin_anew(&mut self) -> bool {
+        let newest = self.reader.newest();
+        if self.began_anew.replace(newest) == Some(newest) {
+            return false;
+        }
+        self.at = newest;
         self.bytes.clear();
         self.done = 0;
         self.decoder = Decoder::new();
+        true
     }
 
     /// Skips to the last row that is complete now; `false` when there is none yet.

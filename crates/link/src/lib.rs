@@ -3,20 +3,41 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_end;
+mod backfill;
+mod beats;
+mod dial;
 mod error;
+mod flush;
+mod follower;
 pub mod frame;
 mod hub_end;
 mod inbound;
+mod intake;
+mod lane_book;
+mod lane_sender;
 pub mod limits;
 mod message;
+mod pace;
 pub mod put;
+mod ranges;
+mod ring_walk;
+pub mod roster;
+mod source;
 mod wire;
 
+pub use agent_end::{AgentCounts, AgentEnd};
+pub use beats::Pair;
+pub use dial::{HubName, Identity, Prove};
 pub use error::{LinkError, Reject};
+pub use follower::{FollowSink, Follower, LaneKey, Wish};
 pub use frame::Frame;
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
+pub use intake::{Intake, RowSink};
 pub use message::{
     Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, LaneOffer, Reason, Role, SchemaPiece, Told, Want,
     WantFrame, Welcome,
 };
 pub use put::{Acks, Ask};
+pub use roster::Roster;
+pub use source::{Answer, Lane, Lanes, Overtaken};

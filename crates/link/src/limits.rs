@@ -43,3 +43,37 @@ pub const BEAT: Nanos = Nanos::SECOND;
 
 /// A Beat must be answered after so long; with the Beat's own second a frozen hub is left after 2.5 s.
 pub const BEATEN_LATE: Nanos = Nanos::from_millis(1_500);
+
+/// A hub must have greeted and welcomed us after so long: as long as a restarted hub may need for thousands of
+/// agents that come back at once.
+pub const WELCOME_LATE: Nanos = SILENCE;
+
+/// While so many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
+pub const OUT_MAX: usize = 128 << 10;
+
+/// Rows, blocks and schemas go in pieces of this size, so that a slow link still says a whole frame in time.
+pub const PIECE: usize = 32 << 10;
+
+/// Lanes that an agent offers on one connection.
+pub const LANES_MAX: usize = 256;
+
+/// Interests of one peer that an agent answers at a time.
+pub const INTERESTS_MAX: usize = 64;
+
+/// Fastest that missing blocks are sent, bytes a second.
+pub const PAST_RATE: u64 = 4 << 20;
+
+/// So they begin on a new connection: four thousand agents that come back to a hub at once must not drown it.
+pub const PAST_RATE_FIRST: u64 = 64 << 10;
+
+/// Ranges of rows that a follower remembers as received in one lane; with more holes the oldest is given up.
+pub const RANGES_MAX: usize = 64;
+
+/// Lanes that a follower follows on one connection: four for each of many thousands of nodes.
+pub const FOLLOWED_MAX: usize = 65_536;
+
+/// A block's bytes at a receiver: more than any writer puts into one, whose key row is an eighth of it at least.
+pub const BLOCK_MAX: usize = 64 << 20;
+
+/// Generations of a schema that a receiver remembers of one lane.
+pub const GENERATIONS_MAX: usize = 8;

@@ -30,6 +30,8 @@ pub enum Role {
     Reader,
     /// Another hub, which wants rows.
     Hub,
+    /// Wants rows, at any rate.
+    Operator,
 }
 
 impl Role {
@@ -39,6 +41,7 @@ impl Role {
             Role::Node => 1,
             Role::Reader => 2,
             Role::Hub => 3,
+            Role::Operator => 4,
         }
     }
 
@@ -48,6 +51,7 @@ impl Role {
             Role::Node => "node",
             Role::Reader => "reader",
             Role::Hub => "hub",
+            Role::Operator => "operator",
         }
     }
 
@@ -56,6 +60,7 @@ impl Role {
             1 => Some(Role::Node),
             2 => Some(Role::Reader),
             3 => Some(Role::Hub),
+            4 => Some(Role::Operator),
             _ => None,
         }
     }

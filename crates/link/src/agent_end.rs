@@ -1,0 +1,337 @@
+//! The agent's end of a connection: says Hello, offers its lanes, sends what is wanted of them when it is due, and
+//! knows when the hub is gone. It opens no socket and reads no clock; rings are all the memory it uses for rows.
+
+use std::sync::Arc;
+
+use khz_model::Nanos;
+
+use crate::beats::{Beats, Pair};
+use crate::dial::{Dial, HubName, Identity};
+use crate::error::{LinkError, Reject};
+use crate::flush;
+use crate::frame::Frame;
+use crate::inbound::Inbound;
+use crate::lane_book::LaneBook;
+use crate::lane_sender::{LaneSender, Progress};
+use crate::limits::{BEAT, FRAME_MAX, INTERESTS_MAX, OUT_MAX};
+use crate::message::*;
+use crate::pace::Pace;
+use crate::source::{Answer, Lane, Lanes};
+
+/// What a connection has done and found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentCounts {
+    /// Rows of complete blocks that were sent.
+    pub rows: u64,
+    /// Rows that the rings had given up before the hub had them.
+    pub lost: u64,
+    /// How often the writer has overtaken the sender.
+    pub overtaken: u64,
+    /// Rows that the hub does not have yet.
+    pub backlog: u64,
+    /// Clock offset and round trip.
+    pub pair: Option<Pair>,
+}
+
+/// One connection to a hub.
+#[derive(Debug)]
+pub struct AgentEnd<L> {
+    dial: Dial,
+    inbound: Inbound,
+    book: LaneBook<L>,
+    /// Interests of the hub that are alive.
+    interests: Vec<u32>,
+    beats: Beats,
+    last_beat: Option<Nanos>,
+    phase: u64,
+    next_flush: Nanos,
+    pace: Pace,
+    /// More is due than what waits to be sent may hold.
+    full: bool,
+    /// Missing blocks wait for their pace.
+    has_past: bool,
+    retransmits: u64,
+}
+
+impl<L: Lane> AgentEnd<L> {
+    /// A connection that was just established. `now` is CLOCK_BOOTTIME, as in the stamps of rows.
+    pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
+        AgentEnd {
+            phase: flush::phase(&identity.name),
+            dial: Dial::new(identity, now),
+            inbound: Inbound::default(),
+            book: LaneBook::new(),
+            interests: Vec::new(),
+            beats: Beats::default(),
+            last_beat: None,
+            next_flush: now,
+            pace: Pace::new(now),
+            full: false,
+            has_past: false,
+            retransmits: 0,
+        }
+    }
+
+    /// Takes bytes from the hub. What they bring about is said by the next [`AgentEnd::poll`].
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        now: Nanos,
+        wall: i64,
+        lanes: &mut impl Lanes<Lane = L>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LinkError> {
+        let mut inbound = std::mem::take(&mut self.inbound);
+        let result = inbound.feed(bytes, FRAME_MAX, |kind, body| {
+            self.take(&Frame::decode(kind, body)?, now, wall, lanes, out)?;
+            Ok(FRAME_MAX)
+        });
+        self.inbound = inbound;
+        result
+    }
+
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        now: Nanos,
+        wall: i64,
+        lanes: &mut impl Lanes<Lane = L>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LinkError> {
+        if !self.dial.is_welcome() {
+            self.dial.take(frame, now, out)?;
+            self.next_flush = now;
+            return Ok(());
+        }
+        match frame {
+            Frame::Want(want) => self.want(want, now, wall)?,
+            Frame::Leave { lane } => self.book.leave(*lane),
+            Frame::Interest(interest) => self.interest(interest, lanes, out),
+            Frame::Dismiss { number } => self.dismiss(*number, lanes),
+            Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
+            Frame::Refuse { reason, text } => {
+                return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
+            }
+            Frame::Newer { .. } => {}
+            _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, want: &WantFrame<'_>, now: Nanos, wall: i64) -> Result<(), LinkError> {
+        let mut scratch = std::mem::take(&mut self.book.scratch);
+        let unknown = |()| LinkError::Rejected(Reject::protocol("a Want for a lane that was never offered"));
+        // A lane that is gone was wanted before its Closed arrived.
+        if let Some(entry) = self.book.numbered(want.lane).map_err(unknown)? {
+            match &mut entry.sender {
+                Some(sender) => sender.prompt = want.prompt,
+                none => *none = Some(LaneSender::new(want.lane, &entry.lane, want, now, &mut scratch)),
+            }
+        }
+        self.book.scratch = scratch;
+        let wait = flush::wait(self.interval(), self.phase, wall);
+        self.next_flush = self.next_flush.min(Nanos(now.0 + wait.0));
+        Ok(())
+    }
+
+    fn interest(&mut self, ask: &InterestFrame<'_>, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        // The same number again is another wish.
+        self.dismiss(ask.number, lanes);
+        if self.interests.len() == INTERESTS_MAX {
+            let text = "this node answers no more interests at a time";
+            Told { interest: ask.number, granted: false, period: Nanos(0), text, lane: 0 }.put(out);
+            return;
+        }
+        self.interests.push(ask.number);
+        lanes.ask(ask);
+    }
+
+    fn dismiss(&mut self, number: u32, lanes: &mut impl Lanes<Lane = L>) {
+        if let Some(at) = self.interests.iter().position(|&known| known == number) {
+            self.interests.swap_remove(at);
+            lanes.dismiss(number);
+        }
+    }
+
+    fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) {
+        if let Some(took) = self.beats.beaten(beaten, now, wall) {
+            self.pace.answered(took);
+        }
+        for ack in beaten.acks() {
+            if let Ok(Some(entry)) = self.book.numbered(ack.lane)
+                && let Some(sender) = &mut entry.sender
+            {
+                sender.received = ack.received;
+            }
+        }
+    }
+
+    /// Says what is due: appends to `out`, in which what was not sent yet still stands.
+    pub fn poll(
+        &mut self,
+        now: Nanos,
+        wall: i64,
+        lanes: &mut impl Lanes<Lane = L>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LinkError> {
+        self.silence(now)?;
+        if !self.dial.is_welcome() {
+            return Ok(());
+        }
+        let is_idle = out.is_empty();
+        self.tell(lanes, out);
+        let due = now >= self.next_flush;
+        for entry in &mut self.book.entries {
+            if let Some(sender) = entry.sender.as_mut().filter(|sender| due || sender.prompt) {
+                sender.release(&entry.lane);
+            }
+        }
+        self.full = self.live(out) == Progress::Full;
+        if due {
+            self.beat(now, wall, out);
+            self.next_flush = Nanos(now.0 + flush::wait(self.interval(), self.phase, wall).0);
+        }
+        self.past(now, is_idle && !self.full, out);
+        self.book.close_gone(out);
+        Ok(())
+    }
+
+    fn silence(&self, now: Nanos) -> Result<(), LinkError> {
+        if now < self.deadline() {
+            return Ok(());
+        }
+        let since = self.last_beat.map_or(self.dial.waited(now), |beat| now.since(beat));
+        Err(LinkError::Silent(since))
+    }
+
+    fn deadline(&self) -> Nanos {
+        if !self.dial.is_welcome() {
+            return self.dial.deadline();
+        }
+        self.beats.late().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// Offers lanes and passes answers on.
+    fn tell(&mut self, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        let answers: Vec<Answer> = std::iter::from_fn(|| lanes.answer()).collect();
+        self.book.refresh(lanes, &answers, out);
+        for answer in answers.iter().filter(|answer| self.interests.contains(&answer.interest)) {
+            let Answer { interest, lane, period, text } = answer;
+            let number = self.book.number_of(*lane);
+            Told { interest: *interest, granted: number != 0, period: *period, text, lane: number }.put(out);
+        }
+    }
+
+    fn live(&mut self, out: &mut Vec<u8>) -> Progress {
+        let LaneBook { entries, scratch, .. } = &mut self.book;
+        for entry in entries {
+            if let Some(sender) = &mut entry.sender
+                && sender.live(&entry.lane, scratch, out) == Progress::Full
+            {
+                return Progress::Full;
+            }
+        }
+        Progress::Done
+    }
+
+    /// The fastest interval of the lanes that are flushed.
+    fn interval(&self) -> Nanos {
+        let flushed = self.book.entries.iter().filter(|e| e.sender.as_ref().is_some_and(|s| !s.prompt));
+        flushed.map(|entry| flush::interval(entry.lane.period())).min().unwrap_or(flush::LONGEST)
+    }
+
+    fn beat(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) {
+        // A flush that comes a little early is still the one of this second.
+        let tolerance = self.interval().0 / 2;
+        if self.last_beat.is_none_or(|last| now.since(last).0 + tolerance >= BEAT.0) {
+            self.last_beat = Some(now);
+            self.beats.beat(now, wall, self.retransmits).put(out);
+        }
+    }
+
+    /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.
+    fn past(&mut self, now: Nanos, may_send: bool, out: &mut Vec<u8>) {
+        let LaneBook { entries, scratch, .. } = &mut self.book;
+        loop {
+            let pending = entries.iter_mut().filter_map(|entry| {
+                let began = entry.sender.as_ref()?.past_began()?;
+                Some((began, entry))
+            });
+            let newest = pending.max_by_key(|(began, _)| *began);
+            self.has_past = newest.is_some();
+            let Some((_, entry)) = newest else { break };
+            if !may_send || out.len() >= OUT_MAX || !self.pace.may_send(now) {
+                break;
+            }
+            let before = out.len();
+            if let Some(sender) = &mut entry.sender {
+                sender.past(&entry.lane, scratch, out);
+            }
+            self.pace.spend(out.len() - before);
+        }
+        for sender in entries.iter_mut().filter_map(|entry| entry.sender.as_mut()) {
+            sender.lost(out);
+        }
+    }
+
+    /// When [`AgentEnd::poll`] wants to be called next, if nothing comes and no prompt lane has a new row before.
+    pub fn next_wake(&self) -> Nanos {
+        let deadline = self.deadline();
+        if !self.dial.is_welcome() {
+            return deadline;
+        }
+        let past = if self.has_past { self.pace.ready_at() } else { Nanos(u64::MAX) };
+        deadline.min(self.next_flush).min(past)
+    }
+
+    /// True when more is due and waits only for room in `out`.
+    pub fn wants_room(&self) -> bool {
+        self.full
+    }
+
+    /// True when some lane is wanted row by row: poll at every row.
+    pub fn is_prompt(&self) -> bool {
+        self.book.entries.iter().any(|entry| entry.sender.as_ref().is_some_and(|sender| sender.prompt))
+    }
+
+    /// True once the hub has welcomed us.
+    pub fn is_welcome(&self) -> bool {
+        self.dial.is_welcome()
+    }
+
+    /// What the hub has said of itself.
+    pub fn hub(&self) -> &HubName {
+        self.dial.hub()
+    }
+
+    /// Our name, as the hub knows it.
+    pub fn name(&self) -> &str {
+        &self.dial.identity().name
+    }
+
+    /// TCP segments sent again so far; the next Beat tells.
+    pub fn set_retransmits(&mut self, segments: u64) {
+        self.retransmits = segments;
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> AgentCounts {
+        let sent = self.book.counts();
+        let senders = self.book.entries.iter().filter_map(|e| Some((&e.lane, e.sender.as_ref()?)));
+        let backlog = senders.map(|(lane, sender)| lane.next_row().saturating_sub(sender.received)).sum();
+        AgentCounts {
+            rows: sent.rows,
+            lost: sent.lost,
+            overtaken: sent.overtaken,
+            backlog,
+            pair: self.beats.best(),
+        }
+    }
+
+    /// The connection is over: nobody is interested any more.
+    pub fn close(self, lanes: &mut impl Lanes<Lane = L>) {
+        for number in self.interests {
+            lanes.dismiss(number);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The rows of one lane that a peer lacks: which blocks of the ring have them, newest first, and which are in none
+//! any more. It sends nothing itself.
+
+use khz_model::Nanos;
+
+use crate::ring_walk::{Found, Walk};
+use crate::source::Lane;
+
+/// A block to be sent, and what of it is lacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    /// Where in the ring it begins.
+    pub at: u64,
+    /// Rows that are lacking, the last not included.
+    pub from: u64,
+    pub to: u64,
+    /// When its first row was gathered.
+    pub began: Nanos,
+}
+
+/// What is still to be sent of one lane's past.
+#[derive(Debug, Default)]
+pub(crate) struct Backfill {
+    /// Ranges of rows whose blocks were not looked for yet.
+    gaps: Vec<(u64, u64)>,
+    /// Blocks found, oldest first.
+    blocks: Vec<Pending>,
+    /// Rows found to be in no block, not yet told.
+    lost: Vec<(u64, u64)>,
+}
+
+impl Backfill {
+    /// What lies in `from..to` and not in `have` (ascending) is lacking. Blocks that ended before `since` are not
+    /// wanted.
+    pub fn want<L: Lane>(
+        &mut self,
+        lane: &L,
+        (mut from, to): (u64, u64),
+        have: impl Iterator<Item = (u64, u64)>,
+        since: Nanos,
+        scratch: &mut Vec<u8>,
+    ) {
+        for (begin, end) in have {
+            self.add_gap(from, begin.min(to));
+            from = from.max(end);
+        }
+        self.add_gap(from, to);
+        self.plan(lane, since, scratch);
+    }
+
+    fn add_gap(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.gaps.push((from, to));
+        }
+    }
+
+    /// Looks for the blocks that have the lacking rows, once through the ring.
+    fn plan<L: Lane>(&mut self, lane: &L, since: Nanos, scratch: &mut Vec<u8>) {
+        let mut gaps = std::mem::take(&mut self.gaps);
+        gaps.extend(self.blocks.drain(..).map(|block| (block.from, block.to)));
+        gaps.sort_unstable();
+        let Some(&(_, end)) = gaps.last() else { return };
+        let mut covered = 0;
+        for found in Walk::new(lane, scratch).take_while(|found| found.first_row < end) {
+            let unwanted = found.ended < since;
+            for &(from, to) in &gaps {
+                let (from, to) = (from.max(found.first_row), to.min(found.end_row));
+                if from >= to {
+                    continue;
+                }
+                // What lies between the blocks before and this one is in none.
+                if !unwanted {
+                    self.lose_between(&gaps, covered, from);
+                    let Found { at, began, .. } = found;
+                    self.blocks.push(Pending { at, from, to, began });
+                }
+                covered = covered.max(to);
+            }
+        }
+        self.lose_between(&gaps, covered, end);
+    }
+
+    /// The parts of `gaps` in `from..to` are lost.
+    fn lose_between(&mut self, gaps: &[(u64, u64)], from: u64, to: u64) {
+        for &(begin, end) in gaps {
+            self.lose(begin.max(from), end.min(to));
+        }
+    }
+
+    fn lose(&mut self, from: u64, to: u64) {
+        match self.lost.last_mut() {
+            _ if from >= to => {}
+            Some(last) if last.1 == from => last.1 = to,
+            _ => self.lost.push((from, to)),
+        }
+    }
+
+    /// The newest block that is lacking.
+    pub fn newest(&self) -> Option<Pending> {
+        self.blocks.last().copied()
+    }
+
+    /// The newest block was sent.
+    pub fn sent(&mut self) {
+        self.blocks.pop();
+        if self.blocks.is_empty() {
+            self.blocks = Vec::new();
+        }
+    }
+
+    /// The newest block is damaged: nobody can have it any more.
+    pub fn damaged(&mut self) {
+        if let Some(block) = self.blocks.pop() {
+            self.lose(block.from, block.to);
+        }
+    }
+
+    /// The newest block was overwritten, and with it all that are older.
+    pub fn overtaken(&mut self) {
+        for block in std::mem::take(&mut self.blocks) {
+            self.lose(block.from, block.to);
+        }
+    }
+
+    /// Rows that nobody can have any more, once.
+    pub fn take_lost(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.lost)
+    }
+}

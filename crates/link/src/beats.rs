@@ -1,0 +1,155 @@
+//! Beats and their answers: which are outstanding, how far the hub's clock stands from ours, and how long a word
+//! takes there and back (RFC 5905, section 8). Round trips are taken from the clock that never jumps.
+
+use khz_model::Nanos;
+
+use crate::limits::BEATEN_LATE;
+use crate::message::{Beat, Beaten};
+
+/// Of so many pairs the one with the shortest round trip counts.
+const PAIRS: usize = 8;
+
+/// Beats that may be outstanding: one a second, and they are late after 1.5 s.
+const OUTSTANDING: usize = 2;
+
+/// The wall clock was set when it moved by more than this against the other one.
+const CLOCK_STEP: u64 = 1_000_000;
+
+/// What a Beat and its answer told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// There and back, without the hub's own time.
+    pub round_trip: Nanos,
+    /// The hub's clock minus ours, ns.
+    pub offset: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    stamp: i64,
+    at: Nanos,
+}
+
+/// The Beats of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Beats {
+    sent: [Option<Sent>; OUTSTANDING],
+    pairs: [Option<Pair>; PAIRS],
+    next: usize,
+}
+
+impl Beats {
+    /// Notes that a Beat is said now and gives it.
+    pub fn beat(&mut self, now: Nanos, wall: i64, retransmits: u64) -> Beat {
+        let sent = Sent { stamp: wall, at: now };
+        match self.sent {
+            [None, _] => self.sent[0] = Some(sent),
+            _ => self.sent[1] = Some(sent),
+        }
+        let best = self.best();
+        let (round_trip, offset) = (best.map(|pair| pair.round_trip), best.map_or(0, |pair| pair.offset));
+        Beat { stamp: wall, round_trip, offset, retransmits }
+    }
+
+    /// Takes an answer; gives the time that it took in all, or `None` when it answers nothing.
+    pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
+        let which = self.sent.iter().position(|sent| sent.is_some_and(|sent| sent.stamp == beaten.stamp))?;
+        let sent = self.sent[which]?;
+        // Answers come in order: what was said before the answered one is answered too.
+        self.sent = if which == 0 { [self.sent[1], None] } else { [None, None] };
+        let took = now.since(sent.at);
+        let by_wall = wall.wrapping_sub(sent.stamp);
+        if by_wall.abs_diff(took.0 as i64) > CLOCK_STEP {
+            // Our own clock was set meanwhile: no earlier offset means anything now.
+            self.pairs = Default::default();
+            return Some(took);
+        }
+        let there =
+            u64::try_from(beaten.answered.wrapping_sub(beaten.received)).ok().filter(|&ns| ns <= took.0);
+        if let Some(there) = there {
+            self.keep(Pair { round_trip: Nanos(took.0 - there), offset: offset(sent.stamp, beaten, wall) });
+        }
+        Some(took)
+    }
+
+    fn keep(&mut self, pair: Pair) {
+        self.pairs[self.next] = Some(pair);
+        self.next = (self.next + 1) % PAIRS;
+    }
+
+    /// The best recent pair.
+    pub fn best(&self) -> Option<Pair> {
+        self.pairs.iter().flatten().min_by_key(|pair| pair.round_trip).copied()
+    }
+
+    /// When the oldest outstanding Beat is late.
+    pub fn late(&self) -> Option<Nanos> {
+        self.sent[0].map(|sent| Nanos(sent.at.0 + BEATEN_LATE.0))
+    }
+}
+
+/// ((t2 - t1) + (t3 - t4)) / 2; clocks may stand anywhere.
+fn offset(sent: i64, beaten: &Beaten<'_>, wall: i64) -> i64 {
+    let there = i128::from(beaten.received) - i128::from(sent);
+    let back = i128::from(beaten.answered) - i128::from(wall);
+    ((there + back) / 2).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(stamp: i64, received: i64, answered: i64) -> Beaten<'static> {
+        Beaten { stamp, received, answered, count: 0, acks: &[] }
+    }
+
+    #[test]
+    fn offset_and_round_trip_are_found_and_the_shortest_trip_counts() {
+        let mut beats = Beats::default();
+        // The hub's clock is 1,000,000 ahead; 300 there, 50 at the hub, 300 back; then a slow, uneven trip.
+        assert_eq!(beats.beat(Nanos(0), 5_000, 0).round_trip, None);
+        assert_eq!(beats.beaten(&answer(5_000, 1_005_300, 1_005_350), Nanos(650), 5_650), Some(Nanos(650)));
+        let pair = Pair { round_trip: Nanos(600), offset: 1_000_000 };
+        assert_eq!(beats.best(), Some(pair));
+        beats.beat(Nanos(1_000), 6_000, 0);
+        beats.beaten(&answer(6_000, 1_016_000, 1_016_000), Nanos(11_100), 16_100);
+        assert_eq!(beats.best(), Some(pair));
+        assert_eq!(beats.beat(Nanos(20_000), 25_000, 0).offset, 1_000_000);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_takes_the_old_offsets_with_it() {
+        let mut beats = Beats::default();
+        beats.beat(Nanos(0), 0, 0);
+        beats.beaten(&answer(0, 10, 10), Nanos(20), 20);
+        beats.beat(Nanos(1_000), 1_000, 0);
+        let hour = 3_600_000_000_000;
+        assert_eq!(beats.beaten(&answer(1_000, 1_010, 1_010), Nanos(1_020), hour), Some(Nanos(20)));
+        assert_eq!(beats.best(), None);
+    }
+
+    #[test]
+    fn a_lying_hub_gives_no_pair_and_an_unknown_answer_is_none() {
+        let mut beats = Beats::default();
+        beats.beat(Nanos(0), 0, 0);
+        assert_eq!(beats.beaten(&answer(7, 0, 0), Nanos(5), 5), None);
+        for (received, answered) in [(0, 1_000_000), (10, 0), (i64::MIN, i64::MAX)] {
+            beats.sent = [Some(Sent { stamp: 0, at: Nanos(0) }), None];
+            assert_eq!(beats.beaten(&answer(0, received, answered), Nanos(5), 5), Some(Nanos(5)));
+            assert_eq!(beats.best(), None);
+        }
+    }
+
+    #[test]
+    fn the_oldest_unanswered_beat_says_when_the_hub_is_late() {
+        let mut beats = Beats::default();
+        assert_eq!(beats.late(), None);
+        beats.beat(Nanos(100), 1, 0);
+        beats.beat(Nanos(200), 2, 0);
+        assert_eq!(beats.late(), Some(Nanos(100 + BEATEN_LATE.0)));
+        beats.beaten(&answer(1, 0, 0), Nanos(300), 3);
+        assert_eq!(beats.late(), Some(Nanos(200 + BEATEN_LATE.0)));
+        beats.beaten(&answer(2, 0, 0), Nanos(300), 3);
+        assert_eq!(beats.late(), None);
+    }
+}

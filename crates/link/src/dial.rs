@@ -1,0 +1,138 @@
+//! The first words of whoever connects: hears the greeting, says Hello, waits for the welcome. Agents and readers
+//! do it alike.
+
+use std::fmt;
+use std::sync::Arc;
+
+use khz_model::Nanos;
+
+use crate::error::LinkError;
+use crate::frame::Frame;
+use crate::limits::{SILENCE, VERSION, WELCOME_LATE};
+use crate::message::{Greeting, Hello, Role};
+
+/// Makes a proof for a greeting's nonce, with a token.
+pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
+
+/// Who we are, on every connection.
+pub struct Identity {
+    /// As what we come.
+    pub role: Role,
+    /// Our name.
+    pub name: String,
+    /// Tells machines apart.
+    pub machine: [u8; 16],
+    /// Tells boots apart.
+    pub boot: [u8; 16],
+    /// Our wall clock when we started, ns since 1970.
+    pub started: i64,
+    /// Random at our start.
+    pub start_nonce: u64,
+    /// Version of the program.
+    pub program: String,
+    /// With a token: what proves that we have it.
+    pub prove: Option<Prove>,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("role", &self.role).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the hub has said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HubName {
+    /// Random at its start.
+    pub identity: [u8; 16],
+    /// For people.
+    pub name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connected,
+    SaidHello,
+    Welcome,
+}
+
+/// A connection's beginning.
+#[derive(Debug)]
+pub(crate) struct Dial {
+    identity: Arc<Identity>,
+    phase: Phase,
+    hub: HubName,
+    /// When the hub's next word is late.
+    deadline: Nanos,
+    began: Nanos,
+}
+
+impl Dial {
+    pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
+        let deadline = Nanos(now.0 + WELCOME_LATE.0);
+        Dial { identity, phase: Phase::Connected, hub: HubName::default(), deadline, began: now }
+    }
+
+    pub fn is_welcome(&self) -> bool {
+        self.phase == Phase::Welcome
+    }
+
+    pub fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// How long the hub has let us wait.
+    pub fn waited(&self, now: Nanos) -> Nanos {
+        now.since(self.began)
+    }
+
+    pub fn hub(&self) -> &HubName {
+        &self.hub
+    }
+
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Takes a frame before the welcome, and answers it.
+    pub fn take(&mut self, frame: &Frame<'_>, now: Nanos, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        match (self.phase, frame) {
+            (_, Frame::Refuse { reason, text }) => {
+                return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
+            }
+            (Phase::Connected, Frame::Greeting(greeting)) => {
+                self.hello(greeting, out)?;
+                self.phase = Phase::SaidHello;
+            }
+            (Phase::SaidHello, Frame::Welcome(welcome)) if welcome.version == VERSION => {
+                self.phase = Phase::Welcome;
+            }
+            (_, Frame::Newer { .. }) => {}
+            _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
+        }
+        self.deadline = Nanos(now.0 + SILENCE.0);
+        Ok(())
+    }
+
+    fn hello(&mut self, greeting: &Greeting<'_>, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        let Greeting { lowest, highest, .. } = *greeting;
+        if !(lowest..=highest).contains(&VERSION) {
+            return Err(LinkError::Version { lowest, highest });
+        }
+        self.hub = HubName { identity: greeting.identity, name: greeting.name.to_owned() };
+        let Identity { role, name, machine, boot, started, start_nonce, program, prove } = &*self.identity;
+        Hello {
+            version: VERSION,
+            role: *role,
+            name,
+            machine: *machine,
+            boot: *boot,
+            started: *started,
+            start_nonce: *start_nonce,
+            program,
+            proof: prove.as_ref().map(|prove| prove(&greeting.nonce)),
+        }
+        .put(out);
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+//! Whoever wants rows from a hub: says what it is interested in, takes the lanes that are offered for it, and loses
+//! nothing of them across connections. For nested hubs, recorders and benchmarks; it opens no socket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_block::Decoder;
+use khz_model::Nanos;
+
+use crate::beats::{Beats, Pair};
+use crate::dial::{Dial, Identity};
+use crate::error::{LinkError, Reject};
+use crate::frame::Frame;
+use crate::inbound::Inbound;
+use crate::intake::{Intake, RowSink};
+use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX};
+use crate::message::*;
+use crate::put::{self, Ask};
+
+/// A lane, whatever the connection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LaneKey {
+    /// The node whose lane it is.
+    pub node: String,
+    /// The lane's name.
+    pub name: String,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
+/// What is wanted of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// How far back.
+    pub span: Nanos,
+    /// Every row at once.
+    pub prompt: bool,
+}
+
+/// Who takes what comes in.
+pub trait FollowSink {
+    /// A lane is offered, or was offered before and answers an interest now; `None`: not wanted.
+    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish>;
+    /// The next bytes of a generation's schema; `offset` 0 begins it.
+    fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]);
+    /// As in [`RowSink::row`].
+    fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder);
+    /// As in [`RowSink::block`].
+    fn block(&mut self, lane: &LaneKey, bytes: &[u8]);
+    /// As in [`RowSink::lost`].
+    fn lost(&mut self, lane: &LaneKey, from: u64, to: u64);
+    /// What became of an interest.
+    fn told(&mut self, told: &Told<'_>);
+    /// Nothing more comes in the lane.
+    fn closed(&mut self, lane: &LaneKey);
+}
+
+/// Binds a lane's key to the sink.
+struct Named<'a, S>(&'a LaneKey, &'a mut S);
+
+impl<S: FollowSink> RowSink for Named<'_, S> {
+    fn row(&mut self, number: u64, row: &Decoder) {
+        self.1.row(self.0, number, row);
+    }
+    fn block(&mut self, bytes: &[u8]) {
+        self.1.block(self.0, bytes);
+    }
+    fn lost(&mut self, from: u64, to: u64) {
+        self.1.lost(self.0, from, to);
+    }
+}
+
+/// A lane of the present connection.
+#[derive(Debug)]
+struct Followed {
+    key: LaneKey,
+    intake: Intake,
+}
+
+/// One who follows.
+#[derive(Debug)]
+pub struct Follower {
+    identity: Arc<Identity>,
+    dial: Dial,
+    inbound: Inbound,
+    beats: Beats,
+    next_beat: Nanos,
+    /// Lanes of this connection, by number.
+    lanes: HashMap<u32, Followed>,
+    /// What is known of lanes that this connection has not offered (yet).
+    kept: HashMap<LaneKey, Intake>,
+}
+
+impl Follower {
+    /// One who has nothing yet; its first connection was just established.
+    pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
+        Follower {
+            dial: Dial::new(identity.clone(), now),
+            identity,
+            inbound: Inbound::default(),
+            beats: Beats::default(),
+            next_beat: now,
+            lanes: HashMap::new(),
+            kept: HashMap::new(),
+        }
+    }
+
+    /// Another connection was established: what is settled stays settled. Interests are to be said anew.
+    pub fn reconnected(&mut self, now: Nanos) {
+        for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
+            self.leave_lane(lane);
+        }
+        self.dial = Dial::new(self.identity.clone(), now);
+        self.inbound = Inbound::default();
+        self.beats = Beats::default();
+        self.next_beat = now;
+    }
+
+    /// Takes bytes from the hub.
+    pub fn receive<S: FollowSink>(
+        &mut self,
+        bytes: &[u8],
+        now: Nanos,
+        wall: i64,
+        sink: &mut S,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LinkError> {
+        let mut inbound = std::mem::take(&mut self.inbound);
+        let result = inbound.feed(bytes, FRAME_MAX, |kind, body| {
+            self.take(&Frame::decode(kind, body)?, now, wall, sink, out)?;
+            Ok(FRAME_MAX)
+        });
+        self.inbound = inbound;
+        result
+    }
+
+    fn take<S: FollowSink>(
+        &mut self,
+        frame: &Frame<'_>,
+        now: Nanos,
+        wall: i64,
+        sink: &mut S,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LinkError> {
+        if !self.dial.is_welcome() {
+            self.next_beat = now;
+            return self.dial.take(frame, now, out);
+        }
+        match frame {
+            Frame::Beaten(beaten) => {
+                self.beats.beaten(beaten, now, wall);
+            }
+            Frame::Refuse { reason, text } => {
+                return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
+            }
+            Frame::Newer { .. } => {}
+            Frame::Told(told) => sink.told(told),
+            Frame::Lane(offer) => self.offer(offer, sink, out).map_err(LinkError::Rejected)?,
+            _ => match lane_of(frame) {
+                Some(lane) => self.lane(lane, frame, sink).map_err(LinkError::Rejected)?,
+                None => return Err(LinkError::OutOfPlace { frame: frame.name() }),
+            },
+        }
+        Ok(())
+    }
+
+    fn offer<S: FollowSink>(
+        &mut self,
+        offer: &LaneOffer<'_>,
+        sink: &mut S,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Reject> {
+        let key = LaneKey { node: offer.node.into(), name: offer.name.into(), epoch: offer.epoch };
+        if self.lanes.get(&offer.lane).is_some_and(|followed| followed.key == key) {
+            // It was offered before and has changed; what is wanted stays wanted.
+            return Ok(());
+        }
+        let Some(wish) = sink.wish(&key, offer) else { return Ok(()) };
+        if self.lanes.len() == FOLLOWED_MAX {
+            return Err(Reject::protocol("more lanes than a follower takes"));
+        }
+        let intake = self.kept.remove(&key).unwrap_or_else(|| Intake::new(key.epoch));
+        intake.want(offer, wish.span, wish.prompt).put(offer.lane, out);
+        self.lanes.insert(offer.lane, Followed { key, intake });
+        Ok(())
+    }
+
+    fn lane<S: FollowSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
+        // What was under way when the lane was left is nobody's any more.
+        let Some(Followed { key, intake }) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let mut named = Named(key, sink);
+        match frame {
+            Frame::Schema(piece) => {
+                let SchemaPiece { generation, offset, bytes, .. } = *piece;
+                if intake.schema(generation, offset, bytes.len())? || offset == 0 {
+                    sink.schema(key, generation, offset, bytes);
+                }
+            }
+            Frame::Block { bytes, .. } => intake.begin(bytes, &mut named)?,
+            Frame::Rows { bytes, .. } => intake.rows(bytes, &mut named)?,
+            Frame::End(end) => intake.end(end, &mut named)?,
+            Frame::Past { last, bytes, .. } => intake.past(*last, bytes, &mut named)?,
+            Frame::Lost { from, to, .. } => intake.lost(*from, *to, &mut named),
+            Frame::Closed { .. } => {
+                sink.closed(key);
+                self.leave_lane(lane);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn leave_lane(&mut self, lane: u32) {
+        let Some(Followed { key, mut intake }) = self.lanes.remove(&lane) else { return };
+        intake.cut();
+        // Lanes that come and go for ever must not fill the memory: one that is forgotten comes again whole.
+        if self.kept.len() < FOLLOWED_MAX {
+            self.kept.insert(key, intake);
+        }
+    }
+
+    /// Says what is due: a Beat once a second.
+    pub fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        if now >= self.deadline() {
+            return Err(LinkError::Silent(self.dial.waited(now)));
+        }
+        if self.dial.is_welcome() && now >= self.next_beat {
+            self.beats.beat(now, wall, 0).put(out);
+            self.next_beat = Nanos(now.0 + BEAT.0);
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Nanos {
+        if !self.dial.is_welcome() {
+            return self.dial.deadline();
+        }
+        self.beats.late().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// When [`Follower::poll`] wants to be called next.
+    pub fn next_wake(&self) -> Nanos {
+        if self.dial.is_welcome() { self.deadline().min(self.next_beat) } else { self.deadline() }
+    }
+
+    /// True once the hub has welcomed us: now interests may be said.
+    pub fn is_welcome(&self) -> bool {
+        self.dial.is_welcome()
+    }
+
+    /// Says an interest.
+    pub fn ask<P: AsRef<str>>(&self, ask: &Ask<'_, P>, out: &mut Vec<u8>) {
+        ask.put(out);
+    }
+
+    /// Takes an interest back.
+    pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
+        put::dismiss(out, number);
+    }
+
+    /// Does not want a lane any more.
+    pub fn leave(&mut self, key: &LaneKey, out: &mut Vec<u8>) {
+        let numbers: Vec<u32> = self.lanes.iter().filter(|(_, f)| f.key == *key).map(|(&n, _)| n).collect();
+        for number in numbers {
+            put::leave(out, number);
+            self.leave_lane(number);
+        }
+    }
+
+    /// The first row of a lane that is neither here nor lost.
+    pub fn complete_until(&self, key: &LaneKey) -> Option<u64> {
+        let here = self.lanes.values().find(|followed| followed.key == *key).map(|followed| &followed.intake);
+        Some(here.or_else(|| self.kept.get(key))?.complete_until())
+    }
+
+    /// Clock offset and round trip.
+    pub fn pair(&self) -> Option<Pair> {
+        self.beats.best()
+    }
+}
+
+/// The lane that a frame with rows is about.
+fn lane_of(frame: &Frame<'_>) -> Option<u32> {
+    match frame {
+        Frame::Schema(piece) => Some(piece.lane),
+        Frame::End(end) => Some(end.lane),
+        Frame::Block { lane, .. }
+        | Frame::Rows { lane, .. }
+        | Frame::Past { lane, .. }
+        | Frame::Lost { lane, .. }
+        | Frame::Closed { lane } => Some(*lane),
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! One lane at its receiver: puts blocks together again, checks them, shows each row as it comes and each complete
+//! block once, and remembers which rows are settled, across connections.
+
+use khz_block::{Decoder, HEADER_BYTES, Header, Step};
+use khz_model::Nanos;
+
+use crate::error::Reject;
+use crate::limits::{BLOCK_MAX, GENERATIONS_MAX};
+use crate::message::{End, LaneOffer, Want};
+use crate::ranges::Ranges;
+
+/// Who takes what comes in.
+pub trait RowSink {
+    /// The next row, as soon as it is here. Its block may still prove damaged, or break off: then it is shown again
+    /// later, as a row or in a block.
+    fn row(&mut self, number: u64, row: &Decoder);
+    /// A closed block, header and rows, whose checksum is right. Each comes once, the newest first after an outage.
+    fn block(&mut self, bytes: &[u8]);
+    /// These rows (the last not included) are lost for good.
+    fn lost(&mut self, from: u64, to: u64);
+}
+
+#[derive(Debug)]
+struct Open {
+    bytes: Vec<u8>,
+    /// How many of them are decoded.
+    done: usize,
+    decoder: Decoder,
+    rows: u32,
+}
+
+/// One lane of one epoch.
+#[derive(Debug, Default)]
+pub struct Intake {
+    epoch: u64,
+    /// Bytes of each generation's schema that came, newest generation last.
+    schemas: Vec<(u32, u64)>,
+    settled: Ranges,
+    open: Option<Open>,
+    past: Vec<u8>,
+    /// Rows that came more than once.
+    repeated: u64,
+}
+
+impl Intake {
+    /// A lane of which nothing is here.
+    pub fn new(epoch: u64) -> Self {
+        Intake { epoch, ..Intake::default() }
+    }
+
+    /// What is lacking of a lane that is offered.
+    pub fn want(&self, offer: &LaneOffer<'_>, span: Nanos, prompt: bool) -> Want {
+        Want {
+            epoch: self.epoch,
+            from_row: self.settled.complete_until(),
+            span,
+            schema_bytes: self.schema_bytes(offer.generation),
+            prompt,
+            have: self.settled.above(),
+        }
+    }
+
+    /// Bytes of a generation's schema that came.
+    pub fn schema_bytes(&self, generation: u32) -> u64 {
+        self.schemas.iter().find(|(known, _)| *known == generation).map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// The first row that is neither here nor lost.
+    pub fn complete_until(&self) -> u64 {
+        self.settled.complete_until()
+    }
+
+    /// Rows that came more than once.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// A piece of a schema; `true` when it continues what is here, `false` when it repeats it.
+    pub fn schema(&mut self, generation: u32, offset: u64, length: usize) -> Result<bool, Reject> {
+        let index = match self.schemas.iter().position(|(known, _)| *known == generation) {
+            Some(index) => index,
+            None => {
+                if self.schemas.len() == GENERATIONS_MAX {
+                    self.schemas.remove(0);
+                }
+                self.schemas.push((generation, 0));
+                self.schemas.len() - 1
+            }
+        };
+        let here = &mut self.schemas[index].1;
+        if offset > *here || (offset > 0 && offset < *here) {
+            return Err(Reject::protocol("a piece of a schema that does not continue it"));
+        }
+        let continues = offset == *here;
+        *here = offset + length as u64;
+        Ok(continues)
+    }
+
+    /// A block begins.
+    pub fn begin(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+        let header = bytes.first_chunk().map(|head| Header::from_bytes(head, 0));
+        let Some(Ok(_)) = header else { return Err(Reject::protocol("a Block without a block's header")) };
+        self.open = Some(Open { bytes: Vec::new(), done: 0, decoder: Decoder::new(), rows: 0 });
+        self.rows(bytes, sink)
+    }
+
+    /// The block goes on.
+    pub fn rows(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+        let Some(open) = &mut self.open else { return Err(Reject::protocol("Rows outside a block")) };
+        if open.bytes.len() + bytes.len() > BLOCK_MAX {
+            return Err(Reject::protocol("a block larger than any may be"));
+        }
+        open.bytes.extend_from_slice(bytes);
+        loop {
+            match open.decoder.step(&open.bytes[open.done..]) {
+                Ok(Step::Header(length)) if open.done == 0 => open.done += length,
+                Ok(Step::Header(_)) => return Err(Reject::protocol("a header within a block")),
+                Ok(Step::Row(length)) => {
+                    open.done += length;
+                    open.rows += 1;
+                    sink.row(open.decoder.next_row() - 1, &open.decoder);
+                }
+                Ok(Step::Incomplete) => return Ok(()),
+                Err(error) => return Err(Reject::protocol(format!("a damaged row: {error}"))),
+            }
+        }
+    }
+
+    /// The block is complete.
+    pub fn end(&mut self, end: &End, sink: &mut impl RowSink) -> Result<(), Reject> {
+        let Some(mut open) = self.open.take() else { return Err(Reject::protocol("an End of no block")) };
+        let body = open.bytes.len().saturating_sub(HEADER_BYTES);
+        if (open.rows, body) != (end.rows, end.bytes as usize) || open.done != open.bytes.len() {
+            return Err(Reject::protocol("a block that ends elsewhere than it says"));
+        }
+        let head = open.bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
+        let Some(mut header) = head else { return Err(Reject::protocol("a block without its header")) };
+        header.closed = Some((end.rows, end.bytes, end.crc));
+        open.bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        self.closed(&open.bytes, sink)
+    }
+
+    /// A piece of a closed block.
+    pub fn past(&mut self, last: bool, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+        if self.past.len() + bytes.len() > BLOCK_MAX {
+            return Err(Reject::protocol("a block larger than any may be"));
+        }
+        if last && self.past.is_empty() {
+            return self.closed(bytes, sink);
+        }
+        self.past.extend_from_slice(bytes);
+        if !last {
+            return Ok(());
+        }
+        let whole = std::mem::take(&mut self.past);
+        self.closed(&whole, sink)
+    }
+
+    fn closed(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
+        let (first_row, rows) = check(bytes)?;
+        let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
+        let new = self.settled.add(first_row, end);
+        self.repeated += rows - new;
+        if new > 0 {
+            sink.block(bytes);
+        }
+        Ok(())
+    }
+
+    /// Rows that are lost for good.
+    pub fn lost(&mut self, from: u64, to: u64, sink: &mut impl RowSink) {
+        if self.settled.add(from, to) > 0 {
+            sink.lost(from, to);
+        }
+    }
+
+    /// The connection is over: what was not complete comes again.
+    pub fn cut(&mut self) {
+        self.open = None;
+        self.past = Vec::new();
+    }
+}
+
+/// First row and number of rows of a closed block whose checksum is right.
+fn check(bytes: &[u8]) -> Result<(u64, u64), Reject> {
+    let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
+    let Some(header) = header else { return Err(Reject::protocol("a closed block without a header")) };
+    let Some((rows, length, crc)) = header.closed else {
+        return Err(Reject::protocol("a block of the past that is still open"));
+    };
+    let body = &bytes[HEADER_BYTES..];
+    if body.len() != length as usize || crc32fast::hash(body) != crc {
+        return Err(Reject::protocol("a block whose checksum is wrong"));
+    }
+    Ok((header.first_row, rows.into()))
+}

@@ -1,0 +1,185 @@
+//! The lanes of this node as one connection knows them: offered under a number of their own, offered anew when
+//! they changed, closed when they are gone and everything of them was said.
+
+use khz_model::Nanos;
+use ring::digest;
+
+use crate::lane_sender::{LaneSender, Progress, Sent};
+use crate::limits::{LANES_MAX, PIECE};
+use crate::message::LaneOffer;
+use crate::put;
+use crate::ring_walk;
+use crate::source::{Answer, Lane, Lanes};
+
+/// What was said of a lane; another one must be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offered {
+    generation: u32,
+    period: Nanos,
+    schema_bytes: u64,
+    interest: u32,
+}
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Entry<L> {
+    pub lane: L,
+    pub number: u32,
+    offered: Offered,
+    pub sender: Option<LaneSender>,
+    /// The node does not have it any more.
+    gone: bool,
+}
+
+/// All lanes of a connection.
+#[derive(Debug)]
+pub(crate) struct LaneBook<L> {
+    pub entries: Vec<Entry<L>>,
+    revision: Option<u64>,
+    highest: u32,
+    /// What lanes that are closed or left have sent.
+    past_counts: Sent,
+    pub scratch: Vec<u8>,
+}
+
+impl<L: Lane> LaneBook<L> {
+    pub fn new() -> Self {
+        LaneBook {
+            entries: Vec::new(),
+            revision: None,
+            highest: 0,
+            past_counts: Sent::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Offers what is new or has changed. `answers` tells which lanes are new because of an interest.
+    pub fn refresh(&mut self, lanes: &impl Lanes<Lane = L>, answers: &[Answer], out: &mut Vec<u8>) {
+        let revision = lanes.revision();
+        if self.revision == Some(revision) {
+            return;
+        }
+        self.revision = Some(revision);
+        self.entries.iter_mut().for_each(|entry| entry.gone = true);
+        lanes.list(&mut |lane| self.see(lane, answers, out));
+    }
+
+    fn see(&mut self, lane: L, answers: &[Answer], out: &mut Vec<u8>) {
+        let mut offered = Offered {
+            generation: lane.generation(),
+            period: lane.period(),
+            schema_bytes: lane.schema_bytes(lane.generation()).unwrap_or(0),
+            interest: 0,
+        };
+        let known = self.entries.iter().position(|entry| entry.lane.id() == lane.id());
+        let entry = match known {
+            Some(index) => {
+                let entry = &mut self.entries[index];
+                entry.gone = false;
+                offered.interest = entry.offered.interest;
+                if entry.offered == offered {
+                    return;
+                }
+                (entry.lane, entry.offered) = (lane, offered);
+                index
+            }
+            None if self.entries.len() == LANES_MAX => return,
+            None => {
+                let answer = answers.iter().find(|answer| answer.lane == Some(lane.id()));
+                offered.interest = answer.map_or(0, |answer| answer.interest);
+                self.highest += 1;
+                self.entries.push(Entry { lane, number: self.highest, offered, sender: None, gone: false });
+                self.entries.len() - 1
+            }
+        };
+        self.offer(entry, out);
+    }
+
+    fn offer(&mut self, index: usize, out: &mut Vec<u8>) {
+        let Entry { lane, number, offered, .. } = &self.entries[index];
+        let oldest = ring_walk::header(lane, lane.oldest(), &mut self.scratch);
+        let next_row = lane.next_row();
+        let offer = LaneOffer {
+            lane: *number,
+            node: "",
+            name: lane.name(),
+            epoch: lane.epoch(),
+            generation: offered.generation,
+            period: offered.period,
+            interest: offered.interest,
+            oldest_row: oldest.map_or(next_row, |header| header.first_row.min(next_row)),
+            next_row,
+            schema_bytes: offered.schema_bytes,
+            schema_hash: schema_hash(lane, offered, &mut self.scratch),
+        };
+        offer.put(out);
+    }
+
+    /// The lane with this number; `Err` when no lane ever had it.
+    pub fn numbered(&mut self, number: u32) -> Result<Option<&mut Entry<L>>, ()> {
+        if number == 0 || number > self.highest {
+            return Err(());
+        }
+        Ok(self.entries.iter_mut().find(|entry| entry.number == number))
+    }
+
+    /// The number under which a lane was offered; 0: it was not.
+    pub fn number_of(&self, id: Option<u64>) -> u32 {
+        let entry = self.entries.iter().find(|entry| Some(entry.lane.id()) == id);
+        entry.map_or(0, |entry| entry.number)
+    }
+
+    /// Says that lanes which are gone are closed, once all of them was said.
+    pub fn close_gone(&mut self, out: &mut Vec<u8>) {
+        let mut counts = self.past_counts;
+        let scratch = &mut self.scratch;
+        self.entries.retain_mut(|entry| {
+            if !entry.gone {
+                return true;
+            }
+            if let Some(sender) = &mut entry.sender {
+                sender.release(&entry.lane);
+                if sender.live(&entry.lane, scratch, out) == Progress::Full || sender.past_began().is_some() {
+                    return true;
+                }
+                sender.lost(out);
+                counts = counts.and(sender.counts);
+            }
+            put::closed(out, entry.number);
+            false
+        });
+        self.past_counts = counts;
+    }
+
+    /// The peer does not want the lane any more.
+    pub fn leave(&mut self, number: u32) {
+        let entry = self.entries.iter_mut().find(|entry| entry.number == number);
+        if let Some(sender) = entry.and_then(|entry| entry.sender.take()) {
+            self.past_counts = self.past_counts.and(sender.counts);
+        }
+    }
+
+    /// What this connection has sent.
+    pub fn counts(&self) -> Sent {
+        let senders = self.entries.iter().filter_map(|entry| entry.sender.as_ref());
+        senders.fold(self.past_counts, |sum, sender| sum.and(sender.counts))
+    }
+}
+
+/// The first half of the SHA-256 of the schema as it is offered.
+fn schema_hash<L: Lane>(lane: &L, offered: &Offered, scratch: &mut Vec<u8>) -> [u8; 16] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut at = 0;
+    while at < offered.schema_bytes {
+        scratch.clear();
+        let most = PIECE.min((offered.schema_bytes - at) as usize);
+        match lane.schema(offered.generation, at, most, scratch) {
+            Some(copied) if copied > 0 => at += copied as u64,
+            _ => break,
+        }
+        context.update(scratch);
+    }
+    let mut hash = [0; 16];
+    hash.copy_from_slice(&context.finish().as_ref()[..16]);
+    hash
+}

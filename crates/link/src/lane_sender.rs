@@ -1,0 +1,269 @@
+//! One lane on its way to a peer: the newest block first and then every row as it comes, the schema before the
+//! blocks that need it, and behind that what is missing. Bytes go from the ring straight into what waits to be sent.
+
+use khz_block::{HEADER_BYTES, Header};
+use khz_model::Nanos;
+
+use crate::backfill::Backfill;
+use crate::frame::kind;
+use crate::limits::{OUT_MAX, PIECE};
+use crate::message::{End, WantFrame};
+use crate::put;
+use crate::ring_walk::header;
+use crate::source::Lane;
+
+/// Whether there is more to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Everything that was due is said.
+    Done,
+    /// What waits to be sent is enough for now.
+    Full,
+}
+
+/// What a lane has sent on one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub rows: u64,
+    pub lost: u64,
+    pub overtaken: u64,
+}
+
+impl Sent {
+    /// Both together.
+    pub fn and(self, other: Sent) -> Sent {
+        Sent {
+            rows: self.rows + other.rows,
+            lost: self.lost + other.lost,
+            overtaken: self.overtaken + other.overtaken,
+        }
+    }
+}
+
+/// A lane that is wanted.
+#[derive(Debug)]
+pub(crate) struct LaneSender {
+    number: u32,
+    pub prompt: bool,
+    /// All rows before this have arrived.
+    pub received: u64,
+    /// Ring bytes up to here are due.
+    target: u64,
+    /// Where the present block begins, and up to where it was sent.
+    at: u64,
+    sent: u64,
+    /// First row of the present block; behind its end, of the next.
+    row: u64,
+    /// Bytes of each generation's schema that the peer has.
+    schemas: Vec<(u32, u64)>,
+    backfill: Backfill,
+    pub counts: Sent,
+}
+
+impl LaneSender {
+    /// Begins with the newest block; what the Want lacks before it follows as past.
+    pub fn new<L: Lane>(
+        number: u32,
+        lane: &L,
+        want: &WantFrame<'_>,
+        now: Nanos,
+        scratch: &mut Vec<u8>,
+    ) -> Self {
+        // Another epoch's rows and schema tell nothing about this one's.
+        let same = want.epoch == lane.epoch();
+        let generation = lane.generation();
+        let known = lane.schema_bytes(generation).filter(|&bytes| same && want.schema_bytes <= bytes);
+        let mut sender = LaneSender {
+            number,
+            prompt: want.prompt,
+            received: if same { want.from_row } else { 0 },
+            target: lane.head(),
+            at: 0,
+            sent: 0,
+            row: if same { want.from_row } else { 0 },
+            schemas: vec![(generation, known.map_or(0, |_| want.schema_bytes))],
+            backfill: Backfill::default(),
+            counts: Sent::default(),
+        };
+        if sender.seek_newest(lane, scratch) {
+            let since = now.since(want.span);
+            let (from, have) = if same { (want.from_row, Some(want.have())) } else { (0, None) };
+            let lacking = (from, sender.row);
+            sender.backfill.want(lane, lacking, have.into_iter().flatten(), since, scratch);
+        }
+        sender
+    }
+
+    /// Goes to where the newest block begins; `false` when there is none, or it is gone at once, again and again.
+    fn seek_newest<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) -> bool {
+        for _ in 0..8 {
+            let newest = lane.newest();
+            if let Some(header) = header(lane, newest, scratch) {
+                (self.at, self.sent, self.row) = (newest, newest, header.first_row);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Everything that the ring has now is due.
+    pub fn release<L: Lane>(&mut self, lane: &L) {
+        self.target = lane.head();
+    }
+
+    /// Says what is due.
+    pub fn live<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
+        while self.sent < self.target {
+            if out.len() >= OUT_MAX {
+                return Progress::Full;
+            }
+            // In this order: a block that is open after head was read has all bytes up to head.
+            let (newest, head) = (lane.newest(), lane.head());
+            let found = header(lane, self.at, scratch).filter(|h| h.closed.is_some() || newest <= self.at);
+            let went_on = match found {
+                Some(header) => self.step(lane, &header, head, scratch, out),
+                None => self.jump(lane, scratch),
+            };
+            if !went_on {
+                return Progress::Full;
+            }
+        }
+        Progress::Done
+    }
+
+    /// Says a piece of the present block, or its end; `false` when something has to wait.
+    fn step<L: Lane>(
+        &mut self,
+        lane: &L,
+        header: &Header,
+        head: u64,
+        scratch: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let end = match header.closed {
+            Some((_, length, _)) => self.at + HEADER_BYTES as u64 + u64::from(length),
+            None => head,
+        };
+        if self.sent < end {
+            let begins = self.sent == self.at;
+            if begins && self.schema(lane, header.generation, out) == Progress::Full {
+                return false;
+            }
+            let frame = put::open_lane(out, if begins { kind::BLOCK } else { kind::ROWS }, self.number);
+            match lane.copy(self.sent, PIECE.min((end - self.sent) as usize), out) {
+                Ok(copied) if copied > 0 => {
+                    frame.close(out);
+                    self.sent += copied as u64;
+                    self.row = header.first_row;
+                }
+                _ => {
+                    frame.cancel(out);
+                    return self.jump(lane, scratch);
+                }
+            }
+        }
+        if let (Some((rows, bytes, crc)), true) = (header.closed, self.sent == end) {
+            End { lane: self.number, rows, bytes, crc }.put(out);
+            self.counts.rows += u64::from(rows);
+            self.row = header.first_row.saturating_add(rows.into());
+            self.at = end;
+        }
+        true
+    }
+
+    /// The writer has overtaken us: goes on at the newest block. What was jumped over is past, as far as the ring
+    /// still has it.
+    fn jump<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) -> bool {
+        let expected = self.row;
+        self.counts.overtaken += 1;
+        if !self.seek_newest(lane, scratch) {
+            return false;
+        }
+        let none = std::iter::empty();
+        self.backfill.want(lane, (expected, self.row), none, Nanos(0), scratch);
+        true
+    }
+
+    /// Says what the peer lacks of a generation's schema, as far as there is room.
+    fn schema<L: Lane>(&mut self, lane: &L, generation: u32, out: &mut Vec<u8>) -> Progress {
+        let index = match self.schemas.iter().position(|&(known, _)| known == generation) {
+            Some(index) => index,
+            None => {
+                self.schemas.push((generation, 0));
+                self.schemas.len() - 1
+            }
+        };
+        let known = &mut self.schemas[index].1;
+        while lane.schema_bytes(generation).is_some_and(|bytes| bytes > *known) {
+            if out.len() >= OUT_MAX {
+                return Progress::Full;
+            }
+            let frame = put::open_schema(out, self.number, generation, *known);
+            match lane.schema(generation, *known, PIECE, out) {
+                Some(copied) if copied > 0 => {
+                    frame.close(out);
+                    *known += copied as u64;
+                }
+                _ => {
+                    frame.cancel(out);
+                    break;
+                }
+            }
+        }
+        Progress::Done
+    }
+
+    /// When the newest missing block was gathered; `None`: nothing is missing.
+    pub fn past_began(&self) -> Option<Nanos> {
+        self.backfill.newest().map(|block| block.began)
+    }
+
+    /// Says the newest missing block, whole or not at all; the ring may give it up at any moment.
+    pub fn past<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Progress {
+        let Some(block) = self.backfill.newest() else { return Progress::Done };
+        let Some(header) = header(lane, block.at, scratch) else {
+            self.backfill.overtaken();
+            return Progress::Done;
+        };
+        if lane.schema_bytes(header.generation).is_none() {
+            // Nobody knows any more what its rows mean.
+            self.backfill.damaged();
+            return Progress::Done;
+        }
+        if self.schema(lane, header.generation, out) == Progress::Full {
+            return Progress::Full;
+        }
+        let length = header.closed.map_or(0, |(_, length, _)| HEADER_BYTES + length as usize);
+        scratch.clear();
+        match lane.copy(block.at, length, scratch) {
+            Err(_) => self.backfill.overtaken(),
+            Ok(copied) if copied < length || !is_sound(scratch) => self.backfill.damaged(),
+            Ok(_) => {
+                let pieces = length.div_ceil(PIECE);
+                for (n, piece) in scratch.chunks(PIECE).enumerate() {
+                    let frame = put::open_past(out, self.number, n + 1 == pieces);
+                    out.extend_from_slice(piece);
+                    frame.close(out);
+                }
+                self.counts.rows += block.to - block.from;
+                self.backfill.sent();
+            }
+        }
+        Progress::Done
+    }
+
+    /// Says which rows nobody can have any more.
+    pub fn lost(&mut self, out: &mut Vec<u8>) {
+        for (from, to) in self.backfill.take_lost() {
+            self.counts.lost += to - from;
+            put::lost(out, self.number, from, to);
+        }
+    }
+}
+
+/// A block that its checksum calls damaged would cut the connection, again and again: it is not sent.
+fn is_sound(block: &[u8]) -> bool {
+    let Some((head, rows)) = block.split_first_chunk::<HEADER_BYTES>() else { return false };
+    let closed = Header::from_bytes(head, 0).ok().and_then(|header| header.closed);
+    closed.is_some_and(|(_, length, crc)| rows.len() == length as usize && crc32fast::hash(rows) == crc)
+}

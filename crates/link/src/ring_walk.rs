@@ -1,0 +1,70 @@
+//! The closed blocks of a ring, oldest first, while its writer goes on.
+
+use khz_block::{HEADER_BYTES, Header};
+use khz_model::Nanos;
+
+use crate::source::Lane;
+
+/// The header of the block at `at`, if one begins there. The closing fields of a closed one are final.
+pub(crate) fn header<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Header> {
+    let first = header_once(lane, at, scratch)?;
+    // They are written before the flag: read after the flag, they are there.
+    if first.closed.is_some() { header_once(lane, at, scratch) } else { Some(first) }
+}
+
+fn header_once<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Header> {
+    scratch.clear();
+    lane.copy(at, HEADER_BYTES, scratch).ok()?;
+    Header::from_bytes(scratch.first_chunk()?, 0).ok()
+}
+
+/// A closed block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Where it begins.
+    pub at: u64,
+    /// Its first row.
+    pub first_row: u64,
+    /// The row behind its last.
+    pub end_row: u64,
+    /// When its first row was gathered, and no row of it later than `ended`.
+    pub began: Nanos,
+    pub ended: Nanos,
+}
+
+/// Walks the ring once. Being overtaken at the start it begins again; later that cannot matter to it.
+pub(crate) struct Walk<'a, L> {
+    lane: &'a L,
+    scratch: &'a mut Vec<u8>,
+    /// The block that comes next.
+    next: Option<(u64, Header)>,
+}
+
+/// A writer that overtakes a walk's first step so often leaves nothing to be found.
+const TRIES: usize = 8;
+
+impl<'a, L: Lane> Walk<'a, L> {
+    pub fn new(lane: &'a L, scratch: &'a mut Vec<u8>) -> Self {
+        let next = (0..TRIES).find_map(|_| {
+            let at = lane.oldest();
+            Some((at, header(lane, at, scratch)?))
+        });
+        Walk { lane, scratch, next }
+    }
+}
+
+impl<L: Lane> Iterator for Walk<'_, L> {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        let (at, head) = self.next.take()?;
+        let (rows, length, _) = head.closed?;
+        let next = at.checked_add(HEADER_BYTES as u64 + u64::from(length))?;
+        if next <= self.lane.newest() {
+            self.next = header(self.lane, next, self.scratch).map(|header| (next, header));
+        }
+        let ended = self.next.map_or(Nanos(u64::MAX), |(_, header)| header.stamp.boot);
+        let end_row = head.first_row.checked_add(u64::from(rows))?;
+        Some(Found { at, first_row: head.first_row, end_row, began: head.stamp.boot, ended })
+    }
+}

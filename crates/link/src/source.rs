@@ -1,0 +1,67 @@
+//! What an agent's end of the link needs of the node: its lanes, their rings, and somebody who answers interests.
+//! Behind it stand real rings, or a test's.
+
+use khz_model::Nanos;
+
+use crate::message::InterestFrame;
+
+/// The bytes are not in the ring any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overtaken;
+
+/// One lane of this node and its ring. Positions are offsets in the stream of everything ever written to the ring.
+pub trait Lane {
+    /// Tells it from every other lane of this process, past and present.
+    fn id(&self) -> u64;
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Random when its ring was created.
+    fn epoch(&self) -> u64;
+    /// Generation of the schema that the writer uses now.
+    fn generation(&self) -> u32;
+    /// Present period.
+    fn period(&self) -> Nanos;
+    /// Number of the row that comes next.
+    fn next_row(&self) -> u64;
+    /// Bytes ever written; what is before is complete.
+    fn head(&self) -> u64;
+    /// Where the oldest block begins.
+    fn oldest(&self) -> u64;
+    /// Where the newest block begins.
+    fn newest(&self) -> u64;
+    /// Appends the bytes from `from` up to head, at most `most`, to `out`; tells how many.
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken>;
+    /// Bytes of a generation's schema; `None`: it is not there any more.
+    fn schema_bytes(&self, generation: u32) -> Option<u64>;
+    /// Appends a generation's schema from `from` on, at most `most` bytes, to `out`; tells how many.
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize>;
+}
+
+/// What became of an interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The asker's number.
+    pub interest: u32,
+    /// [`Lane::id`] of the lane that serves it; `None`: refused.
+    pub lane: Option<u64>,
+    /// At this period.
+    pub period: Nanos,
+    /// Why refused or slower; may be empty.
+    pub text: String,
+}
+
+/// All lanes of this node.
+pub trait Lanes {
+    /// One of them.
+    type Lane: Lane;
+    /// Another number when a lane came, went, or changed in anything but its rows. Asked at every flush.
+    fn revision(&self) -> u64;
+    /// The lanes that there are now.
+    fn list(&self, each: &mut dyn FnMut(Self::Lane));
+    /// The peer wants rows; an [`Answer`] follows. It asks at most [`crate::limits::INTERESTS_MAX`] at a time.
+    fn ask(&mut self, interest: &InterestFrame<'_>);
+    /// The peer does not want them any more, or is gone.
+    fn dismiss(&mut self, number: u32);
+    /// The next answer that is ready.
+    fn answer(&mut self) -> Option<Answer>;
+}

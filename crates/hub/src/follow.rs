@@ -29,7 +29,6 @@ pub(crate) struct Follower {
     columns: Columns,
     /// Number of the row that should come next.
     expected: Option<u64>,
-    lost: u64,
     /// When the last row that was handed out was gathered.
     last: Option<Nanos>,
     /// The first row is the newest there is; what stands before it in its block is history.
@@ -90,6 +89,8 @@ pub(crate) enum Seen<'a> {
     Columns(&'a Columns, Nanos),
     /// A row.
     Row(&'a Columns, &'a Decoder),
+    /// So many rows were given up before this reader fetched them.
+    Lost(u64),
 }
 
 impl Follower {
@@ -114,18 +115,12 @@ impl Follower {
             decoder: Decoder::new(),
             columns: Columns::default(),
             expected: None,
-            lost: 0,
             last: None,
             joining: true,
             told: false,
             bytes: Vec::new(),
             pieces: Vec::new(),
         })
-    }
-
-    /// Rows missed since this was last asked.
-    pub fn take_lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
     }
 
     /// What the node has to say about the rate, once.
@@ -167,7 +162,10 @@ impl Follower {
             match self.decoder.step(bytes) {
                 Ok(Step::Header(length)) => {
                     bytes = &bytes[length..];
-                    self.count_lost();
+                    let lost = self.lost();
+                    if lost > 0 {
+                        seen(Seen::Lost(lost));
+                    }
                 }
                 Ok(Step::Row(length)) => {
                     bytes = &bytes[length..];
@@ -202,11 +200,11 @@ impl Follower {
         due
     }
 
-    fn count_lost(&mut self) {
-        if let (Some(expected), Some(header)) = (self.expected, self.decoder.header()) {
-            self.lost += header.first_row.saturating_sub(expected);
-        }
-        self.expected = self.decoder.header().map(|header| header.first_row);
+    /// Rows between the one that should come next and the block that begins.
+    fn lost(&mut self) -> u64 {
+        let first = self.decoder.header().map(|header| header.first_row);
+        let expected = std::mem::replace(&mut self.expected, first);
+        first.unwrap_or(0).saturating_sub(expected.or(first).unwrap_or(0))
     }
 
     /// Copies what is new out of the node, which is locked for no longer than that.
@@ -274,23 +272,23 @@ impl Drop for Follower {
 pub(crate) fn deliveries(follower: &mut Follower) -> Vec<Delivery> {
     let mut deliveries: Vec<Delivery> = Vec::new();
     let name = follower.node.name.clone();
-    follower.look(|seen| {
-        if let Seen::Row(columns, decoder) = seen {
+    let mut lost = 0;
+    follower.look(|seen| match seen {
+        Seen::Columns(..) => {}
+        Seen::Lost(rows) => lost += rows,
+        Seen::Row(columns, _) if columns.is_empty() => {}
+        Seen::Row(columns, decoder) => {
             let row = columns.row(decoder);
             match deliveries.last_mut() {
-                Some(last) if Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),
-                _ if columns.is_empty() => {}
+                Some(last) if lost == 0 && Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),
                 _ => deliveries.push(Delivery {
                     node: name.clone(),
                     columns: columns.series.clone(),
                     rows: vec![row],
-                    lost: 0,
+                    lost: std::mem::take(&mut lost),
                 }),
             }
         }
     });
-    if let Some(first) = deliveries.first_mut() {
-        first.lost = follower.take_lost();
-    }
     deliveries
 }

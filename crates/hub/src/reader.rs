@@ -183,14 +183,14 @@ impl FeedLane {
                 sent += 1;
             }
             Seen::Row(..) => {}
+            Seen::Lost(lost) => {
+                self.end_block(&mut rows, out);
+                self.lose(lost, out);
+                Counts::add(&cluster.counts.reader_lost, lost);
+            }
         });
         close(rows, out);
         Counts::add(&cluster.counts.reader_rows, sent);
-        let lost = follower.take_lost();
-        if lost > 0 {
-            Counts::add(&cluster.counts.reader_lost, lost);
-            self.lose(lost, out);
-        }
         if let Some(notice) = follower.take_notice() {
             Told {
                 interest,
@@ -299,8 +299,6 @@ impl FeedLane {
 
     /// Rows that were overwritten before they could be sent take numbers too.
     fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
-        let mut none = None;
-        self.end_block(&mut none, out);
         let from = self.encoder.rows();
         put::lost(out, self.number, from, from + lost);
         self.encoder.resume(from + lost, self.generation);
@@ -310,7 +308,7 @@ impl FeedLane {
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;
 
-fn close(rows: Option<put::Open>, out: &mut Vec<u8>) {
+fn close(rows: Option<put::Open>, out: &mut [u8]) {
     if let Some(frame) = rows {
         frame.close(out);
     }

@@ -406,9 +406,11 @@ impl Server {
         }
         self.swept = now;
         if now > self.grace_until {
-            let silent = |connection: &&Box<Connection>| connection.end.deadline() < now;
-            let silent: Vec<u64> =
-                self.connections.iter().flatten().filter(silent).map(|connection| connection.token).collect();
+            let open = self.connections.iter().flatten();
+            let silent: Vec<u64> = open
+                .filter(|connection| connection.end.deadline() < now)
+                .map(|connection| connection.token)
+                .collect();
             for token in silent {
                 Counts::add(&self.cluster.counts.silent, 1);
                 self.drop_connection(token, Ended::Silent, now);

@@ -1,5 +1,7 @@
 //! What nodes say and what readers then see, over real sockets.
 
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use fake::{Hub, Node, until};

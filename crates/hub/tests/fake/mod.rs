@@ -118,12 +118,17 @@ impl Node {
         node
     }
 
-    /// Says Hello.
+    /// Says Hello as a node.
     pub fn hello(&mut self, proof: Option<[u8; 32]>) -> &mut Self {
+        self.hello_as(Role::Node, proof)
+    }
+
+    /// Says Hello.
+    pub fn hello_as(&mut self, role: Role, proof: Option<[u8; 32]>) -> &mut Self {
         let (name, machine, started) = (self.name.clone(), self.machine, self.started);
         Hello {
             version: 1,
-            role: Role::Node,
+            role,
             name: &name,
             machine,
             boot: [2; 16],

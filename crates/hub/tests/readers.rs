@@ -1,0 +1,244 @@
+//! Readers on the link, and who may do what: tokens, certificates, roles.
+
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod fake;
+
+use std::collections::BTreeMap;
+
+use fake::{Hub, Node, until};
+use khz_block::{Decoder, SchemaDecoder, Step};
+use khz_hub::{LinkDoor, LinkDoorError, LinkServer};
+use khz_link::{Ask, Frame, Reason, Role, Want};
+use khz_model::{Nanos, NodeName, Query};
+use khz_trust::ClusterKey;
+
+/// What a reader has made of the frames that came.
+#[derive(Default)]
+struct Received {
+    /// By lane: node, schema, decoder, rows as (second, values).
+    lanes: BTreeMap<u32, (String, SchemaDecoder, Decoder, Vec<(u64, Vec<u64>)>)>,
+    told: Vec<(u32, bool, String)>,
+    lost: u64,
+}
+
+impl Received {
+    /// Takes a frame; tells which lane is to be wanted.
+    fn take(&mut self, frame: &Frame<'_>) -> Option<u32> {
+        match frame {
+            Frame::Lane(offer) => {
+                let lane = (offer.node.to_owned(), SchemaDecoder::new(), Decoder::new(), Vec::new());
+                self.lanes.insert(offer.lane, lane);
+                return Some(offer.lane);
+            }
+            Frame::Schema(piece) => self.lanes.get_mut(&piece.lane).unwrap().1.feed(piece.bytes).unwrap(),
+            Frame::Block { lane, bytes } | Frame::Rows { lane, bytes } => {
+                let (_, _, decoder, rows) = self.lanes.get_mut(lane).unwrap();
+                let mut bytes = *bytes;
+                while !bytes.is_empty() {
+                    match decoder.step(bytes).unwrap() {
+                        Step::Header(length) => bytes = &bytes[length..],
+                        Step::Row(length) => {
+                            bytes = &bytes[length..];
+                            let values = (0..decoder.slots())
+                                .map(|slot| decoder.reading(slot).unwrap().value().unwrap());
+                            rows.push((decoder.stamp().boot.0 / 1_000_000_000, values.collect()));
+                        }
+                        Step::Incomplete => panic!("a row in two frames"),
+                    }
+                }
+            }
+            Frame::Told(told) => self.told.push((told.interest, told.granted, told.text.to_owned())),
+            Frame::Lost { from, to, .. } => self.lost += to - from,
+            _ => {}
+        }
+        None
+    }
+}
+
+/// A reader reads until it has what it wants.
+fn read_until(reader: &mut Node, received: &mut Received, mut is_enough: impl FnMut(&Received) -> bool) {
+    while !is_enough(received) {
+        let mut want = None;
+        reader.next(|frame| want = received.take(&frame)).expect("the hub goes on");
+        if let Some(lane) = want {
+            Want::default().put(lane, &mut reader.out);
+            reader.send();
+        }
+    }
+}
+
+fn ask(reader: &mut Node, number: u32, hz: u64, prompt: bool, patterns: &[&str]) {
+    let period = Nanos(1_000_000_000 / hz);
+    Ask { number, period, exact: false, prompt, patterns }.put(&mut reader.out);
+    reader.send();
+}
+
+#[test]
+fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    let mut b = Node::join(hub.address(), "b");
+    a.row(1, [1, 10, 100, 1000]).beat();
+    b.row(1, [2, 20, 200, 2000]).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    ask(&mut reader, 1, 1, false, &["load.1m", "gpu.*"]);
+    let mut received = Received::default();
+    read_until(&mut reader, &mut received, |r| r.lanes.len() == 2);
+    a.row(2, [3, 11, 101, 1001]).end().row(3, [3, 12, 101, 1002]).beat();
+    b.row(2, [3, 21, 101, 2001]).beat();
+    read_until(&mut reader, &mut received, |r| {
+        let done = |node: &str, second| {
+            r.lanes.values().any(|l| l.0 == node && l.3.last().is_some_and(|row| row.0 == second))
+        };
+        done("a", 3) && done("b", 2)
+    });
+    assert_eq!(received.told, [(1, true, String::new())]);
+    for (node, schema, _, rows) in received.lanes.values() {
+        let names: Vec<_> = schema.series().iter().map(|series| series.metric.name.to_string()).collect();
+        assert_eq!(names, ["load.1m", "gpu.stalls"]);
+        let newest: &[(u64, Vec<u64>)] = match node.as_str() {
+            "a" => &[(2, vec![11, 1001]), (3, vec![12, 1002])],
+            _ => &[(2, vec![21, 2001])],
+        };
+        // The row that was there already may have come first.
+        assert!(rows.ends_with(newest), "{node}: {rows:?}");
+    }
+    // Nothing more once it is taken back.
+    khz_link::put::dismiss(&mut reader.out, 1);
+    reader.send();
+    reader.beat();
+}
+
+#[test]
+fn a_node_that_comes_later_is_read_too() {
+    let hub = Hub::new();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    ask(&mut reader, 7, 1, false, &["mem.free"]);
+    let mut received = Received::default();
+    read_until(&mut reader, &mut received, |r| !r.told.is_empty());
+    let mut a = Node::join(hub.address(), "later");
+    a.row(1, [5; 4]).beat();
+    read_until(&mut reader, &mut received, |r| !r.lanes.is_empty());
+    assert_eq!(received.lanes.values().next().unwrap().0, "later");
+}
+
+#[test]
+fn a_reader_above_a_hundred_hertz_is_refused_and_an_operator_is_not() {
+    let key = ClusterKey::from_bytes([3; 32]);
+    let copy = ClusterKey::from_bytes([3; 32]);
+    let hub = Hub::with(0, |door| door.key = Some(copy));
+    for (role, link_role, granted) in
+        [(khz_trust::Role::Reader, Role::Reader, false), (khz_trust::Role::Operator, Role::Operator, true)]
+    {
+        let mut reader = Node::connect(hub.address(), "r");
+        let proof = key.token(role, &NodeName::new("r").unwrap()).proof(&reader.nonce);
+        reader.hello_as(link_role, Some(proof));
+        ask(&mut reader, 1, 1_000, true, &["mem.free"]);
+        let mut received = Received::default();
+        read_until(&mut reader, &mut received, |r| !r.told.is_empty());
+        assert_eq!(received.told[0].1, granted, "{role}");
+        assert_eq!(received.told[0].2.contains("operator role is needed"), !granted);
+    }
+}
+
+#[test]
+fn a_wrong_token_no_token_and_anothers_token_are_refused_where_tokens_are_needed() {
+    let key = ClusterKey::from_bytes([3; 32]);
+    let copy = ClusterKey::from_bytes([3; 32]);
+    let hub = Hub::with(0, |door| door.key = Some(copy));
+    let name = |text: &str| NodeName::new(text).unwrap();
+    let proofs: [&dyn Fn(&[u8; 32]) -> Option<[u8; 32]>; 4] = [
+        &|_| None,
+        &|nonce| Some(ClusterKey::from_bytes([4; 32]).token(khz_trust::Role::Node, &name("a")).proof(nonce)),
+        &|nonce| Some(key.token(khz_trust::Role::Node, &name("b")).proof(nonce)),
+        &|nonce| Some(key.token(khz_trust::Role::Operator, &name("a")).proof(nonce)),
+    ];
+    for proof in proofs {
+        let mut node = Node::connect(hub.address(), "a");
+        let proof = proof(&node.nonce);
+        node.hello(proof);
+        assert_eq!(node.refusal().0, Reason::Proof);
+    }
+    let mut node = Node::connect(hub.address(), "a");
+    let proof = key.token(khz_trust::Role::Node, &name("a")).proof(&node.nonce);
+    node.hello(Some(proof)).offer(1, 0);
+    assert_eq!(hub.query.nodes().len(), 1);
+    assert_eq!(hub.own("khz.hub.refused"), 4);
+}
+
+#[test]
+fn a_reader_cannot_send_rows_and_a_node_cannot_read() {
+    let hub = Hub::new();
+    let mut reader = Node::connect(hub.address(), "a");
+    reader.hello_as(Role::Reader, None);
+    reader.row(1, [1; 4]).send();
+    assert_eq!(reader.refusal().0, Reason::Protocol);
+    let mut node = Node::connect(hub.address(), "a");
+    node.hello(None);
+    ask(&mut node, 1, 1, false, &["mem.free"]);
+    assert!(matches!(node.refusal().0, Reason::Protocol | Reason::NotAllowed));
+    until("both are counted", || hub.own("khz.hub.cut") == 2);
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_tls_or_a_word() {
+    let open = |insecure| {
+        let hub = Hub::new();
+        let settings = khz_hub::Settings {
+            name: "h".into(),
+            history: khz_model::ByteSize(0),
+            rate_max: hub.query.rate_max(),
+        };
+        let door = LinkDoor {
+            listen: vec!["0.0.0.0:0".parse().unwrap()],
+            tls: None,
+            key: None,
+            certificates: false,
+            insecure,
+        };
+        LinkServer::start(khz_hub::Cluster::new(settings, [0; 16]), door)
+    };
+    assert!(matches!(open(false), Err(LinkDoorError::Exposed(_))));
+    assert!(open(true).is_ok());
+}
+
+#[test]
+fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(0, [0; 4]).beat();
+    let mut slow = Node::connect(hub.address(), "slow");
+    slow.hello_as(Role::Reader, None);
+    ask(&mut slow, 1, 1, true, &["*"]);
+    let mut received = Received::default();
+    khz_link::Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
+    a.beat();
+    read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
+    // More than the sockets' and the hub's buffers take.
+    let mut second = 1;
+    let held = |hub: &Hub| hub.own("khz.hub.history_bytes");
+    for _ in 0..500 {
+        for _ in 0..1_000 {
+            let noise = u64::wrapping_mul(second, 0x9e37_79b9_7f4a_7c15);
+            a.row(second, [noise, noise.rotate_left(9), noise.rotate_left(23), noise.rotate_left(47)]);
+            second += 1;
+            if second.is_multiple_of(100) {
+                a.end();
+            }
+        }
+        a.beat();
+    }
+    assert!(held(&hub) <= 3 << 20, "{}", held(&hub));
+    // It wakes up: what it missed is told, and the newest row arrives.
+    read_until(&mut slow, &mut received, |r| {
+        r.lanes.values().any(|lane| lane.3.last().is_some_and(|row| row.0 == second - 1))
+    });
+    assert!(received.lost > 0);
+    assert_eq!(hub.own("khz.hub.reader_rows_lost"), received.lost);
+    let rows: u64 = received.lanes.values().map(|lane| lane.3.len() as u64).sum();
+    assert!(rows + received.lost >= second - 1, "{rows} rows, {} lost of {second}", received.lost);
+}

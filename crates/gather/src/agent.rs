@@ -1,6 +1,7 @@
 //! The agent: starts the gather thread from a checked plan, answers questions through it, and ends it.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
 use futures_channel::oneshot;
@@ -46,16 +47,26 @@ impl Agent {
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), views));
+        let placement = plan.placement.clone();
         let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes, rings);
         let (running, ended) = oneshot::channel();
+        let (placed, is_placed) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gather".into())
             .stack_size(STACK_BYTES)
             .spawn(move || {
                 let _until_the_end = running;
-                gatherer.run();
+                let outcome = placement.apply();
+                let goes_on = outcome.is_ok();
+                // The starter waits for it, and for nothing else.
+                let _ = placed.send(outcome);
+                if goes_on {
+                    gatherer.run();
+                }
             })
             .map_err(GatherError::Thread)?;
+        // A thread that ends without an answer has panicked, and said so.
+        is_placed.recv().unwrap_or(Ok(()))?;
         Ok(Agent { inbox, query, thread: Some(thread), ended })
     }
 

@@ -37,6 +37,9 @@ pub enum GatherError {
     /// The rings cannot be had.
     #[error(transparent)]
     Ring(#[from] khz_ring::RingError),
+    /// The gather thread may not run as asked.
+    #[error(transparent)]
+    Placement(#[from] crate::placement::PlacementError),
     /// The thread or its bell could not be made.
     #[error("cannot start the gather thread: {0}")]
     Thread(#[source] std::io::Error),

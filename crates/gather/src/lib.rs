@@ -1,7 +1,7 @@
 //! Gathering: doors to the kernel, lanes, budgets, ticks and the merge window. One thread reads every source
 //! at its time, writes rows into the rings of its lanes, and answers those who ask, without ever waiting.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod agent;
 mod budget;
@@ -17,10 +17,12 @@ mod lane_handle;
 mod machine;
 mod own;
 mod own_memory;
+mod placement;
 mod plan;
 mod probe;
 mod query;
 mod rings;
+mod sched;
 mod source;
 mod subscription;
 pub mod ticks;
@@ -34,5 +36,6 @@ pub use kernel_text::TEXT_BYTES_MAX;
 pub use lane_handle::{LaneHandle, Lanes, Prompt};
 pub use machine::Machine;
 pub use own::Tally;
+pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{CPU_MAX, Plan, RING, RingSize, SOURCE_BUDGET, SourcePlan, WINDOW};
 pub use probe::{SourceReport, probe};

@@ -7,6 +7,7 @@ use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_parse::KernelFile;
 
 use crate::own::Tally;
+use crate::placement::Placement;
 
 /// Everything an agent needs to know.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Plan {
     pub ring: RingSize,
     /// The directory for their files, of this node alone; `None`: memory without a name, which ends with the agent.
     pub ring_folder: Option<PathBuf>,
+    /// Where and with which priority the gather thread runs.
+    pub placement: Placement,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
 }
@@ -85,6 +88,7 @@ impl Plan {
             window: WINDOW,
             ring: RING,
             ring_folder: None,
+            placement: Placement::default(),
             tallies: Vec::new(),
         }
     }

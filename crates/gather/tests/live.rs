@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use futures_executor::block_on;
 use futures_util::future::join_all;
-use khz_gather::{Agent, Plan};
+use khz_gather::{Agent, LaneHandle, Plan};
 use khz_model::{
     Absence, Fault, Interest, Nanos, NodeName, Pattern, Query, QueryError, Rate, Reading, Snapshot,
 };
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 fn plan(root: impl Into<PathBuf>) -> Plan {
     Plan::new(root, NodeName::new("n1").unwrap())
@@ -341,4 +342,140 @@ fn two_readers_of_the_same_share_a_lane() {
     );
     drop(both);
     agent.stop();
+}
+
+/// A row's number and what the decoder holds, for every row from the start of the ring on.
+fn decoded(lane: &LaneHandle) -> Vec<(u64, usize)> {
+    let mut cursor = khz_ring::Cursor::new(lane.reader().clone(), lane.reader().oldest());
+    let mut rows = Vec::new();
+    loop {
+        match cursor.advance() {
+            khz_ring::Event::Row => rows.push((cursor.decoder().next_row() - 1, cursor.decoder().slots())),
+            khz_ring::Event::Block => {}
+            khz_ring::Event::UpToDate => return rows,
+        }
+    }
+}
+
+#[test]
+fn a_link_finds_rows_and_what_they_mean_in_every_lane() {
+    let rate = "20ms".parse().unwrap();
+    let agent = Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan("/") }).unwrap();
+    let lanes = agent.lanes();
+    let names: Vec<&str> = lanes.iter().map(LaneHandle::name).collect();
+    assert_eq!(names, ["base", "local"]);
+    assert_ne!(lanes[0].epoch(), lanes[1].epoch());
+    for lane in &lanes {
+        let rows = wait_for("20 rows", || Some(decoded(lane)).filter(|rows| rows.len() >= 20));
+        assert!(rows.iter().map(|row| row.0).eq(0..rows.len() as u64));
+        let (mut bytes, mut schema) = (Vec::new(), khz_block::SchemaDecoder::new());
+        // In pieces, as a link sends it.
+        while (bytes.len() as u64) < lane.schema_bytes() {
+            assert!(lane.schema(bytes.len() as u64, 1_000, &mut bytes) > 0);
+        }
+        schema.feed(&bytes).unwrap();
+        assert_eq!(schema.series(), lane.series().as_slice());
+        assert_eq!(schema.series().len(), rows.last().unwrap().1);
+        assert_eq!(
+            (lane.generation(), lane.period(), lane.asked()),
+            (1, Nanos::from_millis(20), Nanos::from_millis(20))
+        );
+    }
+    agent.stop();
+}
+
+#[test]
+fn a_followed_lane_lives_as_long_as_its_handle_and_rings_at_every_row() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let rate = Rate::from_hz(200).unwrap();
+    let lane = agent.follow(&patterns("kernel.*"), rate, true).unwrap();
+    assert_eq!((lane.name(), lane.asked()), ("boost1", rate.period()));
+    let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    let prompt = lane.prompt(rustix::io::dup(&bell).unwrap()).unwrap();
+    // The read waits for the bell; it says how often it was rung.
+    let mut rung = 0;
+    while rung < 50 {
+        let mut count = [0; 8];
+        rustix::io::read(&bell, &mut count).unwrap();
+        rung += u64::from_ne_bytes(count);
+    }
+    assert!(decoded(&lane).len() >= 50);
+    drop(prompt);
+    let rung = || {
+        let mut poll_one = [PollFd::new(&bell, PollFlags::IN)];
+        let is_rung = poll(&mut poll_one, Some(&Timespec::default())).unwrap() > 0;
+        if is_rung {
+            rustix::io::read(&bell, &mut [0; 8]).unwrap();
+        }
+        is_rung
+    };
+    wait_for("twenty rows without a bell", || {
+        let before = decoded(&lane).len();
+        rung();
+        wait_for("more rows", || (decoded(&lane).len() >= before + 20).then_some(()));
+        (!rung()).then_some(())
+    });
+    let faster = agent.follow(&patterns("kernel.*"), Rate::from_hz(5_000).unwrap(), true);
+    assert!(matches!(faster.err(), Some(QueryError::AboveCeiling { .. })));
+    drop(lane);
+    wait_for("the lane to close", || {
+        let lanes = latest(&*query, "khz.lane.readers[boost*]", Nanos(0));
+        let gone = |s: &khz_model::Sample| matches!(s.reading, Reading::Absent(Absence::InstanceGone));
+        lanes.nodes[0].1.iter().all(gone).then_some(())
+    });
+    agent.stop();
+}
+
+#[test]
+fn an_agent_goes_on_with_the_rings_of_the_one_before_and_history_reaches_back_across_it() {
+    let host = Host::new("rings");
+    let folder = host.0.join("rings/n1");
+    let rate = "10ms".parse().unwrap();
+    let start = || {
+        let ring_folder = Some(folder.clone());
+        Agent::start(Plan { base_rate: rate, local_rate: rate, ring_folder, ..plan(&host.0) }).unwrap()
+    };
+    let agent = start();
+    let lane = &agent.lanes()[0];
+    wait_for("30 rows", || (decoded(lane).len() >= 30).then_some(()));
+    let (epoch, generation) = (lane.epoch(), lane.generation());
+    agent.stop();
+    let before = decoded(lane).len();
+
+    // A disk more: the slots of the second agent are others than those of the first.
+    host.edit("net/dev", |text| {
+        let line = text.lines().last().unwrap();
+        text.replace(line, &format!("{}\n{line}", line.replace("eth0", "abc0")))
+    });
+    let agent = start();
+    let error = Agent::start(Plan { ring_folder: Some(folder.clone()), ..plan(&host.0) }).err().unwrap();
+    assert!(error.to_string().contains(&format!("(process {})", std::process::id())), "{error}");
+    let lane = &agent.lanes()[0];
+    assert_eq!((lane.epoch(), lane.generation()), (epoch, generation + 1));
+    wait_for("30 rows more", || (decoded(lane).len() >= before + 30).then_some(()));
+    assert!(decoded(lane).iter().map(|row| row.0).eq(0..decoded(lane).len() as u64), "numbers go on");
+    let query = agent.query();
+    let of = |pattern: &str| {
+        let mut all = query.history(&patterns(pattern), Nanos::from_secs(600), 10_000).unwrap();
+        std::mem::take(&mut all[0].rows)
+    };
+    let eth0 = of("net.rx_bytes[eth0]");
+    assert!(eth0.len() > before);
+    let value = eth0[0].readings[0].value();
+    assert!(
+        value.is_some() && eth0.iter().all(|row| row.readings[0].value() == value),
+        "each from its own slot"
+    );
+    let abc0 = of("net.rx_bytes[abc0]");
+    assert_eq!(abc0[0].readings[0], Reading::Absent(Absence::NotYet));
+    assert_eq!(abc0.last().unwrap().readings[0].value(), value);
+    agent.stop();
+}
+
+#[test]
+fn a_thread_that_may_not_run_as_asked_is_said_before_anything_starts() {
+    let placement = khz_gather::Placement { cpus: Some("1023".parse().unwrap()), ..Default::default() };
+    let error = Agent::start(Plan { placement, ..plan("/") }).err().unwrap().to_string();
+    assert!(error.starts_with("cannot run with --cpu 1023: "), "{error}");
 }

@@ -148,6 +148,7 @@ fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         window: plan.window,
         ring: khz_gather::RingSize::Bytes(plan.ring),
         ring_folder: None,
+        placement: khz_gather::Placement::default(),
         tallies: Vec::new(),
     }
 }

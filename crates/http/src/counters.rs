@@ -32,6 +32,7 @@ counters! {
     connections_refused: Counter, "Connections closed at once because the limit was reached and none was idle.";
     connections_evicted: Counter, "Idle connections closed to make place for a new one.";
     connections_expired: Counter, "Connections closed because a request head or a reader was too slow.";
+    handshakes_failed: Counter, "Connections that did not come in: TLS failed, or plain text where TLS is spoken.";
     requests: Counter, "Requests that the HTTP door answered, refused ones included.";
     requests_refused: Counter, "Requests refused for Host, Origin, method, size or form.";
     streams_open: Gauge, "Streams that are open at the HTTP door now.";

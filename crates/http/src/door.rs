@@ -6,25 +6,27 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use khz_model::{Nanos, Query};
+use khz_trust::TlsServer;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::access::Access;
 use crate::connections::{Admission, Connections};
 use crate::counters::{Counters, Held, count};
-use crate::exchange::Exchange;
+use crate::entrance::Accepted;
 use crate::guard::Guard;
 use crate::limits::{
     CLOSING_GRACE, HISTORIES_MAX, LISTEN_BACKLOG, Limits, SEND_BUFFER_BYTES, VANISHED_TIMEOUT,
 };
+use crate::local::LocalSocket;
 use crate::routes::{App, router};
-use crate::talk::Talk;
+use crate::talk::{Shared, Talk};
 
 /// When the process has no file descriptor left, accepting is tried again after this long.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
@@ -41,6 +43,12 @@ pub struct Door {
     pub hosts: Vec<String>,
     /// Whether `/metrics` says the node of every sample, as a hub must.
     pub node_label: bool,
+    /// Its side of TLS, for who comes from elsewhere; from this machine plain text is understood all the same.
+    pub tls: Option<Arc<TlsServer>>,
+    /// Who may do what.
+    pub access: Access,
+    /// The local socket.
+    pub local: Option<LocalSocket>,
     /// Its limits.
     pub limits: Limits,
     /// What it counts; clone it to publish the numbers.
@@ -100,6 +108,9 @@ impl Door {
             window: Nanos::from_micros(100),
             hosts: Vec::new(),
             node_label: false,
+            tls: None,
+            access: Access::default(),
+            local: None,
             limits: Limits::default(),
             counters: Counters::default(),
         }
@@ -112,17 +123,21 @@ impl Door {
     }
 
     /// The door on sockets that [`listen`] bound; in a tokio runtime with I/O and time.
-    pub fn on(self, listeners: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
-        let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
-        let addrs = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
-        Ok(Bound { door: self, listeners, addrs })
+    pub fn on(mut self, listeners: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
+        let tcp = listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
+        let addrs = tcp.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
+        let local = match &mut self.local {
+            Some(socket) => socket.listener()?,
+            None => None,
+        };
+        Ok(Bound { door: self, listeners: Listeners { tcp, local }, addrs })
     }
 }
 
 /// A door whose addresses are bound and that answers once it is served.
 pub struct Bound {
     door: Door,
-    listeners: Vec<TcpListener>,
+    listeners: Listeners,
     addrs: Vec<SocketAddr>,
 }
 
@@ -141,20 +156,22 @@ impl Bound {
     /// [`CLOSING_GRACE`]. Needs no time when nobody is connected.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let (close, closing) = watch::channel(false);
-        let hall = Hall::new(self.door, closing);
+        let mut door = self.door;
+        let local = door.local.take();
+        let hall = Hall::new(door, closing);
         let mut talks = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                accepted = accept(&self.listeners) => match accepted {
-                    Ok((socket, _)) => hall.receive(socket, &mut talks),
+                accepted = poll_fn(|cx| self.listeners.poll_accept(cx)) => match accepted {
+                    Ok(socket) => hall.receive(socket, &mut talks),
                     Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
                 },
                 Some(_) = talks.join_next() => {}
             }
         }
-        drop(self.listeners);
+        drop((self.listeners, local));
         close.send_replace(true);
         let all_gone = async { while talks.join_next().await.is_some() {} };
         // Who has not finished by then is cut off: dropping the set ends its tasks.
@@ -162,32 +179,39 @@ impl Bound {
     }
 }
 
-/// The next connection on any of the sockets.
-async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
-    poll_fn(|cx| {
-        for listener in listeners {
+/// The sockets of a door.
+struct Listeners {
+    tcp: Vec<TcpListener>,
+    local: Option<UnixListener>,
+}
+
+impl Listeners {
+    /// The next connection on any of them.
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        for listener in &self.tcp {
             if let Poll::Ready(accepted) = listener.poll_accept(cx) {
-                return Poll::Ready(accepted);
+                return Poll::Ready(accepted.map(|(socket, peer)| Accepted::Tcp(socket, peer)));
             }
         }
-        Poll::Pending
-    })
-    .await
+        match &self.local {
+            Some(listener) => {
+                listener.poll_accept(cx).map(|accepted| accepted.map(|(s, _)| Accepted::Local(s)))
+            }
+            None => Poll::Pending,
+        }
+    }
 }
 
 /// Where connections are received: what all of them share.
 struct Hall {
     connections: Arc<Connections>,
-    router: Router,
-    guard: Arc<Guard>,
-    limits: Limits,
-    counters: Counters,
+    shared: Arc<Shared>,
     closing: watch::Receiver<bool>,
 }
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, window, hosts, node_label, limits, counters, .. } = door;
+        let Door { query, window, hosts, node_label, tls, access, limits, counters, .. } = door;
         let app = App {
             query,
             window,
@@ -197,44 +221,30 @@ impl Hall {
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
             closing: closing.clone(),
         };
-        Hall {
-            connections: Connections::new(limits.connections),
-            router: router(Arc::new(app)),
-            guard: Arc::new(Guard::new(&hosts)),
-            limits,
-            counters,
-            closing,
-        }
+        let connections = Connections::new(limits.connections);
+        let router = router(Arc::new(app));
+        let shared = Shared { router, guard: Guard::new(&hosts), access, tls, limits, counters };
+        Hall { connections, shared: Arc::new(shared), closing }
     }
 
     /// Admits a connection, or closes it at once when there is no place for it.
-    fn receive(&self, socket: TcpStream, talks: &mut JoinSet<()>) {
-        count(&self.counters.connections);
+    fn receive(&self, socket: Accepted, talks: &mut JoinSet<()>) {
+        let counters = &self.shared.counters;
+        count(&counters.connections);
         let connection = match self.connections.admit() {
             Admission::Placed(connection) => connection,
             Admission::Evicting(connection) => {
-                count(&self.counters.connections_evicted);
+                count(&counters.connections_evicted);
                 connection
             }
-            Admission::Full => return count(&self.counters.connections_refused),
-        };
-        let Ok(local) = socket.local_addr() else { return };
-        // Events must leave at once; without it they would only be late.
-        let _ = socket.set_nodelay(true);
-        let exchange = Exchange {
-            connection: Arc::clone(&connection),
-            router: self.router.clone(),
-            guard: Arc::clone(&self.guard),
-            counters: self.counters.clone(),
-            local: local.ip(),
+            Admission::Full => return count(&counters.connections_refused),
         };
         let talk = Talk {
             connection,
-            limits: self.limits.clone(),
-            counters: self.counters.clone(),
+            shared: Arc::clone(&self.shared),
             closing: self.closing.clone(),
-            _open: Held::new(&self.counters.connections_open),
+            _open: Held::new(&counters.connections_open),
         };
-        talks.spawn(talk.run(socket, exchange));
+        talks.spawn(talk.run(socket));
     }
 }

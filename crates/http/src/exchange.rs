@@ -1,25 +1,26 @@
 //! One request and its answer: counted, guarded, routed, and sent with the headers that every answer carries.
 //! It refuses bodies, and keeps its connection from being evicted until the answer has left.
 
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use axum::BoxError;
 use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{BoxError, Router};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use tower_service::Service;
 
+use crate::access::{Caller, Origin};
 use crate::connections::{Busy, Connection};
-use crate::counters::{Counters, count};
-use crate::guard::Guard;
+use crate::counters::count;
+use crate::entrance::Way;
 use crate::refusal::Refusal;
+use crate::talk::Shared;
 
 /// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -32,25 +33,23 @@ const FRAME_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Exchange {
     pub connection: Arc<Connection>,
-    pub router: Router,
-    pub guard: Arc<Guard>,
-    pub counters: Counters,
-    /// The address that the client connected to.
-    pub local: IpAddr,
+    pub shared: Arc<Shared>,
+    pub way: Way,
+    pub origin: Origin,
 }
 
 impl Exchange {
     /// Answers one request.
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Response {
-        count(&self.counters.requests);
+        count(&self.shared.counters.requests);
         let Some(busy) = self.connection.busy() else {
             return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "this connection gives way to a new one")
                 .into_response();
         };
-        let response = match self.guard.check(&request, self.local) {
-            Ok(()) => self.route(request).await,
+        let response = match self.check(&request) {
+            Ok(caller) => self.route(request, caller).await,
             Err(refusal) => {
-                count(&self.counters.requests_refused);
+                count(&self.shared.counters.requests_refused);
                 refusal.into_response()
             }
         };
@@ -59,10 +58,17 @@ impl Exchange {
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), _busy: busy }))
     }
 
-    async fn route(mut self, request: Request<Incoming>) -> Response {
+    /// Who asks, if the request is in order and he may ask.
+    fn check(&self, request: &Request<Incoming>) -> Result<Caller, Refusal> {
+        self.shared.guard.check(request, self.way)?;
+        self.shared.access.caller(&self.origin, request.headers())
+    }
+
+    async fn route(self, request: Request<Incoming>, caller: Caller) -> Response {
         let mut request = request.map(|_no_body| Body::empty());
         request.extensions_mut().insert(self.connection);
-        match self.router.call(request).await {
+        request.extensions_mut().insert(caller);
+        match self.shared.router.clone().call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

@@ -7,6 +7,7 @@ use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode, Version};
 
+use crate::entrance::Way;
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
 
@@ -22,17 +23,17 @@ impl Guard {
         Guard { hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
     }
 
-    /// Lets a request through that came in on the address `local`, or says why not.
-    pub(crate) fn check<B>(&self, request: &Request<B>, local: IpAddr) -> Result<(), Refusal> {
+    /// Lets a request through that came in by this way, or says why not.
+    pub(crate) fn check<B>(&self, request: &Request<B>, way: Way) -> Result<(), Refusal> {
         check_method(request.method())?;
         check_uri(request)?;
         check_body(request.headers())?;
-        let host = self.check_host(request, local)?;
+        let host = self.check_host(request, way)?;
         check_origin(request.headers(), host.as_ref())
     }
 
     /// The Host that was asked for. A name that anybody can point at this address (DNS rebinding) is refused.
-    fn check_host<B>(&self, request: &Request<B>, local: IpAddr) -> Result<Option<Authority>, Refusal> {
+    fn check_host<B>(&self, request: &Request<B>, way: Way) -> Result<Option<Authority>, Refusal> {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let Some(host) = hosts.next() else {
             // HTTP/1.0 knows no Host, and no browser speaks it.
@@ -50,15 +51,8 @@ impl Guard {
             .and_then(|host| host.parse().ok())
             .ok_or_else(|| Refusal::bad_request("the Host header is malformed"))?;
         for name in [Some(&host), request.uri().authority()].into_iter().flatten() {
-            if name.as_str().contains('@') || !self.names_us(name.host(), local) {
-                return Err(Refusal::new(
-                    StatusCode::FORBIDDEN,
-                    format!(
-                        "Host '{}' is not a name of this door; use http://{} or allow the name in the configuration",
-                        name.host(),
-                        literal(local)
-                    ),
-                ));
+            if name.as_str().contains('@') || !self.names_us(name.host(), way) {
+                return Err(not_us(name.host(), way));
             }
         }
         Ok(Some(host))
@@ -66,7 +60,12 @@ impl Guard {
 
     /// The port is not looked at: a forwarded port (`ssh -L 8080:localhost:7070`) is in order, and a rebound
     /// name gains nothing by it.
-    fn names_us(&self, host: &str, local: IpAddr) -> bool {
+    fn names_us(&self, host: &str, way: Way) -> bool {
+        let local = match way {
+            Way::Address(local) => local,
+            // Nobody can make a browser take a rebound name for one of the certificate's, or speak to a file.
+            Way::Tls | Way::Local => return true,
+        };
         let host = host.to_ascii_lowercase();
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(&host);
         match bare.parse::<IpAddr>() {
@@ -83,11 +82,15 @@ impl Guard {
     }
 }
 
-fn literal(ip: IpAddr) -> String {
-    match ip {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    }
+fn not_us(host: &str, way: Way) -> Refusal {
+    let instead = match way {
+        Way::Address(IpAddr::V4(ip)) => format!("use http://{ip} or "),
+        Way::Address(IpAddr::V6(ip)) => format!("use http://[{ip}] or "),
+        Way::Tls | Way::Local => String::new(),
+    };
+    let error =
+        format!("Host '{host}' is not a name of this door; {instead}allow the name in the configuration");
+    Refusal::new(StatusCode::FORBIDDEN, error)
 }
 
 fn check_method(method: &Method) -> Result<(), Refusal> {
@@ -149,7 +152,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let guard = Guard::new(&["monitor.example".to_owned()]);
-        let checked = guard.check(&request.body(()).unwrap(), local.parse().unwrap());
+        let checked = guard.check(&request.body(()).unwrap(), Way::Address(local.parse().unwrap()));
         checked.map_or_else(|refusal| refusal.status.as_u16(), |()| 200)
     }
 
@@ -180,6 +183,18 @@ mod tests {
     }
 
     #[test]
+    fn behind_tls_and_on_the_local_socket_any_name_is_ours_but_no_foreign_page_comes_in() {
+        let guard = Guard::new(&[]);
+        for way in [Way::Tls, Way::Local] {
+            let request = Request::builder().uri("/").header("host", "hub.example");
+            assert!(guard.check(&request.body(()).unwrap(), way).is_ok());
+            let foreign =
+                Request::builder().uri("/").header("host", "hub.example").header("origin", "https://evil");
+            assert_eq!(guard.check(&foreign.body(()).unwrap(), way).unwrap_err().status.as_u16(), 403);
+        }
+    }
+
+    #[test]
     fn pages_of_another_origin_are_refused() {
         for (headers, expected) in [
             (&[("origin", "http://localhost:7070")][..], 200),
@@ -202,7 +217,7 @@ mod tests {
         let guard = Guard::new(&[]);
         let check = |request: axum::http::request::Builder| {
             let request = request.header("host", "localhost").body(()).unwrap();
-            guard.check(&request, [127, 0, 0, 1].into()).unwrap_err().status.as_u16()
+            guard.check(&request, Way::Address([127, 0, 0, 1].into())).unwrap_err().status.as_u16()
         };
         assert_eq!(check(Request::post("/")), 405);
         assert_eq!(check(Request::get("/").header("content-length", "1")), 413);

@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod access;
 mod assets;
 mod catalog;
 mod connections;
 mod counters;
 mod door;
 mod encoder;
+mod entrance;
 mod event_stream;
 mod exchange;
 mod exposition;
@@ -19,6 +21,7 @@ mod history;
 mod json;
 mod latest;
 mod limits;
+mod local;
 mod measure;
 mod nodes;
 mod params;
@@ -31,8 +34,10 @@ mod talk;
 mod targets;
 mod tiles;
 
+pub use access::Access;
 pub use counters::Counters;
 pub use door::{Bound, Door, DoorError, listen};
 pub use exposition::{Format, render, render_own};
 pub use limits::Limits;
+pub use local::{LocalSocket, LocalSocketError};
 pub use routes::documented;

@@ -72,6 +72,9 @@ impl IntoResponse for Refusal {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         match self.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"khz\""));
+            }
             StatusCode::METHOD_NOT_ALLOWED => {
                 headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             }

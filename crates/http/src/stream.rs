@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_model::{Delivery, Interest, Rate, Subscription};
 
+use crate::access::Caller;
 use crate::connections::Connection;
 use crate::counters::{Counters, count, count_n};
 use crate::encoder::{Encoder, notices};
@@ -23,10 +24,12 @@ pub(crate) const STREAM_PARAMS: &[&str] = &["match", "rate", "exact", "changes"]
 pub(crate) async fn stream(
     State(app): State<Arc<App>>,
     Extension(connection): Extension<Arc<Connection>>,
+    Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), STREAM_PARAMS)?;
     let interest = interest(&params)?;
+    caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
     let open = place(&app)?;
     let subscription = app.query.subscribe(interest)?;

@@ -7,36 +7,67 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use khz_trust::TlsServer;
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::connections::Connection;
 use crate::counters::{Counters, Held, count};
+use crate::entrance::{Accepted, Entered, Turned, enter};
 use crate::exchange::Exchange;
+use crate::guard::Guard;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
 use crate::stall::Stalling;
+
+/// What all connections of a door share.
+pub(crate) struct Shared {
+    pub router: Router,
+    pub guard: Guard,
+    pub access: Access,
+    pub tls: Option<Arc<TlsServer>>,
+    pub limits: Limits,
+    pub counters: Counters,
+}
 
 /// What one connection needs.
 pub(crate) struct Talk {
     pub connection: Arc<Connection>,
-    pub limits: Limits,
-    pub counters: Counters,
+    pub shared: Arc<Shared>,
     pub closing: watch::Receiver<bool>,
     pub _open: Held,
 }
 
 impl Talk {
-    /// Talks until either side ends it.
-    pub(crate) async fn run(mut self, socket: TcpStream, exchange: Exchange) {
+    /// Lets it in, and talks until either side ends it.
+    pub(crate) async fn run(mut self, socket: Accepted) {
+        let entered = tokio::select! {
+            entered = enter(socket, self.shared.tls.clone()) => entered,
+            () = self.connection.evicted() => return,
+            _ = self.closing.changed() => return,
+        };
+        match entered {
+            Ok(entered) => self.talk(entered).await,
+            Err(turned) => self.count_turned(&turned),
+        }
+    }
+
+    async fn talk(mut self, Entered { socket, way, origin }: Entered) {
+        let exchange = Exchange {
+            connection: Arc::clone(&self.connection),
+            shared: Arc::clone(&self.shared),
+            way,
+            origin,
+        };
         let service = service_fn(move |request| {
             let exchange = exchange.clone();
             async move { Ok::<_, Infallible>(exchange.answer(request).await) }
         });
-        let socket = TokioIo::new(Stalling::new(socket, self.limits.stall_timeout));
-        let mut talk = pin!(protocol(&self.limits).serve_connection(socket, service));
+        let socket = TokioIo::new(Stalling::new(socket, self.shared.limits.stall_timeout));
+        let mut talk = pin!(protocol(&self.shared.limits).serve_connection(socket, service));
         let mut told = false;
         loop {
             tokio::select! {
@@ -50,16 +81,24 @@ impl Talk {
         }
     }
 
+    fn count_turned(&self, turned: &Turned) {
+        let counters = &self.shared.counters;
+        match turned {
+            Turned::Slow => count(&counters.connections_expired),
+            Turned::Socket(_) | Turned::Plain | Turned::Stranger(_) => count(&counters.handshakes_failed),
+        }
+    }
+
     /// Counts why it ended, where that is worth a number.
     fn count(&self, ended: hyper::Result<()>) {
         let Err(error) = ended else { return };
         if stalled(&error) && self.connection.is_streaming() {
-            count(&self.counters.streams_dropped_slow);
+            count(&self.shared.counters.streams_dropped_slow);
         } else if error.is_timeout() || stalled(&error) {
-            count(&self.counters.connections_expired);
+            count(&self.shared.counters.connections_expired);
         } else if error.is_parse() {
-            count(&self.counters.requests);
-            count(&self.counters.requests_refused);
+            count(&self.shared.counters.requests);
+            count(&self.shared.counters.requests_refused);
         }
     }
 }

@@ -19,6 +19,7 @@ use khz_model::{
     NodeStatus, Notice, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Row, Sample, Series,
     Snapshot, Stamp, Subscription, Unit, WaitFor,
 };
+use khz_trust::Role;
 
 /// A test that waits longer than this for a byte has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -408,6 +409,8 @@ impl Server {
     pub fn start_with(query: Arc<FakeNode>, change: impl FnOnce(&mut Door)) -> Server {
         let mut door = Door::new(query);
         door.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        // As in a cluster of one: any rate for everybody here.
+        door.access.here = Role::Operator;
         change(&mut door);
         let counters = door.counters.clone();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

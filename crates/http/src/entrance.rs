@@ -1,0 +1,188 @@
+//! From an accepted socket to a connection that can be talked on: TLS where it is spoken, and who is at the other
+//! end. It refuses plain text from elsewhere where there is TLS, and whoever takes too long.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use khz_trust::{HANDSHAKE_TIMEOUT, Identity, PeerError, TlsServer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::access::Origin;
+use crate::local;
+
+/// The first byte of every TLS connection: a handshake record.
+const HANDSHAKE_RECORD: u8 = 0x16;
+/// For who speaks plain HTTP where TLS is spoken: browsers do when somebody leaves out the `s`.
+const SPEAK_TLS: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\
+    Connection: close\r\n\r\n{\"error\":\"this door speaks TLS: begin with https://\"}\n";
+
+/// A socket as it was accepted.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Local(UnixStream),
+}
+
+/// By which way a request reached us: it decides which names of this door can be meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Plain text to this address of ours.
+    Address(IpAddr),
+    /// TLS: whoever came has checked our name against the certificate.
+    Tls,
+    /// The local socket, which no browser speaks.
+    Local,
+}
+
+/// A connection that can be talked on.
+pub(crate) struct Entered {
+    pub socket: Socket,
+    pub way: Way,
+    pub origin: Origin,
+}
+
+/// Why somebody did not come in; he has been told where he can understand it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Turned {
+    #[error("the socket failed")]
+    Socket(#[from] io::Error),
+    #[error("no TLS from elsewhere")]
+    Plain,
+    #[error(transparent)]
+    Stranger(#[from] PeerError),
+    #[error("the handshake took too long")]
+    Slow,
+}
+
+/// Lets a socket in, or not, within [`HANDSHAKE_TIMEOUT`].
+pub(crate) async fn enter(socket: Accepted, tls: Option<Arc<TlsServer>>) -> Result<Entered, Turned> {
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, enter_slowly(socket, tls)).await {
+        Ok(entered) => entered,
+        Err(_) => Err(Turned::Slow),
+    }
+}
+
+async fn enter_slowly(socket: Accepted, tls: Option<Arc<TlsServer>>) -> Result<Entered, Turned> {
+    let (socket, peer) = match socket {
+        Accepted::Local(socket) => {
+            let origin = local::origin(&socket);
+            return Ok(Entered { socket: Socket::Local(socket), way: Way::Local, origin });
+        }
+        Accepted::Tcp(socket, peer) => (socket, peer),
+    };
+    let is_here = peer.ip().to_canonical().is_loopback();
+    let origin = if is_here { Origin::Here } else { Origin::Elsewhere };
+    let local = socket.local_addr()?.ip();
+    // Events must leave at once; without it they would only be late.
+    let _ = socket.set_nodelay(true);
+    let Some(tls) = tls else {
+        return Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin });
+    };
+    match (speaks_tls(&socket).await?, is_here) {
+        (true, _) => with_tls(socket, &tls, origin).await,
+        (false, true) => Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin }),
+        (false, false) => {
+            turn_away(socket).await;
+            Err(Turned::Plain)
+        }
+    }
+}
+
+/// Waits for the first byte, and leaves it where it is.
+async fn speaks_tls(socket: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    match socket.peek(&mut first).await? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(first[0] == HANDSHAKE_RECORD),
+    }
+}
+
+async fn with_tls(socket: TcpStream, tls: &TlsServer, origin: Origin) -> Result<Entered, Turned> {
+    let stream = TlsAcceptor::from(tls.config()).accept(socket).await?;
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let origin = match certificate {
+        Some(certificate) => Origin::Certified(Identity::of_certificate(certificate)?),
+        None => origin,
+    };
+    Ok(Entered { socket: Socket::Tls(Box::new(stream)), way: Way::Tls, origin })
+}
+
+/// Says why, as far as that goes without reading what was asked.
+async fn turn_away(mut socket: TcpStream) {
+    let _ = socket.write_all(SPEAK_TLS).await;
+    let _ = socket.shutdown().await;
+}
+
+/// The bytes of a connection, whichever way they come.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    Local(UnixStream),
+}
+
+/// Hands a call to whichever socket it is.
+macro_rules! each {
+    ($self:ident, $socket:ident => $call:expr) => {
+        match $self.get_mut() {
+            Socket::Plain($socket) => $call,
+            Socket::Tls($socket) => $call,
+            Socket::Local($socket) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        each!(self, socket => Pin::new(socket).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        each!(self, socket => Pin::new(socket).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, socket => Pin::new(socket).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Socket::Plain(socket) => socket.is_write_vectored(),
+            Socket::Tls(socket) => socket.is_write_vectored(),
+            Socket::Local(socket) => socket.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, socket => Pin::new(socket).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, socket => Pin::new(socket).poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_has_the_length_that_it_says() {
+        let text = std::str::from_utf8(SPEAK_TLS).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+    }
+}

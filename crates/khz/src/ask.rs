@@ -11,8 +11,8 @@ use crate::client::{ClientError, Server};
 use crate::config::Plan;
 use crate::events::{Event, Events};
 use crate::feed::Feed;
-use crate::here;
 use crate::outcome::Failure;
+use crate::{door, here};
 
 /// Waits for the next pieces of a stream; `None` at its end.
 pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;
@@ -75,16 +75,24 @@ fn names_this_node(plan: &Plan, patterns: &[Pattern], nobody: Option<&ClientErro
     }))
 }
 
-/// Where a khz is asked: at `--server`, else where this configuration would listen; nowhere with `--direct`.
+/// Where a khz is asked: at `--server`; else at the local socket, where one is; else where this configuration would
+/// listen. Nowhere with `--direct`.
 fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
-    let server = match &place.server {
-        _ if place.direct => return Ok(None),
-        Some(url) => Server::new(url),
-        // A port that is chosen when khz starts cannot be known here.
-        None if plan.listen.port() == 0 => return Ok(None),
-        None => Server::new(&plan.listen.to_string()),
-    };
-    server.map(Some).map_err(Failure::usage)
+    if place.direct {
+        return Ok(None);
+    }
+    if let Some(url) = &place.server {
+        return Server::new(url, &plan.trust).map(Some);
+    }
+    // Who says on the command line where to ask means there.
+    if let Some(path) = (!plan.listen_is_flag).then(|| door::find_socket(plan)).flatten() {
+        return Ok(Some(Server::local(&path)));
+    }
+    // A port that is chosen when khz starts cannot be known here.
+    match plan.listen.iter().find(|address| address.port() != 0) {
+        Some(address) => Server::new(&address.to_string(), &plan.trust).map(Some),
+        None => Ok(None),
+    }
 }
 
 fn of_events(server: Server, mut events: Events<impl std::io::Read + 'static>) -> Stream {
@@ -116,7 +124,7 @@ mod tests {
     use super::*;
 
     fn next(text: &'static str) -> Result<Option<Vec<Feed>>, String> {
-        let server = Server::new("127.0.0.1:7070").unwrap();
+        let server = Server::new("127.0.0.1:7070", &crate::config::trust::Trust::default()).unwrap();
         of_events(server, Events::new(text.as_bytes()))().map_err(|failure| failure.to_string())
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::{NodeFlags, ReaderFlags};
+use crate::config::{HubFlags, NodeFlags, ReaderFlags};
 use crate::rrd::Words;
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
@@ -38,6 +38,13 @@ Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are mi
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Take nodes in, and answer for all of them.
+    ///
+    /// Agents connect to the link door (port 7071) and send their base lane; readers ask at the HTTP door (port
+    /// 7070), as they would ask a single node: `khz nodes`, `khz get 'node[1-8]:mem.free'`, the page, Prometheus.
+    /// What is asked for faster than the base lane is asked of the nodes concerned, for as long as somebody wants it.
+    #[command(after_help = HUB_EXAMPLES)]
+    Hub(HubCommand),
     /// List the metrics: name, kind, unit, how often the kernel updates them, what they mean.
     #[command(after_help = CATALOG_EXAMPLES)]
     Catalog(CatalogFlags),
@@ -85,6 +92,23 @@ pub enum Command {
     /// Print the completions for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsFlags),
+}
+
+const HUB_EXAMPLES: &str = "\
+Examples:
+  khz hub                           nodes on this machine only: 127.0.0.1:7071
+  khz hub --link-listen 0.0.0.0:7071 --tls-cert hub.pem --tls-key hub.key --tls-ca ca.pem
+                                    nodes from everywhere, each with a certificate (`khz certs` makes them)
+  khz hub --link-listen 0.0.0.0:7071 --insecure
+                                    everybody who can reach the port is believed
+  khz hub --history 0MiB            keep the present only";
+
+/// `khz hub`.
+#[derive(Debug, Args)]
+pub struct HubCommand {
+    /// The settings.
+    #[command(flatten)]
+    pub settings: HubFlags,
 }
 
 const RRD_EXAMPLES: &str = "\

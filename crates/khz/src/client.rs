@@ -2,13 +2,18 @@
 //! from "it answered no", since only the first lets a command read the kernel itself.
 
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use khz_model::Pattern;
+use khz_trust::{ClientFiles, Protocol, TlsClient, Token};
 use serde::Deserialize;
+use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::answer::Answer;
-use crate::outcome::Failure;
+use crate::config::trust::Trust;
+use crate::outcome::{Failure, sentence};
+use crate::transport::{Route, TlsFailed};
 
 /// Answers beyond this are refused: 10,000 interfaces of 4 nodes fit.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -17,10 +22,22 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
 /// A gather of a large host and its answer; what takes longer is stuck.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 
+/// What the path of a local socket begins with where a URL is expected.
+const LOCAL: &str = "unix:";
+/// What HTTP over a local socket takes for the name of the server.
+const LOCAL_URL: &str = "http://127.0.0.1";
+
 /// Where a khz listens.
 #[derive(Clone, Debug)]
 pub struct Server {
+    /// As people write it.
+    shown: String,
+    /// As HTTP wants it.
     url: String,
+    /// `None`: plain TCP.
+    route: Option<Route>,
+    /// Shown to whoever is there.
+    token: Option<Token>,
 }
 
 /// Why there is no answer.
@@ -37,6 +54,17 @@ pub enum ClientError {
     /// It understood, and what was asked cannot be asked: a rate above the ceiling.
     #[error("{0}")]
     BadRequest(String),
+    /// It understood, and it is not for us: a rate for operators, a token that is missing.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// TLS did not come about.
+    #[error("no TLS with {url}/: {problem}")]
+    Tls {
+        /// The address.
+        url: String,
+        /// Whose certificate is not in order.
+        problem: String,
+    },
     /// It understood and said no: a pattern that matches nothing, a limit that is reached.
     #[error("{0}")]
     Refused(String),
@@ -53,29 +81,44 @@ pub enum ClientError {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::BadRequest(_) => Failure::usage(error),
+            ClientError::BadRequest(_) | ClientError::NotAllowed(_) => Failure::usage(error),
             _ => Failure::work(error),
         }
     }
 }
 
 impl Server {
-    /// The server at this URL; a bare `host:port` means http.
-    pub fn new(url: &str) -> Result<Self, String> {
+    /// The server at this URL; a bare `host:port` means http, `unix:PATH` a local socket. https takes its CA, and
+    /// the certificate and token that it shows, from `trust`.
+    pub fn new(url: &str, trust: &Trust) -> Result<Self, Failure> {
+        if let Some(path) = url.strip_prefix(LOCAL) {
+            return Ok(Server::local(path.as_ref()));
+        }
         let url = url.trim_end_matches('/');
         let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
-        let Some(host) = url.strip_prefix("http://") else {
-            return Err(format!("'{url}': only http:// is spoken until there is TLS"));
+        let (is_tls, host) = match url.split_once("://") {
+            Some(("http", host)) => (false, host),
+            Some(("https", host)) => (true, host),
+            _ => return Err(Failure::usage(format!("'{url}': there are http://, https:// and unix:"))),
         };
         if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
-            return Err(format!("'{url}' is not an address as http://127.0.0.1:7070"));
+            return Err(Failure::usage(format!("'{url}' is not an address as http://127.0.0.1:7070")));
         }
-        Ok(Server { url })
+        let route = if is_tls { Some(Route::Tls(tls(trust)?)) } else { None };
+        // Without TLS a token is for everybody on the way to read; on this machine, or in a tunnel from it, nobody is.
+        let token = if is_tls || is_loopback(host) { token(trust)? } else { None };
+        Ok(Server { shown: url.clone(), url, route, token })
+    }
+
+    /// The server at this local socket.
+    pub fn local(path: &Path) -> Self {
+        let shown = format!("{LOCAL}{}", path.display());
+        Server { shown, url: LOCAL_URL.to_owned(), route: Some(Route::Local(path.into())), token: None }
     }
 
     /// The address without a slash at its end.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.shown
     }
 
     /// The latest readings of the series that the patterns select.
@@ -106,7 +149,7 @@ impl Server {
         url: &str,
         body_wait: Option<Duration>,
     ) -> Result<ureq::http::Response<ureq::Body>, ClientError> {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A proxy is for the world outside; a cluster's nodes are asked themselves.
             .proxy(None)
@@ -115,14 +158,29 @@ impl Server {
             .timeout_recv_response(Some(ANSWER_WAIT_MAX))
             .timeout_recv_body(body_wait)
             .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
-        let response = agent.get(url).call().map_err(|error| self.unanswered(error))?;
+            .build();
+        let agent = match &self.route {
+            None => ureq::Agent::new_with_config(config),
+            Some(route) => ureq::Agent::with_parts(config, route.clone(), DefaultResolver::default()),
+        };
+        let mut request = agent.get(url);
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let response = request.call().map_err(|error| self.unanswered(error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response)) }
     }
 
     fn unanswered(&self, error: ureq::Error) -> ClientError {
-        let url = self.url.clone();
+        let url = self.shown.clone();
+        let tls_failed = match &error {
+            ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
+            ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
+            _ => None,
+        };
+        if let Some(TlsFailed(problem)) = tls_failed {
+            return ClientError::Tls { url, problem: problem.clone() };
+        }
         match error {
             ureq::Error::Io(error) => ClientError::NobodyThere { url, reason: error.to_string() },
             ureq::Error::ConnectionFailed | ureq::Error::HostNotFound | ureq::Error::Timeout(_) => {
@@ -143,15 +201,45 @@ impl Server {
         let status = response.status();
         let body = response.into_body().into_with_config().limit(REFUSAL_BYTES_MAX).reader();
         match serde_json::from_reader::<_, Refusal>(body) {
-            Ok(refusal) if status.as_u16() == 400 => ClientError::BadRequest(refusal.error),
-            Ok(refusal) => ClientError::Refused(refusal.error),
+            Ok(refusal) => match status.as_u16() {
+                400 => ClientError::BadRequest(refusal.error),
+                401 | 403 => ClientError::NotAllowed(refusal.error),
+                _ => ClientError::Refused(refusal.error),
+            },
             Err(_) => self.not_khz(format!("status {status}")),
         }
     }
 
     fn not_khz(&self, problem: impl std::fmt::Display) -> ClientError {
-        ClientError::NotKhz { url: self.url.clone(), problem: problem.to_string() }
+        ClientError::NotKhz { url: self.shown.clone(), problem: problem.to_string() }
     }
+}
+
+/// The client's side of TLS as the settings have it.
+fn tls(trust: &Trust) -> Result<std::sync::Arc<rustls::ClientConfig>, Failure> {
+    let Some(ca) = &trust.ca else {
+        return Err(Failure::usage(
+            "https:// needs the CA that signed the server's certificate: --tls-ca FILE (of a public CA: \
+             /etc/ssl/certs/ca-certificates.crt)",
+        ));
+    };
+    let files = ClientFiles { ca: ca.clone(), pair: trust.pair.clone() };
+    let client = TlsClient::load(files, Protocol::Http).map_err(|error| Failure::usage(sentence(&error)))?;
+    Ok(client.config())
+}
+
+fn token(trust: &Trust) -> Result<Option<Token>, Failure> {
+    let token = trust.token.as_ref().map(crate::config::trust::TokenPlace::read);
+    token.transpose().map_err(|error| Failure::usage(sentence(&error)))
+}
+
+/// True for `127.0.0.1:7070`, `[::1]` and `localhost`.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(name, _)| name),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// A rate as the door reads it: hertz where they are whole, else the period.
@@ -189,10 +277,18 @@ mod tests {
             ("node7:8080", "http://node7:8080"),
             ("[::1]:7070", "http://[::1]:7070"),
         ] {
-            assert_eq!(Server::new(text).unwrap().url(), url);
+            assert_eq!(Server::new(text, &Trust::default()).unwrap().url(), url);
         }
-        for text in ["https://a", "", "http://a/b", "http://u@a"] {
-            assert!(Server::new(text).is_err(), "{text}");
+        for text in ["ftp://a", "", "http://a/b", "http://u@a"] {
+            assert!(Server::new(text, &Trust::default()).is_err(), "{text}");
+        }
+        let error = Server::new("https://a", &Trust::default()).unwrap_err().to_string();
+        assert!(error.contains("--tls-ca"), "{error}");
+        for host in ["127.0.0.1:7070", "localhost", "[::1]:1", "127.1.2.3"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["10.0.0.1:7070", "localhost.example", "[::2]", "hub"] {
+            assert!(!is_loopback(host), "{host}");
         }
     }
 

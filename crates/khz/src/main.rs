@@ -10,10 +10,12 @@ mod check;
 mod cli;
 mod client;
 mod config;
+mod door;
 mod events;
 mod feed;
 mod get;
 mod here;
+mod hub;
 mod log;
 mod man;
 mod outcome;
@@ -22,10 +24,12 @@ mod quantities;
 mod rates;
 mod rrd;
 mod run;
+mod serve;
 mod status_line;
 mod suggest;
 mod table;
 mod terminal;
+mod transport;
 mod watch;
 
 use std::io::{BufWriter, Write};
@@ -59,6 +63,11 @@ fn dispatch(cli: Cli) -> Outcome {
             let (_, plan) = plan(cli.settings)?;
             log::start(plan.log);
             run::run(&plan)
+        }
+        Some(Command::Hub(flags)) => {
+            let (_, plan) = plan(flags.settings.over(cli.settings))?;
+            log::start(plan.log);
+            hub::run(&plan)
         }
         Some(Command::Catalog(flags)) => {
             let patterns = patterns(&flags.patterns)?;

@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn wrong_types_say_what_is_expected() {
         assert_eq!(error("quiet = \"yes\"\n"), "/etc/khz/khz.toml:1: quiet takes true or false");
-        assert_eq!(error("listen = []\n"), "/etc/khz/khz.toml:1: listen takes text in quotes");
+        assert_eq!(error("root = []\n"), "/etc/khz/khz.toml:1: root takes text in quotes");
         assert_eq!(
             error("\nallowed_hosts = [1]\n"),
             "/etc/khz/khz.toml:2: allowed_hosts takes a list of texts: [\"a\", \"b\"]"

@@ -6,26 +6,30 @@ use std::path::PathBuf;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::settings::{SETTINGS, Setting, Shape};
+use super::settings::{SETTINGS, Setting, Shape, scope};
 
 /// Heading in the help under which the settings stand.
 const HEADING: &str = "Settings (also KHZ_... in the environment, and keys of the file)";
 
-/// What was given on the command line; `READER` leaves out the settings that only the daemon needs.
+/// What was given on the command line; `SCOPE` leaves out the settings that the command does not need.
 #[derive(Clone, Debug, Default)]
-pub struct SettingFlags<const READER: bool> {
+pub struct SettingFlags<const SCOPE: u8> {
     /// Another file than the usual one.
     pub config: Option<PathBuf>,
     /// For each setting of the table its text, where it was given.
     pub given: Vec<Option<String>>,
 }
 
-/// The flags of commands that gather.
-pub type NodeFlags = SettingFlags<false>;
+/// The flags of commands that gather for themselves.
+pub type NodeFlags = SettingFlags<{ scope::ALONE }>;
+/// The flags of the agent.
+pub type AgentFlags = SettingFlags<{ scope::AGENT }>;
+/// The flags of the hub.
+pub type HubFlags = SettingFlags<{ scope::HUB }>;
 /// The flags of commands that read what another process gathers.
-pub type ReaderFlags = SettingFlags<true>;
+pub type ReaderFlags = SettingFlags<{ scope::READER }>;
 
-impl<const READER: bool> SettingFlags<READER> {
+impl<const SCOPE: u8> SettingFlags<SCOPE> {
     /// These flags, and those of `outer` where these are silent.
     pub fn over(self, outer: NodeFlags) -> NodeFlags {
         let given = self.given.into_iter().zip(outer.given).map(|(inner, outer)| inner.or(outer)).collect();
@@ -33,11 +37,11 @@ impl<const READER: bool> SettingFlags<READER> {
     }
 
     fn settings() -> impl Iterator<Item = &'static Setting> {
-        SETTINGS.iter().filter(|setting| setting.for_readers || !READER)
+        SETTINGS.iter().filter(|setting| setting.scope & SCOPE != 0)
     }
 }
 
-impl<const READER: bool> Args for SettingFlags<READER> {
+impl<const SCOPE: u8> Args for SettingFlags<SCOPE> {
     fn augment_args(command: Command) -> Command {
         let config = Arg::new("config")
             .long("config")
@@ -54,7 +58,7 @@ impl<const READER: bool> Args for SettingFlags<READER> {
     }
 }
 
-impl<const READER: bool> FromArgMatches for SettingFlags<READER> {
+impl<const SCOPE: u8> FromArgMatches for SettingFlags<SCOPE> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = SETTINGS.iter().map(|setting| text(matches, setting)).collect();
         let config = matches.try_get_one::<PathBuf>("config").ok().flatten().cloned();

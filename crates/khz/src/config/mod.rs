@@ -9,8 +9,9 @@ pub mod layers;
 pub mod plan;
 pub mod settings;
 pub mod show;
+pub mod trust;
 
-pub use flags::{NodeFlags, ReaderFlags};
+pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
 pub use layers::Layers;
 pub use plan::Plan;
 

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
+use khz_trust::{Exposure, Means};
 
-use super::{ConfigError, Layers, Value};
+use super::trust::Trust;
+use super::{ConfigError, Layers, Origin, Value};
 use crate::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
@@ -18,10 +20,22 @@ const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
 /// What the program is to do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Address of the HTTP door.
-    pub listen: SocketAddr,
-    /// Other machines may reach the door.
+    /// Addresses of the HTTP door, at least one.
+    pub listen: Vec<SocketAddr>,
+    /// True where somebody said for this command alone where the door is.
+    pub listen_is_flag: bool,
+    /// Hubs to report to, in the order of preference.
+    pub hubs: Vec<HubAddress>,
+    /// Where a hub takes nodes in.
+    pub link_listen: Vec<SocketAddr>,
+    /// A hub's memory for the recent past.
+    pub history: ByteSize,
+    /// Everybody who can reach a door may come in.
     pub insecure: bool,
+    /// Certificates, keys and tokens.
+    pub trust: Trust,
+    /// Where the local sockets are, if somebody said so.
+    pub run_dir: Option<PathBuf>,
     /// Further names of the door.
     pub allowed_hosts: Vec<String>,
     /// This node.
@@ -46,6 +60,15 @@ pub struct Plan {
     pub log: Option<tracing::Level>,
     /// No status line.
     pub quiet: bool,
+}
+
+/// A hub's address as it is written; the name is looked up at every connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubAddress {
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
 }
 
 /// Which sources are gathered, and how.
@@ -74,8 +97,14 @@ impl Plan {
     /// Checks the layers. `host_name` becomes the node's name where none is set.
     pub fn check(layers: &Layers, host_name: &str, source_names: &[&str]) -> Result<Self, ConfigError> {
         let plan = Plan {
-            listen: checked(layers, "listen", listen_address)?,
+            listen: checked(layers, "listen", listen_addresses)?,
+            listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),
+            hubs: checked(layers, "hub", hub_addresses)?,
+            link_listen: checked(layers, "link_listen", listen_addresses)?,
+            history: checked(layers, "history", quantity::<ByteSize>)?,
             insecure: checked(layers, "insecure", switch)?,
+            trust: Trust::check(layers)?,
+            run_dir: checked(layers, "run_dir", |text| Ok(file(text)))?,
             allowed_hosts: checked(layers, "allowed_hosts", hosts)?,
             node: checked(layers, "node", |text| node_name(text, host_name))?,
             root: checked(layers, "root", root)?,
@@ -95,13 +124,13 @@ impl Plan {
 
     /// What no single setting can get wrong alone.
     fn agrees_with_itself(&self, layers: &Layers) -> Result<(), ConfigError> {
-        if !self.listen.ip().is_loopback() && !self.insecure {
-            let problem = format!(
-                "other machines can reach {}, and without TLS everybody could read along; \
-                 add --insecure to accept that, or listen on 127.0.0.1",
-                self.listen
-            );
-            return Err(bad("listen", layers.value("listen"), problem));
+        for &address in &self.listen {
+            Exposure::of_listener(address, self.means())
+                .map_err(|error| bad("listen", layers.value("listen"), error.to_string()))?;
+        }
+        for &address in &self.link_listen {
+            Exposure::of_listener(address, self.means())
+                .map_err(|error| bad("link_listen", layers.value("link_listen"), error.to_string()))?;
         }
         for (key, rate) in [("base_rate", self.base_rate), ("local_rate", self.local_rate)] {
             if rate.period() < self.rate_max.period() {
@@ -110,6 +139,12 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// What the doors have been given.
+    pub fn means(&self) -> Means {
+        let identifies = self.trust.ca.is_some() || self.trust.cluster_key.is_some();
+        Means { tls: self.trust.pair.is_some(), identifies, insecure: self.insecure }
     }
 }
 
@@ -124,7 +159,7 @@ pub fn valid_node_name(host_name: &str) -> NodeName {
         .expect("BUG: 'localhost' is a valid node name")
 }
 
-fn checked<T>(
+pub(super) fn checked<T>(
     layers: &Layers,
     key: &str,
     read: impl FnOnce(&str) -> Result<T, String>,
@@ -133,12 +168,17 @@ fn checked<T>(
     read(&value.text).map_err(|problem| bad(key, value, problem))
 }
 
-fn bad(key: &str, value: &Value, problem: String) -> ConfigError {
+pub(super) fn bad(key: &str, value: &Value, problem: String) -> ConfigError {
     ConfigError::BadValue { at: value.origin.clone(), key: key.to_owned(), problem }
 }
 
 fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: khz_model::QuantityError| error.to_string())
+}
+
+fn listen_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+    let addresses: Vec<SocketAddr> = items(text).map(listen_address).collect::<Result<_, _>>()?;
+    if addresses.is_empty() { Err("it names no address".to_owned()) } else { Ok(addresses) }
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
@@ -147,6 +187,28 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     }
     text.parse()
         .map_err(|_| format!("'{text}' is not an address with a port, as 127.0.0.1:7070 or [::1]:7070"))
+}
+
+fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
+    items(text).map(hub_address).collect()
+}
+
+/// `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
+fn hub_address(text: &str) -> Result<HubAddress, String> {
+    const PORT: u16 = 7071;
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(HubAddress { host: address.to_string(), port: PORT });
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(HubAddress { host: address.ip().to_string(), port: address.port() });
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "7071"));
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let is_name = !host.is_empty() && host.len() <= 253 && host.chars().all(fits);
+    match port.parse() {
+        Ok(port) if is_name && port > 0 => Ok(HubAddress { host: host.to_owned(), port }),
+        _ => Err(format!("'{text}' is not the address of a hub, as hub1, hub1:7071 or [2001:db8::1]:7071")),
+    }
 }
 
 fn switch(text: &str) -> Result<bool, String> {
@@ -168,6 +230,11 @@ fn node_name(text: &str, host_name: &str) -> Result<NodeName, String> {
         return Ok(valid_node_name(host_name));
     }
     NodeName::new(text).map_err(|error| format!("'{text}': {}", error.problem))
+}
+
+/// A path, or none.
+pub(super) fn file(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| text.into())
 }
 
 fn root(text: &str) -> Result<PathBuf, String> {
@@ -291,7 +358,7 @@ mod tests {
     #[test]
     fn the_defaults_are_a_valid_plan() {
         let plan = plan("", &[]).unwrap();
-        assert_eq!(plan.listen.to_string(), "127.0.0.1:7070");
+        assert_eq!(plan.listen, ["127.0.0.1:7070".parse().unwrap()]);
         assert_eq!(plan.node.as_str(), "host1");
         assert_eq!(plan.rate_max.to_string(), "1000Hz");
         assert_eq!(plan.cpu_max, 0.1);
@@ -361,12 +428,20 @@ mod tests {
     }
 
     #[test]
-    fn off_loopback_needs_insecure() {
+    fn off_loopback_needs_tls_or_insecure() {
         let refused = plan("", &[("listen", "0.0.0.0:7070")]).unwrap_err();
         assert!(refused.starts_with("listen (from --listen): other machines can reach 0.0.0.0:7070"));
         assert!(plan("", &[("listen", "0.0.0.0:7070"), ("insecure", "true")]).is_ok());
         assert!(plan("", &[("listen", "[::1]:7070")]).is_ok());
-        assert!(plan("", &[("listen", "localhost:0")]).unwrap().listen.ip().is_loopback());
+        assert!(plan("", &[("listen", "localhost:0")]).unwrap().listen[0].ip().is_loopback());
+        let two = plan("", &[("listen", "127.0.0.1:1, [::1]:1")]).unwrap().listen;
+        assert_eq!(two, ["127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap()]);
+        assert!(plan("", &[("listen", "127.0.0.1:1,0.0.0.0:1")]).is_err());
+        assert!(plan("", &[("listen", " , ")]).is_err());
+        let tls = [("listen", "0.0.0.0:1"), ("tls_cert", "a"), ("tls_key", "b")];
+        assert!(plan("", &tls).unwrap_err().contains("nothing says who may come in"));
+        assert!(plan("", &[&tls[..], &[("cluster_key", "c")]].concat()).is_ok());
+        assert!(plan("", &[&tls[..], &[("tls_ca", "c")]].concat()).is_ok());
     }
 
     #[test]

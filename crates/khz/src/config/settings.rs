@@ -12,8 +12,26 @@ pub struct Setting {
     pub default: &'static str,
     /// One or two sentences for `--help`.
     pub help: &'static str,
-    /// True where the commands that only read (`get`, `watch`, `catalog`) need it too.
-    pub for_readers: bool,
+    /// The commands that take it as a flag; the file and the environment hold every setting for all of them.
+    pub scope: u8,
+}
+
+/// Who needs a setting.
+pub mod scope {
+    /// Commands that only read: `get`, `watch`, `nodes`.
+    pub const READER: u8 = 1;
+    /// The cluster of one, and commands that gather for themselves.
+    pub const ALONE: u8 = 2;
+    /// `khz agent`.
+    pub const AGENT: u8 = 4;
+    /// `khz hub`.
+    pub const HUB: u8 = 8;
+    /// Whoever gathers.
+    pub const GATHERERS: u8 = ALONE | AGENT;
+    /// Whoever stays.
+    pub const DAEMONS: u8 = GATHERERS | HUB;
+    /// Everybody.
+    pub const ALL: u8 = DAEMONS | READER;
 }
 
 /// What kind of value a setting takes.
@@ -48,101 +66,164 @@ pub fn position(key: &str) -> Option<usize> {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "listen",
-        shape: Shape::Text("ADDRESS"),
+        shape: Shape::List("ADDRESS,..."),
         default: "127.0.0.1:7070",
-        help: "Address and port of the HTTP door. Addresses that other machines can reach need --insecure",
-        for_readers: true,
+        help: "Addresses and ports of the HTTP door. Those that other machines can reach need TLS, or --insecure",
+        scope: scope::ALL,
+    },
+    Setting {
+        key: "hub",
+        shape: Shape::List("HOST:PORT,..."),
+        default: "",
+        help: "Hubs that the agent may report to, the first that answers; when one dies or hangs the next takes over",
+        scope: scope::AGENT,
+    },
+    Setting {
+        key: "link_listen",
+        shape: Shape::List("ADDRESS,..."),
+        default: "127.0.0.1:7071",
+        help: "Addresses and ports where the hub takes nodes in. Those that other machines can reach need TLS or --insecure",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "history",
+        shape: Shape::Text("SIZE"),
+        default: "256MiB",
+        help: "Memory of the hub for the recent past of all nodes together; 0MiB keeps only the present",
+        scope: scope::HUB,
     },
     Setting {
         key: "insecure",
         shape: Shape::Switch,
         default: "false",
-        help: "Accept that everybody who can reach the door reads along: there is no TLS yet",
-        for_readers: false,
+        help: "Accept that everybody who can reach a door may come in, and that without TLS all on the way read along",
+        scope: scope::DAEMONS,
+    },
+    Setting {
+        key: "tls_cert",
+        shape: Shape::Text("FILE"),
+        default: "",
+        help: "Our certificate (PEM), for our doors and for servers that ask; `khz certs` makes it",
+        scope: scope::ALL,
+    },
+    Setting {
+        key: "tls_key",
+        shape: Shape::Text("FILE"),
+        default: "",
+        help: "The key of our certificate (PEM)",
+        scope: scope::ALL,
+    },
+    Setting {
+        key: "tls_ca",
+        shape: Shape::Text("FILE"),
+        default: "",
+        help: "The CA (PEM) whose certificates we accept, of servers and of those who come to our doors",
+        scope: scope::ALL,
+    },
+    Setting {
+        key: "cluster_key",
+        shape: Shape::Text("FILE"),
+        default: "",
+        help: "The cluster key, from which all tokens follow: for doors that accept tokens",
+        scope: scope::DAEMONS,
+    },
+    Setting {
+        key: "token",
+        shape: Shape::Text("FILE"),
+        default: "",
+        help: "File of our own token, to show where we come to; the environment and a file of settings may hold the token itself",
+        scope: scope::ALL,
+    },
+    Setting {
+        key: "run_dir",
+        shape: Shape::Text("DIR"),
+        default: "",
+        help: "Where the local sockets are [default: /run/khz, or khz below XDG_RUNTIME_DIR]",
+        scope: scope::ALL,
     },
     Setting {
         key: "allowed_hosts",
         shape: Shape::List("HOST,..."),
         default: "",
         help: "Further names under which browsers may reach the door (Host and Origin headers)",
-        for_readers: false,
+        scope: scope::DAEMONS,
     },
     Setting {
         key: "node",
         shape: Shape::Text("NAME"),
         default: "",
         help: "Name of this node [default: its host name]",
-        for_readers: true,
+        scope: scope::GATHERERS | scope::READER,
     },
     Setting {
         key: "root",
         shape: Shape::Text("DIR"),
         default: "/",
         help: "Where /proc and /sys are looked for, so that a captured host can be watched",
-        for_readers: true,
+        scope: scope::GATHERERS | scope::READER,
     },
     Setting {
         key: "sources",
         shape: Shape::List("NAME[=RATE],..."),
         default: "",
         help: "Gather exactly these sources (`khz check` names them), at these rates: stat=1000Hz,meminfo [default: all]",
-        for_readers: false,
+        scope: scope::GATHERERS,
     },
     Setting {
         key: "base_rate",
         shape: Shape::Text("RATE"),
         default: "1Hz",
         help: "Rate of the base lane, which is always shipped",
-        for_readers: false,
+        scope: scope::GATHERERS,
     },
     Setting {
         key: "local_rate",
         shape: Shape::Text("RATE"),
         default: "10Hz",
         help: "Rate of the local lane, which is recorded on the node",
-        for_readers: false,
+        scope: scope::GATHERERS,
     },
     Setting {
         key: "rate_max",
         shape: Shape::Text("RATE"),
         default: "1000Hz",
         help: "Fastest rate that a reader is granted",
-        for_readers: false,
+        scope: scope::DAEMONS,
     },
     Setting {
         key: "cpu_max",
         shape: Shape::Text("PERCENT"),
         default: "10%",
         help: "Share of one core that gathering may use; beyond it sources are slowed down",
-        for_readers: false,
+        scope: scope::GATHERERS,
     },
     Setting {
         key: "window",
         shape: Shape::Text("DURATION"),
         default: "100us",
         help: "One gather serves all who ask within this time",
-        for_readers: true,
+        scope: scope::ALL,
     },
     Setting {
         key: "ring",
         shape: Shape::Text("SIZE"),
         default: "16MiB",
         help: "Memory for the history of the last minutes; lanes that readers open take more",
-        for_readers: false,
+        scope: scope::GATHERERS,
     },
     Setting {
         key: "log",
         shape: Shape::Text("LEVEL"),
         default: "warn",
         help: "What is logged on stderr: off, error, warn, info, debug or trace",
-        for_readers: false,
+        scope: scope::DAEMONS,
     },
     Setting {
         key: "quiet",
         shape: Shape::Switch,
         default: "false",
         help: "No status line, even on a terminal",
-        for_readers: false,
+        scope: scope::DAEMONS,
     },
 ];
 

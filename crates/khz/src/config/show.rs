@@ -13,6 +13,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         let value = layers.value(setting.key);
         let shown = match setting.key {
             "node" => plan.node.to_string(),
+            "token" => super::trust::shown(&value.text),
             _ => value.text.clone(),
         };
         text.push_str(&line(setting.key, &written(setting, &shown), &value.origin));
@@ -96,26 +97,30 @@ mod tests {
             &[("KHZ_WINDOW", "3us")],
             &[("listen", "127.0.0.1:9")],
         );
+        let (given, defaults): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| !line.ends_with("  # default"));
         assert_eq!(
-            text,
-            "listen = \"127.0.0.1:9\"                # --listen\n\
-             insecure = false                      # default\n\
-             allowed_hosts = []                    # default\n\
-             node = \"host1\"                        # default\n\
-             root = \"/\"                            # default\n\
-             base_rate = \"1Hz\"                     # default\n\
-             local_rate = \"10Hz\"                   # default\n\
-             rate_max = \"1000Hz\"                   # default\n\
-             cpu_max = \"10%\"                       # default\n\
-             window = \"3us\"                        # KHZ_WINDOW\n\
-             ring = \"1MiB\"                         # /etc/khz/khz.toml:1\n\
-             log = \"warn\"                          # default\n\
-             quiet = false                         # default\n\
-             \n\
-             [sources.stat]\n\
-             rate = \"100Hz\"                        # /etc/khz/khz.toml:3\n\
-             enabled = true                        # /etc/khz/khz.toml:4\n"
+            given,
+            [
+                "listen = [\"127.0.0.1:9\"]              # --listen",
+                "window = \"3us\"                        # KHZ_WINDOW",
+                "ring = \"1MiB\"                         # /etc/khz/khz.toml:1",
+                "",
+                "[sources.stat]",
+                "rate = \"100Hz\"                        # /etc/khz/khz.toml:3",
+                "enabled = true                        # /etc/khz/khz.toml:4",
+            ]
         );
+        // Sources are shown as tables.
+        assert_eq!(defaults.len(), SETTINGS.len() - 4);
+        assert!(defaults.contains(&"cpu_max = \"10%\"                       # default"));
+    }
+
+    #[test]
+    fn the_secret_of_a_token_is_not_shown() {
+        let token = format!("khz-reader-bob-{}", "0f".repeat(32));
+        let text = shown("", &[("KHZ_TOKEN", &token)], &[]);
+        assert!(text.contains("token = \"khz-reader-bob-...\"") && !text.contains("0f0f"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Starting `khz` as a process, and what it said.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
 pub fn khz(arguments: &[&str]) -> Command {
@@ -11,8 +13,18 @@ pub fn khz(arguments: &[&str]) -> Command {
     }
     // Whoever runs the tests may have settings of his own.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
+    // And a khz of his own running, whose local socket these must neither find nor take.
+    command.env("KHZ_RUN_DIR", run_dir());
     command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// A folder that no other process of these tests uses; made when somebody listens there.
+fn run_dir() -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("run-{}-{number}", std::process::id());
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 /// Runs it to its end.

@@ -92,7 +92,7 @@ fn config_says_where_each_value_came_from() {
             text.lines().find(|line| line.starts_with(key)).unwrap().split_whitespace().collect();
         words.join(" ")
     };
-    assert_eq!(line("listen"), "listen = \"127.0.0.1:9\" # --listen");
+    assert_eq!(line("listen"), "listen = [\"127.0.0.1:9\"] # --listen");
     assert_eq!(line("ring"), "ring = \"2MiB\" # KHZ_RING");
     assert_eq!(line("window"), format!("window = \"1ms\" # {}:1", path.display()));
     assert_eq!(line("cpu_max"), "cpu_max = \"10%\" # default");

@@ -1,0 +1,89 @@
+//! The HTTP door of this process, fitted with what the plan says: TLS, tokens, roles and the local socket. It
+//! refuses to open it.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use khz_http::{Access, Door, LocalSocket};
+use khz_trust::{ClientCertificates, ClusterKey, Protocol, REFRESH_PERIOD, Role, TlsServer, TrustError};
+
+use crate::config::Plan;
+use crate::outcome::{Failure, sentence};
+
+/// The local socket of a cluster of one.
+pub const ALONE_SOCKET: &str = "khz.sock";
+/// The local socket of an agent.
+pub const AGENT_SOCKET: &str = "agent.sock";
+/// The local socket of a hub.
+pub const HUB_SOCKET: &str = "hub.sock";
+/// What commands look for, best first: a hub knows every node.
+const SOCKETS: [&str; 3] = [HUB_SOCKET, ALONE_SOCKET, AGENT_SOCKET];
+
+/// Everybody may look for a socket in it; who he is decides what he may do there.
+const RUN_DIR_MODE: u32 = 0o755;
+
+/// The door with TLS and tokens where the plan has them; `here` is the role of who comes from this machine and
+/// shows nothing. Who comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
+pub fn fit(plan: &Plan, door: Door, here: Role) -> Result<Door, Failure> {
+    let unusable = |error: TrustError| Failure::usage(sentence(&error));
+    let files = plan.trust.server_files();
+    let tls = files.map(|files| TlsServer::load(files, ClientCertificates::Optional, Protocol::Http));
+    let tls = tls.transpose().map_err(unusable)?.map(Arc::new);
+    let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read);
+    let key = key.transpose().map_err(unusable)?.map(Arc::new);
+    let elsewhere = plan.insecure.then_some(Role::Reader);
+    Ok(Door { tls, access: Access { here, elsewhere, key }, ..door })
+}
+
+/// Reads the door's certificate again whenever its files change; never ends.
+pub async fn keep_fresh(tls: Option<Arc<TlsServer>>) {
+    let Some(tls) = tls else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(REFRESH_PERIOD).await;
+        match tls.refresh() {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("the HTTP door has read its new certificate"),
+            Err(error) => tracing::error!("the HTTP door keeps its old certificate: {}", sentence(&error)),
+        }
+    }
+}
+
+/// Our own local socket. Without one everything goes by TCP: why there is none is only logged.
+pub fn local_socket(plan: &Plan, name: &str) -> Option<LocalSocket> {
+    let folder = run_dirs(plan).into_iter().next()?;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(RUN_DIR_MODE).create(&folder);
+    let made = made.map_err(|error| format!("cannot make {}: {error}", folder.display()));
+    match made.and_then(|()| LocalSocket::bind(&folder.join(name)).map_err(|error| sentence(&error))) {
+        Ok(socket) => Some(socket),
+        Err(problem) => {
+            tracing::info!("there is no local socket: {problem}");
+            None
+        }
+    }
+}
+
+/// The best local socket at which a khz answers.
+pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
+    let of_folder = |folder: PathBuf| SOCKETS.map(|name| folder.join(name));
+    run_dirs(plan).into_iter().flat_map(of_folder).find(|path| UnixStream::connect(path).is_ok())
+}
+
+/// Where local sockets may be; the first is where ours goes.
+fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
+    const SYSTEM: &str = "/run/khz";
+    if let Some(folder) = &plan.run_dir {
+        return vec![folder.clone()];
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // Set by systemd for a unit with RuntimeDirectory=.
+    let of_service = absolute("RUNTIME_DIRECTORY");
+    let is_root = rustix::process::geteuid().is_root();
+    let own = absolute("XDG_RUNTIME_DIR").filter(|_| !is_root).map(|folder| folder.join("khz"));
+    let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
+    if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
+        folders.push(SYSTEM.into());
+    }
+    folders
+}

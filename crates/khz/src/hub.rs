@@ -1,0 +1,63 @@
+//! `khz hub`: takes nodes in at the link door, and answers for all of them at the HTTP door.
+
+use std::sync::Arc;
+
+use khz_http::Counters;
+use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
+use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::Plan;
+use crate::outcome::{Failure, Outcome, sentence};
+use crate::serve::{self, Behind};
+
+/// Serves until told to stop.
+pub fn run(plan: &Plan) -> Outcome {
+    raise_descriptors();
+    let sockets = serve::bind(plan)?;
+    let link = link_door(plan)?;
+    let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
+    let cluster = Cluster::new(settings, identity()?);
+    let server =
+        LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
+    let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
+    let query = Arc::new(HubQuery::new(cluster));
+    serve::runtime()?.block_on(serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub))
+}
+
+fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
+    let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
+    let tls = match plan.trust.server_files() {
+        Some(files) => {
+            Some(TlsServer::load(files, ClientCertificates::Optional, Protocol::Link).map_err(usage)?)
+        }
+        None => None,
+    };
+    let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
+    Ok(LinkDoor {
+        listen: plan.link_listen.clone(),
+        certificates: tls.is_some() && plan.trust.ca.is_some(),
+        tls,
+        key,
+        insecure: plan.insecure,
+    })
+}
+
+/// Random: nodes see that they talk to a hub that has just begun.
+fn identity() -> Result<[u8; 16], Failure> {
+    let mut identity = [0; 16];
+    let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
+    match read {
+        Ok(16) => Ok(identity),
+        _ => Err(Failure::work("the kernel gives no random numbers")),
+    }
+}
+
+/// Every node is a descriptor: as many as we are allowed.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(errno) = setrlimit(Resource::Nofile, all) {
+        tracing::warn!("descriptors stay at {:?}: {errno}", limit.current);
+    }
+}

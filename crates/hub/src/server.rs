@@ -160,7 +160,8 @@ impl Server {
         let config = HubEndConfig::new(cluster.identity, cluster.settings.name.clone());
         let now = clock::boot();
         Ok(Server {
-            proof_needed: (door.key.is_some() || door.certificates) && !door.insecure,
+            // `insecure` does without TLS; where a key or a CA is given, everybody shows something all the same.
+            proof_needed: door.key.is_some() || door.certificates,
             cluster,
             door,
             listeners,

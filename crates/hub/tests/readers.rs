@@ -14,11 +14,19 @@ use khz_link::{Ask, Frame, Reason, Role, Want};
 use khz_model::{Nanos, NodeName, Query};
 use khz_trust::ClusterKey;
 
+/// Second and values.
+type Row = (u64, Vec<u64>);
+
+/// A lane as the reader has it: node, schema, decoder, rows.
+type Lane = (String, SchemaDecoder, Decoder, Vec<Row>);
+
+/// A proof for a nonce.
+type Prove<'a> = &'a dyn Fn(&[u8; 32]) -> Option<[u8; 32]>;
+
 /// What a reader has made of the frames that came.
 #[derive(Default)]
 struct Received {
-    /// By lane: node, schema, decoder, rows as (second, values).
-    lanes: BTreeMap<u32, (String, SchemaDecoder, Decoder, Vec<(u64, Vec<u64>)>)>,
+    lanes: BTreeMap<u32, Lane>,
     told: Vec<(u32, bool, String)>,
     lost: u64,
 }
@@ -99,7 +107,7 @@ fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
     for (node, schema, _, rows) in received.lanes.values() {
         let names: Vec<_> = schema.series().iter().map(|series| series.metric.name.to_string()).collect();
         assert_eq!(names, ["load.1m", "gpu.stalls"]);
-        let newest: &[(u64, Vec<u64>)] = match node.as_str() {
+        let newest: &[Row] = match node.as_str() {
             "a" => &[(2, vec![11, 1001]), (3, vec![12, 1002])],
             _ => &[(2, vec![21, 2001])],
         };
@@ -151,7 +159,7 @@ fn a_wrong_token_no_token_and_anothers_token_are_refused_where_tokens_are_needed
     let copy = ClusterKey::from_bytes([3; 32]);
     let hub = Hub::with(0, |door| door.key = Some(copy));
     let name = |text: &str| NodeName::new(text).unwrap();
-    let proofs: [&dyn Fn(&[u8; 32]) -> Option<[u8; 32]>; 4] = [
+    let proofs: [Prove<'_>; 4] = [
         &|_| None,
         &|nonce| Some(ClusterKey::from_bytes([4; 32]).token(khz_trust::Role::Node, &name("a")).proof(nonce)),
         &|nonce| Some(key.token(khz_trust::Role::Node, &name("b")).proof(nonce)),

@@ -27,7 +27,7 @@ pub struct AgentCounts {
     pub lost: u64,
     /// How often the writer has overtaken the sender.
     pub overtaken: u64,
-    /// Rows that the hub does not have yet.
+    /// Rows of complete blocks that the hub does not have yet.
     pub backlog: u64,
     /// Clock offset and round trip.
     pub pair: Option<Pair>,
@@ -245,6 +245,12 @@ impl<L: Lane> AgentEnd<L> {
         let tolerance = self.interval().0 / 2;
         if self.last_beat.is_none_or(|last| now.since(last).0 + tolerance >= BEAT.0) {
             self.last_beat = Some(now);
+            let LaneBook { entries, scratch, .. } = &mut self.book;
+            for entry in entries {
+                if let Some(sender) = &mut entry.sender {
+                    sender.look(&entry.lane, scratch);
+                }
+            }
             self.beats.beat(now, wall, self.retransmits).put(out);
         }
     }
@@ -317,8 +323,8 @@ impl<L: Lane> AgentEnd<L> {
     /// What it has done so far.
     pub fn counts(&self) -> AgentCounts {
         let sent = self.book.counts();
-        let senders = self.book.entries.iter().filter_map(|e| Some((&e.lane, e.sender.as_ref()?)));
-        let backlog = senders.map(|(lane, sender)| lane.next_row().saturating_sub(sender.received)).sum();
+        let senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
+        let backlog = senders.map(LaneSender::backlog).sum();
         AgentCounts {
             rows: sent.rows,
             lost: sent.lost,
@@ -326,6 +332,12 @@ impl<L: Lane> AgentEnd<L> {
             backlog,
             pair: self.beats.best(),
         }
+    }
+
+    /// All rows of the lane with this [`Lane::id`] before the one of this number have arrived. `None`: nobody wants it.
+    pub fn received(&self, id: u64) -> Option<u64> {
+        let entry = self.book.entries.iter().find(|entry| entry.lane.id() == id)?;
+        entry.sender.as_ref().map(|sender| sender.received)
     }
 
     /// The connection is over: nobody is interested any more.

@@ -98,7 +98,7 @@ impl<L: Lane> LaneBook<L> {
     fn offer(&mut self, index: usize, out: &mut Vec<u8>) {
         let Entry { lane, number, offered, .. } = &self.entries[index];
         let oldest = ring_walk::header(lane, lane.oldest(), &mut self.scratch);
-        let next_row = lane.next_row();
+        let next_row = ring_walk::next_row(lane, &mut self.scratch);
         let offer = LaneOffer {
             lane: *number,
             node: "",

@@ -47,6 +47,8 @@ pub(crate) struct LaneSender {
     pub prompt: bool,
     /// All rows before this have arrived.
     pub received: u64,
+    /// First row of the newest block, when that was last looked up.
+    newest_row: u64,
     /// Ring bytes up to here are due.
     target: u64,
     /// Where the present block begins, and up to where it was sent.
@@ -77,6 +79,7 @@ impl LaneSender {
             number,
             prompt: want.prompt,
             received: if same { want.from_row } else { 0 },
+            newest_row: 0,
             target: lane.head(),
             at: 0,
             sent: 0,
@@ -109,6 +112,17 @@ impl LaneSender {
     /// Everything that the ring has now is due.
     pub fn release<L: Lane>(&mut self, lane: &L) {
         self.target = lane.head();
+    }
+
+    /// Looks up how far the ring is.
+    pub fn look<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) {
+        self.newest_row =
+            header(lane, lane.newest(), scratch).map_or(self.newest_row, |header| header.first_row);
+    }
+
+    /// Rows of complete blocks that the peer does not have yet.
+    pub fn backlog(&self) -> u64 {
+        self.newest_row.saturating_sub(self.received)
     }
 
     /// Says what is due.

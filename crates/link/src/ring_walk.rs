@@ -1,8 +1,9 @@
 //! The closed blocks of a ring, oldest first, while its writer goes on.
 
-use khz_block::{HEADER_BYTES, Header};
+use khz_block::{HEADER_BYTES, Header, RowScanner};
 use khz_model::Nanos;
 
+use crate::limits::PIECE;
 use crate::source::Lane;
 
 /// The header of the block at `at`, if one begins there. The closing fields of a closed one are final.
@@ -16,6 +17,18 @@ fn header_once<L: Lane>(lane: &L, at: u64, scratch: &mut Vec<u8>) -> Option<Head
     scratch.clear();
     lane.copy(at, HEADER_BYTES, scratch).ok()?;
     Header::from_bytes(scratch.first_chunk()?, 0).ok()
+}
+
+/// Number of the row that comes next, counted in the newest block; 0 when there is none.
+pub(crate) fn next_row<L: Lane>(lane: &L, scratch: &mut Vec<u8>) -> u64 {
+    let (mut at, mut scanner) = (lane.newest(), RowScanner::new());
+    loop {
+        scratch.clear();
+        match lane.copy(at, PIECE, scratch) {
+            Ok(copied) if copied > 0 && scanner.feed(scratch).is_ok() => at += copied as u64,
+            _ => return scanner.next_row(),
+        }
+    }
 }
 
 /// A closed block.

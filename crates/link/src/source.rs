@@ -21,8 +21,6 @@ pub trait Lane {
     fn generation(&self) -> u32;
     /// Present period.
     fn period(&self) -> Nanos;
-    /// Number of the row that comes next.
-    fn next_row(&self) -> u64;
     /// Bytes ever written; what is before is complete.
     fn head(&self) -> u64;
     /// Where the oldest block begins.

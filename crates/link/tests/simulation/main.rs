@@ -1,0 +1,108 @@
+//! Agents and hubs of the real state machines over a made-up network, in made-up time: whatever is cut, frozen,
+//! restarted or set, afterwards every row that the rings held is at the hub, once and right, and every other is
+//! known to be lost. A failing run names its seed: `KHZ_LINK_SEED=7 cargo test -p khz-link --test simulation`.
+
+mod hub;
+mod network;
+mod node;
+mod random;
+mod world;
+
+use khz_model::Nanos;
+use world::{Faults, World};
+
+/// So many worlds in the quick tier; `KHZ_LINK_SEEDS` for more, `KHZ_LINK_SEED` for one.
+const SEEDS: u64 = 150;
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("KHZ_LINK_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("KHZ_LINK_SEEDS").unwrap_or(SEEDS),
+    }
+}
+
+#[test]
+fn after_any_storm_every_row_is_there_once_or_known_to_be_lost() {
+    let (mut rows, mut lost, mut cuts) = (0, 0, 0);
+    for seed in seeds() {
+        let mut world = World::new(seed, 1 + (seed % 2) as usize, Faults::all());
+        world.storm(Nanos::from_secs(20));
+        world.heal();
+        world.run(Nanos::from_secs(6));
+        let done = world.settle(Nanos::from_secs(90));
+        rows += done.rows;
+        lost += done.lost;
+        cuts += done.cuts;
+    }
+    println!("{rows} rows arrived, {lost} were lost, {cuts} connections were cut");
+    assert!(rows > 1_000 && (cuts > 0 || seeds().count() < 50));
+}
+
+#[test]
+fn without_faults_nothing_is_lost_repeated_or_cut() {
+    for seed in seeds().take(30) {
+        let mut world = World::new(seed, 1, Faults::default());
+        world.run(Nanos::from_secs(15));
+        let done = world.settle(Nanos::from_secs(30));
+        assert_eq!((done.lost, done.repeated, done.cuts), (0, 0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_frozen_hub_is_replaced_within_three_seconds() {
+    let mut longest = Nanos(0);
+    for seed in seeds() {
+        let mut world = World::new(seed, 2, Faults::default());
+        world.run(Nanos(3_000_000_000 + seed % 97 * 31_000_000));
+        world.hubs[0].frozen = true;
+        let frozen_at = world.now;
+        while world.hubs[1].rows_live == 0 {
+            world.step();
+            assert!(world.now.since(frozen_at) < Nanos::from_secs(3), "seed {seed}: nobody took over");
+        }
+        longest = longest.max(world.now.since(frozen_at));
+        world.settle(Nanos::from_secs(60));
+    }
+    println!("taken over after {} ms at most", longest.0 / 1_000_000);
+}
+
+#[test]
+fn a_node_that_hangs_is_cut_within_three_seconds() {
+    for seed in seeds().take(50) {
+        let mut world = World::new(seed, 1, Faults::default());
+        world.run(Nanos(3_000_000_000 + seed % 97 * 31_000_000));
+        world.agent.hangs = true;
+        let hung_at = world.now;
+        while world.hubs[0].is_connected() {
+            world.step();
+            assert!(world.now.since(hung_at) < Nanos::from_secs(3), "seed {seed}: still up");
+        }
+        world.agent.hangs = false;
+        world.settle(Nanos::from_secs(60));
+    }
+}
+
+#[test]
+fn damaged_bytes_cut_the_connection_and_no_damaged_row_is_kept() {
+    let mut cuts = 0;
+    for seed in seeds() {
+        let mut world = World::new(seed, 1, Faults { damage: true, ..Faults::default() });
+        world.storm(Nanos::from_secs(10));
+        cuts += world.cuts();
+    }
+    assert!(cuts > 0 || seeds().count() < 50, "no damage was ever noticed");
+}
+
+#[test]
+fn a_restarted_hub_gets_the_past_back_from_the_rings() {
+    for seed in seeds().take(30) {
+        let mut world = World::new(seed, 1, Faults::default());
+        world.run(Nanos::from_secs(12));
+        world.restart_hub(0);
+        world.run(Nanos::from_secs(3));
+        let held = world.agent.node.rows_held();
+        let done = world.settle(Nanos::from_secs(60));
+        assert!(done.rows >= held, "seed {seed}: {} of {held} rows that the rings held", done.rows);
+    }
+}

@@ -78,6 +78,16 @@ impl Decoder {
         result
     }
 
+    /// Decodes every whole header and row in `bytes` and tells how many bytes they have: the short way to the newest
+    /// row. [`Decoder::changed`] is about the last row alone.
+    pub fn catch_up(&mut self, bytes: &[u8]) -> Result<usize, BlockError> {
+        let mut at = 0;
+        while let Step::Header(length) | Step::Row(length) = self.step(&bytes[at..])? {
+            at += length;
+        }
+        Ok(at)
+    }
+
     fn try_step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
         if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
             return self.begin(bytes);
@@ -110,7 +120,7 @@ impl Decoder {
         };
         fits.ok_or_else(|| wrong("the row's entries do not fit its length or the schema"))?;
         self.stamp.boot = Nanos(boot);
-        self.rows += 1;
+        self.rows = self.rows.saturating_add(1);
         self.next_row = next_row;
         Ok(Step::Row(front.end))
     }

@@ -7,6 +7,8 @@ mod decode;
 mod encode;
 mod front;
 mod header;
+#[cfg(feature = "zstd")]
+pub mod packed;
 mod scan;
 pub mod schema;
 pub mod trace;
@@ -51,6 +53,18 @@ pub enum BlockError {
     UnknownTraceVersion {
         /// The version found.
         version: u8,
+    },
+    /// A packed block cannot be packed or unpacked.
+    #[error("{problem}")]
+    Packed {
+        /// What does not fit.
+        problem: &'static str,
+    },
+    /// Packed with a dictionary that this program does not have.
+    #[error("packed with dictionary {id}, which this program does not have")]
+    UnknownDictionary {
+        /// The dictionary's number.
+        id: u32,
     },
     /// A named limit is exceeded.
     #[error("byte {at}: more than {limit} {what}")]

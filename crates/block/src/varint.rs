@@ -1,11 +1,25 @@
-//! LEB128 and zigzag. Nothing longer than ten bytes is read.
+//! LEB128 and zigzag. Nothing longer than ten bytes is read. Most numbers have one to four bytes (a hundredth of a
+//! second in nanoseconds has four), and those are spelled out.
 
 /// No number has more bytes.
 pub(crate) const BYTES_MAX: usize = 10;
 
 /// Appends `value`.
 #[inline]
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
+    let more = |shift: u32| (value >> shift) as u8 | 0x80;
+    if value < 1 << 7 {
+        out.push(value as u8);
+    } else if value < 1 << 14 {
+        out.extend_from_slice(&[more(0), (value >> 7) as u8]);
+    } else if value < 1 << 21 {
+        out.extend_from_slice(&[more(0), more(7), (value >> 14) as u8]);
+    } else {
+        put_long(out, value);
+    }
+}
+
+fn put_long(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -16,16 +30,29 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
 /// How many bytes [`put`] appends.
 #[inline]
 pub(crate) const fn length(value: u64) -> usize {
-    let bits = 64 - value.leading_zeros() as usize;
-    if bits == 0 { 1 } else { bits.div_ceil(7) }
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
 }
 
 /// Reads a number and what stands behind it.
 #[inline]
 pub(crate) fn get(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let low = |byte: u8| u64::from(byte & 0x7f);
+    match *bytes {
+        [a, ref rest @ ..] if a < 0x80 => Some((u64::from(a), rest)),
+        [a, b, ref rest @ ..] if b < 0x80 => Some((low(a) | low(b) << 7, rest)),
+        [a, b, c, ref rest @ ..] if c < 0x80 => Some((low(a) | low(b) << 7 | low(c) << 14, rest)),
+        [a, b, c, d, ref rest @ ..] if d < 0x80 => {
+            Some((low(a) | low(b) << 7 | low(c) << 14 | low(d) << 21, rest))
+        }
+        _ => get_long(bytes),
+    }
+}
+
+fn get_long(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
-    for (i, &byte) in bytes.iter().take(10).enumerate() {
-        if i == 9 && byte > 1 {
+    for (i, &byte) in bytes.iter().take(BYTES_MAX).enumerate() {
+        if i == BYTES_MAX - 1 && byte > 1 {
             return None;
         }
         value |= u64::from(byte & 0x7f) << (7 * i);
@@ -46,4 +73,37 @@ pub(crate) const fn zigzag(difference: u64) -> u64 {
 #[inline]
 pub(crate) const fn unzigzag(folded: u64) -> u64 {
     (folded >> 1) ^ (folded & 1).wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Both sides of every change of length, and what is in between.
+    fn numbers() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            (0u32..64, any::<u64>()).prop_map(|(shift, bits)| bits >> shift),
+            (0u32..64, -1i64..=1).prop_map(|(bit, by)| (1u64 << bit).wrapping_add_signed(by)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn short_ways_and_the_long_one_say_the_same(value in numbers(), behind in prop::collection::vec(any::<u8>(), 0..12)) {
+            let (mut plain, mut fast) = (Vec::new(), vec![7]);
+            put_long(&mut plain, value);
+            put(&mut fast, value);
+            prop_assert_eq!(&fast[1..], &plain[..]);
+            prop_assert_eq!(plain.len(), length(value));
+            plain.extend(&behind);
+            prop_assert_eq!(get(&plain), Some((value, &behind[..])));
+            prop_assert_eq!(unzigzag(zigzag(value)), value);
+        }
+
+        #[test]
+        fn any_bytes_read_alike(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80u8..], 0..14)) {
+            prop_assert_eq!(get(&bytes), get_long(&bytes));
+        }
+    }
 }

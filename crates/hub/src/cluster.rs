@@ -122,6 +122,17 @@ impl Cluster {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).all.clone()
     }
 
+    /// Once a second: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
+    pub(crate) fn keep_house(&self) {
+        let nodes = self.nodes();
+        let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
+        self.lanes.store(lanes as u64, Ordering::Relaxed);
+        let share = self.history_share();
+        for node in nodes {
+            node.lock().trim(share);
+        }
+    }
+
     /// A lane's share of the history.
     pub(crate) fn history_share(&self) -> u64 {
         self.settings.history.0 / self.lanes.load(Ordering::Relaxed).max(1)

@@ -2,6 +2,7 @@
 //! that its patterns select.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_model::{Absence, Delivery, Nanos, Notice, Pattern, Reading, Row, Series};
@@ -34,6 +35,8 @@ pub(crate) struct Follower {
     /// The first row is the newest there is; what stands before it in its block is history.
     joining: bool,
     told: bool,
+    /// What [`SharedNode::touched`] was when everything that there was had been copied.
+    touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
     bytes: Vec<u8>,
     pieces: Vec<(Option<Arc<Schema>>, usize)>,
@@ -118,6 +121,7 @@ impl Follower {
             last: None,
             joining: true,
             told: false,
+            touched: None,
             bytes: Vec::new(),
             pieces: Vec::new(),
         })
@@ -140,7 +144,11 @@ impl Follower {
 
     /// The rows that came since, one call of `seen` for each.
     pub fn look(&mut self, mut seen: impl FnMut(Seen<'_>)) {
-        self.copy();
+        let touched = self.node.touched.load(Ordering::Acquire);
+        if self.touched == Some(touched) {
+            return;
+        }
+        self.touched = self.copy().then_some(touched);
         let (bytes, mut pieces) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pieces));
         let mut from = 0;
         let last_piece = pieces.len();
@@ -207,8 +215,8 @@ impl Follower {
         first.unwrap_or(0).saturating_sub(expected.or(first).unwrap_or(0))
     }
 
-    /// Copies what is new out of the node, which is locked for no longer than that.
-    fn copy(&mut self) {
+    /// Copies what is new out of the node, which is locked for no longer than that; `false` when there is more.
+    fn copy(&mut self) -> bool {
         self.bytes.clear();
         self.pieces.clear();
         let shared = self.node.clone();
@@ -217,14 +225,15 @@ impl Follower {
         if wanted != self.lane {
             self.change_lane(&mut node, wanted);
         }
-        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return };
+        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return true };
         while self.bytes.len() < BYTES_A_LOOK {
             match lane.read(&mut self.place, &mut self.bytes) {
-                Piece::Nothing => break,
+                Piece::Nothing => return true,
                 Piece::More => self.pieces.push((None, self.bytes.len())),
                 Piece::Block(schema) => self.pieces.push((Some(schema), self.bytes.len())),
             }
         }
+        false
     }
 
     /// The lane that serves the wish; the base lane without one, and after a refusal.

@@ -84,8 +84,8 @@ pub(crate) struct Lane {
     /// Bytes in `recent`.
     pub recent_bytes: u64,
     received: Ranges,
-    /// Rows lost for good.
-    pub lost: u64,
+    /// Rows that the node said it has lost.
+    lost: u64,
     /// Rows that came after newer ones.
     pub late: u64,
     /// Rows that came twice.
@@ -154,7 +154,18 @@ impl Lane {
 
     /// Rows received.
     pub fn rows(&self) -> u64 {
-        self.received.len() - self.lost.min(self.received.len())
+        self.received.len() - self.lost()
+    }
+
+    /// Rows lost for good: the node does not have them, or there are more holes than can be remembered.
+    pub fn lost(&self) -> u64 {
+        self.lost + self.received.given_up()
+    }
+
+    /// Its connection has ended; what had begun to come begins anew.
+    pub fn hang_up(&mut self) {
+        self.alive = false;
+        self.past = Vec::new();
     }
 
     /// Rows known to exist that have not come.

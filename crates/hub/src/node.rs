@@ -22,8 +22,8 @@ const FORMER_LANES_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct SharedNode {
     pub name: NodeName,
-    /// Rings at every chunk of rows: a prompt reader looks whether it moved.
-    pub received: AtomicU64,
+    /// Changes with everything that the node says: a reader looks whether there is anything to look for.
+    pub touched: AtomicU64,
     /// Connected; a glance without the lock.
     pub up: AtomicBool,
     state: Mutex<Node>,
@@ -32,7 +32,7 @@ pub(crate) struct SharedNode {
 impl SharedNode {
     pub fn new(name: NodeName, now: Nanos) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
-        SharedNode { name, received: AtomicU64::new(0), up: AtomicBool::new(false), state }
+        SharedNode { name, touched: AtomicU64::new(0), up: AtomicBool::new(false), state }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Node> {
@@ -160,7 +160,7 @@ impl Node {
     fn forget_connection(&mut self) {
         self.numbers.clear();
         for lane in &mut self.lanes {
-            lane.alive = false;
+            lane.hang_up();
         }
         for interest in &mut self.interests {
             interest.told = None;
@@ -325,6 +325,17 @@ impl Node {
         self.interests.iter().find(|interest| interest.number == number)
     }
 
+    /// Lanes that have a past, or will have one.
+    pub fn history_lanes(&self) -> usize {
+        let has_past = |lane: &&Lane| lane.recent_bytes > 0 || lane.name == BASE;
+        self.lanes.iter().chain(&self.former).filter(has_past).count()
+    }
+
+    /// No lane keeps more of the past than this.
+    pub fn trim(&mut self, bytes_max: u64) {
+        self.lanes.iter_mut().chain(&mut self.former).for_each(|lane| lane.trim(bytes_max));
+    }
+
     /// How it is.
     pub fn status(&self, now: Nanos) -> NodeStatus {
         let up = self.link.is_some();
@@ -361,7 +372,7 @@ fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
         age,
         rows: lane.rows(),
         awaited: lane.awaited(),
-        lost: lane.lost,
+        lost: lane.lost(),
         late: lane.late,
     })
 }

@@ -113,7 +113,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.lanes.iter().map(|lane| lane.lost).sum()),
+            |node| Some(node.lanes.iter().map(crate::lane::Lane::lost).sum()),
         ),
         (
             metric(

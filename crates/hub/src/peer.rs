@@ -119,7 +119,9 @@ impl Talk<'_> {
             let text = format!("{} has connected anew", node.name);
             return Err(Reject { reason: Reason::Superseded, text });
         }
-        act(&mut node)
+        let done = act(&mut node);
+        shared.touched.fetch_add(1, Ordering::Release);
+        done
     }
 
     fn reader(&mut self) -> Result<&mut Reader, Reject> {
@@ -131,9 +133,6 @@ impl Talk<'_> {
 
     fn took(&self, rows: u64) {
         Counts::add(&self.cluster.counts.rows, rows);
-        if let Peer::Node(shared) = &*self.peer {
-            shared.received.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
@@ -184,13 +183,9 @@ impl HubSide for Talk<'_> {
 
     fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
-            let lanes_before = node.lanes.len();
             let full =
                 || Reject { reason: Reason::Full, text: "more lanes than a hub takes of one node".into() };
             let id = node.offered(offer.lane, offer.name, offer.epoch, offer.period).ok_or_else(full)?;
-            if node.lanes.len() > lanes_before {
-                Counts::add(&self.cluster.lanes, 1);
-            }
             if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
                 interest.lane = Some(id);
             }

@@ -9,6 +9,7 @@ const RANGES_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
     ranges: Vec<(u64, u64)>,
+    given_up: u64,
 }
 
 impl Ranges {
@@ -55,13 +56,19 @@ impl Ranges {
         self.ranges.splice(first..last, [(from, to)]);
         let added = self.len() - before;
         if self.ranges.len() > RANGES_MAX {
+            self.given_up += self.ranges[1].0 - self.ranges[0].1;
             self.ranges[1].0 = self.ranges[0].0;
             self.ranges.remove(0);
         }
         added
     }
 
-    /// Rows received (and those given up between the oldest ranges).
+    /// Rows in holes that were too many to remember; they count as received.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Rows received, and those given up.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|&(start, end)| end - start).sum()
     }

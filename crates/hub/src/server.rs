@@ -140,6 +140,7 @@ struct Server {
     log: LogLimit,
     ticks: u64,
     swept: Nanos,
+    kept_house: Nanos,
     refreshed: Nanos,
     grace_until: Nanos,
 }
@@ -179,6 +180,7 @@ impl Server {
             log: LogLimit::default(),
             ticks: 0,
             swept: now,
+            kept_house: now,
             refreshed: now,
             grace_until: now,
         })
@@ -422,6 +424,10 @@ impl Server {
         }
         self.cluster.counts.handshakes.store(self.handshakes.len() as u64, Ordering::Relaxed);
         self.cluster.counts.connections.store(self.open as u64, Ordering::Relaxed);
+        if now.since(self.kept_house) >= Nanos::SECOND {
+            self.kept_house = now;
+            self.cluster.keep_house();
+        }
         if now.since(self.refreshed).0 >= REFRESH_PERIOD.as_nanos() as u64 {
             self.refreshed = now;
             self.refresh_certificates();
@@ -461,6 +467,7 @@ impl Server {
             let mut node = shared.lock();
             if node.disconnect(token, Some(ended.to_string()), now) {
                 shared.set_up(false);
+                shared.touched.fetch_add(1, Ordering::Release);
             }
         }
     }

@@ -85,16 +85,23 @@ impl Wire {
                 Err(error) => Err(error.into()),
             },
             Wire::Tls(socket, session) => {
-                let taken = if session.wants_write() && session.is_handshaking() { 0 } else { bytes.len() };
-                session.writer().write_all(&bytes[..taken])?;
-                while session.wants_write() {
-                    match session.write_tls(socket) {
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                        Err(error) => return Err(error.into()),
+                let mut taken = 0;
+                loop {
+                    // What rustls keeps is bounded: it takes less than everything when the socket is full.
+                    let took = session.writer().write(&bytes[taken..])?;
+                    taken += took;
+                    let mut went = false;
+                    while session.wants_write() {
+                        match session.write_tls(socket) {
+                            Ok(_) => went = true,
+                            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(taken),
+                            Err(error) => return Err(error.into()),
+                        }
+                    }
+                    if taken == bytes.len() || (took == 0 && !went) {
+                        return Ok(taken);
                     }
                 }
-                Ok(taken)
             }
         }
     }

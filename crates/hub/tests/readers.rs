@@ -239,6 +239,9 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
             }
         }
         a.beat();
+        // It says that it lives, and reads nothing.
+        khz_link::Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut slow.out);
+        slow.send();
     }
     assert!(held(&hub) <= 3 << 20, "{}", held(&hub));
     // It wakes up: what it missed is told, and the newest row arrives.

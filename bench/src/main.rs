@@ -3,6 +3,7 @@
 
 mod agent;
 mod attack;
+mod block;
 mod error;
 mod five;
 mod hot;
@@ -33,6 +34,7 @@ use record::{Effort, Record};
 
 const USAGE: &str = "\
 usage: khz-bench gather [SECTION...] [--quick]
+       khz-bench block [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
 Sections (all of them when none is named):
@@ -46,6 +48,7 @@ Sections (all of them when none is named):
 
   --quick  few pairs and short batches: a look, not a claim
 
+`block` holds the block format against texts, as they are and compressed, on the workloads of fixtures/workloads.
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
 
 Runs are kept under bench/runs/DATE-gather/ (with the section's name when it is only one). For a claim, use a
@@ -73,7 +76,10 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["gather", ref rest @ ..] => gather(rest),
+        ["block"] => recorded("block", false, block::run),
+        ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.
+        ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["load", kind] => load::work(kind),
         ["replay", frames, file, parses] => replay(frames, file, parses),
@@ -98,9 +104,18 @@ fn gather(words: &[&str]) -> Result<(), BenchError> {
         [one] => format!("gather-{one}"),
         _ => String::from("gather"),
     };
+    recorded(&name, !flags.is_empty(), |record| sections.into_iter().try_for_each(|(_, run)| run(record)))
+}
+
+/// Runs something whose results are kept.
+fn recorded(
+    name: &str,
+    quick: bool,
+    run: impl FnOnce(&mut Record) -> Result<(), BenchError>,
+) -> Result<(), BenchError> {
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("runs");
-    let mut record = Record::open(&runs, &name, Effort { quick: !flags.is_empty() })?;
-    let result = sections.into_iter().try_for_each(|(_, run)| run(&mut record));
+    let mut record = Record::open(&runs, name, Effort { quick })?;
+    let result = run(&mut record);
     if let Err(error) = &result {
         record.say(&format!("Ended early: {error}\n"));
     }

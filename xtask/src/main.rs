@@ -15,7 +15,8 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [--slow]     format, lints and every test; installs the Debian packages they need when run as root
                     (--slow adds the long tests: minutes instead of seconds)
-  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent); results are
+  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent), `block` (the
+                    format beside texts, plain and compressed, on recorded workloads); results are
                     printed and kept under bench/runs/. `bench gather --quick` gives a first impression
   screenshot        draws docs/screenshot.png anew from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that has it.
-const PROGRAMS: [(&str, &str, &str); 7] = [
+const PROGRAMS: [(&str, &str, &str); 8] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
     ("promtool", "prometheus", "the check of /metrics"),
     ("ip", "iproute2", "the test with 500 interfaces"),
+    ("openssl", "openssl", "the tests of certificates and TLS"),
     ("rrdtool", "rrdtool", "the tests of .rrd files"),
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
 ];

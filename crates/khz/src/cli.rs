@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::certs::flags::CertsFlags;
 use crate::config::{HubFlags, NodeFlags, ReaderFlags};
 use crate::rrd::Words;
 
@@ -71,6 +72,9 @@ pub enum Command {
     /// Print the effective configuration, and where each value came from.
     #[command(after_help = CONFIG_EXAMPLES)]
     Config(ConfigFlags),
+    /// Make certificates and tokens for hubs, nodes and readers, and say what to copy where.
+    #[command(after_help = CERTS_EXAMPLES)]
+    Certs(CertsFlags),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
@@ -110,6 +114,19 @@ pub struct HubCommand {
     #[command(flatten)]
     pub settings: HubFlags,
 }
+
+const CERTS_EXAMPLES: &str = "\
+Examples:
+  khz certs init                        a CA and a cluster key in /etc/khz/tls
+  khz certs hub hub1 hub1.example 10.0.0.1
+                                        the hub's certificate, for these names
+  khz certs node n1                     a node's certificate
+  khz certs token node n1               or its token: one word to paste
+  khz certs token operator alice > alice.token
+  khz certs show                        whose they are, how long they are valid
+
+A certificate is valid for two years unless --days says otherwise, the CA for ten. Nothing is overwritten without
+--force.";
 
 const RRD_EXAMPLES: &str = "\
 Examples:

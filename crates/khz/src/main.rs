@@ -6,6 +6,7 @@
 mod answer;
 mod ask;
 mod catalog;
+mod certs;
 mod check;
 mod cli;
 mod client;
@@ -84,6 +85,7 @@ fn dispatch(cli: Cli) -> Outcome {
             out.write_all(config::show::toml(&layers, &plan).as_bytes())?;
             Ok(Done::Wholly)
         }
+        Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
         Some(Command::Cache(words)) => rrd::run(&["cache"], &words),

@@ -4,6 +4,8 @@
 use std::net::IpAddr;
 
 use khz_model::NodeName;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
 use crate::der::{Elements, GENERAL_TIME, OCTETS, OID, SEQUENCE, SET, UTC_TIME};
 use crate::moment::Moment;
@@ -32,6 +34,10 @@ pub struct Certificate {
     pub from: Moment,
     /// When it ends.
     pub until: Moment,
+    /// Whose it is, as DER writes names.
+    pub subject: Vec<u8>,
+    /// Who signed it, likewise.
+    pub issuer: Vec<u8>,
 }
 
 /// A certificate that does not say who its owner is in Kilohertz.
@@ -57,6 +63,12 @@ impl Certificate {
     /// Reads DER.
     pub fn read(der: &[u8]) -> Result<Self, PeerError> {
         read(der).ok_or(PeerError::Malformed)
+    }
+
+    /// Reads the first certificate in PEM.
+    pub fn read_pem(pem: &[u8]) -> Result<Self, PeerError> {
+        let der = CertificateDer::from_pem_slice(pem).map_err(|_| PeerError::Malformed)?;
+        Certificate::read(&der)
     }
 
     /// Whose it is: what its URI `khz:ROLE/NAME` says, else CN and OU.
@@ -99,7 +111,8 @@ fn read(der: &[u8]) -> Option<Certificate> {
     const EXTENSIONS: u8 = 0xa3;
     let mut to_be_signed = Elements(Elements(Elements(der).expect(SEQUENCE)?).expect(SEQUENCE)?);
     to_be_signed.skip_if(VERSION);
-    let (_serial, _algorithm, _issuer) = (to_be_signed.next()?, to_be_signed.next()?, to_be_signed.next()?);
+    let (_serial, _algorithm) = (to_be_signed.next()?, to_be_signed.next()?);
+    let issuer = to_be_signed.expect(SEQUENCE)?;
     let mut validity = Elements(to_be_signed.expect(SEQUENCE)?);
     let subject = to_be_signed.expect(SEQUENCE)?;
     let _public_key = to_be_signed.next()?;
@@ -112,6 +125,8 @@ fn read(der: &[u8]) -> Option<Certificate> {
         uris,
         from: moment(validity.next()?)?,
         until: moment(validity.next()?)?,
+        subject: subject.to_vec(),
+        issuer: issuer.to_vec(),
     })
 }
 

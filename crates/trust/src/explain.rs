@@ -35,8 +35,8 @@ fn certificate(problem: &CertificateError) -> String {
         ),
         CertificateError::UnknownIssuer => "the other side's certificate was not signed by our CA".into(),
         CertificateError::NotValidForNameContext { expected, presented } => {
-            let presented: Vec<String> = presented.iter().map(|name| plain_name(name)).collect();
-            let presented = if presented.is_empty() { "no host".into() } else { presented.join(", ") };
+            let hosts: Vec<&str> = presented.iter().filter_map(|name| host(name)).collect();
+            let presented = if hosts.is_empty() { "no host".into() } else { hosts.join(", ") };
             format!("the other side's certificate is for {presented}, not for {}", expected.to_str())
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
@@ -50,10 +50,11 @@ fn certificate(problem: &CertificateError) -> String {
     }
 }
 
-/// `DnsName("a")` as rustls presents it, without its wrapping.
-fn plain_name(name: &str) -> String {
-    let inner = name.split_once('(').map_or(name, |(_, inner)| inner.trim_end_matches(')'));
-    inner.trim_matches('"').to_owned()
+/// The host in a name as rustls presents it: of `DnsName("a")`, `a`; a URI names none.
+fn host(name: &str) -> Option<&str> {
+    let (kind, inner) = name.split_once('(').unwrap_or(("", name));
+    let is_host = kind != "UniformResourceIdentifier";
+    is_host.then(|| inner.trim_end_matches(')').trim_matches('"'))
 }
 
 fn alert_text(alert: AlertDescription) -> String {

@@ -12,7 +12,7 @@ use crate::error::TrustError;
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file that anybody may read.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TrustError> {
+pub fn read_public(path: &Path) -> Result<Vec<u8>, TrustError> {
     read_open(path, &mut open(path)?)
 }
 
@@ -101,9 +101,9 @@ mod tests {
         write_new(&path, b"first", 0o644, false).unwrap();
         let error = write_new(&path, b"second", 0o600, false).unwrap_err();
         assert!(error.to_string().ends_with("is there already; --force overwrites it"), "{error}");
-        assert_eq!(read(&path).unwrap(), b"first");
+        assert_eq!(read_public(&path).unwrap(), b"first");
         write_new(&path, b"second", 0o600, true).unwrap();
-        assert_eq!(read(&path).unwrap(), b"second");
+        assert_eq!(read_public(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(!beside(&path).exists());
         fs::remove_file(path).unwrap();
@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn endless_and_missing_files_are_named() {
-        let error = read("/dev/zero".as_ref()).unwrap_err();
+        let error = read_public("/dev/zero".as_ref()).unwrap_err();
         assert_eq!(error.to_string(), "/dev/zero has more than 1048576 bytes");
-        let error = read("/nonexistent/ca.pem".as_ref()).unwrap_err();
+        let error = read_public("/nonexistent/ca.pem".as_ref()).unwrap_err();
         assert_eq!(error.to_string(), "cannot read /nonexistent/ca.pem");
     }
 }

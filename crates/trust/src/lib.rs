@@ -43,7 +43,7 @@ pub use cluster_key::{ClusterKey, NONCE_BYTES, PROOF_BYTES};
 pub use error::TrustError;
 pub use explain::explain;
 pub use exposure::{Exposure, ExposureError, Means};
-pub use files::{read_private, write_new};
+pub use files::{read_private, read_public, write_new};
 pub use moment::Moment;
 pub use role::{Identity, READER_RATE_MAX_HZ, Role, RoleError};
 pub use tls::{

@@ -17,7 +17,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::certificate::Certificate;
 use crate::error::TrustError;
-use crate::files::{read, read_private};
+use crate::files::{read_private, read_public};
 use crate::moment::Moment;
 use crate::watched::Watched;
 
@@ -221,7 +221,7 @@ fn content(path: &Path, problem: impl std::fmt::Display) -> TrustError {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let pem = read(path)?;
+    let pem = read_public(path)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match chain {
         Ok(chain) if !chain.is_empty() => Ok(chain),

@@ -23,6 +23,7 @@ fn help_teaches_with_examples() {
         &["watch", "--help"],
         &["check", "--help"],
         &["config", "--help"],
+        &["certs", "--help"],
         &["man", "--help"],
         &["completions", "--help"],
     ] {

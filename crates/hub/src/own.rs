@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Absence, Instance, Kind, Metric, Reading, Sample, Series, Stamp, Unit};
+use khz_model::{Absence, Fault, Instance, Kind, Metric, Reading, Sample, Series, Stamp, Unit};
 
 use crate::clock;
 use crate::cluster::Cluster;
@@ -43,6 +43,9 @@ pub(crate) fn samples(cluster: &Cluster) -> Vec<Sample> {
         None,
     );
     put(&Arc::new(bytes), None, Reading::Present(history));
+    for (metric, value) in process() {
+        put(&metric, None, value.map_or(Reading::Failed(Fault::Unreadable), Reading::Present));
+    }
     let columns = node_columns();
     for (metric, value) in &columns {
         for node in cluster.nodes() {
@@ -51,6 +54,35 @@ pub(crate) fn samples(cluster: &Cluster) -> Vec<Sample> {
         }
     }
     samples
+}
+
+/// What the process takes, under the agent's own names.
+fn process() -> [(Arc<Metric>, Option<u64>); 2] {
+    let cpu = own_metric(
+        "khz.process.cpu",
+        "khz_process_cpu_seconds_total",
+        "CPU time of the whole process.",
+        Kind::Counter,
+        Unit::Seconds,
+        None,
+    );
+    let anon = own_metric(
+        "khz.process.rss_anon",
+        "khz_process_rss_anon_bytes",
+        "Memory of the process that is its own.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    [(Arc::new(cpu), Some(clock::process_cpu())), (Arc::new(anon), rss_anon())]
+}
+
+/// `size resident shared ...` of /proc/self/statm, in pages.
+fn rss_anon() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let mut words = text.split(' ').skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (words.next()?.ok()?, words.next()?.ok()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
 }
 
 fn history_bytes(node: &Node) -> u64 {

@@ -17,6 +17,7 @@ mod feed;
 mod get;
 mod here;
 mod hub;
+mod hub_status;
 mod log;
 mod man;
 mod outcome;

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::config::Plan;
 use crate::door::{self, ALONE_SOCKET, HUB_SOCKET};
 use crate::outcome::{Done, Failure, Outcome, sentence};
-use crate::status_line;
+use crate::{hub_status, status_line};
 
 /// Who stands behind the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,8 @@ pub async fn serve(
     let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
     tokio::select! {
         () = door.serve(stop) => {}
-        () = status_line::show(query), if shows_status => {}
+        () = status_line::show(Arc::clone(&query)), if shows_status && behind == Behind::Node => {}
+        () = hub_status::show(query), if shows_status && behind == Behind::Hub => {}
         () = door::keep_fresh(tls) => {}
     }
     if shows_status {

@@ -51,7 +51,8 @@ impl Daemon {
     pub fn agent(lab: &Lab, place: &str, hubs: &[&str], more: &[&str]) -> Daemon {
         let hubs: Vec<String> = hubs.iter().map(|hub| format!("{}:7071", lab.address(hub))).collect();
         let hubs = hubs.join(",");
-        let words = ["agent", "--node", place, "--hub", &hubs, "--base-rate", "10Hz", "--ring", "4MiB", "--insecure"];
+        let words =
+            ["agent", "--node", place, "--hub", &hubs, "--base-rate", "10Hz", "--ring", "4MiB", "--insecure"];
         Daemon::start(lab, place, &[&words, more].concat())
     }
 
@@ -81,7 +82,8 @@ impl Daemon {
     pub fn node(&self, lab: &Lab, node: &str) -> Option<Value> {
         let khz = env!("CARGO_BIN_EXE_khz");
         let words = [khz, "nodes", node, "--json", "--server", "http://127.0.0.1:7070"];
-        let output = lab.command(&self.place, &words).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+        let output =
+            lab.command(&self.place, &words).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         let line = text.lines().find(|line| line.contains(&format!("\"{node}\"")))?;
         Some(serde_json::from_str(line).unwrap())
@@ -108,7 +110,8 @@ impl Daemon {
     /// Output of a command of this hub's place.
     pub fn run(&self, lab: &Lab, words: &[&str]) -> (Option<i32>, String, String) {
         let words = [&[env!("CARGO_BIN_EXE_khz")], words, &["--server", "http://127.0.0.1:7070"]].concat();
-        let output = lab.command(&self.place, &words).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
+        let output =
+            lab.command(&self.place, &words).env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     }

@@ -38,7 +38,10 @@ impl Lab {
         for (number, place) in self.places.iter().enumerate() {
             let (namespace, cable) = (self.namespace(place), format!("c{number}"));
             ip(&["netns", "add", &namespace])?;
-            ip(&["link", "add", &cable, "netns", &bridge, "type", "veth", "peer", "name", "eth0", "netns", &namespace])?;
+            ip(&[
+                "link", "add", &cable, "netns", &bridge, "type", "veth", "peer", "name", "eth0", "netns",
+                &namespace,
+            ])?;
             self.within("br", &["ip", "link", "set", &cable, "master", "br0", "up"])?;
             self.within(place, &["ip", "link", "set", "lo", "up"])?;
             let address = format!("{}/24", self.address(place));

@@ -85,7 +85,9 @@ fn cut(seconds: u64) {
     lab.mend("n1");
     until("it is up again, and the gap is filled", || {
         hub.is_up(&lab, "n1")
-            && hub.base(&lab, "n1").is_some_and(|base| base.awaited == 0 && base.rows >= before.rows + 10 * seconds)
+            && hub
+                .base(&lab, "n1")
+                .is_some_and(|base| base.awaited == 0 && base.rows >= before.rows + 10 * seconds)
     });
     assert_eq!(hub.base(&lab, "n1").unwrap().lost, 0);
 }
@@ -139,7 +141,8 @@ fn an_agent_that_died_behind_a_cut_cable_is_superseded_by_its_next_start() {
     let connects = hub.node(&lab, "n1").unwrap()["connects"].as_u64().unwrap();
     let _agent = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm]);
     until("the new start is connected", || {
-        hub.node(&lab, "n1").is_some_and(|node| node["up"] == true && node["connects"].as_u64().unwrap() > connects)
+        hub.node(&lab, "n1")
+            .is_some_and(|node| node["up"] == true && node["connects"].as_u64().unwrap() > connects)
     });
 }
 
@@ -156,7 +159,8 @@ fn a_wrong_token_is_refused_and_both_sides_say_so() {
     };
     let right = key("right", "1");
     let name = khz_model::NodeName::new("n1").unwrap();
-    let token = |key: &std::path::Path| khz_trust::ClusterKey::read(key).unwrap().token(khz_trust::Role::Node, &name);
+    let token =
+        |key: &std::path::Path| khz_trust::ClusterKey::read(key).unwrap().token(khz_trust::Role::Node, &name);
     let file = |file: &str, text: String| {
         use std::os::unix::fs::PermissionsExt;
         let path = keys.join(file);
@@ -168,7 +172,16 @@ fn a_wrong_token_is_refused_and_both_sides_say_so() {
     let good = file("right.token", token(&right).to_string());
     // --insecure does without TLS, not without the proof.
     let link = format!("{}:7071", lab.address("hub"));
-    let words = ["hub", "--node", "hub", "--link-listen", &link, "--insecure", "--cluster-key", right.to_str().unwrap()];
+    let words = [
+        "hub",
+        "--node",
+        "hub",
+        "--link-listen",
+        &link,
+        "--insecure",
+        "--cluster-key",
+        right.to_str().unwrap(),
+    ];
     let hub = Daemon::start(&lab, "hub", &words);
     let agent = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("token1"), "--token", &wrong]);
     // It tries again and again, and is never let in.

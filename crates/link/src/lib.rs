@@ -1,12 +1,13 @@
 //! What agents, hubs and readers say to each other (`docs/link.md`). State machines take bytes and the time and
-//! give bytes; none of them opens a socket or looks at a clock.
+//! give bytes; none of them opens a socket or looks at a clock. [`driver`] alone does: it is the agent's thread.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod agent_end;
 mod backfill;
 mod beats;
 mod dial;
+pub mod driver;
 mod error;
 mod flush;
 mod follower;

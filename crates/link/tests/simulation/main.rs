@@ -12,7 +12,7 @@ use khz_model::Nanos;
 use world::{Faults, World};
 
 /// So many worlds in the quick tier; `KHZ_LINK_SEEDS` for more, `KHZ_LINK_SEED` for one.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 100;
 
 fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

@@ -1,0 +1,57 @@
+//! A TCP socket as the link wants it: it never blocks, waits for nobody's small packets, holds little, and notices a
+//! peer that is gone. The only unsafe code of this crate asks the kernel for a connection's retransmissions.
+
+use std::mem::{MaybeUninit, size_of};
+use std::net::SocketAddr;
+
+use khz_model::Nanos;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
+
+use crate::limits::{OUT_MAX, SILENCE};
+
+/// A connect that takes longer has failed.
+pub(crate) const CONNECT_MAX: Nanos = Nanos::from_millis(500);
+
+/// Begins to connect. The socket is writable when that has succeeded or failed.
+pub(crate) fn begin_connect(address: &SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    sockopt::set_tcp_user_timeout(&socket, (SILENCE.0 / 1_000_000) as u32)?;
+    // What waits in the kernel is late already: rings are the buffer.
+    sockopt::set_socket_send_buffer_size(&socket, OUT_MAX)?;
+    match rustix::net::connect(&socket, address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// How connecting has ended.
+pub(crate) fn connected(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::socket_error(socket)?
+}
+
+/// Segments that the kernel has sent again on this connection; `None`: it does not say.
+pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: `info` is valid for writes of `length` bytes, which the kernel does not exceed; the descriptor is open
+    // as long as `socket` is borrowed.
+    #[allow(unsafe_code)]
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    // SAFETY: it was zeroed, and every pattern of bytes is a valid `tcp_info`: it is made of integers.
+    #[allow(unsafe_code)]
+    let info = unsafe { info.assume_init() };
+    (result == 0).then_some(u64::from(info.tcpi_total_retrans))
+}

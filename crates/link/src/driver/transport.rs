@@ -1,0 +1,118 @@
+//! Bytes over a connected socket, with or without TLS around them. Nothing here waits.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+
+use crate::limits::OUT_MAX;
+
+/// One connection.
+pub(crate) struct Transport {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+}
+
+/// The socket as rustls sees it.
+struct Socket(OwnedFd);
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let (read, _) =
+            rustix::io::retry_on_intr(|| rustix::net::recv(&self.0, &mut *into, RecvFlags::empty()))?;
+        Ok(read)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::retry_on_intr(|| rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL))?)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How often TLS is asked again for what it has decrypted, or lets go of what it has encrypted, in one go.
+const ROUNDS: usize = 64;
+
+impl Transport {
+    pub fn plain(socket: OwnedFd) -> Self {
+        Transport { socket: Socket(socket), tls: None }
+    }
+
+    pub fn tls(socket: OwnedFd, config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Self> {
+        let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        tls.set_buffer_limit(Some(OUT_MAX));
+        Ok(Transport { socket: Socket(socket), tls: Some(Box::new(tls)) })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.0.as_fd()
+    }
+
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket.0
+    }
+
+    /// Reads what has come; `None`: nothing at the moment, `Some(0)`: the peer has closed.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(tls) = &mut self.tls else { return would_block(self.socket.read(into)) };
+        for _ in 0..ROUNDS {
+            if let Some(read) = would_block(tls.reader().read(into))? {
+                return Ok(Some(read));
+            }
+            match would_block(tls.read_tls(&mut self.socket))? {
+                None => return Ok(None),
+                // The reader says what a close without farewell means.
+                Some(0) => return would_block(tls.reader().read(into)),
+                Some(_) => {
+                    tls.process_new_packets().map_err(io::Error::other)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes as much as goes at once; tells how much of `bytes` was taken.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else {
+            return if bytes.is_empty() {
+                Ok(0)
+            } else {
+                Ok(would_block(self.socket.write(bytes))?.unwrap_or(0))
+            };
+        };
+        let mut taken = 0;
+        for _ in 0..ROUNDS {
+            taken += if taken < bytes.len() { tls.writer().write(&bytes[taken..])? } else { 0 };
+            while tls.wants_write() {
+                if would_block(tls.write_tls(&mut self.socket))?.is_none() {
+                    return Ok(taken);
+                }
+            }
+            if taken == bytes.len() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// True while TLS has bytes of its own to write.
+    pub fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+}
+
+fn would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::AGAIN.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

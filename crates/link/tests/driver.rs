@@ -1,0 +1,311 @@
+//! The real thread over real sockets on loopback: rows arrive, hubs die and come back, strangers answer.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use khz_block::{Decoder, Encoder};
+use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
+use khz_link::{
+    Acks, Answer, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, InterestFrame, Lane,
+    LaneOffer, Lanes, Overtaken, Reject, Role, RowSink, SchemaPiece, Told, Verdict, Want,
+};
+use khz_model::{Nanos, Stamp};
+use khz_ring::{Label, Reader, Ring, Writer};
+
+/// Awaited events have come by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone)]
+struct TestLane(Reader);
+
+impl Lane for TestLane {
+    fn id(&self) -> u64 {
+        self.0.label().epoch
+    }
+    fn name(&self) -> &str {
+        "base"
+    }
+    fn epoch(&self) -> u64 {
+        self.0.label().epoch
+    }
+    fn generation(&self) -> u32 {
+        self.0.generation()
+    }
+    fn period(&self) -> Nanos {
+        Nanos::from_millis(10)
+    }
+    fn head(&self) -> u64 {
+        self.0.head()
+    }
+    fn oldest(&self) -> u64 {
+        self.0.oldest()
+    }
+    fn newest(&self) -> u64 {
+        self.0.newest()
+    }
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        self.0.copy(from, most, out).map_err(|_| Overtaken)
+    }
+    fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        self.0.schema_bytes(generation)
+    }
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.0.schema(generation, from, most, out)
+    }
+}
+
+/// A node with one lane, whose rows the test writes.
+struct Node {
+    writer: Writer,
+    encoder: Encoder,
+}
+
+struct TestLanes(TestLane);
+
+impl Lanes for TestLanes {
+    type Lane = TestLane;
+    fn revision(&self) -> u64 {
+        1
+    }
+    fn list(&self, each: &mut dyn FnMut(TestLane)) {
+        each(self.0.clone());
+    }
+    fn ask(&mut self, _: &InterestFrame<'_>) {}
+    fn dismiss(&mut self, _: u32) {}
+    fn answer(&mut self) -> Option<Answer> {
+        None
+    }
+}
+
+fn node() -> (Node, TestLanes) {
+    let label = Label {
+        node: "n1".into(),
+        lane: "base".into(),
+        number: 1,
+        machine: [1; 16],
+        boot: [2; 16],
+        epoch: 99,
+        created: 0,
+    };
+    let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
+    writer.extend_schema(&[5; 3_000]).expect("room for a schema");
+    let encoder = Encoder::new(1, writer.generation(), Nanos::from_millis(10));
+    (Node { writer, encoder }, TestLanes(TestLane(reader)))
+}
+
+impl Node {
+    fn write(&mut self, rows: u64) {
+        let mut bytes = Vec::new();
+        for _ in 0..rows {
+            bytes.clear();
+            let row = self.encoder.rows();
+            let stamp = Stamp { boot: Nanos(row * 10_000_000), real_offset: 0 };
+            if self.encoder.wants_new_block(stamp)
+                && let Some(header) = self.encoder.close()
+            {
+                self.writer.close(&header);
+            }
+            if self.encoder.rows_open() == 0 {
+                self.encoder.key_row(stamp, 50, |slot| (0, row * slot as u64), &mut bytes);
+                assert!(self.writer.begin(&bytes));
+            } else {
+                self.encoder.delta_row(stamp, 0..50, |slot| (0, row * slot as u64), &mut bytes);
+                assert!(self.writer.append(&bytes));
+            }
+        }
+    }
+}
+
+/// What the test's hub tells the test.
+#[derive(Debug, PartialEq)]
+enum Event {
+    Welcome(String),
+    Row(u64),
+    Gone,
+}
+
+struct Hub {
+    intake: Intake,
+    events: Events,
+}
+
+struct Events(Sender<Event>);
+
+impl RowSink for Events {
+    fn row(&mut self, number: u64, row: &Decoder) {
+        assert_eq!(row.reading(7).and_then(|reading| reading.value()), Some(number * 7));
+        let _ = self.0.send(Event::Row(number));
+    }
+    fn block(&mut self, _: &[u8]) {}
+    fn lost(&mut self, from: u64, to: u64) {
+        panic!("{from}..{to} lost");
+    }
+}
+
+impl HubSide for Hub {
+    fn hello(&mut self, hello: &Hello<'_>, _: &[u8; 32]) -> Verdict {
+        let _ = self.events.0.send(Event::Welcome(hello.name.to_owned()));
+        Verdict::Welcome
+    }
+    fn lane(&mut self, offer: &LaneOffer<'_>) -> Result<Option<Want>, Reject> {
+        Ok(Some(self.intake.want(offer, Nanos(u64::MAX), false)))
+    }
+    fn schema(&mut self, piece: &SchemaPiece<'_>) -> Result<(), Reject> {
+        self.intake.schema(piece.generation, piece.offset, piece.bytes.len()).map(|_| ())
+    }
+    fn block(&mut self, _: u32, bytes: &[u8]) -> Result<(), Reject> {
+        self.intake.begin(bytes, &mut self.events)
+    }
+    fn rows(&mut self, _: u32, bytes: &[u8]) -> Result<(), Reject> {
+        self.intake.rows(bytes, &mut self.events)
+    }
+    fn end(&mut self, end: &End) -> Result<(), Reject> {
+        self.intake.end(end, &mut self.events)
+    }
+    fn past(&mut self, _: u32, last: bool, bytes: &[u8]) -> Result<(), Reject> {
+        self.intake.past(last, bytes, &mut self.events)
+    }
+    fn lost(&mut self, _: u32, from: u64, to: u64) -> Result<(), Reject> {
+        self.intake.lost(from, to, &mut self.events);
+        Ok(())
+    }
+    fn closed(&mut self, _: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+    fn told(&mut self, _: &Told<'_>) -> Result<Option<Want>, Reject> {
+        Ok(None)
+    }
+    fn beat(&mut self, _: &Beat, _: &mut Acks<'_>) {}
+}
+
+type Open = Arc<Mutex<Option<TcpStream>>>;
+
+fn lock(open: &Open) -> MutexGuard<'_, Option<TcpStream>> {
+    open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A hub that takes one connection after the other; the open one can be cut.
+fn hub(listener: TcpListener) -> (Receiver<Event>, Open) {
+    let (events, heard) = channel();
+    let open = Open::default();
+    let kept = open.clone();
+    std::thread::spawn(move || {
+        let mut hub = Hub { intake: Intake::new(99), events: Events(events) };
+        while let Ok((stream, _)) = listener.accept() {
+            *lock(&kept) = stream.try_clone().ok();
+            hub.intake.cut();
+            serve(stream, &mut hub);
+            if hub.events.0.send(Event::Gone).is_err() {
+                return;
+            }
+        }
+    });
+    (heard, open)
+}
+
+fn serve(mut stream: TcpStream, hub: &mut Hub) {
+    let (mut out, mut buffer) = (Vec::new(), vec![0; 4_096]);
+    let mut end = HubEnd::new(&HubEndConfig::new([7; 16], "test"), [8; 32], Nanos(0), &mut out);
+    loop {
+        if stream.write_all(&out).is_err() {
+            return;
+        }
+        out.clear();
+        let Ok(count @ 1..) = stream.read(&mut buffer) else { return };
+        if end.receive(&buffer[..count], Nanos(0), 0, hub, &mut out).is_err() {
+            return;
+        }
+    }
+}
+
+fn await_event(heard: &Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
+    loop {
+        if wanted(&heard.recv_timeout(PATIENCE).expect("what was awaited never came")) {
+            return;
+        }
+    }
+}
+
+fn identity() -> Arc<Identity> {
+    Arc::new(Identity {
+        role: Role::Node,
+        name: "n1".into(),
+        machine: [1; 16],
+        boot: [2; 16],
+        started: 1,
+        start_nonce: 1,
+        program: "test".into(),
+        prove: None,
+    })
+}
+
+fn start(hubs: Vec<HubAddress>, lanes: TestLanes) -> (Driver, Counters) {
+    let counters = Counters::default();
+    let bell = Bell::new().expect("a bell");
+    let settings = Settings { hubs, identity: identity(), tls: None, counters: counters.clone(), bell };
+    (Driver::start(settings, lanes).expect("a thread"), counters)
+}
+
+fn local(listener: &TcpListener) -> HubAddress {
+    let port = listener.local_addr().expect("an address").port();
+    HubAddress { host: "localhost".into(), port }
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind("localhost:0").expect("a port")
+}
+
+fn count(counter: &Arc<std::sync::atomic::AtomicU64>) -> u64 {
+    counter.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn rows_arrive_and_after_a_cut_those_that_were_missed() {
+    let listener = listener();
+    let (mut node, lanes) = node();
+    node.write(300);
+    let address = local(&listener);
+    let (heard, open) = hub(listener);
+    let (driver, counters) = start(vec![address], lanes);
+    await_event(&heard, |event| *event == Event::Welcome("n1".into()));
+    await_event(&heard, |event| *event == Event::Row(299));
+    node.write(300);
+    await_event(&heard, |event| *event == Event::Row(599));
+    if let Some(stream) = lock(&open).take() {
+        stream.shutdown(std::net::Shutdown::Both).expect("an open connection");
+    }
+    node.write(100);
+    await_event(&heard, |event| *event == Event::Gone);
+    await_event(&heard, |event| *event == Event::Row(699));
+    assert_eq!((count(&counters.connects), count(&counters.hub)), (2, 1));
+    assert!(count(&counters.failures) == 1 && count(&counters.bytes_sent) > 1_000);
+    drop(driver);
+    await_event(&heard, |event| *event == Event::Gone);
+}
+
+#[test]
+fn a_hub_that_is_not_there_one_that_is_silent_and_one_that_is_no_hub_are_passed_over() {
+    let (absent, silent, stranger, good) = (listener(), listener(), listener(), listener());
+    let hubs = [&absent, &silent, &stranger, &good].map(local).to_vec();
+    drop(absent);
+    let shouts = std::thread::spawn(move || {
+        let (mut stream, _) = stranger.accept().expect("somebody comes");
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it listens");
+        // It is cut without a word.
+        let mut words = Vec::new();
+        let _ = stream.read_to_end(&mut words);
+        words
+    });
+    let (mut node, lanes) = node();
+    node.write(10);
+    let (heard, _open) = hub(good);
+    let (_driver, counters) = start(hubs, lanes);
+    await_event(&heard, |event| *event == Event::Row(9));
+    assert!(shouts.join().expect("it was cut").is_empty());
+    assert_eq!((count(&counters.hub), count(&counters.connects)), (4, 1));
+    assert_eq!(count(&counters.failures), 3);
+    drop(silent);
+}

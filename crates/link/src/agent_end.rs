@@ -104,8 +104,12 @@ impl<L: Lane> AgentEnd<L> {
             return Ok(());
         }
         match frame {
-            Frame::Want(want) => self.want(want, now, wall)?,
-            Frame::Leave { lane } => self.book.leave(*lane),
+            Frame::Want(want) => self.want(want, now, wall, lanes)?,
+            Frame::Leave { lane } => {
+                if let Some(id) = self.book.leave(*lane) {
+                    lanes.prompt(id, false);
+                }
+            }
             Frame::Interest(interest) => self.interest(interest, lanes, out),
             Frame::Dismiss { number } => self.dismiss(*number, lanes),
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
@@ -118,11 +122,18 @@ impl<L: Lane> AgentEnd<L> {
         Ok(())
     }
 
-    fn want(&mut self, want: &WantFrame<'_>, now: Nanos, wall: i64) -> Result<(), LinkError> {
+    fn want(
+        &mut self,
+        want: &WantFrame<'_>,
+        now: Nanos,
+        wall: i64,
+        lanes: &mut impl Lanes<Lane = L>,
+    ) -> Result<(), LinkError> {
         let mut scratch = std::mem::take(&mut self.book.scratch);
         let unknown = |()| LinkError::Rejected(Reject::protocol("a Want for a lane that was never offered"));
         // A lane that is gone was wanted before its Closed arrived.
         if let Some(entry) = self.book.numbered(want.lane).map_err(unknown)? {
+            lanes.prompt(entry.lane.id(), want.prompt);
             match &mut entry.sender {
                 Some(sender) => sender.prompt = want.prompt,
                 none => *none = Some(LaneSender::new(want.lane, &entry.lane, want, now, &mut scratch)),
@@ -342,6 +353,11 @@ impl<L: Lane> AgentEnd<L> {
 
     /// The connection is over: nobody is interested any more.
     pub fn close(self, lanes: &mut impl Lanes<Lane = L>) {
+        for entry in self.book.entries {
+            if entry.sender.is_some_and(|sender| sender.prompt) {
+                lanes.prompt(entry.lane.id(), false);
+            }
+        }
         for number in self.interests {
             lanes.dismiss(number);
         }

@@ -151,12 +151,12 @@ impl<L: Lane> LaneBook<L> {
         self.past_counts = counts;
     }
 
-    /// The peer does not want the lane any more.
-    pub fn leave(&mut self, number: u32) {
-        let entry = self.entries.iter_mut().find(|entry| entry.number == number);
-        if let Some(sender) = entry.and_then(|entry| entry.sender.take()) {
-            self.past_counts = self.past_counts.and(sender.counts);
-        }
+    /// The peer does not want the lane any more; gives the lane's id if it was wanted.
+    pub fn leave(&mut self, number: u32) -> Option<u64> {
+        let entry = self.entries.iter_mut().find(|entry| entry.number == number)?;
+        let sender = entry.sender.take()?;
+        self.past_counts = self.past_counts.and(sender.counts);
+        Some(entry.lane.id())
     }
 
     /// What this connection has sent.

@@ -60,6 +60,11 @@ pub trait Lanes {
     fn ask(&mut self, interest: &InterestFrame<'_>);
     /// The peer does not want them any more, or is gone.
     fn dismiss(&mut self, number: u32);
+    /// Whether the lane with this id is wanted row by row: then somebody must see to it that every row is followed by
+    /// a poll.
+    fn prompt(&mut self, lane: u64, wanted: bool) {
+        let _ = (lane, wanted);
+    }
     /// The next answer that is ready.
     fn answer(&mut self) -> Option<Answer>;
 }

@@ -94,6 +94,7 @@ impl<'a> Iterator for Chunks<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Decoder, HEADER_BYTES, RowScanner, SchemaDecoder};
 
     fn trace() -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -110,6 +111,43 @@ mod tests {
         assert_eq!(&bytes[..17], b"khzT\x01\0\0\0\x01\x04\0\0\0what");
         let chunks: Vec<_> = Chunks::of(&bytes).unwrap().map(Result::unwrap).collect();
         assert_eq!(chunks, [Chunk::Schema(b"what"), Chunk::Block(b"")]);
+    }
+
+    #[test]
+    fn the_recorded_workloads_read_to_their_last_row() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads");
+        for name in ["idle", "compile", "netcopy", "mempressure"] {
+            let bytes = std::fs::read(format!("{folder}/{name}-100hz.khzt")).unwrap();
+            let (mut schema, mut decoder, mut scanner) =
+                (SchemaDecoder::new(), Decoder::new(), RowScanner::new());
+            let mut rows = 0;
+            for chunk in Chunks::of(&bytes).unwrap() {
+                match chunk.unwrap() {
+                    Chunk::Schema(bytes) => schema.feed(bytes).unwrap(),
+                    Chunk::Block(bytes) => {
+                        assert_eq!(decoder.catch_up(bytes), Ok(bytes.len()), "{name}");
+                        let scanned = scanner.feed(bytes).unwrap();
+                        let (count, length, checksum) = scanner.header().unwrap().closed.unwrap();
+                        assert_eq!(
+                            (u64::from(count), length as usize),
+                            (scanned, bytes.len() - HEADER_BYTES)
+                        );
+                        assert_eq!(checksum, crc32fast::hash(&bytes[HEADER_BYTES..]), "{name}");
+                        assert_eq!(
+                            (scanner.next_row(), scanner.stamp()),
+                            (decoder.next_row(), decoder.stamp())
+                        );
+                        rows += scanned;
+                    }
+                }
+            }
+            assert_eq!((scanner.unfinished(), decoder.slots()), (0, schema.series().len()), "{name}");
+            assert!(
+                rows > 5_000 && decoder.slots() > 250,
+                "{name}: {rows} rows of {} slots",
+                decoder.slots()
+            );
+        }
     }
 
     #[test]

@@ -14,7 +14,10 @@ pub(crate) const SOURCE: &str = "khz";
 /// The file that stands in their origin.
 const ORIGIN: &str = "khz itself";
 
-/// A number that another part of the program counts and the agent shows.
+/// A tally with this value is not known, and is shown so.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A number that another part of the program counts and the agent shows; all ones: not known at present.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Its catalogue entry.
@@ -189,8 +192,11 @@ impl OwnNumbers {
             self.set(slot, number.map_or(Reading::Failed(khz_model::Fault::Unreadable), Reading::Present));
         }
         for i in 0..self.tallies.len() {
-            let count = self.tallies[i].count.load(Ordering::Relaxed);
-            self.set(PROCESS.len() + i, Reading::Present(count));
+            let reading = match self.tallies[i].count.load(Ordering::Relaxed) {
+                UNKNOWN => Reading::Absent(Absence::NotYet),
+                count => Reading::Present(count),
+            };
+            self.set(PROCESS.len() + i, reading);
         }
         for i in 0..self.lanes.len() {
             let first = self.lanes[i].1;

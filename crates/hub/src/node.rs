@@ -346,7 +346,10 @@ impl Node {
             since: Some(now.since(self.changed)),
             address: self.address.map(|address| address.to_string()),
             version: self.version.clone(),
-            lanes: self.lanes.iter().filter_map(|lane| lane_status(lane, self.clock_offset)).collect(),
+            // A lane that is only offered sends nothing, and has nothing to be said of it.
+            lanes: (self.lanes.iter().filter(|lane| lane.has_rows()))
+                .filter_map(|lane| lane_status(lane, self.clock_offset))
+                .collect(),
             clock_offset: self.clock_offset,
             round_trip: self.round_trip,
             retransmitted: self.retransmitted,

@@ -11,6 +11,8 @@ use crate::client::{ClientError, Server};
 use crate::config::Plan;
 use crate::events::{Event, Events};
 use crate::feed::Feed;
+use crate::fold::fold;
+use crate::nodes::Nodes;
 use crate::outcome::Failure;
 use crate::{door, here};
 
@@ -32,13 +34,20 @@ pub fn latest(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Result<Answer
     };
     answer.name_missing(patterns);
     if answer.nodes.is_empty() && !answer.missing.is_empty() {
-        return Err(Failure::work(format!("no answer from {}", answer.missing.join(", "))));
+        return Err(Failure::work(format!("no answer from {}", fold(&answer.missing))));
     }
     if answer.nodes.iter().all(|node| node.series.is_empty()) {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
         return Err(Failure::work(khz_model::QueryError::NothingMatches { patterns: patterns.join(", ") }));
     }
     Ok(answer)
+}
+
+/// How the nodes are that a hostlist selects: only a khz that runs can tell.
+pub fn nodes(place: &Place, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, Failure> {
+    let server = server(place, plan)?;
+    let server = server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))?;
+    Ok(server.nodes(nodes)?)
 }
 
 /// Rows as they come, for at most `span`.

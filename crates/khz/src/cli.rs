@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::certs::flags::CertsFlags;
-use crate::config::{HubFlags, NodeFlags, ReaderFlags};
+use crate::config::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
 use crate::rrd::Words;
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
@@ -39,6 +39,13 @@ Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are mi
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Gather on this node and report to a hub.
+    ///
+    /// The base lane (1 Hz) is always sent. What a hub misses while it or the network is away stays in the ring in
+    /// shared memory, survives this process, and is sent when they are back. Faster lanes are opened while a reader
+    /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given.
+    #[command(after_help = AGENT_EXAMPLES)]
+    Agent(AgentCommand),
     /// Take nodes in, and answer for all of them.
     ///
     /// Agents connect to the link door (port 7071) and send their base lane; readers ask at the HTTP door (port
@@ -96,6 +103,23 @@ pub enum Command {
     /// Print the completions for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsFlags),
+}
+
+const AGENT_EXAMPLES: &str = "\
+Examples:
+  khz agent --hub 127.0.0.1:7071    report to a hub on this machine
+  khz agent --hub hub1,hub2 --tls-ca ca.pem --tls-cert node7.pem --tls-key node7.key
+                                    to hub1, and to hub2 when hub1 dies or hangs
+  khz agent --hub hub1 --tls-ca ca.pem --token /etc/khz/token
+                                    with a token in place of a certificate
+  khz agent --hub hub1 --insecure   neither";
+
+/// `khz agent`.
+#[derive(Debug, Args)]
+pub struct AgentCommand {
+    /// The settings.
+    #[command(flatten)]
+    pub settings: AgentFlags,
 }
 
 const HUB_EXAMPLES: &str = "\

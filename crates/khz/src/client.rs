@@ -12,6 +12,7 @@ use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::answer::Answer;
 use crate::config::trust::Trust;
+use crate::nodes::Nodes;
 use crate::outcome::{Failure, sentence};
 use crate::transport::{Route, TlsFailed};
 
@@ -124,6 +125,15 @@ impl Server {
     /// The latest readings of the series that the patterns select.
     pub fn query(&self, patterns: &[Pattern]) -> Result<Answer, ClientError> {
         let url = format!("{}/khz/v1/query?{}", self.url, matches(patterns));
+        let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+    }
+
+    /// How the nodes are that a hostlist selects; all, where none is given.
+    pub fn nodes(&self, nodes: Option<&str>) -> Result<Nodes, ClientError> {
+        let selected = nodes.map(|nodes| format!("?nodes={}", percent_encoded(nodes))).unwrap_or_default();
+        let url = format!("{}/khz/v1/nodes{selected}", self.url);
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
         let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))

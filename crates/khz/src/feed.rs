@@ -28,6 +28,13 @@ pub enum Feed {
         /// Oldest first.
         rows: Vec<Row>,
     },
+    /// Something that the reader should be told once.
+    Notice {
+        /// The nodes that it concerns.
+        nodes: Vec<String>,
+        /// One sentence.
+        text: String,
+    },
 }
 
 /// What a column holds.
@@ -99,8 +106,17 @@ impl Feed {
                 let rows = said.rows.into_iter().map(row).collect();
                 Ok(Some(Feed::Rows { node: said.node, lost: said.lost, rows }))
             }
+            "notice" => {
+                let said: NoticeSaid = serde_json::from_str(data).map_err(unreadable)?;
+                Ok(Some(Feed::Notice { nodes: said.nodes, text: said.text }))
+            }
             _ => Ok(None),
         }
+    }
+
+    /// A notice to a subscription of this process.
+    pub fn of_notice(notice: khz_model::Notice) -> Feed {
+        Feed::Notice { nodes: vec![notice.node.to_string()], text: notice.text }
     }
 
     /// The columns of a delivery of this process.
@@ -172,6 +188,12 @@ struct ColumnSaid {
     unit: String,
     #[serde(default)]
     places: u8,
+}
+
+#[derive(Deserialize)]
+struct NoticeSaid {
+    nodes: Vec<String>,
+    text: String,
 }
 
 #[derive(Deserialize)]
@@ -300,6 +322,8 @@ mod tests {
     #[test]
     fn an_unknown_event_passes_and_a_broken_one_says_what_is_wrong() {
         assert_eq!(Feed::decode("weather", "sunny").unwrap(), None);
+        let notice = Feed::decode("notice", r#"{"nodes":["n1"],"text":"too fast"}"#).unwrap();
+        assert_eq!(notice, Some(Feed::Notice { nodes: vec!["n1".to_owned()], text: "too fast".to_owned() }));
         let error = Feed::decode("rows", r#"{"node":"n","rows":[{"t":"1","v":[7]}]}"#).unwrap_err();
         assert!(error.to_string().starts_with("a 'rows' event that cannot be read: invalid type"), "{error}");
         assert!(Feed::decode("rows", r#"{"node":"n","rows":[{"t":"now","v":[]}]}"#).is_err());

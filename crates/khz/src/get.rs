@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, NodeAnswer, SeriesAnswer, State};
 use crate::cli::Format;
+use crate::matrix::Matrix;
 use crate::outcome::{Done, Outcome};
 use crate::table::{Side, Table};
 use crate::{properties, quantities};
@@ -19,7 +20,10 @@ pub fn print(
     remarks: &mut impl Write,
 ) -> Outcome {
     match format {
-        Format::Table => out.write_all(table(answer).render(width).as_bytes())?,
+        Format::Table => {
+            let table = across(answer, width).unwrap_or_else(|| table(answer));
+            out.write_all(table.render(width).as_bytes())?;
+        }
         Format::Json => {
             for (node, series) in each(answer) {
                 writeln!(out, "{}", object(node, series))?;
@@ -52,6 +56,24 @@ fn name(answer: &Answer, node: &NodeAnswer, series: &SeriesAnswer) -> String {
     }
 }
 
+/// Several nodes as rows of one table, where it fits.
+fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
+    if answer.nodes.len() < 2 {
+        return None;
+    }
+    let mut matrix = Matrix::default();
+    for node in &answer.nodes {
+        let cell = |series: &SeriesAnswer| match series.state() {
+            State::Present(value) => quantities::of_value(value, &series.unit),
+            State::Absent(_) => "absent".to_owned(),
+            State::Failed(_) => "FAILED".to_owned(),
+        };
+        matrix.node(&node.node, node.series.iter().map(|series| (series.series(), cell(series))));
+    }
+    matrix.table(width)
+}
+
+/// One series below the other, with why there is nothing to read where there is nothing.
 fn table(answer: &Answer) -> Table {
     let mut table = Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right), ("READS", Side::Left)], 0);
     for (node, series) in each(answer) {
@@ -180,6 +202,29 @@ mod tests {
              # net.rx_bytes[eth0%3A1] failed: malformed text\n"
         );
         assert_eq!(remarks, "khz: 2 series are left out: absent or failed, see the comments\n");
+    }
+
+    #[test]
+    fn several_nodes_are_rows_of_one_table_where_it_fits() {
+        let mut answer = answer();
+        answer.nodes[0].node = "n10".to_owned();
+        let mut other = NodeAnswer { node: "n9".to_owned(), ..answer.nodes[0].clone() };
+        other.series.remove(2);
+        answer.nodes.push(other);
+        let of = |width| {
+            let mut out = Vec::new();
+            print(&answer, Format::Table, width, &mut out, &mut Vec::new()).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            of(Some(80)),
+            "NODE  mem.free  mem.high_total  net.rx_bytes[eth0%3A1]\n\
+             n9    15.3 GiB          absent                       -\n\
+             n10   15.3 GiB          absent                  FAILED\n"
+        );
+        let narrow = of(Some(40));
+        assert!(narrow.contains("n10:mem.free"), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>) -> Str
             }
             feeds.push(Feed::rows_of(&delivery));
         }
+        feeds.extend(subscription.notices().into_iter().map(Feed::of_notice));
         Ok(Some(feeds))
     })
 }

@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
+mod agent_lanes;
 mod answer;
 mod ask;
 mod catalog;
@@ -14,12 +16,16 @@ mod config;
 mod door;
 mod events;
 mod feed;
+mod fold;
 mod get;
 mod here;
 mod hub;
 mod hub_status;
 mod log;
 mod man;
+mod matrix;
+mod nodes;
+mod notify;
 mod outcome;
 mod properties;
 mod quantities;
@@ -65,6 +71,12 @@ fn dispatch(cli: Cli) -> Outcome {
             let (_, plan) = plan(cli.settings)?;
             log::start(plan.log);
             run::run(&plan)
+        }
+        Some(Command::Agent(flags)) => {
+            let (layers, plan) = plan(flags.settings.over(cli.settings))?;
+            log::start(plan.log);
+            let has_door = !matches!(layers.value("listen").origin, config::Origin::Default);
+            agent::run(&plan, has_door)
         }
         Some(Command::Hub(flags)) => {
             let (_, plan) = plan(flags.settings.over(cli.settings))?;

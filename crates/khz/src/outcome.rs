@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::fold::fold;
+
 /// What a command hands back: how far it came, or why it failed.
 pub type Outcome = Result<Done, Failure>;
 
@@ -64,7 +66,7 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
     match outcome {
         Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
         Ok(Done::Partly { missing }) => {
-            (ExitCode::from(3), Some(format!("no answer from {}", missing.join(", "))))
+            (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
         }
         Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
         Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
@@ -83,7 +85,7 @@ mod tests {
     fn missing_nodes_are_named() {
         let (code, sentence) = exit(Ok(Done::Partly { missing: vec!["n1".to_owned(), "n2".to_owned()] }));
         assert_eq!(code, ExitCode::from(3));
-        assert_eq!(sentence.as_deref(), Some("no answer from n1, n2"));
+        assert_eq!(sentence.as_deref(), Some("no answer from n[1-2]"));
     }
 
     #[test]

@@ -31,6 +31,33 @@ pub fn of_rate(per_second: f64, unit: &str) -> String {
     }
 }
 
+/// A count in at most five characters: `86.4k`, `12.3M`.
+pub fn of_count(count: u64) -> String {
+    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    // 9,999 is as short as 10.0k and says more.
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let count = count as f64;
+    let (step, sign) = STEPS.into_iter().find(|(step, _)| count >= *step).unwrap_or((1.0, ""));
+    let places = if count / step < 99.95 { 1 } else { 0 };
+    format!("{:.places$}{sign}", count / step)
+}
+
+/// A span of seconds in its largest unit: `850ns`, `-12us`, `1.2ms`, `12s`, `3h`, `5d`.
+pub fn of_span(seconds: f64) -> String {
+    const STEPS: [(f64, &str); 7] =
+        [(86_400.0, "d"), (3_600.0, "h"), (60.0, "m"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    let size = seconds.abs();
+    let Some((step, unit)) = STEPS.into_iter().find(|(step, _)| size >= *step) else {
+        return "0s".to_owned();
+    };
+    let places = if step <= 1.0 && size / step < 9.95 && unit != "ns" { 1 } else { 0 };
+    // A span that is not over is not rounded up: 23 hours and 59 minutes are no day.
+    let number = if step > 1.0 { (size / step).floor() } else { size / step };
+    format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
+}
+
 fn of_bytes(bytes: f64, per: &str) -> String {
     const STEPS: [(f64, &str); 4] =
         [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
@@ -77,6 +104,32 @@ mod tests {
             ("odd", "count", "odd"),
         ] {
             assert_eq!(of_value(decimal, unit), expected);
+        }
+    }
+
+    #[test]
+    fn counts_and_spans_are_short() {
+        for (count, expected) in [
+            (0, "0"),
+            (9_999, "9999"),
+            (86_400, "86.4k"),
+            (266_400, "266k"),
+            (12_345_678, "12.3M"),
+            (u64::MAX, "18446744T"),
+        ] {
+            assert_eq!(of_count(count), expected);
+        }
+        for (seconds, expected) in [
+            (0.0, "0s"),
+            (-12.345e-6, "-12us"),
+            (1.8e-3, "1.8ms"),
+            (12.3, "12s"),
+            (3_599.0, "59m"),
+            (7_204.0, "2h"),
+            (266_400.0, "3d"),
+            (850e-9, "850ns"),
+        ] {
+            assert_eq!(of_span(seconds), expected);
         }
     }
 

@@ -10,15 +10,17 @@ use khz_trust::Role;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Plan;
-use crate::door::{self, ALONE_SOCKET, HUB_SOCKET};
+use crate::door::{self, AGENT_SOCKET, ALONE_SOCKET, HUB_SOCKET};
 use crate::outcome::{Done, Failure, Outcome, sentence};
-use crate::{hub_status, status_line};
+use crate::{hub_status, notify, status_line};
 
 /// Who stands behind the door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
     /// This node alone: its page may choose any rate up to the ceiling.
     Node,
+    /// This node, which reports to a hub.
+    Agent,
     /// A hub: many nodes, and readers with roles.
     Hub,
 }
@@ -44,6 +46,7 @@ pub async fn serve(
 ) -> Outcome {
     let (here, socket) = match behind {
         Behind::Node => (Role::Operator, ALONE_SOCKET),
+        Behind::Agent => (Role::Reader, AGENT_SOCKET),
         Behind::Hub => (Role::Reader, HUB_SOCKET),
     };
     let door = Door {
@@ -59,14 +62,18 @@ pub async fn serve(
     let (tls, scheme) = (door.tls.clone(), if door.tls.is_some() { "https" } else { "http" });
     let door = door.on(sockets).map_err(|error| Failure::work(sentence(&error)))?;
     let stop = stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")))?;
-    announce(&format!("{} at {scheme}://{}/", watched(plan, behind), host(plan, door.local_addr())));
+    let at = door.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
+    announce(&format!("{}{}", watched(plan, behind), at.unwrap_or_default()));
+    notify::ready();
     let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
     tokio::select! {
         () = door.serve(stop) => {}
-        () = status_line::show(Arc::clone(&query)), if shows_status && behind == Behind::Node => {}
+        () = status_line::show(Arc::clone(&query)), if shows_status && behind != Behind::Hub => {}
         () = hub_status::show(query), if shows_status && behind == Behind::Hub => {}
         () = door::keep_fresh(tls) => {}
+        () = notify::keep_alive() => {}
     }
+    notify::stopping();
     if shows_status {
         eprintln!();
     }
@@ -95,6 +102,11 @@ fn announce(line: &str) {
 fn watched(plan: &Plan, behind: Behind) -> String {
     match behind {
         Behind::Node => plan.node.to_string(),
+        Behind::Agent => {
+            let hubs: Vec<String> =
+                plan.hubs.iter().map(|hub| format!("{}:{}", hub.host, hub.port)).collect();
+            format!("{}, reporting to {}", plan.node, hubs.join(", "))
+        }
         Behind::Hub => {
             let links: Vec<String> = plan.link_listen.iter().map(|&address| host(plan, address)).collect();
             format!("the nodes that report to {}", links.join(", "))

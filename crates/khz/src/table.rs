@@ -14,7 +14,7 @@ pub enum Side {
 
 /// A table under construction.
 pub struct Table {
-    titles: Vec<(&'static str, Side)>,
+    titles: Vec<(String, Side)>,
     /// The column that gives way when the table is too wide.
     elastic: usize,
     /// Its text goes on in further lines instead of being cut.
@@ -37,12 +37,13 @@ const ELASTIC_MIN: usize = 8;
 
 impl Table {
     /// A table with these columns, of which number `elastic` is cut when the terminal is too narrow.
-    pub fn new(titles: &[(&'static str, Side)], elastic: usize) -> Self {
-        Table { titles: titles.to_vec(), elastic, wraps: false, rows: Vec::new() }
+    pub fn new(titles: &[(&str, Side)], elastic: usize) -> Self {
+        let titles = titles.iter().map(|(title, side)| (printable(title), *side)).collect();
+        Table { titles, elastic, wraps: false, rows: Vec::new() }
     }
 
     /// The same with an elastic column, the last, whose text goes on in further lines.
-    pub fn wrapping(titles: &[(&'static str, Side)]) -> Self {
+    pub fn wrapping(titles: &[(&str, Side)]) -> Self {
         Table { wraps: true, ..Table::new(titles, titles.len().saturating_sub(1)) }
     }
 
@@ -59,7 +60,7 @@ impl Table {
     /// The table as lines, at most `width` characters each where a width is given.
     pub fn render(&self, width: Option<usize>) -> String {
         let widths = self.widths(width);
-        let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| (*title).to_owned()).collect();
+        let title_cells: Vec<String> = self.titles.iter().map(|(title, _)| title.clone()).collect();
         let mut text = String::new();
         for row in std::iter::once(&Row::Cells(title_cells)).chain(&self.rows) {
             for part in self.parts(row, &widths) {
@@ -68,6 +69,12 @@ impl Table {
             }
         }
         text
+    }
+
+    /// How wide it is when nothing is cut.
+    pub fn width(&self) -> usize {
+        let widths = self.widths(None);
+        widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
     }
 
     /// Each column as wide as its widest cell; the elastic one gives way, the others never.

@@ -14,25 +14,35 @@ use crate::rates::Shown;
 pub struct Lines<'a, W> {
     as_json: bool,
     out: &'a mut W,
-    /// For each node the header that was printed last.
+    /// For each node the titles and the rate that hold for it.
     headers: HashMap<String, String>,
+    /// The header that was printed first; a node to which it applies as well gets none of its own.
+    first: Option<String>,
 }
 
 impl<'a, W: Write> Lines<'a, W> {
     /// Lines to `out`.
     pub fn new(as_json: bool, out: &'a mut W) -> Self {
-        Lines { as_json, out, headers: HashMap::new() }
+        Lines { as_json, out, headers: HashMap::new(), first: None }
     }
 
     /// The columns of a node, once and whenever they change.
     fn header(&mut self, line: &Line<'_>) -> io::Result<()> {
         let titles: Vec<String> =
             line.columns.iter().enumerate().map(|(at, column)| title(column, line.shown.get(at))).collect();
-        let header = format!("# {} at {}\n# time\tnode\t{}\n", line.node, line.rate, titles.join("\t"));
-        if self.headers.get(line.node).is_none_or(|last| *last != header) {
-            self.out.write_all(header.as_bytes())?;
-            self.headers.insert(line.node.to_owned(), header);
+        let header = format!("at {}\n# time\tnode\t{}", line.rate, titles.join("\t"));
+        let known = self.headers.get(line.node);
+        if known.is_some_and(|known| *known == header) {
+            return Ok(());
         }
+        let is_first = self.first.is_none();
+        if is_first || known.is_some() || self.first.as_ref() != Some(&header) {
+            writeln!(self.out, "# {} {header}", line.node)?;
+        }
+        if is_first {
+            self.first = Some(header.clone());
+        }
+        self.headers.insert(line.node.to_owned(), header);
         Ok(())
     }
 }
@@ -51,6 +61,10 @@ impl<W: Write> Paper for Lines<'_, W> {
             writeln!(self.out, "{}\t{}\t{}", seconds(line.time), line.node, cells.join("\t"))?;
         }
         // Whoever reads a pipe wants the row now, not when a buffer is full.
+        self.out.flush()
+    }
+
+    fn make_way(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 

@@ -1,15 +1,17 @@
 //! `khz watch`: follows a feed of rows and prints each, or redraws a table of the latest. It ends by count,
 //! by time or when the feed does; what a row shows is decided in `rates`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use khz_model::Nanos;
 
 use crate::feed::{Column, Feed};
+use crate::fold::fold;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::rates::{Rates, Shown};
+use crate::table::printable;
 
 mod lines;
 mod screen;
@@ -50,8 +52,23 @@ pub trait Paper {
     fn window_min(&self) -> Nanos;
     /// Prints one row.
     fn print(&mut self, line: &Line<'_>) -> std::io::Result<()>;
+    /// Leaves the screen to a line that somebody else prints.
+    fn make_way(&mut self) -> std::io::Result<()>;
     /// Prints what is still held back.
     fn finish(&mut self) -> std::io::Result<()>;
+}
+
+/// Different notices that are remembered so as not to be told twice; further ones are not told.
+const NOTICES_MAX: usize = 1_000;
+
+/// What is known of the stream.
+#[derive(Default)]
+struct Known {
+    nodes: HashMap<String, Node>,
+    /// Rows printed.
+    printed: u64,
+    /// What was told already.
+    told: BTreeSet<String>,
 }
 
 /// What is known of a node.
@@ -69,14 +86,14 @@ impl Watch {
     }
 
     /// Prints the rows of `next` until it is time to stop. `next` gives `None` at the end of the feed, and
-    /// an empty list when it only waited.
+    /// an empty list when it only waited. Notices go to `remarks` (stderr).
     pub fn follow(
         &self,
         mut next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
         paper: &mut impl Paper,
+        remarks: &mut impl Write,
     ) -> Outcome {
-        let mut nodes: HashMap<String, Node> = HashMap::new();
-        let mut printed = 0;
+        let mut known = Known::default();
         while !self.is_over() {
             let feeds = match next() {
                 Ok(Some(feeds)) => feeds,
@@ -93,7 +110,7 @@ impl Watch {
                 }
             };
             for feed in feeds {
-                if self.take(feed, &mut nodes, &mut printed, paper)? {
+                if self.take(feed, &mut known, paper, remarks)? {
                     paper.finish()?;
                     return Ok(Done::Wholly);
                 }
@@ -107,10 +124,11 @@ impl Watch {
     fn take(
         &self,
         feed: Feed,
-        nodes: &mut HashMap<String, Node>,
-        printed: &mut u64,
+        known: &mut Known,
         paper: &mut impl Paper,
+        remarks: &mut impl Write,
     ) -> std::io::Result<bool> {
+        let Known { nodes, printed, told } = known;
         let (name, lost, rows) = match feed {
             Feed::Columns { node, rate, columns } => {
                 match nodes.get_mut(&node) {
@@ -122,6 +140,14 @@ impl Watch {
                         let rates = Rates::new(&columns, self.raw, paper.window_min());
                         nodes.insert(node, Node { columns, rate, rates, lost: 0 });
                     }
+                }
+                return Ok(false);
+            }
+            Feed::Notice { nodes, text } => {
+                let line = printable(&format!("khz: {}: {text}", fold(nodes)));
+                if told.len() < NOTICES_MAX && told.insert(line.clone()) {
+                    paper.make_way()?;
+                    writeln!(remarks, "{line}")?;
                 }
                 return Ok(false);
             }
@@ -167,8 +193,10 @@ pub fn onto(
     next: impl FnMut() -> Result<Option<Vec<Feed>>, Failure>,
 ) -> Outcome {
     match terminal {
-        Some((columns, lines)) if !as_json => watch.follow(next, &mut Screen::new(columns, lines, out)),
-        _ => watch.follow(next, &mut Lines::new(as_json, out)),
+        Some((columns, lines)) if !as_json => {
+            watch.follow(next, &mut Screen::new(columns, lines, out), &mut std::io::stderr())
+        }
+        _ => watch.follow(next, &mut Lines::new(as_json, out), &mut std::io::stderr()),
     }
 }
 
@@ -265,6 +293,61 @@ mod tests {
     fn it_stops_when_its_time_is_over() {
         let (text, outcome) = printed(Watch { until: Some(Instant::now()), ..Watch::default() }, true, None);
         assert_eq!((text.as_str(), outcome.unwrap()), ("", Done::Wholly));
+    }
+
+    /// The same rows of two nodes, after a notice that is told twice.
+    fn two_nodes() -> Vec<Feed> {
+        let notice = || Feed::Notice {
+            nodes: vec!["n2".to_owned(), "n1".to_owned()],
+            text: "1000Hz is above the ceiling".to_owned(),
+        };
+        let other = feed().into_iter().map(|feed| match feed {
+            Feed::Columns { rate, columns, .. } => Feed::Columns { node: "n2".to_owned(), rate, columns },
+            Feed::Rows { lost, rows, .. } => Feed::Rows { node: "n2".to_owned(), lost, rows },
+            other => other,
+        });
+        let mut feeds = vec![notice()];
+        for (one, two) in feed().into_iter().zip(other) {
+            feeds.extend([one, two]);
+        }
+        feeds.push(notice());
+        feeds
+    }
+
+    #[test]
+    fn several_nodes_are_rows_of_one_screen_and_a_notice_is_told_once() {
+        let (mut out, mut remarks) = (Vec::new(), Vec::new());
+        let mut feeds = two_nodes().into_iter();
+        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let outcome = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut remarks);
+        assert!(outcome.is_err(), "the feed ended by itself");
+        assert_eq!(String::from_utf8(remarks).unwrap(), "khz: n[1-2]: 1000Hz is above the ceiling\n");
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text.rsplit("\x1b[J").next().unwrap(),
+            "2 nodes at 10Hz   2025-11-21 01:53:20.500 UTC   4 rows lost\n\
+             NODE  net.rx_bytes[eth0]  load.1m\n\
+             n1                absent     0.61\n\
+             n2                absent     0.61\n"
+        );
+    }
+
+    #[test]
+    fn nodes_with_the_same_columns_share_a_header() {
+        let mut out = Vec::new();
+        let mut feeds = two_nodes().into_iter();
+        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let watch = Watch { count: Some(4), ..Watch::default() };
+        watch.follow(next, &mut Lines::new(false, &mut out), &mut Vec::new()).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "# n1 at 10Hz\n\
+             # time\tnode\tnet.rx_bytes[eth0] (bytes/s)\tload.1m (count)\n\
+             1763690000.100000000\tn1\t10000\t0.52\n\
+             1763690000.100000000\tn2\t10000\t0.52\n\
+             1763690000.400000000\tn1\tunknown\t0.61\n\
+             1763690000.500000000\tn1\tabsent\t0.61\n"
+        );
     }
 
     #[test]

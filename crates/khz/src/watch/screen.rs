@@ -1,13 +1,16 @@
 //! Rows on a terminal: one table, redrawn in place, a few times a second whatever the rate. It refuses to
 //! scroll: what does not fit is counted.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use khz_model::Nanos;
 
 use super::{Line, Paper};
-use crate::feed::Cell;
+use crate::feed::{Cell, Column};
+use crate::fold::by_name;
+use crate::matrix::Matrix;
 use crate::quantities;
 use crate::rates::Shown;
 use crate::table::{Side, Table, cut, printable};
@@ -17,13 +20,22 @@ const REDRAW_PERIOD: Duration = Duration::from_millis(200);
 /// Rates on a screen are means over this time: at 1,000 Hz a number would flicker between 0 and a burst.
 const WINDOW: Nanos = Nanos::from_millis(250);
 
+/// What a node shows.
+struct Page {
+    table: String,
+    cells: Vec<(String, String)>,
+    time: Nanos,
+    rate: String,
+    lost: u64,
+}
+
 /// A table that is redrawn.
 pub struct Screen<'a, W> {
     columns: usize,
     lines: usize,
     out: &'a mut W,
-    /// What each node shows, in the order in which they came.
-    nodes: Vec<(String, String)>,
+    /// What each node shows.
+    nodes: BTreeMap<String, Page>,
     drawn_lines: usize,
     drawn_at: Option<Instant>,
     is_stale: bool,
@@ -32,13 +44,47 @@ pub struct Screen<'a, W> {
 impl<'a, W: Write> Screen<'a, W> {
     /// A screen of that size.
     pub fn new(columns: usize, lines: usize, out: &'a mut W) -> Self {
-        Screen { columns, lines, out, nodes: Vec::new(), drawn_lines: 0, drawn_at: None, is_stale: false }
+        Screen {
+            columns,
+            lines,
+            out,
+            nodes: BTreeMap::new(),
+            drawn_lines: 0,
+            drawn_at: None,
+            is_stale: false,
+        }
+    }
+
+    /// Several nodes as rows of one table; `None` for a single one, or when it does not fit.
+    fn across(&self) -> Option<String> {
+        if self.nodes.len() < 2 {
+            return None;
+        }
+        let mut matrix = Matrix::default();
+        for (node, page) in &self.nodes {
+            matrix.node(node, page.cells.iter().cloned());
+        }
+        let table = matrix.table(Some(self.columns))?;
+        let rates: BTreeSet<&str> = self.nodes.values().map(|page| page.rate.as_str()).collect();
+        let rates = rates.into_iter().collect::<Vec<_>>().join(", ");
+        let time = self.nodes.values().map(|page| page.time).max().unwrap_or_default();
+        let lost = self.nodes.values().map(|page| page.lost).sum();
+        let head = head(&format!("{} nodes", self.nodes.len()), &rates, time, lost);
+        Some(format!("{}\n{}", cut(&head, self.columns), table.render(Some(self.columns))))
+    }
+
+    /// One node below the other, in natural order.
+    fn below(&self) -> String {
+        let mut nodes: Vec<_> = self.nodes.iter().collect();
+        nodes.sort_by(|(a, _), (b, _)| by_name(a, b));
+        nodes.into_iter().map(|(_, page)| page.table.as_str()).collect()
     }
 
     /// Takes the place of what was drawn before.
     fn draw(&mut self) -> io::Result<()> {
         let mut text = String::new();
-        let all: Vec<&str> = self.nodes.iter().flat_map(|(_, table)| table.lines()).collect();
+        let whole = self.across().unwrap_or_else(|| self.below());
+        let all: Vec<&str> = whole.lines().collect();
         // The line below the table belongs to the cursor.
         let room = self.lines.saturating_sub(1).max(1);
         let fitting = if all.len() > room { room - 1 } else { all.len() };
@@ -48,7 +94,7 @@ impl<'a, W: Write> Screen<'a, W> {
         }
         if fitting < all.len() {
             let left_out = all.len() - fitting;
-            text.push_str(&cut(&format!("… and {left_out} more; name fewer series"), self.columns));
+            text.push_str(&cut(&format!("… and {left_out} more; name fewer nodes or series"), self.columns));
             text.push('\n');
         }
         let up = match self.drawn_lines {
@@ -71,13 +117,27 @@ impl<W: Write> Paper for Screen<'_, W> {
 
     fn print(&mut self, line: &Line<'_>) -> io::Result<()> {
         let is_due = self.drawn_at.is_none_or(|drawn_at| drawn_at.elapsed() >= REDRAW_PERIOD);
-        let table = node_table(line, self.columns);
-        match self.nodes.iter_mut().find(|(node, _)| node == line.node) {
-            Some((_, old)) => *old = table,
-            None => self.nodes.push((line.node.to_owned(), table)),
-        }
+        let cells = line.columns.iter().zip(line.shown);
+        let page = Page {
+            table: node_table(line, self.columns),
+            cells: cells.map(|(column, shown)| (column.series.clone(), cell(column, shown))).collect(),
+            time: line.time,
+            rate: line.rate.to_owned(),
+            lost: line.lost,
+        };
+        self.nodes.insert(line.node.to_owned(), page);
         self.is_stale = true;
         if is_due { self.draw() } else { Ok(()) }
+    }
+
+    fn make_way(&mut self) -> io::Result<()> {
+        if self.drawn_lines > 0 {
+            write!(self.out, "\x1b[{}A\r\x1b[J", self.drawn_lines)?;
+        }
+        self.drawn_lines = 0;
+        self.is_stale = !self.nodes.is_empty();
+        self.drawn_at = None;
+        self.out.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -85,12 +145,31 @@ impl<W: Write> Paper for Screen<'_, W> {
     }
 }
 
-fn node_table(line: &Line<'_>, width: usize) -> String {
-    let lost = match line.lost {
+/// `n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost`.
+fn head(who: &str, rate: &str, time: Nanos, lost: u64) -> String {
+    let lost = match lost {
         0 => String::new(),
         rows => format!("   {rows} rows lost"),
     };
-    let head = format!("{} at {}   {} UTC{lost}", line.node, line.rate, clock(line.time));
+    format!("{who} at {rate}   {} UTC{lost}", clock(time))
+}
+
+/// What a cell shows where there is no room for a reason.
+fn cell(column: &Column, shown: &Shown) -> String {
+    match shown {
+        Shown::Value(Cell::Absent(_)) => "absent".to_owned(),
+        Shown::Value(Cell::Failed(_)) => "FAILED".to_owned(),
+        Shown::Unknown(_) => "unknown".to_owned(),
+        Shown::PerSecond(rate) => quantities::of_rate(*rate, &column.unit),
+        Shown::Value(value) => {
+            let value = value.decimal().map(|decimal| decimal.to_string()).unwrap_or_default();
+            quantities::of_value(&value, &column.unit)
+        }
+    }
+}
+
+fn node_table(line: &Line<'_>, width: usize) -> String {
+    let head = head(line.node, line.rate, line.time, line.lost);
     let mut table = Table::new(&[("SERIES", Side::Left), ("NOW", Side::Right)], 0);
     for (column, shown) in line.columns.iter().zip(line.shown) {
         let series = column.series.clone();
@@ -98,11 +177,7 @@ fn node_table(line: &Line<'_>, width: usize) -> String {
             Shown::Value(Cell::Absent(why)) => table.remark(series, &format!("absent: {why}")),
             Shown::Value(Cell::Failed(fault)) => table.remark(series, &format!("FAILED: {fault}")),
             Shown::Unknown(why) => table.remark(series, &format!("unknown: {why}")),
-            Shown::PerSecond(rate) => table.row([series, quantities::of_rate(*rate, &column.unit)]),
-            Shown::Value(cell) => {
-                let value = cell.decimal().map(|decimal| decimal.to_string()).unwrap_or_default();
-                table.row([series, quantities::of_value(&value, &column.unit)]);
-            }
+            known => table.row([series, cell(column, known)]),
         }
     }
     format!("{}\n{}", cut(&printable(&head), width), table.render(Some(width)))

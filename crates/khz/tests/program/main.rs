@@ -8,4 +8,5 @@ mod exposition;
 mod live;
 mod process;
 mod rrd;
+mod service;
 mod usage;

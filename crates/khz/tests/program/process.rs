@@ -60,8 +60,15 @@ pub struct Running {
 impl Running {
     /// Starts it as node n1 and waits until its door is open.
     pub fn start(more: &[&str]) -> Running {
+        Running::start_in(&[], more)
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_in(variables: &[(&str, &str)], more: &[&str]) -> Running {
         let arguments = [&["--listen", "127.0.0.1:0", "--node", "n1"], more].concat();
-        let mut child = khz(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = khz(&arguments);
+        command.envs(variables.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         if line.is_empty() {

@@ -1,0 +1,108 @@
+//! `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door opens only where
+//! somebody said so.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use khz_gather::Machine;
+use khz_http::Counters;
+use khz_link::driver::{Bell, Driver, HubAddress, Settings, TlsSettings};
+use khz_link::{Identity, Prove, Role};
+use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
+
+use crate::agent_lanes::AgentLanes;
+use crate::config::Plan;
+use crate::here;
+use crate::outcome::{Failure, Outcome, sentence};
+use crate::serve::{self, Behind};
+
+/// Gathers and reports until told to stop.
+pub fn run(plan: &Plan, has_door: bool) -> Outcome {
+    if plan.hubs.is_empty() {
+        return Err(Failure::usage(
+            "an agent needs a hub to report to: --hub HOST:PORT (without one, `khz` alone watches this machine)",
+        ));
+    }
+    let (tls, token) = credentials(plan)?;
+    let sockets = if has_door { serve::bind(plan)? } else { Vec::new() };
+    let (door, link) = (Counters::default(), khz_link::driver::Counters::default());
+    let mut tallies = link.metrics();
+    if has_door {
+        tallies.extend(door.metrics());
+    }
+    let mut agent = here::start(plan, tallies)?;
+    let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
+    let bell = Bell::new().map_err(no_bell)?;
+    let lanes = AgentLanes::new(agent.shared_lanes(), bell.again().map_err(no_bell)?);
+    let settings = Settings {
+        hubs: plan.hubs.iter().map(|hub| HubAddress { host: hub.host.clone(), port: hub.port }).collect(),
+        identity: Arc::new(identity(plan, token)),
+        tls,
+        counters: link,
+        bell,
+    };
+    let driver = Driver::start(settings, lanes)
+        .map_err(|error| Failure::work(format!("cannot start the link's thread: {error}")))?;
+    let query = agent.query();
+    let outcome = serve::runtime()?.block_on(async {
+        tokio::select! {
+            outcome = serve::serve(plan, sockets, query, door, Behind::Agent) => outcome,
+            () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
+        }
+    });
+    drop(driver);
+    agent.stop();
+    outcome
+}
+
+/// TLS and token for the hubs; wrong files and bare addresses are found before anything is started.
+fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Failure> {
+    let unusable = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
+    let token = plan.trust.token.as_ref().map(|token| token.read()).transpose().map_err(unusable)?;
+    if let Some(token) = &token
+        && (token.identity().role != khz_trust::Role::Node || token.identity().name != plan.node)
+    {
+        let said = token.identity();
+        return Err(Failure::usage(format!("the token is that of {said}; this is node {}", plan.node)));
+    }
+    let tls = match &plan.trust.ca {
+        None => None,
+        Some(ca) => {
+            let files = ClientFiles { ca: ca.clone(), pair: plan.trust.pair.clone() };
+            let client = TlsClient::load(files, Protocol::Link).map_err(unusable)?;
+            Some(Box::new(move || {
+                // Files that changed are read again; wrong ones leave what there was.
+                if let Err(error) = client.refresh() {
+                    tracing::warn!("the link keeps its certificate: {}", sentence(&error));
+                }
+                client.config()
+            }) as TlsSettings)
+        }
+    };
+    for hub in &plan.hubs {
+        // A name may mean any machine: it is somewhere else.
+        let ip = match hub.host.as_str() {
+            "localhost" => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+            host => host.parse().unwrap_or(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1))),
+        };
+        Exposure::of_caller(SocketAddr::new(ip, hub.port), tls.is_some(), plan.insecure)
+            .map_err(|error| Failure::usage(format!("hub {}: {error}", hub.host)))?;
+    }
+    Ok((tls, token))
+}
+
+fn identity(plan: &Plan, token: Option<Token>) -> Identity {
+    let machine = Machine::this();
+    let prove = token.map(|token| Box::new(move |nonce: &[u8; 32]| token.proof(nonce)) as Prove);
+    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Identity {
+        role: Role::Node,
+        name: plan.node.to_string(),
+        machine: machine.id,
+        boot: machine.boot,
+        started: boot.tv_sec * 1_000_000_000 + boot.tv_nsec,
+        start_nonce: u64::from(std::process::id()) << 32 | boot.tv_nsec as u64,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        prove,
+    }
+}

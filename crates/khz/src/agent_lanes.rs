@@ -1,0 +1,159 @@
+//! The agent's lanes as the link sees them: the one place where gathering and the link meet. Interests of a hub
+//! become lanes that live as long as the interest.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use khz_gather::{LaneHandle, Prompt};
+use khz_link::driver::Bell;
+use khz_link::{Answer, InterestFrame, Overtaken};
+use khz_model::{Nanos, Pattern, Rate};
+
+/// One lane.
+#[derive(Clone)]
+pub struct AgentLane(Arc<LaneHandle>);
+
+impl khz_link::Lane for AgentLane {
+    fn id(&self) -> u64 {
+        // Random for every ring, so that a lane that comes again under its old name is another one.
+        self.0.epoch()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.0.epoch()
+    }
+
+    fn generation(&self) -> u32 {
+        self.0.generation()
+    }
+
+    fn period(&self) -> Nanos {
+        self.0.period()
+    }
+
+    fn head(&self) -> u64 {
+        self.0.reader().head()
+    }
+
+    fn oldest(&self) -> u64 {
+        self.0.reader().oldest()
+    }
+
+    fn newest(&self) -> u64 {
+        self.0.reader().newest()
+    }
+
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        self.0.reader().copy(from, most, out).map_err(|_| Overtaken)
+    }
+
+    fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        self.0.reader().schema_bytes(generation)
+    }
+
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.0.reader().schema(generation, from, most, out)
+    }
+}
+
+/// An interest that was granted.
+struct Granted {
+    number: u32,
+    lane: AgentLane,
+    /// Rings the link's bell at every row, where the hub wants each at once.
+    _prompt: Option<Prompt>,
+}
+
+/// All lanes of this node.
+pub struct AgentLanes {
+    gather: khz_gather::Lanes,
+    fixed: Vec<AgentLane>,
+    granted: Vec<Granted>,
+    answers: VecDeque<Answer>,
+    bell: Bell,
+    /// Counts lanes that came and went.
+    changes: u64,
+}
+
+impl AgentLanes {
+    /// The lanes of a running agent; `bell` is the link's.
+    pub fn new(gather: khz_gather::Lanes, bell: Bell) -> Self {
+        let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
+        AgentLanes { gather, fixed, granted: Vec::new(), answers: VecDeque::new(), bell, changes: 0 }
+    }
+
+    fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, String> {
+        let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
+        let patterns = patterns.map_err(|error| error.problem)?;
+        let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
+        let handle =
+            self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
+        let period = handle.period();
+        let prompt = match interest.prompt {
+            true => {
+                let bell = self.bell.again().map_err(|errno| errno.to_string())?;
+                Some(handle.prompt(bell.into_fd()).map_err(|error| error.to_string())?)
+            }
+            false => None,
+        };
+        let text = match Rate::from_period(period) {
+            Some(slower) if period > rate.period() => {
+                format!("runs at {slower} instead of {rate}, to stay below its CPU ceiling")
+            }
+            _ => String::new(),
+        };
+        // One that is there already, as the local lane, is the same to the link.
+        let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
+        let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
+        let id = khz_link::Lane::id(&lane);
+        self.granted.push(Granted { number: interest.number, lane, _prompt: prompt });
+        Ok(Answer { interest: interest.number, lane: Some(id), period, text })
+    }
+}
+
+impl khz_link::Lanes for AgentLanes {
+    type Lane = AgentLane;
+
+    fn revision(&self) -> u64 {
+        let mut revision = self.changes;
+        self.list(&mut |lane| {
+            let schema = lane.0.schema_bytes();
+            revision = revision.wrapping_mul(31).wrapping_add(lane.0.period().0 ^ schema.rotate_left(32));
+        });
+        revision
+    }
+
+    fn list(&self, each: &mut dyn FnMut(AgentLane)) {
+        self.fixed.iter().cloned().for_each(&mut *each);
+        for (at, granted) in self.granted.iter().enumerate() {
+            let same = |lane: &AgentLane| lane.0.epoch() == granted.lane.0.epoch();
+            let is_known =
+                self.fixed.iter().any(same) || self.granted[..at].iter().any(|one| same(&one.lane));
+            if !is_known {
+                each(granted.lane.clone());
+            }
+        }
+    }
+
+    fn ask(&mut self, interest: &InterestFrame<'_>) {
+        self.dismiss(interest.number);
+        let refused = |text| Answer { interest: interest.number, lane: None, period: Nanos(0), text };
+        let answer = self.grant(interest).unwrap_or_else(refused);
+        self.answers.push_back(answer);
+        self.changes += 1;
+    }
+
+    fn dismiss(&mut self, number: u32) {
+        let before = self.granted.len();
+        self.granted.retain(|granted| granted.number != number);
+        self.changes += u64::from(self.granted.len() < before);
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+}

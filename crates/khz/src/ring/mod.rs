@@ -1,0 +1,10 @@
+//! `khz ring`: what the rings of this machine's agents hold, while they run and after they have died. It reads the
+//! files themselves and asks nobody.
+
+mod export;
+pub mod place;
+mod rows;
+mod show;
+
+pub use export::export;
+pub use show::show;

@@ -1,0 +1,184 @@
+//! `khz simulate`: its flags, checked; the crowd plays, and this tells how it went.
+
+use std::io::{IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use khz_model::{Nanos, Rate};
+use khz_simulate::{Crowd, LATE, Library, Report, Settings, Tls};
+use khz_trust::{ClientFiles, ClusterKey, Exposure, Protocol, TlsClient};
+use tracing::Level;
+
+use crate::outcome::{Done, Failure, Outcome, sentence};
+use crate::serve;
+
+/// Examples for `khz simulate --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz hub --history 0MiB &
+  khz simulate --nodes 4096 --rate 100          4,096 nodes at 100 Hz, until Ctrl-C
+  khz simulate --nodes 128 --rate 1000 --slots 300 --for 60s
+                                                128 nodes at 1,000 Hz with 300 slots a row, for a minute
+  khz simulate --nodes 16 --workload compile    sixteen nodes that compile
+  khz nodes --server http://127.0.0.1:7070      what the hub makes of it
+
+The nodes are called node0001 and so on. Each has a connection of its own and speaks as an agent does: it connects again
+when the hub was away, and fills the gap out of its ring. Rows are played from recordings of real machines; --seed
+decides which node plays which recording from which moment on, how long it is up and how much memory it has. The same
+seed plays the same rows.
+
+Exit codes: 0 every row arrived in time, 1 rows were late, lost or not acknowledged, 2 wrong usage.";
+
+/// Where recordings are when the program runs beside its sources.
+const WORKLOADS: &str = "fixtures/workloads";
+const WORKLOADS_INSTALLED: &str = "/usr/share/khz/workloads";
+
+/// `khz simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateFlags {
+    /// How many nodes.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    nodes: usize,
+    /// Rows of each node: 100Hz, 1kHz, or a period: 5s.
+    #[arg(long, value_name = "RATE", default_value = "100Hz")]
+    rate: String,
+    /// The hub that they report to.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7071")]
+    hub: String,
+    /// What they play, each one of these: names of recordings, or files.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "idle,compile,netcopy,mempressure")]
+    workload: Vec<String>,
+    /// The folder of recordings [default: fixtures/workloads, else /usr/share/khz/workloads].
+    #[arg(long, value_name = "DIR")]
+    workloads: Option<PathBuf>,
+    /// Slots of a row, those that change most; 0: all that were recorded.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    slots: usize,
+    /// Another seed makes other nodes.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What the nodes' names begin with.
+    #[arg(long, value_name = "TEXT", default_value = "node")]
+    prefix: String,
+    /// How long the nodes' rings keep rows.
+    #[arg(long, value_name = "DURATION", default_value = "10m")]
+    held: String,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "DURATION")]
+    duration: Option<String>,
+    /// Speak TLS, and trust a hub whose certificate is of this CA.
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Give each node its token, made with this cluster key.
+    #[arg(long, value_name = "FILE")]
+    cluster_key: Option<PathBuf>,
+    /// Speak to a hub on another machine without TLS.
+    #[arg(long)]
+    insecure: bool,
+    /// One JSON object a second, and one at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Plays until the end or until told to stop.
+pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
+    crate::log::start(Some(Level::WARN));
+    let length = flags.duration.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
+    let rate: Rate = flags.rate.parse().map_err(Failure::usage)?;
+    let (hub, tls) = hub(flags)?;
+    let key = flags.cluster_key.as_deref().map(ClusterKey::read).transpose();
+    let settings = Settings {
+        hub,
+        tls,
+        key: key.map_err(|error| Failure::usage(sentence(&error)))?,
+        nodes: flags.nodes,
+        prefix: flags.prefix.clone(),
+        period: rate.period(),
+        seed: flags.seed,
+        length,
+        held: flags.held.parse().map_err(Failure::usage)?,
+    };
+    let library = Library::read(&flags.workload, &folder(flags), flags.slots).map_err(Failure::usage)?;
+    let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
+    let stop = stop_on_signal()?;
+    let mut before = Report::default();
+    let shows_line = std::io::stderr().is_terminal() && !flags.json;
+    let report = crowd.run(&stop, |report| {
+        if flags.json {
+            // Whoever has stopped reading still gets a simulation.
+            let _ = writeln!(out, "{}", object(report)).and_then(|()| out.flush());
+        } else if shows_line {
+            eprint!("\r\x1b[K{}", report.line(&before));
+        }
+        before = *report;
+    });
+    if shows_line {
+        eprintln!();
+    }
+    conclude(&report, flags.json, out)
+}
+
+fn conclude(report: &Report, json: bool, out: &mut impl Write) -> Outcome {
+    match json {
+        true => writeln!(out, "{}", object(report))?,
+        false => writeln!(out, "{}", report.line(&Report::default()))?,
+    }
+    out.flush()?;
+    let Report { unacknowledged, lost, late, .. } = *report;
+    if report.is_clean() {
+        return Ok(Done::Wholly);
+    }
+    Err(Failure::work(format!(
+        "{late} rows left more than {LATE} after their time, {lost} were lost, and the hub has not acknowledged \
+         {unacknowledged}"
+    )))
+}
+
+fn object(report: &Report) -> serde_json::Value {
+    let field = |(name, number): (&str, u64)| (name.to_owned(), serde_json::Value::from(number));
+    report.fields().into_iter().map(field).collect()
+}
+
+/// Where the hub is, and how it is spoken to.
+fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
+    let unknown = |problem: String| Failure::usage(format!("--hub {}: {problem}", flags.hub));
+    let mut addresses = flags.hub.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let address = addresses.next().ok_or_else(|| unknown("no such host".into()))?;
+    Exposure::of_caller(address, flags.tls_ca.is_some(), flags.insecure).map_err(Failure::usage)?;
+    let Some(ca) = &flags.tls_ca else { return Ok((address, None)) };
+    let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
+    let client = TlsClient::load(ClientFiles::new(ca), Protocol::Link).map_err(usage)?;
+    let host = flags.hub.rsplit_once(':').map_or(&*flags.hub, |(host, _)| host);
+    let name = TlsClient::server_name(host).map_err(usage)?;
+    Ok((address, Some(Tls { config: client.config(), name })))
+}
+
+fn folder(flags: &SimulateFlags) -> PathBuf {
+    let beside = PathBuf::from(WORKLOADS);
+    flags.workloads.clone().unwrap_or_else(|| match beside.is_dir() {
+        true => beside,
+        false => PathBuf::from(WORKLOADS_INSTALLED),
+    })
+}
+
+/// Set by the first interrupt; the next one ends the program at once.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let runtime = serve::runtime()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let Ok(signal) = serve::stop_signal() else { return };
+            signal.await;
+            told.store(true, Ordering::Relaxed);
+            if let Ok(again) = serve::stop_signal() {
+                again.await;
+                std::process::exit(1);
+            }
+        });
+    });
+    Ok(stop)
+}

@@ -1,0 +1,96 @@
+//! What makes khz a service: what systemd is told, and what systemd says of our units.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use crate::process::{Running, code, err, out};
+
+const UNITS: [&str; 2] = ["khz-agent.service", "khz-hub.service"];
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+/// A program of systemd's; `None` where it is not installed, which `cargo xtask test` sees to.
+fn systemd(program: &str, words: &[&str]) -> Option<Output> {
+    match Command::new(program).args(words).output() {
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound && std::env::var_os("KHZ_TEST_ALL").is_none() =>
+        {
+            println!("SKIPPED: there is no {program}");
+            None
+        }
+        output => Some(output.unwrap()),
+    }
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[test]
+fn systemd_is_told_that_we_are_ready_live_and_end() {
+    let folder = folder("notify");
+    let path = folder.join("notify.sock");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut next = || {
+        let mut bytes = [0; 64];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let running =
+        Running::start_in(&[("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "20000")], &[]);
+    assert_eq!(next(), "READY=1");
+    assert_eq!(next(), "WATCHDOG=1");
+    assert_eq!(next(), "WATCHDOG=1");
+    assert_eq!(running.end("TERM").0, Some(0));
+    let last = std::iter::from_fn(|| Some(next())).find(|state| state != "WATCHDOG=1");
+    assert_eq!(last.as_deref(), Some("STOPPING=1"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_units_and_little_exposed() {
+    let folder = folder("units");
+    for unit in UNITS {
+        let text = std::fs::read_to_string(packaging().join("systemd").join(unit)).unwrap();
+        // It wants to see the program that a unit starts.
+        let text = text.replace("/usr/bin/khz", env!("CARGO_BIN_EXE_khz"));
+        let path = folder.join(unit);
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let Some(verified) = systemd("systemd-analyze", &["verify", "--man=no", path]) else { return };
+        assert_eq!((code(&verified), err(&verified).as_str()), (0, ""), "{unit}");
+        // In tenths of its scale from 0 to 10; it calls what is below 2 OK, and most services are above 9.
+        let secure = ["security", "--offline=true", "--no-pager", "--threshold=20", path];
+        let judged = systemd("systemd-analyze", &secure).unwrap();
+        assert_eq!(code(&judged), 0, "{unit}: {}", out(&judged));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_user_that_the_units_name_is_the_one_that_is_made() {
+    let root = folder("root");
+    let root_flag = format!("--root={}", root.display());
+    std::fs::create_dir_all(root.join("etc")).unwrap();
+    let file = packaging().join("sysusers.d/khz.conf");
+    let Some(made) = systemd("systemd-sysusers", &[&root_flag, file.to_str().unwrap()]) else { return };
+    assert_eq!(code(&made), 0, "{}", err(&made));
+    let users = std::fs::read_to_string(root.join("etc/passwd")).unwrap();
+    assert!(
+        users.lines().any(|line| line.starts_with("khz:") && line.ends_with(":/usr/sbin/nologin")),
+        "{users}"
+    );
+    for unit in UNITS {
+        let text = std::fs::read_to_string(packaging().join("systemd").join(unit)).unwrap();
+        assert!(text.contains("\nUser=khz\nGroup=khz\n"), "{unit}");
+    }
+    std::fs::remove_dir_all(root).unwrap();
+}

@@ -178,6 +178,7 @@ export class Board {
         return percent(shares.reduce((a, b) => a + b, 0) / shares.length);
       };
       const busiest = (since) => percent(Math.max(...known(since)));
+      this.cpu.note.textContent = cpus.length > CPUS_MAX ? `${cpus.length - CPUS_MAX} CPUs beyond the first ${CPUS_MAX} have no row of their own` : "";
       this.panel(this.cores, { title: `Each of ${series.length} CPUs`, series, heat: true, size, extra: [{ label: "mean", read: mean }, { label: "busiest", read: busiest }] });
     } else {
       for (const s of series) {
@@ -241,7 +242,7 @@ export class Board {
       if (!group.any) notes.push(`no ${noun} is visible here`);
       else if (shown === 0) notes.push(`no ${noun} has moved data since boot`);
       if (idle > 0) notes.push(`${idle} idle ${noun}${idle > 1 ? "s" : ""} hidden`);
-      if (group.beyond > 0) notes.push(`${group.beyond} more not shown`);
+      if (group.beyond > 0) notes.push(`${group.beyond} more than the ${INSTANCES_MAX} that are followed: ask for them with khz watch`);
       group.note.textContent = notes.join(" · ");
     }
     for (const panel of this.panels) if (panel.needs) this.explain(panel);

@@ -1,5 +1,5 @@
-// The controls: rate, window, pause and theme, and the address's fragment that remembers the first two. They
-// refuse rates that the server does not offer.
+// The controls of the view of one node: rate, window and pause, and the address's fragment that remembers the first
+// two. They refuse rates that the server does not offer.
 
 export const RATE_MIN = 1;
 export const RATE_DEFAULT = 10;
@@ -7,26 +7,28 @@ const TIER_DEFAULT = 1;
 const TIER_NAMES = ["10s", "1min", "10min"];
 
 export class Controls {
-  /** `on` hears rate(hertz), tier(index), pause(bool), theme(). */
-  constructor(root, on) {
+  /**
+   * `node` is named in the address where there are several; `asked` is what the address said; `signal` ends them.
+   * `on` hears rate(hertz), tier(index), pause(bool) and address(hash).
+   */
+  constructor(root, node, asked, signal, on) {
     this.on = on;
+    this.node = node;
     this.rateMax = 1_000;
     this.rateInput = root.querySelector("#rate");
     this.rateButtons = [...root.querySelectorAll("[data-rate]")];
     this.tierButtons = [...root.querySelectorAll("[data-tier]")];
     this.pauseButton = root.querySelector("#pause");
-    const asked = new URLSearchParams(location.hash.slice(1));
     this.rate = this.allowed(Number(asked.get("rate"))) || RATE_DEFAULT;
     this.tier = TIER_NAMES.indexOf(asked.get("window"));
     if (this.tier < 0) this.tier = TIER_DEFAULT;
     this.paused = false;
-    for (const button of this.rateButtons) button.addEventListener("click", () => this.setRate(Number(button.dataset.rate)));
-    for (const button of this.tierButtons) button.addEventListener("click", () => this.setTier(Number(button.dataset.tier)));
-    this.rateInput.addEventListener("change", () => this.setRate(Number(this.rateInput.value)));
-    this.pauseButton.addEventListener("click", () => this.setPaused(!this.paused));
-    root.querySelector("#theme").addEventListener("click", () => window.khzTheme.toggle());
-    window.addEventListener("khz-theme", () => on.theme());
-    document.addEventListener("keydown", (event) => this.key(event));
+    const hear = (target, name, then) => target.addEventListener(name, then, { signal });
+    for (const button of this.rateButtons) hear(button, "click", () => this.setRate(Number(button.dataset.rate)));
+    for (const button of this.tierButtons) hear(button, "click", () => this.setTier(Number(button.dataset.tier)));
+    hear(this.rateInput, "change", () => this.setRate(Number(this.rateInput.value)));
+    hear(this.pauseButton, "click", () => this.setPaused(!this.paused));
+    hear(document, "keydown", (event) => this.key(event));
     this.show();
   }
 
@@ -71,12 +73,13 @@ export class Controls {
     for (const button of this.tierButtons) press(button, Number(button.dataset.tier) === this.tier);
     press(this.pauseButton, this.paused);
     this.pauseButton.textContent = this.paused ? "Resume" : "Pause";
-    history.replaceState(null, "", `#rate=${this.rate}&window=${TIER_NAMES[this.tier]}`);
+    const node = this.node ? `node=${encodeURIComponent(this.node)}&` : "";
+    this.on.address(`${node}rate=${this.rate}&window=${TIER_NAMES[this.tier]}`);
   }
 
   /** Space pauses, unless a control has the focus that space belongs to. */
   key(event) {
-    if (event.key !== " " || event.target.closest("button, input")) return;
+    if (event.key !== " " || event.target.closest("button, input, a")) return;
     event.preventDefault();
     this.setPaused(!this.paused);
   }

@@ -7,7 +7,8 @@ const DROPPED_BEYOND = 1.5;
 const SAMPLE = 61;
 
 export class Frames {
-  constructor(draw) {
+  /** Calls `draw(now)` every frame until `signal` is aborted. */
+  constructor(draw, signal) {
     this.draw = draw;
     /** Frames in which something was painted. */
     this.drawn = 0;
@@ -20,13 +21,14 @@ export class Frames {
     this.last = NaN;
     this.intervals = [];
     const beat = (now) => {
+      if (signal.aborted) return;
       this.count(now);
       const start = performance.now();
       if (this.draw(now)) this.drawn++;
       this.busyMs += performance.now() - start;
       requestAnimationFrame(beat);
     };
-    document.addEventListener("visibilitychange", () => (this.last = NaN));
+    document.addEventListener("visibilitychange", () => (this.last = NaN), { signal });
     requestAnimationFrame(beat);
   }
 

@@ -23,6 +23,11 @@ export class Heading {
     this.restart();
   }
 
+  /** Nothing is known any more: another node follows. */
+  clear() {
+    for (const cell of this.cells.values()) cell.textContent = UNKNOWN_TEXT;
+  }
+
   /** Counts the rows of the stream whose newest is stamped `time`. */
   count(rows, lost, time) {
     this.rows += rows;

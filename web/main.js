@@ -1,176 +1,151 @@
-// The page: joins the line to the server, the board and the controls. It refuses to do anything itself.
+// The page: decides by the address and the number of nodes which view is shown, one node or all of them, and says
+// above it how things stand. It refuses to know what the views do.
 
-import { Board, PATTERNS } from "./board.js";
-import { Clock } from "./clock.js";
-import { Controls } from "./controls.js";
-import { Frames } from "./frames.js";
-import { Heading } from "./heading.js";
-import { Pointer } from "./pointer.js";
-import { Line } from "./stream.js";
-import { Table } from "./table.js";
+import { ClusterView } from "./cluster-view.js";
+import { NodeView } from "./node-view.js";
 import { readColours } from "./theme-colours.js";
-import { WINDOWS } from "./track.js";
 
-/** Numbers change this often: faster, nobody can read them. */
-const NUMBERS_MS = 250;
-/** A number is no longer what is now when so many rows, and seconds, passed without it. */
-const STALE_PERIODS = 3;
-const STALE_SECONDS = 2;
-/** Screen-reader texts and hidden panels are brought up to date this often. */
-const TIDY_MS = 2_000;
+/** Pause before the list of nodes is asked for again. */
+const RETRY_MS = 2_000;
+/** A notice is shown for so long. */
+const NOTICE_MS = 20_000;
 
-const clock = new Clock();
-const shownPanels = new IntersectionObserver(
-  (entries) => {
-    for (const entry of entries) {
-      const panel = panelOf.get(entry.target);
-      if (panel) panel.shown = entry.isIntersecting;
-    }
-  },
-  { rootMargin: "60px" },
-);
-const resized = new ResizeObserver((entries) => {
-  for (const entry of entries) panelOf.get(entry.target)?.picture.refresh();
-});
-const panelOf = new WeakMap();
+const find = (selector) => document.querySelector(selector);
 
-let tier = 1;
-let edge = NaN;
-let frozen = NaN;
-let numbersAt = -Infinity;
-let tidyAt = -Infinity;
-
-const pointer = new Pointer(() => {
-  numbersAt = -Infinity;
-  writeNumbers();
-});
+/** True when the server has more than one node. */
+let several = false;
+let view = null;
+/** Which node is shown; null is all of them, or the only one. */
+let shownNode;
+let noticeTimer = 0;
 
 readColours();
-const board = new Board(document.querySelector("#board"), addPanel);
-const heading = new Heading(document, board);
-const line = new Line(PATTERNS, {
-  node: showNode,
-  columns(columns, period, granted) {
-    board.bind(new Table(columns), period);
-    if (granted) heading.granted = Number((1 / period).toPrecision(3));
-    heading.restart();
-    tidyAt = -Infinity;
-  },
-  rows(rows, from, lost) {
-    board.take(rows, from);
-    const live = line.stream !== null;
-    if (rows.length === 0) {
-      heading.lost += lost;
-      return;
-    }
-    // History is no measure of the network's speed: the clock is set by it but once.
-    if (live || Number.isNaN(clock.offset)) clock.hear(board.time, performance.now());
-    if (live) heading.count(rows.length, lost, board.time);
-  },
-  clockSetBack() {
-    board.forget();
-    clock.offset = NaN;
-  },
-  state: showState,
-});
-const controls = new Controls(document, {
-  rate(rate) {
-    heading.restart();
-    line.setRate(rate);
-  },
-  tier: setTier,
-  pause(paused) {
-    frozen = paused ? edge : NaN;
-    if (paused) line.pause();
-    else line.start();
-  },
-  theme: applyTheme,
-});
-setTier(controls.tier);
-line.rate = controls.rate;
-line.start();
-const frames = new Frames(draw);
-
-/** For tests and the curious: counts, never a way in. */
-window.khz = {
-  get framesDrawn() { return frames.drawn; },
-  get framesSeen() { return frames.seen; },
-  get framesDropped() { return frames.dropped; },
-  get frameMs() { return frames.frameMs; },
-  get drawingMs() { return frames.busyMs; },
-  get rows() { return heading.rows; },
-  get lost() { return heading.lost; },
-  get rate() { return controls.rate; },
-  get rateReached() { return heading.reached; },
-  get newest() { return board.time; },
-  get oldest() { return board.oldest; },
-  get state() { return document.querySelector("#state").dataset.state; },
-  get panels() { return board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
-  resetFrames: () => frames.reset(),
-};
-
-function addPanel(panel) {
-  panelOf.set(panel.root, panel);
-  panelOf.set(panel.frame, panel);
-  shownPanels.observe(panel.root);
-  resized.observe(panel.frame);
-  pointer.attach(panel);
-  panel.setWindow(tier);
-}
-
-function draw(now) {
-  edge = Number.isNaN(frozen) ? clock.edge(now) : frozen;
-  if (Number.isNaN(edge)) return false;
-  if (now - numbersAt >= NUMBERS_MS) writeNumbers(now);
-  if (now - tidyAt >= TIDY_MS) tidy(now);
-  let drawn = false;
-  for (const panel of board.panels) {
-    if (panel.shown && !panel.root.hidden && panel.picture.draw(edge, tier, now)) drawn = true;
-  }
-  return drawn;
-}
-
-function writeNumbers(now = performance.now()) {
-  numbersAt = now;
-  const since = edge - Math.max(STALE_PERIODS * board.period, STALE_SECONDS);
-  heading.write(!(board.time < since));
-  const { span } = WINDOWS[tier];
-  const time = Number.isNaN(pointer.share) ? NaN : edge - (1 - pointer.share) * span;
-  for (const panel of board.panels) {
-    if (!panel.shown || panel.root.hidden) continue;
-    panel.write(tier, time, since);
-    pointer.mark(panel, span, panel === pointer.panel ? panel.describeAt(tier, time, pointer.height) : "");
-  }
-}
-
-function tidy(now) {
-  tidyAt = now;
-  board.tidy();
-  for (const panel of board.panels) if (panel.shown && !panel.root.hidden) panel.describe();
-}
-
-function setTier(chosen) {
-  tier = chosen;
-  for (const panel of board.panels) panel.setWindow(tier);
-}
-
-function applyTheme() {
+find("#theme").addEventListener("click", () => window.khzTheme.toggle());
+window.addEventListener("khz-theme", () => {
   readColours();
-  for (const panel of board.panels) panel.picture.refresh();
+  view?.repaint();
+});
+window.addEventListener("hashchange", route);
+find("#all").addEventListener("click", (event) => {
+  event.preventDefault();
+  // Back where one came from, with its search and its order, where that is the page of all nodes.
+  if (history.state?.fromCluster) history.back();
+  else location.hash = "";
+});
+start();
+
+/** Asks which nodes there are, and shows the view that fits. */
+async function start() {
+  showState("connecting");
+  try {
+    const answer = await fetch("khz/v1/nodes?brief=1", { cache: "no-store" });
+    if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+    several = (await answer.json()).nodes.length > 1;
+  } catch (error) {
+    showState("waiting", error instanceof TypeError ? "the server cannot be reached" : error.message);
+    setTimeout(start, RETRY_MS);
+    return;
+  }
+  route();
 }
 
-function showNode(name, { rate_max: rateMax }) {
-  document.querySelector("#node").textContent = name ?? "no node";
+/** Shows what the address asks for. */
+function route() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const node = several ? asked.get("node") : null;
+  if (view && node === shownNode && (node || !several)) return;
+  view?.close();
+  shownNode = node;
+  const cluster = several && !node;
+  document.body.dataset.view = cluster ? "cluster" : "node";
+  for (const part of document.querySelectorAll("[data-view]")) {
+    if (part !== document.body) part.hidden = part.dataset.view !== document.body.dataset.view;
+  }
+  find("#all").hidden = cluster || !several;
+  find("#notice").hidden = true;
+  const on = { state: showState, notice: showNotice, address: setAddress, name: showName };
+  if (cluster) {
+    showName("All nodes");
+    view = new ClusterView(find("#cluster"), asked, { ...on, open: openNode });
+  } else {
+    view = new NodeView(node, asked, on);
+  }
+}
+
+/** A tile was chosen: the browser's way back leads to the tiles again. */
+function openNode(name) {
+  history.pushState({ fromCluster: true }, "", `#node=${encodeURIComponent(name)}`);
+  route();
+  scrollTo(0, 0);
+}
+
+/** Remembers the controls in the address, without a step for the way back. */
+function setAddress(hash) {
+  history.replaceState(history.state, "", hash ? `#${hash}` : location.pathname + location.search);
+}
+
+function showName(name) {
+  find("#node").textContent = name ?? "no node";
   document.title = name ? `${name} · Kilohertz` : "Kilohertz";
-  controls.setRateMax(parseFloat(rateMax));
 }
 
 function showState(state, reason = "") {
-  const pill = document.querySelector("#state");
+  const pill = find("#state");
   pill.dataset.state = state;
-  pill.textContent = { connecting: "connecting", live: "live", waiting: "reconnecting", paused: "paused" }[state];
+  pill.textContent = { connecting: "connecting", live: "live", waiting: "reconnecting", paused: "paused", down: "down" }[state];
   pill.title = reason;
-  const notice = document.querySelector("#notice");
-  notice.hidden = state !== "waiting";
-  notice.textContent = state === "waiting" ? `No data: ${reason}. Trying again…` : "";
+  const notice = find("#notice");
+  if (state === "waiting" || state === "down") {
+    clearTimeout(noticeTimer);
+    notice.dataset.of = "state";
+    notice.hidden = false;
+    notice.textContent = state === "down" ? reason : `No data: ${reason}. Trying again…`;
+  } else if (notice.dataset.of === "state") {
+    notice.hidden = true;
+  }
 }
+
+/** Something that the reader should know once. */
+function showNotice(text) {
+  const notice = find("#notice");
+  notice.dataset.of = "notice";
+  notice.textContent = text;
+  notice.hidden = false;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => {
+    if (notice.dataset.of === "notice") notice.hidden = true;
+  }, NOTICE_MS);
+}
+
+const node = () => (view instanceof NodeView ? view : null);
+const cluster = () => (view instanceof ClusterView ? view : null);
+
+/** For tests and the curious: counts, never a way in. */
+window.khz = {
+  get view() { return document.body.dataset.view; },
+  get framesDrawn() { return node()?.frames.drawn; },
+  get framesSeen() { return node()?.frames.seen; },
+  get framesDropped() { return node()?.frames.dropped; },
+  get frameMs() { return node()?.frames.frameMs; },
+  get drawingMs() { return node()?.frames.busyMs; },
+  get rows() { return node()?.heading.rows; },
+  get lost() { return node()?.heading.lost; },
+  get rate() { return node()?.controls.rate; },
+  get rateReached() { return node()?.heading.reached; },
+  get newest() { return node()?.board.time; },
+  get oldest() { return node()?.board.oldest; },
+  get state() { return find("#state").dataset.state; },
+  get panels() { return node()?.board.panels.map((p) => ({ title: p.title, hidden: p.root.hidden, last: p.series.map((s) => s.track.last) })); },
+  resetFrames: () => node()?.frames.reset(),
+  get repaints() { return cluster()?.map.repaints; },
+  get paintMs() { return cluster()?.map.paintMs; },
+  get messages() { return cluster()?.messages; },
+  get crosses() { return cluster()?.map.crosses; },
+  get highest() { return cluster()?.highest; },
+  get nodes() { return cluster()?.nodes.names.length; },
+  get known() { return cluster()?.known; },
+  get unknown() { return cluster()?.unknown; },
+  get down() { return cluster()?.down; },
+  get shown() { return cluster()?.shown; },
+  tile: (name) => cluster()?.tile(name),
+};

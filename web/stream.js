@@ -2,11 +2,14 @@
 // changes; again and again, with growing pauses, when the server is gone. It refuses to know what rows mean.
 
 import { rowTime } from "./table.js";
+import { duration } from "./units.js";
 
 const HISTORY_SECONDS = 600;
 const HISTORY_ROWS = 600;
 /** Pause before trying again: from the first to the longest. */
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
+/** A node that is down is asked after this often. */
+const DOWN_MS = 2_000;
 /** A stream that says nothing for so long is taken for dead; the slowest rate sends a row every second. */
 const SILENCE_MS = 8_000;
 
@@ -15,11 +18,13 @@ const SET_BACK_SECONDS = 2;
 
 export class Line {
   /**
-   * `patterns` select the series. `on` hears node(name, answer), columns(list, periodSeconds, grantedRate),
-   * rows(rows, firstNew, lost), clockSetBack() and state("connecting" | "live" | "waiting" | "paused", reason).
+   * `patterns` select the series of `node`, or of the only node there is where that is null. `on` hears
+   * node(name, answer), columns(list, periodSeconds, grantedRate), rows(rows, firstNew, lost), clockSetBack(),
+   * notice(text) and state("connecting" | "live" | "waiting" | "paused" | "down", reason).
    */
-  constructor(patterns, on) {
-    this.patterns = patterns;
+  constructor(patterns, node, on) {
+    this.patterns = node ? patterns.map((pattern) => `${node}:${pattern}`) : patterns;
+    this.wanted = node;
     this.on = on;
     this.rate = 10;
     this.stream = null;
@@ -32,21 +37,33 @@ export class Line {
     this.newest = NaN;
     this.newestAt = NaN;
     this.node = null;
+    this.isDown = false;
   }
 
   /** Fetches what is missing and opens the stream. */
   async start() {
     const turn = ++this.turn;
     clearTimeout(this.timer);
+    this.timer = 0;
     this.paused = false;
-    this.on.state("connecting");
+    if (!this.isDown) this.on.state("connecting");
     try {
-      await this.fetchHistory(turn);
+      await this.askNode(turn);
+      if (turn === this.turn) await this.fetchHistory(turn);
     } catch (error) {
-      if (turn === this.turn) this.retry(error.message);
-      return;
+      // A node that has never been heard has no history either: that it is down says more.
+      if (turn === this.turn && !this.isDown) this.retry(error.message);
     }
-    if (turn === this.turn) this.open();
+    if (turn !== this.turn || this.timer) return;
+    if (this.isDown) this.timer = setTimeout(() => this.start(), DOWN_MS);
+    else this.open();
+  }
+
+  /** Another view follows. */
+  end() {
+    this.turn++;
+    this.close();
+    this.paused = true;
   }
 
   /** Asks for another rate; the rows go on meanwhile. */
@@ -65,18 +82,29 @@ export class Line {
 
   close() {
     clearTimeout(this.timer);
+    this.timer = 0;
     clearTimeout(this.watch);
     this.stream?.close();
     this.candidate?.close();
     this.stream = this.candidate = null;
   }
 
-  async fetchHistory(turn) {
-    const nodes = await json("khz/v1/nodes");
-    // A hub may know many nodes; this page is about the first.
-    const first = nodes.nodes?.[0];
-    this.node = (typeof first === "string" ? first : first?.name) ?? null;
+  /** Asks for the node's name and whether it is up. */
+  async askNode(turn) {
+    const nodes = await json(`khz/v1/nodes?${this.wanted ? new URLSearchParams({ nodes: this.wanted }) : "brief=1"}`);
+    if (turn !== this.turn) return;
+    this.node = this.wanted ?? nodes.nodes[0] ?? null;
     this.on.node(this.node, nodes);
+    if (!this.wanted) return;
+    const status = nodes.status?.[0];
+    if (!status) throw new Error(`there is no node ${this.wanted}`);
+    this.isDown = !status.up;
+    if (!this.isDown) return;
+    const heard = status.heard === null ? "" : `, last heard ${duration(Number(status.heard))} ago`;
+    this.on.state("down", `${this.wanted} is down${heard}${status.problem ? `: ${status.problem}` : ""}. It is shown again when it is back.`);
+  }
+
+  async fetchHistory(turn) {
     const missing = (performance.now() - this.newestAt) / 1000;
     const span = missing < HISTORY_SECONDS ? Math.ceil(missing) + 2 : HISTORY_SECONDS;
     const query = this.query([["span", `${span}s`], ["rows", Math.min(HISTORY_ROWS, span * 10)]]);
@@ -113,6 +141,9 @@ export class Line {
       if (this.foreign(stream, data)) return;
       this.guard();
       this.deliver(data.rows, data.lost ?? 0);
+    });
+    stream.addEventListener("notice", (event) => {
+      if (stream === this.stream || stream === this.candidate) this.on.notice(JSON.parse(event.data).text);
     });
     stream.onerror = () => {
       if (stream !== this.stream && stream !== this.candidate) return;

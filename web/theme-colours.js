@@ -1,10 +1,13 @@
 // The colours of the canvases, read from the style sheet so that they are named in one place. It refuses to know
 // which theme is on.
 
-export const colours = { series: [], grid: "", faint: "", surface: "", heat: null };
+export const colours = { series: [], grid: "", faint: "", muted: "", ink: "", surface: "", down: "", downSurface: "", heat: null, tiles: [] };
 
 /** Steps of the heat scale. */
 const HEAT_STEPS = 256;
+
+/** Steps of the scale of the tiles: neighbours can hardly be told apart, and a paint has as many colours. */
+const TILE_STEPS = 48;
 
 /** Reads the custom properties again; call it when the theme changes. */
 export function readColours() {
@@ -14,12 +17,31 @@ export function readColours() {
   colours.grid = read("--grid");
   colours.faint = read("--faint");
   colours.surface = read("--surface");
+  colours.muted = read("--muted");
+  colours.ink = read("--ink");
+  colours.down = read("--down");
+  colours.downSurface = read("--down-surface");
+  colours.tiles = tiles(Array.from({ length: 5 }, (_, i) => rgb(read(`--tile-${i}`))));
   colours.heat = heat(["--heat-0", "--heat-1", "--heat-2", "--heat-3"].map((name) => rgb(read(name))));
 }
 
 /** "#rrggbb" as three numbers. */
 function rgb(text) {
   return [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16));
+}
+
+/** The scale of the tiles: for every step its colour, and one for text on it. */
+function tiles(stops) {
+  return Array.from({ length: TILE_STEPS }, (_, i) => {
+    const place = (i / (TILE_STEPS - 1)) * (stops.length - 1);
+    const stop = Math.min(stops.length - 2, Math.floor(place));
+    const [r, g, b] = [0, 1, 2].map((channel) => {
+      const [from, to] = [stops[stop][channel], stops[stop + 1][channel]];
+      return Math.round(from + (to - from) * (place - stop));
+    });
+    const brightness = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    return { fill: `rgb(${r} ${g} ${b})`, ink: brightness > 125 ? "#14171a" : "#ffffff" };
+  });
 }
 
 /** A scale through the given stops as packed pixels, ready for an ImageData seen as 32-bit words. */

@@ -28,7 +28,7 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// The kernel's clock ticks a second in `/proc/PID/stat`, fixed by its interface to programs.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Light or dark, as the system would prefer it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +201,11 @@ fn parent_and_ticks(stat: &str) -> Option<(u32, u64)> {
     let fields: Vec<&str> = fields.split(' ').collect();
     let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
     Some((fields.get(1)?.parse().ok()?, ticks))
+}
+
+/// The ticks of a process or thread from its `stat`.
+pub(crate) fn ticks(stat: &str) -> Option<u64> {
+    parent_and_ticks(stat).map(|(_, ticks)| ticks)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 pub mod browser;
+pub mod cluster;
+pub mod door;
 pub mod page;
 pub mod server;
 

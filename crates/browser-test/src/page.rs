@@ -20,11 +20,23 @@ pub struct Page<'a> {
 impl<'a> Page<'a> {
     /// Opens `url` and waits until rows arrive. The page is loaded anew even when only the fragment differs.
     pub async fn open(browser: &'a Browser, url: &str) -> Self {
-        browser.client.goto("about:blank").await.expect("a blank page opens");
-        browser.client.goto(url).await.unwrap_or_else(|error| panic!("{url} does not open: {error}"));
-        let page = Page { browser };
+        let page = Page::visit(browser, url).await;
         page.wait("rows arrive", "window.khz && khz.state === 'live' && khz.rows > 1").await;
         page
+    }
+
+    /// Opens `url` and waits until most of the tiles have a number.
+    pub async fn open_cluster(browser: &'a Browser, url: &str) -> Self {
+        let page = Page::visit(browser, url).await;
+        page.wait("tiles have numbers", "window.khz && khz.state === 'live' && khz.known > khz.nodes / 2")
+            .await;
+        page
+    }
+
+    async fn visit(browser: &'a Browser, url: &str) -> Self {
+        browser.client.goto("about:blank").await.expect("a blank page opens");
+        browser.client.goto(url).await.unwrap_or_else(|error| panic!("{url} does not open: {error}"));
+        Page { browser }
     }
 
     /// The value of a JavaScript expression.
@@ -60,6 +72,20 @@ impl<'a> Page<'a> {
         let found = self.browser.client.find(fantoccini::Locator::Css(selector)).await;
         let element = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
         element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Presses the left mouse button at a point of the page.
+    pub async fn click_at(&self, x: f64, y: f64) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            self.browser.cdp("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
+    /// Moves the mouse there.
+    pub async fn point_at(&self, x: f64, y: f64) {
+        let event = json!({ "type": "mouseMoved", "x": x, "y": y });
+        self.browser.cdp("Input.dispatchMouseEvent", event).await;
     }
 
     /// Presses a key on what has the focus, by its name in the DOM.

@@ -105,7 +105,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             "rows_seen_before_are_skipped_and_a_clock_set_back_starts_anew",
             "(() => {
                 const heard = [];
-                const line = new Line([], { rows: (_, from) => heard.push(from), clockSetBack: () => heard.push('back') });
+                const line = new Line([], null, { rows: (_, from) => heard.push(from), clockSetBack: () => heard.push('back') });
                 line.stream = {};
                 for (const times of [['100'], ['99.9', '100', '101'], ['50']]) line.deliver(times.map((t) => ({ t })), 0);
                 return heard;

@@ -1,0 +1,404 @@
+//! The view of all nodes in a real headless Chromium, against a real door with made-up nodes behind it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use khz_browser_test::browser::{Browser, Theme};
+use khz_browser_test::cluster::Cluster;
+use khz_browser_test::door::OpenDoor;
+use khz_browser_test::page::Page;
+use khz_browser_test::{root, target_dir};
+use serde_json::{Value, json};
+
+/// One browser at a time: several at once on a small machine measure each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn run(test: impl Future<Output = ()>) {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+        .block_on(test);
+}
+
+fn open(cluster: &Cluster) -> OpenDoor {
+    OpenDoor::open(cluster, SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+async fn assert_clean_console(browser: &Browser) {
+    assert_eq!(browser.console_errors().await, Vec::<String>::new(), "the console is silent");
+}
+
+/// The pixels of some tiles, each at a share of its width and height: red, green, blue, alpha.
+async fn pixels(page: &Page<'_>, names: &[&str], share: (f64, f64)) -> Vec<[u8; 4]> {
+    let names = json!(names);
+    let (dx, dy) = share;
+    let script = format!(
+        "(() => {{ const c = document.querySelector('.tiles canvas'), density = c.width / c.clientWidth; \
+         const copy = Object.assign(document.createElement('canvas'), {{ width: c.width, height: c.height }}); \
+         const read = copy.getContext('2d', {{ willReadFrequently: true }}); read.drawImage(c, 0, 0); \
+         const data = read.getImageData(0, 0, c.width, c.height); \
+         return {names}.map(name => {{ const t = khz.tile(name); \
+         const x = Math.floor((t.x + t.width * {dx}) * density), y = Math.floor((t.y + t.height * {dy}) * density); \
+         const at = 4 * (y * c.width + x); return [...data.data.slice(at, at + 4)]; }}); }})()"
+    );
+    let read = page.eval(&script).await;
+    serde_json::from_value(read).expect("four bytes a pixel")
+}
+
+/// Where the middle of a tile is on the page.
+async fn middle(page: &Page<'_>, name: &str) -> (f64, f64) {
+    let script = format!(
+        "(() => {{ const t = khz.tile('{name}'), box = document.querySelector('.tiles canvas').getBoundingClientRect(); \
+         return [box.x + t.x + t.width / 2, box.y + t.y + t.height / 2]; }})()"
+    );
+    let read = page.eval(&script).await;
+    (read[0].as_f64().expect("a number"), read[1].as_f64().expect("a number"))
+}
+
+#[test]
+fn four_thousand_tiles_are_painted_with_every_message() {
+    run(async {
+        let cluster = Cluster::new(4_096);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        assert_eq!(page.number("khz.nodes").await, 4_096.0);
+        assert_eq!(
+            page.number("document.querySelectorAll('.tiles *').length").await,
+            3.0,
+            "no element a node"
+        );
+        let names: Vec<&str> = cluster.names().iter().map(|name| name.as_str()).collect();
+        let seen = pixels(&page, &names, (0.5, 0.5)).await;
+        assert!(seen.iter().all(|pixel| pixel[3] == 255), "every tile is painted");
+        let colours: std::collections::BTreeSet<_> = seen.iter().collect();
+        assert!(colours.len() > 15, "only {} colours", colours.len());
+        assert_ordered_by_brightness(&page, &names, &seen).await;
+        let before = page.eval("[khz.repaints, khz.messages, performance.now()]").await;
+        let (paints, messages) = (before[0].as_f64().unwrap(), before[1].as_f64().unwrap());
+        page.wait(
+            "five more messages",
+            &format!("khz.messages >= {messages} + 5 && khz.repaints >= {paints} + 5"),
+        )
+        .await;
+        let after = page.eval("[khz.repaints, performance.now(), khz.paintMs]").await;
+        let seconds = (after[1].as_f64().unwrap() - before[2].as_f64().unwrap()) / 1e3;
+        println!(
+            "{:.2} paints a second, {:.2} ms each",
+            (after[0].as_f64().unwrap() - paints) / seconds,
+            after[2].as_f64().unwrap() / after[0].as_f64().unwrap()
+        );
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+/// On the light page a higher number is a darker tile.
+async fn assert_ordered_by_brightness(page: &Page<'_>, names: &[&str], seen: &[[u8; 4]]) {
+    let steps = page
+        .eval(&format!("{}.map(name => khz.tile(name).down ? -1 : khz.tile(name).step)", json!(names)))
+        .await;
+    let brightness = |pixel: &[u8; 4]| {
+        0.2126 * f64::from(pixel[0]) + 0.7152 * f64::from(pixel[1]) + 0.0722 * f64::from(pixel[2])
+    };
+    let of = |wanted: fn(i64) -> bool| {
+        let tiles = steps
+            .as_array()
+            .expect("a list of steps")
+            .iter()
+            .zip(seen)
+            .filter(|(step, _)| wanted(step.as_i64().unwrap_or(-1)));
+        let (sum, count) =
+            tiles.fold((0.0, 0), |(sum, count), (_, pixel)| (sum + brightness(pixel), count + 1));
+        assert!(count > 0);
+        sum / f64::from(count)
+    };
+    let (low, middle, high) =
+        (of(|step| (0..8).contains(&step)), of(|step| (20..28).contains(&step)), of(|step| step > 40));
+    assert!(low > middle + 20.0 && middle > high + 20.0, "{low} {middle} {high}");
+}
+
+#[test]
+fn a_node_that_goes_down_is_crossed_out_and_counted_and_comes_back() {
+    run(async {
+        let cluster = Cluster::new(256);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Dark).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        let before = page.number("khz.down").await;
+        assert_eq!(before, cluster.down() as f64);
+        let scale = page
+            .eval("(async () => (await import('/theme-colours.js')).colours.tiles.map(t => t.fill))()")
+            .await;
+        for (is_down, count) in [(true, before + 1.0), (false, before)] {
+            cluster.set_down("node007", is_down);
+            page.wait(
+                "it is counted",
+                &format!(
+                    "khz.down === {count} && khz.tile('node007').down === {is_down} && khz.repaints > 0"
+                ),
+            )
+            .await;
+            page.wait("it is painted", &format!("(khz.crosses ?? 0) === {count}")).await;
+            let [r, g, b, _] = pixels(&page, &["node007"], (0.5, 0.5)).await[0];
+            let is_on_the_scale = scale.as_array().unwrap().contains(&json!(format!("rgb({r} {g} {b})")));
+            let numbered = page.eval("Number.isFinite(khz.tile('node007').value)").await == Value::Bool(true);
+            assert_eq!(is_on_the_scale, !is_down && numbered, "rgb({r} {g} {b}) with down = {is_down}");
+        }
+        cluster.set_down("node007", true);
+        let listed = "document.querySelector('.down-list').textContent.includes('node')";
+        page.wait("it is listed", listed).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn unknown_is_hollow_and_never_a_colour_of_the_scale() {
+    run(async {
+        let cluster = Cluster::new(1_024);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &format!("{}#metric=cpu-pressure", door.url())).await;
+        let unknown =
+            "khz.known + khz.unknown + khz.down === khz.nodes && khz.unknown > 5 && khz.unknown < 100";
+        page.wait("a few have no such source", unknown).await;
+        let names: Vec<&str> = cluster.names().iter().map(|name| name.as_str()).collect();
+        let blank = page
+            .eval(&format!(
+                "{}.filter(n => Number.isNaN(khz.tile(n).value) && !khz.tile(n).down)",
+                json!(names)
+            ))
+            .await;
+        let blank: Vec<String> = serde_json::from_value(blank).unwrap();
+        let blank: Vec<&str> = blank.iter().map(String::as_str).collect();
+        assert!(pixels(&page, &blank, (0.5, 0.5)).await.iter().all(|pixel| pixel[3] == 0), "hollow inside");
+        let (x, y) = middle(&page, blank[0]).await;
+        page.point_at(x, y).await;
+        page.wait(
+            "the tip says so",
+            &format!("document.querySelector('.tile-tip').textContent === '{}  unknown'", blank[0]),
+        )
+        .await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_tile_leads_to_its_node_and_the_way_back_to_the_tiles() {
+    run(async {
+        let cluster = Cluster::new(300);
+        for node in ["node042", "node043"] {
+            cluster.set_down(node, false);
+        }
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page =
+            Page::open_cluster(&browser, &format!("{}#metric=load&find=node[001-099]", door.url())).await;
+        assert_eq!(page.number("khz.shown").await, 99.0);
+        let (x, y) = middle(&page, "node042").await;
+        page.click_at(x, y).await;
+        page.wait(
+            "the node's own view is live",
+            "khz.view === 'node' && khz.state === 'live' && khz.rows > 2",
+        )
+        .await;
+        assert_eq!(page.eval("document.querySelector('#node').textContent").await, "node042");
+        page.wait(
+            "its plots have numbers",
+            "khz.panels.find(p => p.title === 'Load').last.some(Number.isFinite)",
+        )
+        .await;
+        assert!(page.eval("location.hash").await.as_str().unwrap().starts_with("#node=node042&rate="));
+        page.eval("history.back()").await;
+        page.wait(
+            "the tiles are back as they were",
+            "khz.view === 'cluster' && khz.known > 90 && khz.shown === 99",
+        )
+        .await;
+        assert_eq!(page.eval("document.querySelector('#metric').value").await, "load");
+        let (x, y) = middle(&page, "node043").await;
+        page.click_at(x, y).await;
+        page.wait(
+            "another node",
+            "khz.view === 'node' && khz.rows > 2 && document.title.startsWith('node043')",
+        )
+        .await;
+        page.click("#all").await;
+        page.wait("the link leads back too", "khz.view === 'cluster' && khz.shown === 99").await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn a_node_that_is_down_says_so_in_its_view_and_is_found_again() {
+    run(async {
+        let cluster = Cluster::new(70);
+        cluster.set_down("node07", true);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(390, 844, Theme::Dark).await;
+        let page = Page::open(&browser, &format!("{}#node=node08", door.url())).await;
+        page.eval("location.hash = '#node=node07'").await;
+        let said = "khz.state === 'down' && /node07 is down, last heard 12 min/.test(document.querySelector('#notice').textContent)";
+        page.wait("the page says so", said).await;
+        cluster.set_down("node07", false);
+        page.wait(
+            "it is live again",
+            "khz.state === 'live' && khz.rows > 1 && document.querySelector('#notice').hidden",
+        )
+        .await;
+        page.eval("location.hash = '#node=nobody'").await;
+        page.wait(
+            "an unknown one is no node",
+            "/there is no node nobody/.test(document.querySelector('#notice').textContent)",
+        )
+        .await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn tiles_are_found_sorted_and_opened_with_the_keyboard() {
+    run(async {
+        let cluster = Cluster::new(512);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        let search = |text: &str| {
+            format!(
+                "(() => {{ const i = document.querySelector('#find'); i.value = '{text}'; i.dispatchEvent(new Event('input')); return khz.shown; }})()"
+            )
+        };
+        for (text, shown) in [("node[001-010],gpu*", 26.0), ("node00?", 9.0), ("nobody", 0.0), ("", 512.0)] {
+            assert_eq!(page.number(&search(text)).await, shown, "{text}");
+        }
+        page.eval(&search("node[9-")).await;
+        assert_eq!(
+            page.eval("document.querySelector('#find-problem').textContent").await,
+            "'[' is never closed"
+        );
+        page.eval(&search("")).await;
+        page.click("[data-sort='value']").await;
+        let first = "(() => { const c = document.querySelector('.tiles canvas'); return [c.clientWidth, khz.tile(khz.highest)]; })()";
+        let first = page.eval(first).await;
+        assert_eq!(
+            (&first[1]["x"], &first[1]["y"]),
+            (&json!(0), &json!(0)),
+            "the highest comes first: {first}"
+        );
+        page.click("[data-sort='name']").await;
+        page.eval("document.querySelector('.tiles canvas').focus()").await;
+        for key in ["Home", "ArrowRight", "ArrowRight", "ArrowLeft"] {
+            page.press(key).await;
+        }
+        let tip = "document.querySelector('.tile-tip').textContent";
+        page.wait("the second tile is told", &format!("/^gpu002  /.test({tip})")).await;
+        page.press("ArrowDown").await;
+        page.wait("a row below is another group", &format!("!/^gpu/.test({tip})")).await;
+        page.press("ArrowUp").await;
+        page.wait("and back", &format!("/^gpu/.test({tip})")).await;
+        page.press("Enter").await;
+        page.wait("the node is opened", "khz.view === 'node' && document.title.startsWith('gpu')").await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn it_fits_every_size_and_theme() {
+    run(async {
+        for nodes in [4_096, 12] {
+            let cluster = Cluster::new(nodes);
+            let door = open(&cluster);
+            let browser = Browser::start().await;
+            for (width, height) in [(1280, 900), (390, 844)] {
+                for theme in [Theme::Light, Theme::Dark] {
+                    browser.look(width, height, theme).await;
+                    let page = Page::open_cluster(&browser, &door.url()).await;
+                    let wide = page.number("document.documentElement.scrollWidth").await;
+                    assert!(
+                        wide <= f64::from(width),
+                        "the page is {wide} pixels wide on a screen of {width}"
+                    );
+                    let outside = "[...document.querySelectorAll('button, input, select, canvas, dd')].filter(e => e.offsetWidth > 0 && \
+                        (e.getBoundingClientRect().right > innerWidth + 0.5 || e.getBoundingClientRect().left < -0.5)).length";
+                    assert_eq!(page.number(outside).await, 0.0, "controls or tiles lie outside the screen");
+                    page.wait("it is painted", "khz.repaints > 1").await;
+                    let name = format!("screenshots/cluster-{nodes}-{width}-{}.png", theme.as_str());
+                    page.screenshot(&target_dir().join(name)).await;
+                    assert_clean_console(&browser).await;
+                }
+            }
+            browser.close().await;
+        }
+    });
+}
+
+#[test]
+fn hostlists_on_the_page_are_those_of_the_terminal() {
+    run(async {
+        let door = open(&Cluster::new(8));
+        let browser = Browser::start().await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        for (text, name, expected) in [
+            ("node[001-128,200]", "node007", true),
+            ("node[001-128,200]", "node7", false),
+            ("node[001-128,200]", "node200", true),
+            ("r[1-2]n[08-11]*", "r2n11-ib", true),
+            ("r[1-2]n[08-11]*", "r3n08", false),
+            ("de0", "node0", true),
+            ("gpu*, login1", "login1", true),
+            ("gpu?", "gpu12", false),
+            ("n[0-99999999]", "n31415926", true),
+        ] {
+            let found = page
+                .eval(&format!("(async () => (await import('/hostlist.js')).matcher('{text}')('{name}'))()"))
+                .await;
+            assert_eq!(found, expected, "{text} {name}");
+        }
+        for (names, expected) in [
+            (json!(["node3", "node7", "node9", "node8"]), "node[3,7-9]"),
+            (json!(["n09", "n10", "n11", "login"]), "login,n[09-11]"),
+            (json!(["n9", "n10", "n010"]), "n[9-10,010]"),
+            (json!(["rack1-n1.ib", "rack1-n2.ib"]), "rack1-n[1-2].ib"),
+            (json!([]), ""),
+        ] {
+            let found =
+                page.eval(&format!("(async () => (await import('/hostlist.js')).fold({names}))()")).await;
+            assert_eq!(found, expected);
+        }
+        browser.close().await;
+    });
+}
+
+/// `KHZ_SCREENSHOT=docs/screenshot.png` writes `docs/cluster.png` beside it.
+#[test]
+#[ignore = "writes the screenshot of the documentation"]
+fn screenshot_of_the_cluster_for_the_documentation() {
+    run(async {
+        let path = std::env::var("KHZ_SCREENSHOT").unwrap_or_else(|_| "docs/screenshot.png".into());
+        let cluster = Cluster::new(4_096);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 880, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        page.wait("all have numbers", "khz.known + khz.down === khz.nodes").await;
+        let (x, y) = middle(&page, "node1042").await;
+        page.point_at(x, y).await;
+        page.wait("a tile is told", "!document.querySelector('.tile-tip').hidden").await;
+        page.screenshot(&root().join(path).with_file_name("cluster.png")).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}

@@ -1,0 +1,259 @@
+// The view of all nodes: what they are coloured by, which are shown and in which order, and the facts above them.
+// It joins the stream of tiles to the map; it refuses to draw.
+
+import { fold, matcher } from "./hostlist.js";
+import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT, namedMeasures } from "./measures.js";
+import { element } from "./panel.js";
+import { groupsByName, Layout } from "./tile-layout.js";
+import { TileMap } from "./tile-map.js";
+import { TileScale } from "./tile-scale.js";
+import { TileStream } from "./tile-stream.js";
+import { UNKNOWN_TEXT } from "./units.js";
+
+/** Tiles that change places faster than this cannot be followed. */
+const RESORT_MS = 5_000;
+/** The list of nodes that are down is cut after so many characters. */
+const DOWN_TEXT_MAX = 300;
+const SORTS = ["name", "value"];
+
+export class ClusterView {
+  /** `root` has the markup; `on` hears open(name), state(state, reason), notice(text) and address(hash). */
+  constructor(root, asked, on) {
+    this.root = root;
+    this.on = on;
+    this.ended = new AbortController();
+    this.find = (selector) => root.querySelector(selector);
+    this.nodes = { names: [], values: new Float64Array(0), down: new Uint8Array(0), unit: "" };
+    this.measure = measureOf(asked.get("metric"));
+    this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : SORTS[0];
+    this.search = asked.get("find") ?? "";
+    this.sortedAt = -Infinity;
+    /** Messages with numbers since the view was opened. */
+    this.messages = 0;
+    this.map = new TileMap(this.find(".tiles"), this.nodes, this.ended.signal, {
+      open: (node) => on.open(this.nodes.names[node]),
+      move: () => this.writeTip(),
+    });
+    this.stream = new TileStream({
+      nodes: (data) => this.takeNodes(data),
+      tiles: (data) => this.takeTiles(data),
+      notice: ({ nodes, text }) => on.notice(`${fold(nodes)}: ${text}`),
+      state: (state, reason) => this.takeState(state, reason),
+    });
+    this.fillChooser();
+    this.listen();
+    this.resized = new ResizeObserver(() => this.arrange());
+    this.resized.observe(this.find(".tiles"));
+    this.choose(this.measure);
+    this.showControls();
+  }
+
+  close() {
+    this.ended.abort();
+    this.stream.close();
+    this.resized.disconnect();
+  }
+
+  /** Colours have changed. */
+  repaint() {
+    this.map.refresh();
+  }
+
+  /** The measures by name, and behind them every metric that the server knows. */
+  fillChooser() {
+    const chooser = this.find("#metric");
+    const option = ({ id, label }) => element("option", { value: id, text: label });
+    chooser.replaceChildren(element("optgroup", { label: "Usual" }, ...namedMeasures().map(option)));
+    if (!namedMeasures().includes(this.measure)) chooser.append(option(this.measure));
+    fetch("khz/v1/catalog", { signal: this.ended.signal })
+      .then((response) => response.json())
+      .then(({ metrics }) => {
+        const options = metrics.map(({ name }) => option({ id: name, label: name }));
+        [...chooser.children].filter((child) => child.tagName === "OPTION").forEach((child) => child.remove());
+        chooser.append(element("optgroup", { label: "Any metric; instances added up" }, ...options));
+        chooser.value = this.measure.id;
+      })
+      .catch(() => {}); // Without the catalogue the usual ones are still there.
+    chooser.value = this.measure.id;
+  }
+
+  listen() {
+    const { signal } = this.ended;
+    const search = this.find("#find");
+    search.value = this.search;
+    this.find("#metric").addEventListener("change", (event) => this.choose(measureOf(event.target.value)), { signal });
+    search.addEventListener("input", () => this.setSearch(search.value), { signal });
+    for (const button of this.root.querySelectorAll("[data-sort]")) {
+      button.addEventListener("click", () => this.setSort(button.dataset.sort), { signal });
+    }
+  }
+
+  /** Shows another quantity: what was known of the last one is not known of this. */
+  choose(measure) {
+    this.measure = measure;
+    this.scale = new TileScale(measure);
+    this.map.scale = this.scale;
+    this.forget();
+    this.stream.open(addressOf(measure));
+    this.showControls();
+  }
+
+  setSort(sort) {
+    this.sort = sort;
+    this.arrange();
+    this.showControls();
+  }
+
+  setSearch(text) {
+    this.search = text;
+    this.arrange();
+    this.showControls();
+  }
+
+  showControls() {
+    for (const button of this.root.querySelectorAll("[data-sort]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.sort === this.sort));
+    }
+    const hash = new URLSearchParams();
+    if (this.measure !== MEASURE_DEFAULT) hash.set("metric", this.measure.id);
+    if (this.sort !== SORTS[0]) hash.set("sort", this.sort);
+    if (this.search) hash.set("find", this.search);
+    this.on.address(hash.toString());
+  }
+
+  takeNodes({ nodes: names, unit }) {
+    const pointed = this.nodes.names[this.map.node];
+    Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
+    this.map.format = this.format = formatOf(unit);
+    this.map.node = names.indexOf(pointed);
+    this.arrange();
+  }
+
+  takeTiles({ v, down }) {
+    const { nodes } = this;
+    this.messages++;
+    for (let i = 0; i < nodes.values.length; i++) nodes.values[i] = v[i] ?? NaN;
+    nodes.down.fill(0);
+    for (const at of down) nodes.down[at] = 1;
+    const now = performance.now();
+    this.scale.fit(nodes.values, isBinary(nodes.unit), now);
+    if (this.sort === "value" && now - this.sortedAt > RESORT_MS) this.arrange();
+    this.show();
+  }
+
+  takeState(state, reason) {
+    // Numbers that nobody renews are no longer what is now.
+    if (state === "waiting") this.forget();
+    this.on.state(state, reason);
+  }
+
+  forget() {
+    this.nodes.values.fill(NaN);
+    this.nodes.down.fill(0);
+    this.show();
+  }
+
+  /** Which nodes are shown, and where. */
+  arrange() {
+    const { names, values, down } = this.nodes;
+    const problem = this.find("#find-problem");
+    problem.textContent = "";
+    try {
+      this.matches = matcher(this.search);
+    } catch (error) {
+      problem.textContent = error.message;
+    }
+    const shown = [];
+    for (let at = 0; at < names.length; at++) if (this.matches(names[at])) shown.push(at);
+    const rank = (at) => (down[at] ? -2 : Number.isNaN(values[at]) ? -1 : values[at]);
+    const groups =
+      this.sort === "value" ? [{ label: "", nodes: shown.sort((a, b) => rank(b) - rank(a)) }] : groupsByName(names, shown);
+    this.sortedAt = performance.now();
+    this.shown = shown.length;
+    const frame = this.find(".tiles");
+    const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - 96;
+    this.map.arrange(new Layout(groups, frame.clientWidth, Math.max(room, 200)));
+    this.writeFacts();
+  }
+
+  show() {
+    this.map.refresh();
+    this.writeFacts();
+    this.writeLegend();
+    this.writeTip();
+  }
+
+  writeFacts() {
+    const { names, values, down } = this.nodes;
+    let [known, unknown, sum, highest] = [0, 0, 0, -1];
+    const gone = [];
+    for (let at = 0; at < names.length; at++) {
+      if (down[at]) gone.push(names[at]);
+      else if (Number.isNaN(values[at])) unknown++;
+      else {
+        known++;
+        sum += values[at];
+        if (highest < 0 || values[at] > values[highest]) highest = at;
+      }
+    }
+    Object.assign(this, { known, unknown, down: gone.length, highest: names[highest] });
+    const count = (n) => n.toLocaleString("en");
+    const format = this.format ?? String;
+    this.put("nodes", this.shown < names.length ? `${count(this.shown)} of ${count(names.length)}` : count(names.length));
+    this.put("down", count(gone.length));
+    this.put("unknown", count(unknown));
+    this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
+    this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
+    const folded = fold(gone);
+    const cut = ` ${folded.length > DOWN_TEXT_MAX ? `${folded.slice(0, DOWN_TEXT_MAX)}…` : folded}`;
+    const list = this.find(".down-list");
+    list.hidden = gone.length === 0;
+    if (list.lastChild.data !== cut) list.lastChild.data = cut;
+    this.find(".down-swatch").lastChild.data = `down (${count(gone.length)})`;
+    this.find(".unknown-swatch").lastChild.data = `unknown (${count(unknown)})`;
+    const label = `${count(names.length)} nodes coloured by ${this.measure.label}: ${count(gone.length)} down, ${count(unknown)} unknown`;
+    if (this.map.canvas.getAttribute("aria-label") !== label) this.map.canvas.setAttribute("aria-label", label);
+  }
+
+  writeLegend() {
+    const format = this.format ?? String;
+    const marks = this.root.querySelectorAll(".scale-marks span");
+    [0, this.scale.top / 2, this.scale.top].forEach((value, i) => {
+      const round = format(value).replace(/\.0+(?=\D|$)/, "");
+      const text = this.nodes.unit ? `${round}${i === 2 && this.scale.beyond ? " or more" : ""}` : "";
+      if (marks[i].textContent !== text) marks[i].textContent = text;
+    });
+  }
+
+  /** Name and value of the tile pointed at. */
+  writeTip() {
+    const { node, layout } = this.map;
+    const tip = this.find(".tile-tip");
+    const place = layout?.placeOf.get(node);
+    if (tip.hidden !== (place === undefined)) tip.hidden = place === undefined;
+    if (place === undefined) return;
+    const { names, values, down } = this.nodes;
+    const value = down[node] ? "down" : Number.isNaN(values[node]) ? "unknown" : this.format(values[node]);
+    const text = `${names[node]}  ${value}`;
+    if (tip.textContent !== text) tip.textContent = text;
+    const [x, y] = layout.corner(place);
+    const width = this.find(".tiles").clientWidth;
+    tip.style.left = `${Math.min(Math.max(0, x + layout.width / 2 - tip.offsetWidth / 2), Math.max(0, width - tip.offsetWidth))}px`;
+    tip.style.top = `${y + layout.height + 6}px`;
+  }
+
+  put(fact, text) {
+    const cell = document.querySelector(`[data-total="${fact}"]`);
+    if (cell.textContent !== text) cell.textContent = text;
+  }
+
+  /** For tests: where the tile of a node is, in CSS pixels of the canvas, and what it shows. */
+  tile(name) {
+    const at = this.nodes.names.indexOf(name);
+    const place = this.map.layout?.placeOf.get(at);
+    if (place === undefined) return null;
+    const [x, y] = this.map.layout.corner(place);
+    const { width, height } = this.map.layout;
+    return { x, y, width, height, value: this.nodes.values[at], down: this.nodes.down[at] === 1, step: this.scale.step(this.nodes.values[at]) };
+  }
+}

@@ -1,0 +1,58 @@
+// What the cluster can be coloured by: quantities with a name, and every metric of the catalogue. It refuses to
+// compute: the server does, so that four thousand nodes are one small message.
+
+import { bytes, bytesPerSecond, duration, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
+
+const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((mode) => `cpu.all.${mode}`);
+const WITHOUT_LOOPBACK = ["net.*[lo]"];
+
+/**
+ * `match`, `of`, `except`, `fold`, `rest` go to the server as they are. `top`: where the scale ends; without it,
+ * where nearly all nodes are below, but never under `least`.
+ */
+const NAMED = [
+  { id: "cpu", label: "CPU busy", match: ["cpu.all.idle", "cpu.all.iowait"], of: MODES, rest: true, top: 100 },
+  { id: "load", label: "Load, 1 min", match: ["load.1m"], least: 1 },
+  { id: "memory", label: "Memory used", match: ["mem.available"], of: ["mem.total"], rest: true, top: 100 },
+  { id: "received", label: "Network received, busiest interface", match: ["net.rx_bytes"], except: WITHOUT_LOOPBACK, fold: "max", least: 1024 },
+  { id: "sent", label: "Network sent, busiest interface", match: ["net.tx_bytes"], except: WITHOUT_LOOPBACK, fold: "max", least: 1024 },
+  { id: "disk", label: "Disk busy, busiest disk", match: ["disk.io_time"], fold: "max", top: 1 },
+  { id: "cpu-pressure", label: "CPU pressure", match: ["pressure.cpu.some.avg10"], least: 1 },
+  { id: "memory-pressure", label: "Memory pressure", match: ["pressure.memory.some.avg10"], least: 1 },
+  { id: "io-pressure", label: "I/O pressure", match: ["pressure.io.some.avg10"], least: 1 },
+  { id: "switches", label: "Context switches", match: ["kernel.context_switches"], least: 10 },
+];
+
+export const MEASURE_DEFAULT = NAMED[0];
+export const namedMeasures = () => NAMED;
+
+/** The measure called `id`: a named one, or a metric of that name; the default for what cannot be one. */
+export function measureOf(id) {
+  const named = NAMED.find((measure) => measure.id === id);
+  if (named) return named;
+  return /^[a-z][a-z0-9_.]*$/.test(id ?? "") ? { id, label: id, match: [id] } : MEASURE_DEFAULT;
+}
+
+/** The address that brings its numbers. */
+export function addressOf(measure) {
+  const query = new URLSearchParams();
+  for (const name of ["match", "of", "except"]) for (const pattern of measure[name] ?? []) query.append(name, pattern);
+  if (measure.fold) query.set("fold", measure.fold);
+  if (measure.rest) query.set("rest", "1");
+  return `khz/v1/tiles?${query}`;
+}
+
+const decimal = (value) => (Number.isFinite(value) && value < 1000 ? String(Number(value.toFixed(2))) : plain(value));
+/** Seconds a second are a share of the time that passed. */
+const share = (value) => percent(100 * value);
+
+const FORMATS = { percent, bytes, "bytes/s": bytesPerSecond, "seconds/s": share, seconds: duration, count: decimal };
+
+/** How a number of that unit, as the server names it, is written. */
+export function formatOf(unit) {
+  const format = FORMATS[unit] ?? (unit?.endsWith("/s") ? perSecond : plain);
+  return (value) => (Number.isFinite(value) ? format(value) : UNKNOWN_TEXT);
+}
+
+/** True when round numbers of it are powers of two. */
+export const isBinary = (unit) => unit?.startsWith("bytes");

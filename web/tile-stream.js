@@ -1,0 +1,62 @@
+// The line that brings the tiles: one number of every node a second, again and again with growing pauses when the
+// server is gone. It refuses to keep numbers: whoever listens is told when they are no longer true.
+
+/** Pause before trying again: from the first to the longest. */
+const RETRY_MS = [500, 1_000, 2_000, 4_000];
+/** Tiles come once a second; this much silence means that nobody is there any more. */
+const SILENCE_MS = 8_000;
+
+export class TileStream {
+  /** `on` hears nodes({unit, nodes}), tiles({v, down}), notice(data) and state("connecting" | "live" | "waiting", reason). */
+  constructor(on) {
+    this.on = on;
+    this.address = "";
+    this.source = null;
+    this.failures = 0;
+  }
+
+  /** Asks for other numbers. */
+  open(address) {
+    this.address = address;
+    this.close();
+    this.on.state("connecting");
+    const source = new EventSource(address);
+    this.source = source;
+    this.guard();
+    const heard = (name, then) =>
+      source.addEventListener(name, (event) => {
+        if (source !== this.source) return;
+        this.guard();
+        then(JSON.parse(event.data));
+      });
+    heard("nodes", (data) => this.on.nodes(data));
+    heard("notice", (data) => this.on.notice(data));
+    heard("tiles", (data) => {
+      this.failures = 0;
+      this.on.tiles(data);
+      this.on.state("live");
+    });
+    source.onerror = () => {
+      if (source === this.source) this.retry("the server closed the stream or cannot be reached");
+    };
+  }
+
+  close() {
+    clearTimeout(this.watch);
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
+  }
+
+  guard() {
+    clearTimeout(this.watch);
+    this.watch = setTimeout(() => this.retry("the stream fell silent"), SILENCE_MS);
+  }
+
+  retry(reason) {
+    this.close();
+    const pause = RETRY_MS[Math.min(this.failures++, RETRY_MS.length - 1)];
+    this.on.state("waiting", reason);
+    this.timer = setTimeout(() => this.open(this.address), pause);
+  }
+}

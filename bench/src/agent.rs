@@ -99,7 +99,16 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 pub fn agent_command(program: &Path, rate: u64) -> Command {
     let sources: Vec<String> = FILES.iter().map(|file| format!("{file}={rate}Hz")).collect();
     let mut command = Command::new(program);
-    command.args(["--listen", "127.0.0.1:0", "--quiet", "--sources", &sources.join(",")]);
+    // A name of its own: the rings of an agent that really runs here are not ours.
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--node",
+        "khz-bench",
+        "--quiet",
+        "--sources",
+        &sources.join(","),
+    ]);
     command
 }
 

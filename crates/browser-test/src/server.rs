@@ -29,6 +29,8 @@ impl Server {
         let binary = binary();
         let mut child = Command::new(&binary)
             .args(["--listen", address])
+            // Beside a khz that may really be running here.
+            .env("KHZ_RING_DIR", "none")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

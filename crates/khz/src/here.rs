@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use khz_gather::{Agent, SourcePlan, SourceReport, Tally};
+use khz_gather::{Agent, Placement, RingSize, SourcePlan, SourceReport, Tally};
 use khz_model::{Absence, ByteSize, Interest, Metric, Nanos, Pattern, Rate, Reading, Subscription};
 
 use crate::answer::Answer;
 use crate::ask::Stream;
 use crate::check::{Finding, Missing, SourceCost};
 use crate::config::Plan;
+use crate::config::plan::RingDir;
 use crate::feed::Feed;
 use crate::outcome::{Failure, sentence};
+use crate::ring;
 
 /// A command that reads for itself keeps no history: this holds the rows between two looks.
-const READER_RING: ByteSize = ByteSize(1 << 20);
+const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
 /// Rows are fetched this often at most; sixty times a second a terminal shows no more.
 const LOOK_PERIOD: Duration = Duration::from_millis(16);
 /// And this often at least, so that a slow row is shown soon after it came.
@@ -133,7 +135,12 @@ fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
 
 /// A gatherer for this process alone.
 fn start_reader(plan: &Plan) -> Result<Agent, Failure> {
-    let plan = Plan { ring: READER_RING, ..plan.clone() };
+    let plan = Plan {
+        ring: READER_RING,
+        ring_dir: RingDir::Nowhere,
+        placement: Placement::default(),
+        ..plan.clone()
+    };
     start(&plan, Vec::new())
 }
 
@@ -147,9 +154,9 @@ fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         rate_max: plan.rate_max,
         cpu_max: plan.cpu_max,
         window: plan.window,
-        ring: khz_gather::RingSize::Bytes(plan.ring),
-        ring_folder: None,
-        placement: khz_gather::Placement::default(),
+        ring: plan.ring,
+        ring_folder: ring::place::folder(&plan.ring_dir, &plan.node),
+        placement: plan.placement.clone(),
         tallies: Vec::new(),
     }
 }

@@ -99,7 +99,7 @@ impl Folder {
             let _ = remove(&new);
             match source {
                 Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
-                    RingError::NoRoom { path: path.into(), bytes: DATA_AT - PAGE_BYTES as u64 + size, source }
+                    RingError::NoRoom { path: path.into(), bytes: size, source }
                 }
                 source => RingError::File { what: "allocate", path: path.into(), source },
             }

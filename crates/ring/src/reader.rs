@@ -145,6 +145,25 @@ impl Reader {
         (next <= self.newest()).then_some(next)
     }
 
+    /// Appends the whole block that begins at `at` to `out`, the open one as far as it goes; its header as it
+    /// stands there. `None`: no block begins there any more.
+    pub fn block(&self, at: u64, out: &mut Vec<u8>) -> Option<Header> {
+        let start = out.len();
+        let whole = |header: &Header| header.closed.map(|(_, length, _)| HEADER_BYTES + length as usize);
+        let most = whole(&self.header(at)?).unwrap_or(usize::MAX);
+        self.copy(at, most, out).ok()?;
+        let header = out.get(start..).and_then(<[u8]>::first_chunk).map(|bytes| Header::from_bytes(bytes, 0));
+        let Some(Ok(header)) = header else {
+            out.truncate(start);
+            return None;
+        };
+        // It may have been closed meanwhile, and the next one begun.
+        if let Some(length) = whole(&header) {
+            out.truncate(start + length);
+        }
+        Some(header)
+    }
+
     /// Where the blocks that are there now begin, oldest first: whoever takes a long time over them may find
     /// the first ones gone.
     pub fn blocks(&self) -> Vec<u64> {

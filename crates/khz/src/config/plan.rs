@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use khz_gather::{Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_trust::{Exposure, Means};
 
@@ -16,6 +17,8 @@ use crate::suggest;
 const WINDOW_MAX: Nanos = Nanos::SECOND;
 /// Less does not hold one block of a large host; more than this belongs into a store.
 const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
+/// The same as times.
+const RING_SPANS: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(30 * 86_400));
 
 /// What the program is to do.
 #[derive(Clone, Debug)]
@@ -54,8 +57,12 @@ pub struct Plan {
     pub cpu_max: f64,
     /// Merge window.
     pub window: Nanos,
-    /// Memory for the history.
-    pub ring: ByteSize,
+    /// How much of the past is recorded.
+    pub ring: RingSize,
+    /// Where.
+    pub ring_dir: RingDir,
+    /// Where and with which priority gathering runs.
+    pub placement: Placement,
     /// What is logged.
     pub log: Option<tracing::Level>,
     /// No status line.
@@ -69,6 +76,17 @@ pub struct HubAddress {
     pub host: String,
     /// Port.
     pub port: u16,
+}
+
+/// Where the rings are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingDir {
+    /// Where they are when nobody says where.
+    Usual,
+    /// In memory without a name.
+    Nowhere,
+    /// In a directory for each node, below this one.
+    Below(PathBuf),
 }
 
 /// Which sources are gathered, and how.
@@ -115,6 +133,12 @@ impl Plan {
             cpu_max: checked(layers, "cpu_max", share)?,
             window: checked(layers, "window", window)?,
             ring: checked(layers, "ring", ring)?,
+            ring_dir: checked(layers, "ring_dir", |text| Ok(ring_dir(text)))?,
+            placement: Placement {
+                cpus: checked(layers, "cpu", unless_empty)?,
+                nice: checked(layers, "nice", nice)?,
+                sched: checked(layers, "sched", unless_empty)?,
+            },
             log: checked(layers, "log", level)?,
             quiet: checked(layers, "quiet", switch)?,
         };
@@ -249,14 +273,46 @@ fn window(text: &str) -> Result<Nanos, String> {
     Ok(window)
 }
 
-fn ring(text: &str) -> Result<ByteSize, String> {
-    let size = quantity::<ByteSize>(text)?;
+/// A size for all lanes, or a time for each.
+fn ring(text: &str) -> Result<RingSize, String> {
+    if let Ok(span) = text.parse::<Nanos>() {
+        let (least, most) = RING_SPANS;
+        return if (least..=most).contains(&span) {
+            Ok(RingSize::Span(span))
+        } else {
+            Err(format!("'{text}' is out of range: the ring holds between {least} and {most}"))
+        };
+    }
+    let size = text.parse::<ByteSize>().map_err(|_| {
+        format!("'{text}' is neither a size nor a time: write it with its unit, as 64MiB or 2h")
+    })?;
     let (least, most) = RING_LIMITS;
     if !(least..=most).contains(&size.0) {
         let limits = format!("between {} and {}", ByteSize(least), ByteSize(most));
         return Err(format!("'{text}' is out of range: the ring has {limits}"));
     }
-    Ok(size)
+    Ok(RingSize::Bytes(size))
+}
+
+fn ring_dir(text: &str) -> RingDir {
+    match text {
+        "" => RingDir::Usual,
+        "none" => RingDir::Nowhere,
+        path => RingDir::Below(path.into()),
+    }
+}
+
+/// What explains itself when it is wrong, and may be left out.
+fn unless_empty<T: FromStr<Err = String>>(text: &str) -> Result<Option<T>, String> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}
+
+fn nice(text: &str) -> Result<Option<i8>, String> {
+    match text.parse::<i8>() {
+        Ok(nice @ -20..=19) => Ok(Some(nice)),
+        _ if text.is_empty() => Ok(None),
+        _ => Err(format!("'{text}' is not a nice value from -20 to 19")),
+    }
 }
 
 /// "10%" as 0.1; a share of one core.

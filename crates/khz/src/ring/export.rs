@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::trace;
-use khz_ring::Reader;
 use khz_model::{Decimal, Nanos, Pattern, Reading, Series};
+use khz_ring::Reader;
 use serde_json::{Map, Value, json};
 
 use super::place::{NodeRings, find, told};
@@ -58,7 +58,8 @@ fn lane(node: &NodeRings, name: &str) -> Result<Reader, Failure> {
     match node.lanes.iter().find(is_it) {
         Some((_, reader)) => Ok(reader.clone()),
         None => {
-            let names: Vec<&str> = node.lanes.iter().map(|(_, reader)| reader.label().lane.as_str()).collect();
+            let names: Vec<&str> =
+                node.lanes.iter().map(|(_, reader)| reader.label().lane.as_str()).collect();
             Err(Failure::work(format!("{} has no lane {name}; it has {}", node.node, names.join(", "))))
         }
     }
@@ -91,7 +92,9 @@ fn write(
     };
     out.flush()?;
     if lost > 0 {
-        eprintln!("khz: {lost} blocks were overwritten while they were read, or are damaged: their rows are missing");
+        eprintln!(
+            "khz: {lost} blocks were overwritten while they were read, or are damaged: their rows are missing"
+        );
     }
     Ok(Done::Wholly)
 }
@@ -110,8 +113,9 @@ fn write_csv(recording: &Recording, out: &mut impl Write) -> io::Result<usize> {
 }
 
 fn write_table(recording: &Recording, width: Option<usize>, out: &mut impl Write) -> io::Result<usize> {
-    let columns = recording.columns.iter().map(|series| (series.to_string(), Side::Right));
-    let titles: Vec<_> = [("TIME".to_owned(), Side::Left)].into_iter().chain(columns).collect();
+    let names: Vec<String> = recording.columns.iter().map(ToString::to_string).collect();
+    let columns = names.iter().map(|name| (name.as_str(), Side::Right));
+    let titles: Vec<_> = [("TIME", Side::Left)].into_iter().chain(columns).collect();
     let mut table = Table::new(&titles, 0);
     let lost = recording.each(|row| {
         let cells = recording.columns.iter().zip(&row.readings).map(|(series, reading)| match reading {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, SchemaDecoder, Step};
-use khz_ring::Reader;
 use khz_model::{Absence, Nanos, Pattern, Reading, Series, Stamp};
+use khz_ring::Reader;
 
 /// One row of some columns.
 pub struct Row {
@@ -125,10 +125,7 @@ fn schema(reader: &Reader, generation: u32) -> Vec<Series> {
 }
 
 /// The rows of one block; `false` when it is damaged.
-fn rows(
-    block: &[u8],
-    mut take: impl FnMut(&Decoder) -> std::io::Result<()>,
-) -> std::io::Result<bool> {
+fn rows(block: &[u8], mut take: impl FnMut(&Decoder) -> std::io::Result<()>) -> std::io::Result<bool> {
     let (mut decoder, mut done) = (Decoder::new(), 0);
     loop {
         match decoder.step(&block[done..]) {

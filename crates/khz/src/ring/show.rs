@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use khz_ring::Reader;
 use khz_model::{ByteSize, Nanos, Rate, Stamp};
+use khz_ring::Reader;
 use serde_json::json;
 
 use super::place::{NodeRings, find, told};
@@ -95,7 +95,11 @@ fn table(nodes: &[NodeRings]) -> Table {
     for (node, _, reader) in each(nodes) {
         let held = Held::by(reader);
         table.row([
-            if nodes.len() == 1 { reader.label().lane.clone() } else { format!("{}:{}", node.node, reader.label().lane) },
+            if nodes.len() == 1 {
+                reader.label().lane.clone()
+            } else {
+                format!("{}:{}", node.node, reader.label().lane)
+            },
             held.rate(),
             held.slots.to_string(),
             held.rows.to_string(),

@@ -7,6 +7,7 @@ mod certs;
 mod exposition;
 mod live;
 mod process;
+mod ring;
 mod rrd;
 mod service;
 mod usage;

@@ -13,6 +13,8 @@ pub fn khz(arguments: &[&str]) -> Command {
     }
     // Whoever runs the tests may have settings of his own.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
+    // Tests run side by side, and beside a khz that may really be running here.
+    command.env("KHZ_RING_DIR", "none");
     // And a khz of his own running, whose local socket these must neither find nor take.
     command.env("KHZ_RUN_DIR", run_dir());
     command.args(arguments).stdin(Stdio::null());

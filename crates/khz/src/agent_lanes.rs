@@ -64,8 +64,6 @@ impl khz_link::Lane for AgentLane {
 struct Granted {
     number: u32,
     lane: AgentLane,
-    /// Rings the link's bell at every row, where the hub wants each at once.
-    _prompt: Option<Prompt>,
 }
 
 /// All lanes of this node.
@@ -74,6 +72,8 @@ pub struct AgentLanes {
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
     answers: VecDeque<Answer>,
+    /// Lanes of which the hub wants every row at once: each rings the link's bell.
+    prompts: Vec<(u64, Prompt)>,
     bell: Bell,
     /// Counts lanes that came and went.
     changes: u64,
@@ -83,7 +83,15 @@ impl AgentLanes {
     /// The lanes of a running agent; `bell` is the link's.
     pub fn new(gather: khz_gather::Lanes, bell: Bell) -> Self {
         let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
-        AgentLanes { gather, fixed, granted: Vec::new(), answers: VecDeque::new(), bell, changes: 0 }
+        AgentLanes {
+            gather,
+            fixed,
+            granted: Vec::new(),
+            answers: VecDeque::new(),
+            prompts: Vec::new(),
+            bell,
+            changes: 0,
+        }
     }
 
     fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, String> {
@@ -93,13 +101,6 @@ impl AgentLanes {
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
         let period = handle.period();
-        let prompt = match interest.prompt {
-            true => {
-                let bell = self.bell.again().map_err(|errno| errno.to_string())?;
-                Some(handle.prompt(bell.into_fd()).map_err(|error| error.to_string())?)
-            }
-            false => None,
-        };
         let text = match Rate::from_period(period) {
             Some(slower) if period > rate.period() => {
                 format!("runs at {slower} instead of {rate}, to stay below its CPU ceiling")
@@ -110,7 +111,7 @@ impl AgentLanes {
         let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
         let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
         let id = khz_link::Lane::id(&lane);
-        self.granted.push(Granted { number: interest.number, lane, _prompt: prompt });
+        self.granted.push(Granted { number: interest.number, lane });
         Ok(Answer { interest: interest.number, lane: Some(id), period, text })
     }
 }
@@ -151,6 +152,19 @@ impl khz_link::Lanes for AgentLanes {
         let before = self.granted.len();
         self.granted.retain(|granted| granted.number != number);
         self.changes += u64::from(self.granted.len() < before);
+    }
+
+    fn prompt(&mut self, id: u64, wanted: bool) {
+        self.prompts.retain(|(known, _)| *known != id);
+        let lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
+        let Some(lane) = lanes.into_iter().find(|lane| lane.0.epoch() == id).filter(|_| wanted) else {
+            return;
+        };
+        let bell = self.bell.again().map_err(|errno| errno.to_string());
+        match bell.and_then(|bell| lane.0.prompt(bell.into_fd()).map_err(|error| error.to_string())) {
+            Ok(prompt) => self.prompts.push((id, prompt)),
+            Err(problem) => tracing::warn!("rows of lane {} are sent in flushes: {problem}", lane.0.name()),
+        }
     }
 
     fn answer(&mut self) -> Option<Answer> {

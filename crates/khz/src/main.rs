@@ -30,7 +30,6 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
-mod ring;
 mod rrd;
 mod run;
 mod serve;
@@ -48,7 +47,7 @@ use std::time::Instant;
 use clap::Parser;
 use khz_model::{Interest, Nanos, Pattern};
 
-use crate::cli::{Cli, Command, Format, GetFlags, RingCommand, WatchFlags};
+use crate::cli::{Cli, Command, Format, GetFlags, NodesFlags, WatchFlags};
 use crate::config::{Layers, NodeFlags, Plan};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
@@ -88,6 +87,7 @@ fn dispatch(cli: Cli) -> Outcome {
             let patterns = patterns(&flags.patterns)?;
             catalog::print(&here::metrics(), &patterns, flags.json, terminal::width(), out)
         }
+        Some(Command::Nodes(flags)) => nodes_of(flags, cli.settings, out),
         Some(Command::Get(flags)) => get(flags, cli.settings, out),
         Some(Command::Watch(flags)) => watch(flags, cli.settings, out),
         Some(Command::Check(flags)) => {
@@ -100,7 +100,6 @@ fn dispatch(cli: Cli) -> Outcome {
             Ok(Done::Wholly)
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
-        Some(Command::Ring(command)) => ring(command, cli.settings, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
         Some(Command::Cache(words)) => rrd::run(&["cache"], &words),
@@ -125,20 +124,21 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
     texts.iter().map(|text| Pattern::new(text).map_err(Failure::usage)).collect()
 }
 
+fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let pattern = flags.nodes.as_ref().map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose();
+    let pattern = pattern.map_err(Failure::usage)?;
+    let (_, plan) = plan(flags.settings.over(outer))?;
+    let found = ask::nodes(&flags.place, &plan, flags.nodes.as_deref())?;
+    let choice = nodes::Choice { as_json: flags.json, only_down: flags.down };
+    nodes::print(&found, pattern.as_ref(), choice, terminal::width(), out)
+}
+
 fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = patterns(&flags.patterns)?;
     let (_, plan) = plan(flags.settings.over(outer))?;
     let answer = ask::latest(&flags.place, &plan, &patterns)?;
     let format = if flags.json { Format::Json } else { flags.format };
     get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
-}
-
-fn ring(command: RingCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let (_, plan) = plan(outer)?;
-    match command {
-        RingCommand::Show(flags) => ring::show(&flags, &plan, terminal::width(), out),
-        RingCommand::Export(flags) => ring::export(&flags, &plan, terminal::width(), out),
-    }
 }
 
 fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {

@@ -32,7 +32,6 @@ impl Daemon {
         }
         command.env("XDG_CONFIG_HOME", "/nonexistent");
         command.env("KHZ_RUN_DIR", folder(&format!("run-{place}")));
-        command.env("KHZ_RING_DIR", folder(&format!("rings-{place}")));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Daemon { child, place: place.to_owned() }
     }
@@ -72,8 +71,8 @@ impl Daemon {
 
     fn said(&mut self) -> String {
         let mut said = String::new();
+        let _ = self.child.kill();
         if let Some(stderr) = self.child.stderr.as_mut() {
-            let _ = self.child.kill();
             let _ = stderr.read_to_string(&mut said);
         }
         said

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod certs;
+mod elsewhere;
 mod exposition;
 mod live;
 mod process;
-mod ring;
 mod rrd;
 mod service;
 mod usage;

@@ -1,0 +1,116 @@
+//! A hub that other machines can reach: agent and readers come to an address that is not loopback, in a network
+//! namespace of their own. Needs root and iproute2; elsewhere it says that it is skipped.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The walk-through of docs/security.md, and what must not work. Each step prints its name and exit code, and what
+/// was said on stderr.
+const SCRIPT: &str = r#"
+set -u
+ip link set lo up && ip address add 10.77.0.1/32 dev lo || exit 77
+cd "$FOLDER" && umask 077
+export KHZ_RUN_DIR="$FOLDER/run" XDG_CONFIG_HOME=/nonexistent
+# /dev/shm and /run are not those of this machine's own khz.
+mkdir run
+step() { name=$1; shift; "$@" > out 2> err; code=$?; echo "$name $code $(head -c 400 err | tr '\n' ' ')"; }
+
+"$KHZ" certs init --dir tls > log
+"$KHZ" certs hub hub1 10.77.0.1 --dir tls >> log
+"$KHZ" certs node n2 --dir tls >> log
+"$KHZ" certs reader carol --dir tls >> log
+for who in 'node n1' 'reader bob' 'operator alice'; do
+    "$KHZ" certs token $who --dir tls > "$(echo "$who" | tr ' ' '-').token"
+done
+SERVER="--tls-cert tls/hub-hub1.pem --tls-key tls/hub-hub1.key --tls-ca tls/ca.pem --cluster-key tls/cluster.key"
+
+# What may not be opened.
+step plain-hub "$KHZ" hub --listen 127.0.0.1:0 --link-listen 10.77.0.1:7071
+step plain-door "$KHZ" hub --listen 10.77.0.1:7070 --link-listen 127.0.0.1:0
+step plain-agent "$KHZ" agent --hub 10.77.0.1:7071 --node n1 --token node-n1.token
+step nobody-known "$KHZ" hub --listen 10.77.0.1:7070 --tls-cert tls/hub-hub1.pem --tls-key tls/hub-hub1.key
+
+mkfifo line
+"$KHZ" hub --node hub1 --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 $SERVER --quiet > line 2> hub.log &
+hub=$!
+read -r announced < line
+echo "announced 0 $announced"
+"$KHZ" agent --hub 10.77.0.1 --node n1 --token node-n1.token --tls-ca tls/ca.pem --ring-dir "$FOLDER/n1" > /dev/null 2> n1.log &
+n1=$!
+"$KHZ" agent --hub 10.77.0.1 --node n2 --tls-cert tls/node-n2.pem --tls-key tls/node-n2.key --tls-ca tls/ca.pem \
+    --ring-dir "$FOLDER/n2" > /dev/null 2> n2.log &
+n2=$!
+
+URL=https://10.77.0.1:7070
+ALICE="--server $URL --tls-ca tls/ca.pem --token operator-alice.token"
+BOB="--server $URL --tls-ca tls/ca.pem --token reader-bob.token"
+CAROL="--server $URL --tls-ca tls/ca.pem --tls-cert tls/reader-carol.pem --tls-key tls/reader-carol.key"
+tries=0
+until "$KHZ" get 'n[1-2]:mem.free' $ALICE > out 2> err || [ $tries -ge 600 ]; do tries=$((tries + 1)); done
+step both-nodes "$KHZ" get 'n[1-2]:mem.free' $ALICE
+step nobody "$KHZ" get 'n1:mem.free' --server $URL --tls-ca tls/ca.pem
+step plain-http "$KHZ" get 'n1:mem.free' --server http://10.77.0.1:7070
+step token-bob "$KHZ" get 'n1:mem.free' $BOB
+step certificate-carol "$KHZ" get 'n1:mem.free' $CAROL
+step fast-bob "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3 $BOB
+step fast-carol "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3 $CAROL
+step fast-alice "$KHZ" watch 'n1:cpu.all.user' --exact --rate 200 --count 3 $ALICE
+step token-node "$KHZ" get 'n1:mem.free' --server $URL --tls-ca tls/ca.pem --token node-n1.token
+step local-root "$KHZ" watch 'n1:cpu.all.user' --exact --rate 200 --count 3
+chmod 755 "$FOLDER"
+step local-nobody setpriv --reuid 65534 --regid 65534 --clear-groups "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3
+kill $n1 $n2 $hub
+wait $n1 $n2 $hub
+"#;
+
+#[test]
+fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
+    // Nobody else may look into its target folder, so the program is put where another user can start it.
+    let folder = std::env::temp_dir().join(format!("khz-elsewhere-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("khz");
+    std::fs::copy(env!("CARGO_BIN_EXE_khz"), &program).unwrap();
+    let ran = Command::new("unshare")
+        .args(["--net", "sh", "-c", SCRIPT])
+        .env("FOLDER", &folder)
+        .env("KHZ", &program)
+        .stdin(Stdio::null())
+        .output();
+    let log = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let logs = format!("hub: {}\nn1: {}\nn2: {}", log("hub.log"), log("n1.log"), log("n2.log"));
+    let _ = std::fs::remove_dir_all::<&PathBuf>(&folder);
+    let lines = match ran {
+        Ok(output) if !output.stdout.is_empty() => String::from_utf8(output.stdout).unwrap(),
+        other => {
+            assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "{other:?}");
+            return println!("SKIPPED: needs root, unshare and iproute2: {other:?}");
+        }
+    };
+    let step = |name: &str| {
+        let line = lines.lines().find(|line| line.split(' ').next() == Some(name));
+        let rest = line.unwrap_or_else(|| panic!("no {name} in:\n{lines}\n{logs}")).split_once(' ').unwrap().1;
+        let (code, said) = rest.split_once(' ').unwrap();
+        (code.to_owned(), said.to_owned())
+    };
+    for (name, code, said) in [
+        ("plain-hub", "2", "--tls-cert and --tls-key"),
+        ("plain-door", "2", "--tls-cert and --tls-key"),
+        ("plain-agent", "2", "--tls-ca"),
+        ("nobody-known", "2", "--cluster-key"),
+        ("announced", "0", "https://10.77.0.1:7070/"),
+        ("both-nodes", "0", ""),
+        ("nobody", "2", "this door asks who you are"),
+        ("plain-http", "2", "this door speaks TLS"),
+        ("token-bob", "0", ""),
+        ("certificate-carol", "0", ""),
+        ("fast-bob", "2", "you are reader bob"),
+        ("fast-carol", "2", "you are reader carol"),
+        ("fast-alice", "0", ""),
+        ("token-node", "2", "a node sends"),
+        ("local-root", "0", ""),
+        ("local-nobody", "2", "200Hz is for operators"),
+    ] {
+        let (found, text) = step(name);
+        assert!(found == code && text.contains(said), "{name} {found} {text}\n{lines}\n{logs}");
+    }
+}

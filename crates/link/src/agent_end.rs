@@ -48,8 +48,9 @@ pub struct AgentEnd<L> {
     pace: Pace,
     /// More is due than what waits to be sent may hold.
     full: bool,
-    /// Missing blocks wait for their pace.
+    /// Missing blocks wait for their pace; or, first, for room.
     has_past: bool,
+    past_is_held: bool,
     retransmits: u64,
 }
 
@@ -68,6 +69,7 @@ impl<L: Lane> AgentEnd<L> {
             pace: Pace::new(now),
             full: false,
             has_past: false,
+            past_is_held: false,
             retransmits: 0,
         }
     }
@@ -267,7 +269,7 @@ impl<L: Lane> AgentEnd<L> {
     }
 
     /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.
-    fn past(&mut self, now: Nanos, may_send: bool, out: &mut Vec<u8>) {
+    fn past(&mut self, now: Nanos, has_room: bool, out: &mut Vec<u8>) {
         let LaneBook { entries, scratch, .. } = &mut self.book;
         loop {
             let pending = entries.iter_mut().filter_map(|entry| {
@@ -277,7 +279,7 @@ impl<L: Lane> AgentEnd<L> {
             let newest = pending.max_by_key(|(began, _)| *began);
             self.has_past = newest.is_some();
             let Some((_, entry)) = newest else { break };
-            if !may_send || out.len() >= OUT_MAX || !self.pace.may_send(now) {
+            if !has_room || out.len() >= OUT_MAX || !self.pace.may_send(now) {
                 break;
             }
             let before = out.len();
@@ -286,6 +288,7 @@ impl<L: Lane> AgentEnd<L> {
             }
             self.pace.spend(out.len() - before);
         }
+        self.past_is_held = self.has_past && !has_room;
         for sender in entries.iter_mut().filter_map(|entry| entry.sender.as_mut()) {
             sender.lost(out);
         }
@@ -297,13 +300,14 @@ impl<L: Lane> AgentEnd<L> {
         if !self.dial.is_welcome() {
             return deadline;
         }
-        let past = if self.has_past { self.pace.ready_at() } else { Nanos(u64::MAX) };
+        let waits_for_pace = self.has_past && !self.past_is_held;
+        let past = if waits_for_pace { self.pace.ready_at() } else { Nanos(u64::MAX) };
         deadline.min(self.next_flush).min(past)
     }
 
     /// True when more is due and waits only for room in `out`.
     pub fn wants_room(&self) -> bool {
-        self.full
+        self.full || self.past_is_held
     }
 
     /// True when some lane is wanted row by row: poll at every row.

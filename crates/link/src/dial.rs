@@ -24,7 +24,7 @@ pub struct Identity {
     pub machine: [u8; 16],
     /// Tells boots apart.
     pub boot: [u8; 16],
-    /// Our wall clock when we started, ns since 1970.
+    /// CLOCK_BOOTTIME of our start, ns.
     pub started: i64,
     /// Random at our start.
     pub start_nonce: u64,

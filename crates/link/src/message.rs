@@ -79,7 +79,7 @@ pub struct Hello<'a> {
     pub machine: [u8; 16],
     /// Tells boots of one machine apart.
     pub boot: [u8; 16],
-    /// Its wall clock when it started, ns since 1970.
+    /// CLOCK_BOOTTIME of its start, ns.
     pub started: i64,
     /// Random at its start: tells starts apart, whatever clocks do.
     pub start_nonce: u64,

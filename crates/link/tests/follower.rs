@@ -1,0 +1,205 @@
+//! A follower against a hub that says exactly what the test wants: what is settled stays settled across connections.
+
+use std::sync::Arc;
+
+use khz_block::{Decoder, Encoder, HEADER_BYTES, Header};
+use khz_link::limits::FRAME_MAX;
+use khz_link::{
+    Ask, End, FollowSink, Follower, Frame, Greeting, Identity, LaneKey, LaneOffer, LinkError, Role, Told,
+    Welcome, Wish, frame, put,
+};
+use khz_model::{Nanos, Stamp};
+
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl FollowSink for Notes {
+    fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+        (lane.name == "base").then_some(Wish { span: Nanos::from_secs(600), prompt: true })
+    }
+    fn schema(&mut self, _: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
+        self.0.push(format!("schema {generation} {offset}+{}", bytes.len()));
+    }
+    fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder) {
+        let value = row.reading(0).and_then(|reading| reading.value());
+        self.0.push(format!("{}:{} row {number} {value:?}", lane.node, lane.name));
+    }
+    fn block(&mut self, _: &LaneKey, bytes: &[u8]) {
+        let header = Header::from_bytes(bytes.first_chunk().expect("a header"), 0).expect("a header");
+        self.0.push(format!("block {} {:?}", header.first_row, header.closed.map(|(rows, ..)| rows)));
+    }
+    fn lost(&mut self, _: &LaneKey, from: u64, to: u64) {
+        self.0.push(format!("lost {from}..{to}"));
+    }
+    fn told(&mut self, told: &Told<'_>) {
+        self.0.push(format!("told {} {}", told.interest, told.granted));
+    }
+    fn closed(&mut self, lane: &LaneKey) {
+        self.0.push(format!("closed {}", lane.name));
+    }
+}
+
+/// Two closed blocks of two rows each.
+fn blocks() -> Vec<Vec<u8>> {
+    let mut encoder = Encoder::new(1, 1, Nanos(1_000));
+    let stamp = |row: u64| Stamp { boot: Nanos(row * 1_000), real_offset: 0 };
+    let two = |encoder: &mut Encoder, row: u64| {
+        let mut bytes = Vec::new();
+        encoder.key_row(stamp(row), 1, |_| (0, row), &mut bytes);
+        encoder.delta_row(stamp(row + 1), 0..1, |_| (0, row + 1), &mut bytes);
+        let header = encoder.close().expect("an open block");
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        bytes
+    };
+    vec![two(&mut encoder, 0), two(&mut encoder, 2)]
+}
+
+fn with(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    let open = put::open_lane(out, kind, 1);
+    out.extend_from_slice(bytes);
+    open.close(out);
+}
+
+fn end_of(block: &[u8]) -> End {
+    let header = Header::from_bytes(block.first_chunk().expect("a header"), 0).expect("a header");
+    let (rows, bytes, crc) = header.closed.expect("a closed block");
+    End { lane: 1, rows, bytes, crc }
+}
+
+fn welcome(out: &mut Vec<u8>) {
+    Greeting { lowest: 1, highest: 1, nonce: [1; 32], identity: [2; 16], name: "hub" }.put(out);
+    Welcome { version: 1, silence: Nanos::SECOND }.put(out);
+}
+
+fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
+    let (node, epoch, generation, period) = ("n7", 5, 1, Nanos(1_000));
+    let (oldest_row, next_row, schema_bytes, schema_hash) = (0, 4, 10, [0; 16]);
+    let interest = 1;
+    LaneOffer {
+        lane,
+        node,
+        name,
+        epoch,
+        generation,
+        period,
+        interest,
+        oldest_row,
+        next_row,
+        schema_bytes,
+        schema_hash,
+    }
+    .put(out);
+}
+
+fn follower() -> Follower {
+    let identity = Identity {
+        role: Role::Reader,
+        name: "eye".into(),
+        machine: [1; 16],
+        boot: [2; 16],
+        started: 1,
+        start_nonce: 1,
+        program: "test".into(),
+        prove: Some(Box::new(|nonce| nonce.map(|byte| byte ^ 7))),
+    };
+    Follower::new(Arc::new(identity), Nanos(0))
+}
+
+/// What was said, as frames.
+fn names(bytes: &[u8]) -> Vec<String> {
+    let (mut at, mut names) = (0, Vec::new());
+    while let Some(raw) = frame::split(&bytes[at..], FRAME_MAX).expect("frames") {
+        names.push(match Frame::decode(raw.kind, raw.body).expect("a frame") {
+            Frame::Want(want) => format!("Want from {} have {:?}", want.from_row, want.to_want().have),
+            Frame::Hello(hello) => format!("Hello {:?} {:?}", hello.role, hello.proof.map(|proof| proof[0])),
+            frame => frame.name().to_owned(),
+        });
+        at += raw.length;
+    }
+    names
+}
+
+#[test]
+fn what_is_settled_is_not_asked_for_again() {
+    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let blocks = blocks();
+    welcome(&mut said);
+    offer("local", 2, &mut said);
+    offer("base", 1, &mut said);
+    Told { interest: 1, granted: true, period: Nanos(1_000), text: "", lane: 0 }.put(&mut said);
+    let schema = put::open_schema(&mut said, 1, 1, 0);
+    said.extend_from_slice(&[0; 10]);
+    schema.close(&mut said);
+    // The newest block first, then it breaks off within it; the block before had come as past.
+    let mut open = blocks[1].clone();
+    open[5] = 0;
+    with(frame::kind::BLOCK, &open[..HEADER_BYTES + 4], &mut said);
+    with(frame::kind::ROWS, &open[HEADER_BYTES + 4..open.len() - 1], &mut said);
+    for (n, piece) in blocks[0].chunks(40).enumerate() {
+        let past = put::open_past(&mut said, 1, (n + 1) * 40 >= blocks[0].len());
+        said.extend_from_slice(piece);
+        past.close(&mut said);
+    }
+    for piece in said.chunks(7) {
+        follower.receive(piece, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+    }
+    follower.poll(Nanos(2), 2, &mut out).expect("in time");
+    follower.ask(
+        &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, patterns: &["*"] },
+        &mut out,
+    );
+    assert_eq!(names(&out), ["Hello Reader Some(6)", "Want from 0 have []", "Beat", "Interest"]);
+    assert_eq!(
+        std::mem::take(&mut sink.0),
+        ["told 1 true", "schema 1 0+10", "n7:base row 2 Some(2)", "block 0 Some(2)"]
+    );
+
+    // Another connection: the block that broke off comes again, whole; the one before is not asked for.
+    follower.reconnected(Nanos(10));
+    (said, out) = (Vec::new(), Vec::new());
+    welcome(&mut said);
+    offer("base", 1, &mut said);
+    with(frame::kind::BLOCK, &open, &mut said);
+    end_of(&blocks[1]).put(&mut said);
+    put::lost(&mut said, 1, 7, 9);
+    put::closed(&mut said, 1);
+    follower.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
+    assert_eq!(names(&out)[1..], ["Want from 2 have []"]);
+    let rows =
+        ["n7:base row 2 Some(2)", "n7:base row 3 Some(3)", "block 2 Some(2)", "lost 7..9", "closed base"];
+    assert_eq!(sink.0, rows);
+    let key = LaneKey { node: "n7".into(), name: "base".into(), epoch: 5 };
+    assert_eq!(follower.complete_until(&key), Some(4));
+
+    follower.reconnected(Nanos(20));
+    (said, out) = (Vec::new(), Vec::new());
+    welcome(&mut said);
+    offer("base", 1, &mut said);
+    follower.receive(&said, Nanos(21), 21, &mut sink, &mut out).expect("a good hub");
+    assert_eq!(names(&out)[1..], ["Want from 4 have [(7, 9)]"]);
+}
+
+#[test]
+fn a_block_with_a_wrong_checksum_ends_the_connection_and_is_not_settled() {
+    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let block = &blocks()[0];
+    welcome(&mut said);
+    offer("base", 1, &mut said);
+    with(frame::kind::BLOCK, block, &mut said);
+    End { crc: 1, ..end_of(block) }.put(&mut said);
+    let error = follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("a wrong checksum");
+    assert_eq!(error.to_string(), "a block whose checksum is wrong");
+    follower.reconnected(Nanos(2));
+    assert!(!sink.0.iter().any(|note| note.starts_with("block")));
+}
+
+#[test]
+fn a_silent_hub_is_left() {
+    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    welcome(&mut said);
+    follower.receive(&said, Nanos(0), 0, &mut sink, &mut out).expect("a good hub");
+    follower.poll(Nanos(0), 0, &mut out).expect("in time");
+    follower.poll(Nanos::from_millis(1_400), 0, &mut out).expect("in time");
+    let left = follower.poll(Nanos::from_millis(1_500), 0, &mut out);
+    assert!(matches!(left, Err(LinkError::Silent(_))));
+}

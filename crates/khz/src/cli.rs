@@ -85,6 +85,9 @@ pub enum Command {
     /// Make certificates and tokens for hubs, nodes and readers, and say what to copy where.
     #[command(after_help = CERTS_EXAMPLES)]
     Certs(CertsFlags),
+    /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
+    #[command(subcommand)]
+    Ring(RingCommand),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,
@@ -154,6 +157,103 @@ Examples:
 
 A certificate is valid for two years unless --days says otherwise, the CA for ten. Nothing is overwritten without
 --force.";
+
+/// `khz ring`.
+#[derive(Debug, Subcommand)]
+pub enum RingCommand {
+    /// Tell what each ring holds: rate, rows, minutes now and when it is full, oldest and newest row, its writer.
+    #[command(after_help = RING_SHOW_EXAMPLES)]
+    Show(RingShowFlags),
+    /// Print the rows of a ring: exact decimals, counters as totals, nothing where nothing is.
+    ///
+    /// On a terminal it is a table, otherwise CSV: the time (seconds since 1970), the time since boot, which no clock
+    /// setting moves, and a column for each series. Absent is empty, failed is the word.
+    #[command(after_help = RING_EXPORT_EXAMPLES)]
+    Export(RingExportFlags),
+}
+
+const RING_SHOW_EXAMPLES: &str = "\
+Examples:
+  khz ring show                     the agents of this machine, running or not
+  khz ring show --node node7 --json one object a lane
+  khz ring show --dir /srv/rings    rings that were kept somewhere else";
+
+/// `khz ring show`.
+#[derive(Debug, Args)]
+pub struct RingShowFlags {
+    /// Only the rings of this node.
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// One JSON object a lane.
+    #[arg(long)]
+    pub json: bool,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
+}
+
+/// Where rings are looked for.
+#[derive(Debug, Args)]
+pub struct RingPlace {
+    /// Look here: a directory of rings, or one of such directories [default: where the agents put them].
+    #[arg(long = "dir", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
+
+const RING_EXPORT_EXAMPLES: &str = "\
+Examples:
+  khz ring export --last 30s 'cpu.all.*'    the last half minute, also of an agent that has died
+  khz ring export --lane local load.1m      ten times a second
+  khz ring export --json -o rows.jsonl      everything, one object a row
+  khz ring export --trace -o idle.khzt      the blocks themselves, to be played again
+
+Ten rows of `khz ring export --csv --last 10s load.1m kernel.forks 'net.rx_bytes[lo]'`:
+  time,boot,kernel.forks,load.1m,net.rx_bytes[lo]
+  1795257001.000213671,3061.482917320,48213,0.52,7120945
+  1795257002.000190418,3062.482894067,48213,0.52,7121201
+  1795257003.000186127,3063.482889776,48215,0.48,7121201
+  1795257004.000178530,3064.482882179,48219,0.48,7129873
+  1795257005.000201882,3065.482905531,48219,0.48,7130129
+  1795257006.000186440,3066.482890089,48220,0.48,7130129
+  1795257007.000195104,3067.482898753,48220,0.48,7130385
+  1795257008.000187265,3068.482890914,48226,0.44,7130385
+  1795257009.000190871,3069.482894520,48226,0.44,7130641
+  1795257010.000188093,3070.482891742,48226,0.44,7130641";
+
+/// `khz ring export`.
+#[derive(Debug, Args)]
+pub struct RingExportFlags {
+    /// Which series: METRIC[INSTANCE], as 'net.rx_*[eth0]'; none means all.
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
+    /// Only so far back from the newest row: 30s, 10m.
+    #[arg(long, value_name = "DURATION")]
+    pub last: Option<String>,
+    /// Which lane: base (everything, 1 Hz), local (10 Hz), or what `khz ring show` lists.
+    #[arg(long, value_name = "NAME", default_value = "base")]
+    pub lane: String,
+    /// The rings of this node [default: the only one, or this one].
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// Values separated by commas.
+    #[arg(long, group = "form")]
+    pub csv: bool,
+    /// One JSON object a row.
+    #[arg(long, group = "form")]
+    pub json: bool,
+    /// A table for people.
+    #[arg(long, group = "form")]
+    pub table: bool,
+    /// Schema and whole blocks as they are, of the newest start of the agent (docs/block.md).
+    #[arg(long, group = "form")]
+    pub trace: bool,
+    /// Write to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
+}
 
 const RRD_EXAMPLES: &str = "\
 Examples:

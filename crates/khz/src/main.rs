@@ -30,6 +30,7 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod ring;
 mod rrd;
 mod run;
 mod serve;
@@ -47,7 +48,7 @@ use std::time::Instant;
 use clap::Parser;
 use khz_model::{Interest, Nanos, Pattern};
 
-use crate::cli::{Cli, Command, Format, GetFlags, NodesFlags, WatchFlags};
+use crate::cli::{Cli, Command, Format, GetFlags, NodesFlags, RingCommand, WatchFlags};
 use crate::config::{Layers, NodeFlags, Plan};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
@@ -100,6 +101,7 @@ fn dispatch(cli: Cli) -> Outcome {
             Ok(Done::Wholly)
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
+        Some(Command::Ring(command)) => ring(command, cli.settings, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
         Some(Command::Cache(words)) => rrd::run(&["cache"], &words),
@@ -139,6 +141,14 @@ fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let answer = ask::latest(&flags.place, &plan, &patterns)?;
     let format = if flags.json { Format::Json } else { flags.format };
     get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+}
+
+fn ring(command: RingCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
+    let (_, plan) = plan(outer)?;
+    match command {
+        RingCommand::Show(flags) => ring::show(&flags, &plan, terminal::width(), out),
+        RingCommand::Export(flags) => ring::export(&flags, &plan, terminal::width(), out),
+    }
 }
 
 fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {

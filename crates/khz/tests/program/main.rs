@@ -8,6 +8,7 @@ mod elsewhere;
 mod exposition;
 mod live;
 mod process;
+mod ring;
 mod rrd;
 mod service;
 mod usage;

@@ -1,0 +1,299 @@
+//! All nodes of a simulation in one thread: one loop that sleeps in one `epoll_wait`, wakes at most a thousand times a
+//! second unless somebody wants rows at once, and does what is due.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use khz_link::{Identity, Role};
+use khz_model::{Nanos, NodeName, Stamp};
+use khz_trust::ClusterKey;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+
+use crate::error::SimulateError;
+use crate::lanes::{NodeLanes, Part};
+use crate::library::Library;
+use crate::node::{Desk, Ended, Node};
+use crate::report::Report;
+use crate::wire::{Tls, Wire, WireError};
+use crate::{chance, clock, files};
+
+/// Nodes of one simulation: with so many connections from one address to one hub ports become few.
+pub const NODES_MAX: usize = 16_384;
+
+/// The loop turns no more often than this, so that one turn serves many nodes.
+const TURN: Nanos = Nanos::from_millis(1);
+/// The first connections are spread over so much time.
+const ARRIVAL: Nanos = Nanos::SECOND;
+/// After the end so long is waited for the hub's last acknowledgements.
+const DRAIN: Nanos = Nanos::from_secs(5);
+const STATUS: Nanos = Nanos::SECOND;
+const EVENTS: usize = 1_024;
+const ROOM: usize = 64 << 10;
+/// Broken connections that the log tells of each second; the others are counted.
+const LOGGED: u32 = 5;
+
+/// What a simulation is told.
+#[derive(Debug)]
+pub struct Settings {
+    /// The hub.
+    pub hub: SocketAddr,
+    /// How it is spoken to.
+    pub tls: Option<Tls>,
+    /// Makes each node's token.
+    pub key: Option<ClusterKey>,
+    /// How many nodes.
+    pub nodes: usize,
+    /// What their names begin with.
+    pub prefix: String,
+    /// Time between two rows.
+    pub period: Nanos,
+    /// Everything that differs between nodes follows from it.
+    pub seed: u64,
+    /// How long it plays; `None`: until it is stopped.
+    pub length: Option<Nanos>,
+    /// How long the nodes' rings keep blocks.
+    pub held: Nanos,
+}
+
+/// A running simulation.
+pub struct Crowd {
+    settings: Settings,
+    nodes: Vec<Node>,
+    epoll: OwnedFd,
+    /// Whether epoll tells when a node's socket has room.
+    waits: Vec<bool>,
+    timetable: BinaryHeap<Reverse<(Nanos, u32)>>,
+    desk: Desk,
+    real_offset: i64,
+    start: Nanos,
+    cpu_start: Nanos,
+    up: usize,
+    all_up_at: Option<Nanos>,
+    broken: u64,
+    logged: u32,
+}
+
+impl Crowd {
+    /// Makes the nodes; none is connected yet.
+    pub fn new(settings: Settings, library: Library) -> Result<Self, SimulateError> {
+        if !(1..=NODES_MAX).contains(&settings.nodes) {
+            return Err(SimulateError::Nodes { asked: settings.nodes, limit: NODES_MAX });
+        }
+        files::make_room(settings.nodes as u64)?;
+        let (start, real_offset) = (clock::boot(), clock::real_offset());
+        let library = Rc::new(RefCell::new(library));
+        let nodes: Result<Vec<Node>, _> =
+            (0..settings.nodes).map(|number| node(&settings, number, &library, start, real_offset)).collect();
+        let nodes = nodes?;
+        Ok(Crowd {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(std::io::Error::from)?,
+            waits: vec![false; nodes.len()],
+            timetable: nodes.iter().zip(0..).map(|(node, number)| Reverse((node.due, number))).collect(),
+            desk: Desk { room: vec![0; ROOM], ..Desk::default() },
+            real_offset,
+            start,
+            cpu_start: clock::cpu(),
+            up: 0,
+            all_up_at: None,
+            broken: 0,
+            logged: 0,
+            settings,
+            nodes,
+        })
+    }
+
+    /// Plays until the end or until `stop`; `status` hears of it once a second. Then waits for the hub to
+    /// acknowledge what was sent.
+    pub fn run(mut self, stop: &AtomicBool, mut status: impl FnMut(&Report)) -> Report {
+        let mut end = self.settings.length.map_or(Nanos(u64::MAX), |length| Nanos(self.start.0 + length.0));
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut told = self.start;
+        loop {
+            let turn = clock::boot();
+            if stop.load(Ordering::Relaxed) {
+                end = end.min(turn);
+            }
+            let now = Stamp { boot: turn.min(end), real_offset: self.real_offset };
+            self.serve_due(now, turn);
+            self.wait(turn, end, &mut events);
+            let now = Stamp { boot: clock::boot().min(end), ..now };
+            for &(number, flags) in &events {
+                self.serve_event(number, flags, now);
+            }
+            if turn.since(told) >= STATUS {
+                told = turn;
+                self.logged = 0;
+                let report = self.report();
+                status(&report);
+                if turn >= end && (report.unacknowledged == 0 || turn.0 >= end.0 + DRAIN.0) {
+                    return report;
+                }
+            }
+        }
+    }
+
+    /// Everybody whose time has come.
+    fn serve_due(&mut self, now: Stamp, turn: Nanos) {
+        while let Some(&Reverse((due, number))) = self.timetable.peek().filter(|first| first.0.0 <= turn) {
+            self.timetable.pop();
+            let node = &mut self.nodes[number as usize];
+            if node.due != due {
+                // It was put there again, for another time.
+                continue;
+            }
+            let was_up = node.is_up();
+            let result = if node.is_down() { self.dial(number, turn) } else { node.act(now, &mut self.desk) };
+            self.settle(number, was_up, result);
+            self.timetable.push(Reverse((self.nodes[number as usize].due, number)));
+        }
+    }
+
+    fn dial(&mut self, number: u32, now: Nanos) -> Result<(), Ended> {
+        let wire = Wire::connect(self.settings.hub, self.settings.tls.as_ref())?;
+        let data = epoll::EventData::new_u64(u64::from(number));
+        epoll::add(&self.epoll, wire.socket(), data, epoll::EventFlags::IN | epoll::EventFlags::OUT)
+            .map_err(|errno| WireError::Io(errno.into()))?;
+        self.waits[number as usize] = true;
+        self.nodes[number as usize].dial(wire, now);
+        Ok(())
+    }
+
+    fn serve_event(&mut self, number: u32, flags: epoll::EventFlags, now: Stamp) {
+        let node = &mut self.nodes[number as usize];
+        let (was_up, due) = (node.is_up(), node.due);
+        let mut result = Ok(());
+        if flags.contains(epoll::EventFlags::OUT) {
+            result = node.on_room(now, &mut self.desk);
+        }
+        let come = epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        if result.is_ok() && flags.intersects(come) {
+            result = node.on_bytes(now, &mut self.desk);
+        }
+        self.settle(number, was_up, result);
+        let now_due = self.nodes[number as usize].due;
+        if now_due != due {
+            self.timetable.push(Reverse((now_due, number)));
+        }
+    }
+
+    /// Notes what has become of a node: whether it is connected, and whether it waits for room.
+    fn settle(&mut self, number: u32, was_up: bool, result: Result<(), Ended>) {
+        let at = number as usize;
+        let node = &mut self.nodes[at];
+        let result = result.and_then(|()| match node.socket() {
+            Some((socket, waits)) if waits != self.waits[at] => {
+                self.waits[at] = waits;
+                let room = if waits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+                let data = epoll::EventData::new_u64(u64::from(number));
+                let known = epoll::modify(&self.epoll, socket, data, epoll::EventFlags::IN | room);
+                known.map_err(|errno| WireError::Io(errno.into()).into())
+            }
+            _ => Ok(()),
+        });
+        if let Err(ended) = result {
+            self.broken += 1;
+            self.logged += 1;
+            if self.logged <= LOGGED {
+                tracing::warn!("{}: {ended}", node.name());
+            }
+            node.hang_up(&ended, clock::boot());
+        }
+        match (was_up, node.is_up()) {
+            (false, true) => {
+                self.up += 1;
+                if self.up == self.nodes.len() {
+                    self.all_up_at = Some(clock::boot());
+                }
+            }
+            (true, false) => self.up -= 1,
+            _ => {}
+        }
+    }
+
+    /// Sleeps until something is due or has come.
+    fn wait(&self, turn: Nanos, end: Nanos, events: &mut Vec<(u32, epoll::EventFlags)>) {
+        let next = self.timetable.peek().map_or(Nanos(u64::MAX), |first| first.0.0);
+        let next =
+            next.min(Nanos(turn.0 + STATUS.0 / 10)).min(if end > turn { end } else { Nanos(u64::MAX) });
+        if next.0 > turn.0 + TURN.0 {
+            clock::sleep_until(Nanos(turn.0 + TURN.0));
+        } else {
+            clock::sleep_until(next);
+        }
+        let rest = next.since(clock::boot());
+        let timeout = Timespec { tv_sec: 0, tv_nsec: rest.0.min(999_999_999) as i64 };
+        let mut found = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        events.clear();
+        if let Ok((found, _)) = epoll::wait(&self.epoll, &mut found[..], Some(&timeout)) {
+            events.extend(found.iter().map(|event| (event.data.u64() as u32, event.flags)));
+        }
+    }
+
+    /// What has happened so far.
+    pub fn report(&self) -> Report {
+        let mut report = Report {
+            nodes: self.nodes.len() as u64,
+            connected: self.up as u64,
+            late: self.desk.late,
+            latest: self.desk.latest,
+            bytes: self.desk.written,
+            writes: self.desk.writes,
+            welcomes: self.desk.welcomes,
+            broken: self.broken,
+            all_up_at: self.all_up_at,
+            elapsed: clock::boot().since(self.start),
+            cpu: clock::cpu().since(self.cpu_start),
+            ..Report::default()
+        };
+        for node in &self.nodes {
+            let (rows, unacknowledged, lost) = node.counts();
+            report.rows += rows;
+            report.unacknowledged += unacknowledged;
+            report.lost += lost;
+        }
+        report
+    }
+}
+
+/// Everything of one node that follows from its number.
+fn node(
+    settings: &Settings,
+    number: usize,
+    library: &Rc<RefCell<Library>>,
+    start: Nanos,
+    real_offset: i64,
+) -> Result<Node, SimulateError> {
+    let digits = settings.nodes.to_string().len();
+    let name = format!("{}{:0digits$}", settings.prefix, number + 1);
+    let name = NodeName::new(&name).map_err(|error| SimulateError::Prefix {
+        prefix: settings.prefix.clone(),
+        problem: error.problem.to_string(),
+    })?;
+    let seed = chance::number(settings.seed, number as u64);
+    let token = settings.key.as_ref().map(|key| key.token(khz_trust::Role::Node, &name));
+    let identity = Identity {
+        role: Role::Node,
+        name: name.as_str().to_owned(),
+        machine: chance::bytes(seed, 4),
+        boot: chance::bytes(seed, 5),
+        started: start.0 as i64,
+        start_nonce: chance::number(seed, start.0),
+        program: format!("{} simulated", env!("CARGO_PKG_VERSION")),
+        prove: token.map(|token| -> khz_link::Prove { Box::new(move |nonce| token.proof(nonce)) }),
+    };
+    let part = Part {
+        seed,
+        workload: (chance::number(seed, 6) % library.borrow().recordings().len() as u64) as usize,
+        period: settings.period,
+        held: settings.held,
+        epoch: start.0 ^ real_offset as u64,
+    };
+    let due = Nanos(start.0 + chance::number(seed, 7) % ARRIVAL.0);
+    Ok(Node::new(Arc::new(identity), NodeLanes::new(library.clone(), part), seed, due))
+}

@@ -1,0 +1,36 @@
+//! Open files: one connection for each node needs more than a shell gives. The soft limit is raised as far as the
+//! hard one allows, and no further.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::SimulateError;
+
+/// Files that are open besides connections.
+const BESIDES: u64 = 64;
+
+/// Makes room for so many connections.
+pub fn make_room(connections: u64) -> Result<(), SimulateError> {
+    let needed = connections + BESIDES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|limit| limit >= needed) {
+        return Ok(());
+    }
+    // With the privilege for it the hard limit follows.
+    let raised = [maximum.map(|hard| hard.max(needed)), maximum].into_iter().any(|hard| {
+        hard.is_none_or(|hard| hard >= needed)
+            && setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: hard }).is_ok()
+    });
+    if raised { Ok(()) } else { Err(SimulateError::Files { needed, hard: maximum.unwrap_or(u64::MAX) }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_nobody_has_is_refused_with_advice() {
+        assert!(make_room(8).is_ok());
+        let error = make_room(1 << 60).unwrap_err().to_string();
+        assert!(error.contains("ulimit -Hn"), "{error}");
+    }
+}

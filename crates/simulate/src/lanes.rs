@@ -1,0 +1,162 @@
+//! The lanes of one simulated node: its base lane, and those that somebody wants besides. It sends nothing.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use khz_link::{Answer, InterestFrame, Lane, Lanes};
+use khz_model::{Nanos, Pattern, Stamp};
+
+use crate::chance;
+use crate::library::Library;
+use crate::ring::{PlayedRing, Score};
+use crate::variation::Variation;
+
+/// What a node plays.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// All of this follows from it.
+    pub seed: u64,
+    /// Which recording.
+    pub workload: usize,
+    /// Time between two rows of the base lane.
+    pub period: Nanos,
+    /// How long blocks stay in its rings.
+    pub held: Nanos,
+    /// Random at the start of the simulation: rows of an earlier one are other rows.
+    pub epoch: u64,
+}
+
+/// All lanes of one node.
+#[derive(Debug)]
+pub struct NodeLanes {
+    library: Rc<RefCell<Library>>,
+    part: Part,
+    base: Option<PlayedRing>,
+    boosts: Vec<(u32, PlayedRing)>,
+    answers: Vec<Answer>,
+    revision: u64,
+    made: u64,
+    /// The moment that interests and rows are judged by.
+    now: Stamp,
+}
+
+impl NodeLanes {
+    /// A node that has not begun.
+    pub fn new(library: Rc<RefCell<Library>>, part: Part) -> Self {
+        NodeLanes {
+            library,
+            part,
+            base: None,
+            boosts: Vec::new(),
+            answers: Vec::new(),
+            revision: 0,
+            made: 0,
+            now: Stamp::default(),
+        }
+    }
+
+    /// The base lane, once the node has begun.
+    pub fn base(&self) -> Option<&PlayedRing> {
+        self.base.as_ref()
+    }
+
+    /// Begins with the tick that has just been.
+    pub fn begin(&mut self, now: Stamp) {
+        if self.base.is_none() {
+            self.now = now;
+            let reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
+            let phase = chance::number(self.part.seed, 3) % reel.rows();
+            self.base = Some(self.ring("base".into(), reel, phase, last_tick(now, self.part.period)));
+            self.revision += 1;
+        }
+    }
+
+    fn ring(&mut self, name: String, reel: Rc<crate::reel::Reel>, phase: u64, start: Stamp) -> PlayedRing {
+        self.made += 1;
+        let Part { seed, epoch, held, .. } = self.part;
+        let epoch = chance::number(seed ^ epoch, self.made);
+        let variation = Variation::of_seed(seed);
+        PlayedRing::new(Score { id: self.made, name, epoch, reel, phase, variation, start, held })
+    }
+
+    /// Plays all lanes until now.
+    pub fn advance(&mut self, now: Stamp) {
+        self.now = now;
+        let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
+        rings.for_each(|ring| ring.advance(now.boot));
+    }
+
+    /// When the next row of any lane is gathered.
+    pub fn next_tick(&self) -> Nanos {
+        let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
+        rings.map(PlayedRing::next_tick).min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// The lane that serves an interest, or why there is none.
+    fn serve(&mut self, ask: &InterestFrame<'_>) -> Result<(u64, Nanos), String> {
+        let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
+        let patterns = patterns.map_err(|error| error.to_string())?;
+        let base = self.base.as_ref().ok_or("the node has not begun")?;
+        if ask.period >= base.period() {
+            return Ok((base.id(), base.period()));
+        }
+        let reel = self.library.borrow_mut().boost(self.part.workload, ask.period, &patterns)?;
+        // It shows the same moment of the recording as the base lane.
+        let start = last_tick(self.now, ask.period);
+        let base_reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
+        let phase = chance::number(self.part.seed, 3) % base_reel.rows();
+        let shown = (phase + base.rows() - 1) * self.part.period.0;
+        let ring = self.ring(format!("boost{}", ask.number), reel, shown / ask.period.0, start);
+        let id = ring.id();
+        self.boosts.push((ask.number, ring));
+        self.revision += 1;
+        Ok((id, ask.period))
+    }
+}
+
+/// The last multiple of the period, by the wall clock, up to `now`.
+fn last_tick(now: Stamp, period: Nanos) -> Stamp {
+    Stamp { boot: Nanos(now.boot.0 - now.real().0 % period.0), ..now }
+}
+
+impl Lanes for NodeLanes {
+    type Lane = PlayedRing;
+
+    fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn list(&self, each: &mut dyn FnMut(PlayedRing)) {
+        self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring)).cloned().for_each(each);
+    }
+
+    fn ask(&mut self, interest: &InterestFrame<'_>) {
+        let (lane, period, text) = match self.serve(interest) {
+            Ok((lane, period)) => (Some(lane), period, String::new()),
+            Err(text) => (None, self.part.period, text),
+        };
+        self.answers.push(Answer { interest: interest.number, lane, period, text });
+    }
+
+    fn dismiss(&mut self, number: u32) {
+        self.boosts.retain(|(known, _)| *known != number);
+        self.revision += 1;
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.answers.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_multiples_of_the_period_by_the_wall_clock() {
+        let now = Stamp { boot: Nanos(1_000_000_007), real_offset: 500 };
+        let tick = last_tick(now, Nanos(1_000));
+        assert_eq!((tick.real().0 % 1_000, tick.boot.0), (0, 999_999_500));
+        assert_eq!(last_tick(tick, Nanos(1_000)), tick);
+    }
+}

@@ -1,0 +1,187 @@
+//! The recordings, and the reels that were made of them: each once, however many nodes play it. It holds no more
+//! reels than it may; a wish for another one is refused.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use khz_model::{Nanos, Pattern};
+
+use crate::error::SimulateError;
+use crate::recording::Recording;
+use crate::reel::Reel;
+
+/// Fastest that a node grants.
+pub const PERIOD_MIN: Nanos = Nanos::from_millis(1);
+/// Reels at once: a busy minute at 1,000 Hz has ten megabytes.
+const REELS_MAX: usize = 64;
+/// What a recording's file is called after its workload.
+const SUFFIX: &str = "-100hz.khzt";
+
+/// What makes a reel: which recording, how often, which kernel files (none: all of them).
+type Title = (usize, Nanos, Vec<String>);
+
+/// All that can be played.
+#[derive(Debug)]
+pub struct Library {
+    recordings: Vec<Arc<Recording>>,
+    reels: HashMap<Title, Rc<Reel>>,
+}
+
+impl Library {
+    /// Reads the workloads, each a name of a recording in `folder` or a path to one. Rows get `slots` slots, those
+    /// that change most; 0: all of them.
+    pub fn read(workloads: &[String], folder: &Path, slots: usize) -> Result<Self, SimulateError> {
+        let recordings =
+            workloads.iter().map(|workload| Recording::read(workload, &path_of(workload, folder)));
+        Self::of(recordings.collect::<Result<_, _>>()?, slots)
+    }
+
+    /// A library of these.
+    pub fn of(recordings: Vec<Recording>, slots: usize) -> Result<Self, SimulateError> {
+        let recordings = if slots == 0 { recordings } else { busiest(recordings, slots)? };
+        Ok(Library { recordings: recordings.into_iter().map(Arc::new).collect(), reels: HashMap::new() })
+    }
+
+    /// The recordings.
+    pub fn recordings(&self) -> &[Arc<Recording>] {
+        &self.recordings
+    }
+
+    /// A recording, whole, at this rate.
+    pub fn reel(&mut self, which: usize, period: Nanos) -> Rc<Reel> {
+        let recording = &self.recordings[which];
+        let make = || Rc::new(Reel::new(recording.clone(), period));
+        self.reels.entry((which, period, Vec::new())).or_insert_with(make).clone()
+    }
+
+    /// The kernel files of a recording that the patterns need, at this rate; or why not.
+    pub fn boost(&mut self, which: usize, period: Nanos, patterns: &[Pattern]) -> Result<Rc<Reel>, String> {
+        if period < PERIOD_MIN {
+            return Err("a simulated node gathers 1,000 times a second at most".into());
+        }
+        let recording = &self.recordings[which];
+        let file = |slot: usize| &*recording.series[slot].metric.origin.file;
+        let is_wanted = |slot: &usize| {
+            let series = &recording.series[*slot];
+            let instance = series.instance.as_ref().map(|instance| instance.as_str());
+            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
+        };
+        let mut files: Vec<String> =
+            (0..recording.slots()).filter(is_wanted).map(|slot| file(slot).to_owned()).collect();
+        files.sort_unstable();
+        files.dedup();
+        if files.is_empty() {
+            return Err("the recording has nothing that matches".into());
+        }
+        let title = (which, period, files);
+        if let Some(reel) = self.reels.get(&title) {
+            return Ok(reel.clone());
+        }
+        if self.reels.len() >= REELS_MAX {
+            // Those that nobody plays any more make room.
+            self.reels.retain(|_, reel| Rc::strong_count(reel) > 1);
+        }
+        if self.reels.len() >= REELS_MAX {
+            return Err(format!("the simulation plays {REELS_MAX} different reels already"));
+        }
+        let slots: Vec<usize> =
+            (0..recording.slots()).filter(|&slot| title.2.iter().any(|one| one == file(slot))).collect();
+        let reel = Rc::new(Reel::new(Arc::new(recording.only(&slots)), period));
+        self.reels.insert(title, reel.clone());
+        Ok(reel)
+    }
+}
+
+fn path_of(workload: &str, folder: &Path) -> PathBuf {
+    match workload.contains(['/', '.']) {
+        true => PathBuf::from(workload),
+        false => folder.join(format!("{workload}{SUFFIX}")),
+    }
+}
+
+/// The slots that change most, over all recordings, so that nodes of all workloads have the same ones.
+fn busiest(recordings: Vec<Recording>, slots: usize) -> Result<Vec<Recording>, SimulateError> {
+    let mut changes: HashMap<String, usize> = HashMap::new();
+    for recording in &recordings {
+        for (series, count) in recording.series.iter().zip(recording.changes()) {
+            *changes.entry(series.to_string()).or_default() += count;
+        }
+    }
+    let choose = |recording: Recording| {
+        let count = |slot: &usize| changes.get(&recording.series[*slot].to_string()).copied().unwrap_or(0);
+        let mut chosen: Vec<usize> = (0..recording.slots()).collect();
+        if chosen.len() < slots {
+            return Err(SimulateError::Slots { asked: slots, has: chosen.len() });
+        }
+        chosen.sort_by_key(|slot| std::cmp::Reverse(count(slot)));
+        chosen.truncate(slots);
+        chosen.sort_unstable();
+        Ok(recording.only(&chosen))
+    };
+    recordings.into_iter().map(choose).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::tests::{recording_of, trace_of};
+
+    fn library() -> Library {
+        Library::of(vec![recording_of(60, 20, |tick, slot| (0, tick * slot as u64))], 0).unwrap()
+    }
+
+    #[test]
+    fn nodes_of_one_workload_share_one_reel() {
+        let mut library = library();
+        let period = Nanos::from_millis(10);
+        assert!(Rc::ptr_eq(&library.reel(0, period), &library.reel(0, period)));
+        assert!(!Rc::ptr_eq(&library.reel(0, period), &library.reel(0, Nanos::SECOND)));
+    }
+
+    #[test]
+    fn the_busiest_slots_are_kept_in_their_order() {
+        let changing = [7, 11, 30];
+        let reading = |tick: u64, slot: usize| (0, if changing.contains(&slot) { tick } else { 5 });
+        let library = Library::of(vec![recording_of(60, 20, reading)], 3).unwrap();
+        let whole = recording_of(60, 20, reading);
+        let names =
+            |recording: &Recording| recording.series.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let expected: Vec<String> = changing.iter().map(|&slot| names(&whole)[slot].clone()).collect();
+        assert_eq!(names(&library.recordings()[0]), expected);
+        let error = Library::of(vec![whole], 1_000).unwrap_err().to_string();
+        assert_eq!(error, "a row cannot have 1000 slots: the recordings have 60");
+    }
+
+    #[test]
+    fn a_boost_has_the_files_that_it_needs_and_too_many_are_refused() {
+        let mut library = library();
+        let slots = library.recordings()[0].slots();
+        let one = Pattern::new(&library.recordings()[0].series[0].metric.name).unwrap();
+        let reel = library.boost(0, PERIOD_MIN, std::slice::from_ref(&one)).unwrap();
+        assert!((1..slots).contains(&reel.slots()));
+        assert!(library.boost(0, Nanos(PERIOD_MIN.0 - 1), std::slice::from_ref(&one)).is_err());
+        assert!(library.boost(0, PERIOD_MIN, &[Pattern::new("no.such").unwrap()]).is_err());
+        let held: Vec<_> = (2..)
+            .map_while(|n| library.boost(0, Nanos(PERIOD_MIN.0 * n), std::slice::from_ref(&one)).ok())
+            .collect();
+        assert_eq!(held.len(), REELS_MAX - 1);
+        drop(held);
+        assert!(library.boost(0, Nanos::SECOND, &[one]).is_ok());
+    }
+
+    #[test]
+    fn workloads_are_names_in_the_folder_or_paths() {
+        let folder = std::env::temp_dir().join(format!("khz-simulate-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("calm-100hz.khzt");
+        std::fs::write(&path, trace_of(5, &[0, 1, 2], |tick, _| (0, tick))).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let library = Library::read(&["calm".into(), path], &folder, 0).unwrap();
+        assert_eq!((library.recordings().len(), library.recordings()[1].rows()), (2, 3));
+        let error = Library::read(&["storm".into()], &folder, 0).unwrap_err().to_string();
+        assert!(error.contains("storm-100hz.khzt"), "{error}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

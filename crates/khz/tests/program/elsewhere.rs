@@ -31,14 +31,14 @@ step plain-agent "$KHZ" agent --hub 10.77.0.1:7071 --node n1 --token node-n1.tok
 step nobody-known "$KHZ" hub --listen 10.77.0.1:7070 --tls-cert tls/hub-hub1.pem --tls-key tls/hub-hub1.key
 
 mkfifo line
-"$KHZ" hub --node hub1 --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 $SERVER --quiet > line 2> hub.log &
+"$KHZ" hub --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 $SERVER --quiet > line 2> hub.log &
 hub=$!
 read -r announced < line
 echo "announced 0 $announced"
-"$KHZ" agent --hub 10.77.0.1 --node n1 --token node-n1.token --tls-ca tls/ca.pem --ring-dir "$FOLDER/n1" > /dev/null 2> n1.log &
+"$KHZ" agent --hub 10.77.0.1 --node n1 --token node-n1.token --tls-ca tls/ca.pem > /dev/null 2> n1.log &
 n1=$!
 "$KHZ" agent --hub 10.77.0.1 --node n2 --tls-cert tls/node-n2.pem --tls-key tls/node-n2.key --tls-ca tls/ca.pem \
-    --ring-dir "$FOLDER/n2" > /dev/null 2> n2.log &
+    > /dev/null 2> n2.log &
 n2=$!
 
 URL=https://10.77.0.1:7070
@@ -46,7 +46,7 @@ ALICE="--server $URL --tls-ca tls/ca.pem --token operator-alice.token"
 BOB="--server $URL --tls-ca tls/ca.pem --token reader-bob.token"
 CAROL="--server $URL --tls-ca tls/ca.pem --tls-cert tls/reader-carol.pem --tls-key tls/reader-carol.key"
 tries=0
-until "$KHZ" get 'n[1-2]:mem.free' $ALICE > out 2> err || [ $tries -ge 600 ]; do tries=$((tries + 1)); done
+until "$KHZ" get 'n[1-2]:mem.free' $ALICE > out 2> err || [ $tries -ge 300 ]; do tries=$((tries + 1)); done
 step both-nodes "$KHZ" get 'n[1-2]:mem.free' $ALICE
 step nobody "$KHZ" get 'n1:mem.free' --server $URL --tls-ca tls/ca.pem
 step plain-http "$KHZ" get 'n1:mem.free' --server http://10.77.0.1:7070
@@ -57,7 +57,7 @@ step fast-carol "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3 $CAROL
 step fast-alice "$KHZ" watch 'n1:cpu.all.user' --exact --rate 200 --count 3 $ALICE
 step token-node "$KHZ" get 'n1:mem.free' --server $URL --tls-ca tls/ca.pem --token node-n1.token
 step local-root "$KHZ" watch 'n1:cpu.all.user' --exact --rate 200 --count 3
-chmod 755 "$FOLDER"
+chmod 755 "$FOLDER" "$FOLDER/run"
 step local-nobody setpriv --reuid 65534 --regid 65534 --clear-groups "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3
 kill $n1 $n2 $hub
 wait $n1 $n2 $hub
@@ -88,7 +88,8 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
     };
     let step = |name: &str| {
         let line = lines.lines().find(|line| line.split(' ').next() == Some(name));
-        let rest = line.unwrap_or_else(|| panic!("no {name} in:\n{lines}\n{logs}")).split_once(' ').unwrap().1;
+        let rest =
+            line.unwrap_or_else(|| panic!("no {name} in:\n{lines}\n{logs}")).split_once(' ').unwrap().1;
         let (code, said) = rest.split_once(' ').unwrap();
         (code.to_owned(), said.to_owned())
     };

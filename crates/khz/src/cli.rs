@@ -88,6 +88,11 @@ pub enum Command {
     /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
     #[command(subcommand)]
     Ring(RingCommand),
+    /// Play the part of many nodes, to see what a hub makes of them.
+    ///
+    /// One process speaks for all of them, each over a connection of its own.
+    #[command(after_help = crate::simulate::EXAMPLES)]
+    Simulate(crate::simulate::SimulateFlags),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,

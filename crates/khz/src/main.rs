@@ -34,6 +34,7 @@ mod ring;
 mod rrd;
 mod run;
 mod serve;
+mod simulate;
 mod status_line;
 mod suggest;
 mod table;
@@ -102,6 +103,7 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
         Some(Command::Cache(words)) => rrd::run(&["cache"], &words),

@@ -49,7 +49,12 @@ pub struct SimulateFlags {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7071")]
     hub: String,
     /// What they play, each one of these: names of recordings, or files.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "idle,compile,netcopy,mempressure")]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "idle,compile,netcopy,mempressure"
+    )]
     workload: Vec<String>,
     /// The folder of recordings [default: fixtures/workloads, else /usr/share/khz/workloads].
     #[arg(long, value_name = "DIR")]

@@ -153,7 +153,7 @@ pub const SETTINGS: &[Setting] = &[
         shape: Shape::Text("NAME"),
         default: "",
         help: "Name of this node [default: its host name]",
-        scope: scope::GATHERERS | scope::READER,
+        scope: scope::ALL,
     },
     Setting {
         key: "root",

@@ -27,7 +27,8 @@ fn a_node_is_read_like_any_and_down_soon_after_a_kill() {
     let first = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("kill1")]);
     let _second = Daemon::agent(&lab, "n2", &["hub"], &["--ring-dir", &shm("kill2")]);
     until("both are up", || hub.is_up(&lab, "n1") && hub.is_up(&lab, "n2"));
-    until("rows come", || hub.base(&lab, "n1").is_some_and(|base| base.rows > 5));
+    let has_rows = |node| hub.base(&lab, node).is_some_and(|base| base.rows > 5);
+    until("rows come", || has_rows("n1") && has_rows("n2"));
     let (code, out, _) = hub.run(&lab, &["get", "n[1-2]:mem.total", "--json"]);
     assert_eq!((code, out.lines().count()), (Some(0), 2), "{out}");
     first.kill();

@@ -56,9 +56,9 @@ fn name(answer: &Answer, node: &NodeAnswer, series: &SeriesAnswer) -> String {
     }
 }
 
-/// Several nodes as rows of one table, where it fits.
+/// Several nodes as rows of one table, where it fits. Of several that were asked, one that answers is named too.
 fn across(answer: &Answer, width: Option<usize>) -> Option<Table> {
-    if answer.nodes.len() < 2 {
+    if answer.nodes.len() + answer.missing.len() < 2 {
         return None;
     }
     let mut matrix = Matrix::default();

@@ -65,6 +65,8 @@ fn several_nodes_are_rows_and_those_that_are_missing_are_named_folded() {
          n4      15.34   15.6 GiB          absent\n"
     );
     assert_eq!((code(&some), err(&some).as_str()), (3, "khz: no answer from n[3,7]\n"));
+    let one = ask(&server, &["get", "n[3-4]:load.1m"]);
+    assert_eq!(out(&one), "NODE  load.1m\nn4      15.34\n", "the one that answers is named");
     let nobody = ask(&server, &["get", "n[7-9]:load.1m"]);
     assert_eq!(code(&nobody), 1, "{}", err(&nobody));
 }

@@ -87,9 +87,9 @@ impl Packing {
     pub fn name(self) -> &'static str {
         match self {
             Packing::None => "",
-            Packing::Gzip => "+ gzip -1",
+            Packing::Gzip => "+ gzip",
             Packing::Zstd => "+ zstd",
-            Packing::Trained => "+ trained",
+            Packing::Trained => "+ dict",
             Packing::First => "+ first",
         }
     }

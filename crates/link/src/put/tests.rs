@@ -1,0 +1,154 @@
+//! What is said is read as it was said.
+
+use super::*;
+use crate::frame::{Frame, split};
+use crate::limits::FRAME_MAX;
+
+fn whole(bytes: &[u8]) -> Frame<'_> {
+    let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
+    assert_eq!(frame.length, bytes.len());
+    Frame::decode(frame.kind, frame.body).unwrap()
+}
+
+/// Cut anywhere, a body is refused (or was only cut in its free end); with more behind it, it reads the same.
+fn cuts_are_noticed(bytes: &[u8]) {
+    let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
+    for end in 0..frame.body.len() {
+        let _ = Frame::decode(frame.kind, &frame.body[..end]);
+    }
+    let longer = [frame.body, &[0xaa; 5]].concat();
+    assert_eq!(Frame::decode(frame.kind, &longer), Frame::decode(frame.kind, frame.body));
+}
+
+#[test]
+fn every_message_reads_as_it_was_said() {
+    let text = "kürzlich";
+    let greeting = Greeting { lowest: 1, highest: 2, nonce: [3; 32], identity: [4; 16], name: text };
+    let mut out = Vec::new();
+    let mut check = |put: &dyn Fn(&mut Vec<u8>), expected: Frame<'_>| {
+        out.clear();
+        put(&mut out);
+        assert_eq!(whole(&out), expected);
+        if !matches!(expected, Frame::Rows { .. } | Frame::Schema(_) | Frame::Past { .. }) {
+            cuts_are_noticed(&out);
+        }
+    };
+    check(&|out| greeting.put(out), Frame::Greeting(greeting.clone()));
+    let welcome = Welcome { version: 1, silence: Nanos::from_millis(2_500) };
+    check(&|out| welcome.put(out), Frame::Welcome(welcome));
+    check(&|out| refuse(out, Reason::Full, text), Frame::Refuse { reason: Reason::Full, text });
+    for proof in [None, Some([8; 32])] {
+        let (machine, boot) = ([1; 16], [2; 16]);
+        let hello = Hello {
+            version: 1,
+            role: Role::Hub,
+            name: "n1",
+            machine,
+            boot,
+            started: -5,
+            start_nonce: 6,
+            program: "0.1.0",
+            proof,
+        };
+        check(&|out| hello.put(out), Frame::Hello(hello.clone()));
+    }
+    let offer = LaneOffer {
+        lane: 300,
+        node: "n7",
+        name: "base",
+        epoch: u64::MAX,
+        generation: 2,
+        period: Nanos(9),
+        interest: 4,
+        oldest_row: 5,
+        next_row: 6,
+        schema_bytes: 7,
+        schema_hash: [8; 16],
+    };
+    check(&|out| offer.put(out), Frame::Lane(offer.clone()));
+    check(&|out| leave(out, 3), Frame::Leave { lane: 3 });
+    check(&|out| dismiss(out, 3), Frame::Dismiss { number: 3 });
+    check(&|out| closed(out, 3), Frame::Closed { lane: 3 });
+    check(&|out| lost(out, 3, 4, 9), Frame::Lost { lane: 3, from: 4, to: 9 });
+    let end = End { lane: 1, rows: 2, bytes: 3, crc: 4 };
+    check(&|out| end.put(out), Frame::End(end));
+    let told = Told { interest: 1, granted: true, period: Nanos(5), text, lane: 2 };
+    check(&|out| told.put(out), Frame::Told(told.clone()));
+    for round_trip in [None, Some(Nanos(5))] {
+        let beat = Beat { stamp: -1, round_trip, offset: -7, retransmits: 300 };
+        check(&|out| beat.put(out), Frame::Beat(beat));
+    }
+    let (lane, bytes) = (4, [1, 2, 3].as_slice());
+    let piece = |out: &mut Vec<u8>, open: Open| {
+        out.extend_from_slice(bytes);
+        open.close(out);
+    };
+    let schema = SchemaPiece { lane, generation: 2, offset: 700, bytes };
+    check(
+        &|out| {
+            let open = open_schema(out, lane, 2, 700);
+            piece(out, open)
+        },
+        Frame::Schema(schema),
+    );
+    check(
+        &|out| {
+            let open = open_past(out, lane, true);
+            piece(out, open)
+        },
+        Frame::Past { lane, last: true, bytes },
+    );
+    check(
+        &|out| {
+            let open = open_lane(out, kind::ROWS, lane);
+            piece(out, open)
+        },
+        Frame::Rows { lane, bytes },
+    );
+}
+
+#[test]
+fn lists_read_as_they_were_said() {
+    let mut out = Vec::new();
+    let want = Want {
+        epoch: 1,
+        from_row: 2,
+        span: Nanos(3),
+        schema_bytes: 4,
+        prompt: true,
+        have: vec![(5, 6), (8, 12)],
+    };
+    want.put(9, &mut out);
+    let Frame::Want(said) = whole(&out) else { panic!() };
+    assert_eq!((said.lane, said.to_want()), (9, want));
+    cuts_are_noticed(&out);
+
+    out.clear();
+    Ask { number: 1, period: Nanos(2), exact: true, prompt: false, patterns: &["cpu.*", "n1:mem.*[*]"] }
+        .put(&mut out);
+    let Frame::Interest(said) = whole(&out) else { panic!() };
+    assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
+    assert_eq!((said.exact, said.prompt), (true, false));
+    cuts_are_noticed(&out);
+
+    out.clear();
+    let acks = [Ack { lane: 1, received: 2, stored: 3 }, Ack { lane: 500, received: 4, stored: 5 }];
+    beaten(&mut out, 1, 2, 3, |lanes| acks.iter().for_each(|ack| lanes.push(*ack)));
+    let Frame::Beaten(said) = whole(&out) else { panic!() };
+    assert_eq!(said.acks().collect::<Vec<_>>(), acks);
+    cuts_are_noticed(&out);
+}
+
+#[test]
+fn lists_and_texts_that_are_too_long_are_cut_by_whoever_says_them() {
+    let mut out = Vec::new();
+    beaten(&mut out, 1, 2, 3, |lanes| {
+        (0..5_000).for_each(|lane| lanes.push(Ack { lane, received: 0, stored: 0 }))
+    });
+    let Frame::Beaten(said) = whole(&out) else { panic!() };
+    assert_eq!(said.acks().count(), ACKS_MAX);
+    out.clear();
+    refuse(&mut out, Reason::Full, &"x".repeat(10_000));
+    let Frame::Refuse { text, .. } = whole(&out) else { panic!() };
+    assert_eq!(text.len(), TEXT_MAX);
+}

@@ -41,8 +41,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
         counters: link,
         bell,
     };
-    let driver = Driver::start(settings, lanes)
-        .map_err(|error| Failure::work(format!("cannot start the link's thread: {error}")))?;
+    let driver = start_link(plan, settings, lanes)?;
     let query = agent.query();
     let outcome = serve::runtime()?.block_on(async {
         tokio::select! {
@@ -53,6 +52,17 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     drop(driver);
     agent.stop();
     outcome
+}
+
+/// The link's thread runs where the gather thread does, and as it does: a thread inherits that from who starts it.
+fn start_link(plan: &Plan, settings: Settings, lanes: AgentLanes) -> Result<Driver, Failure> {
+    let placement = plan.placement.clone();
+    let starter = std::thread::spawn(move || {
+        placement.apply().map_err(|error| sentence(&error))?;
+        Driver::start(settings, lanes).map_err(|error| error.to_string())
+    });
+    let started = starter.join().unwrap_or_else(|_| Err("its starter panicked".to_owned()));
+    started.map_err(|problem| Failure::work(format!("cannot start the link's thread: {problem}")))
 }
 
 /// TLS and token for the hubs; wrong files and bare addresses are found before anything is started.

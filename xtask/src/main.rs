@@ -2,6 +2,7 @@
 
 mod capture;
 mod needs;
+mod static_program;
 mod step;
 mod test;
 
@@ -18,6 +19,8 @@ Commands:
   bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent), `block` (the
                     format beside texts, plain and compressed, on recorded workloads); results are
                     printed and kept under bench/runs/. `bench gather --quick` gives a first impression
+  static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
+                    an empty directory to prove it
   screenshot        draws docs/screenshot.png anew from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--slow"] => test::run(true),
         ["bench", rest @ ..] => test::bench(rest),
+        ["static"] => static_program::build(),
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

@@ -17,9 +17,21 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
 ];
 
-/// Sees to it that everything is there, or says what is missing.
+/// What `cargo xtask static` needs: C of ring and zstd is compiled against musl's headers.
+const FOR_STATIC: [(&str, &str, &str); 1] = [("musl-gcc", "musl-tools", "the static program")];
+
+/// Sees to it that everything the tests need is there, or says what is missing.
 pub fn install() -> Result<(), String> {
-    let missing: Vec<_> = PROGRAMS.iter().filter(|(program, ..)| !is_there(program)).collect();
+    install_missing(&PROGRAMS)
+}
+
+/// The same for the static program.
+pub fn install_for_static() -> Result<(), String> {
+    install_missing(&FOR_STATIC)
+}
+
+fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {
+    let missing: Vec<_> = programs.iter().filter(|(program, ..)| !is_there(program)).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -83,6 +83,7 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
         ("POST", path.to_owned(), vec![], 405),
         ("GET", path.to_owned(), vec![("Host", "evil.example")], 403),
         ("GET", path.to_owned(), vec![("Origin", "http://evil.example")], 403),
+        ("GET", path.to_owned(), vec![("Authorization", "Basic YTpi")], 401),
         ("GET", path.to_owned(), vec![("Content-Length", "3")], 413),
         ("GET", format!("{path}?{long}"), vec![], 414),
     ];

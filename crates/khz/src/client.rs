@@ -32,9 +32,9 @@ const LOCAL_URL: &str = "http://127.0.0.1";
 #[derive(Clone, Debug)]
 pub struct Server {
     /// As people write it.
-    shown: String,
-    /// As HTTP wants it.
     url: String,
+    /// As HTTP wants it.
+    base: String,
     /// `None`: plain TCP.
     route: Option<Route>,
     /// Shown to whoever is there.
@@ -108,23 +108,23 @@ impl Server {
         let route = if is_tls { Some(Route::Tls(tls(trust)?)) } else { None };
         // Without TLS a token is for everybody on the way to read; on this machine, or in a tunnel from it, nobody is.
         let token = if is_tls || is_loopback(host) { token(trust)? } else { None };
-        Ok(Server { shown: url.clone(), url, route, token })
+        Ok(Server { base: url.clone(), url, route, token })
     }
 
     /// The server at this local socket.
     pub fn local(path: &Path) -> Self {
-        let shown = format!("{LOCAL}{}", path.display());
-        Server { shown, url: LOCAL_URL.to_owned(), route: Some(Route::Local(path.into())), token: None }
+        let url = format!("{LOCAL}{}", path.display());
+        Server { url, base: LOCAL_URL.to_owned(), route: Some(Route::Local(path.into())), token: None }
     }
 
     /// The address without a slash at its end.
     pub fn url(&self) -> &str {
-        &self.shown
+        &self.url
     }
 
     /// The latest readings of the series that the patterns select.
     pub fn query(&self, patterns: &[Pattern]) -> Result<Answer, ClientError> {
-        let url = format!("{}/khz/v1/query?{}", self.url, matches(patterns));
+        let url = format!("{}/khz/v1/query?{}", self.base, matches(patterns));
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
         let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
@@ -133,7 +133,7 @@ impl Server {
     /// How the nodes are that a hostlist selects; all, where none is given.
     pub fn nodes(&self, nodes: Option<&str>) -> Result<Nodes, ClientError> {
         let selected = nodes.map(|nodes| format!("?nodes={}", percent_encoded(nodes))).unwrap_or_default();
-        let url = format!("{}/khz/v1/nodes{selected}", self.url);
+        let url = format!("{}/khz/v1/nodes{selected}", self.base);
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
         let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
@@ -149,7 +149,7 @@ impl Server {
     ) -> Result<impl Read + use<>, ClientError> {
         let exact = if exact { "&exact=1" } else { "" };
         let hz = rate_text(rate);
-        let url = format!("{}/khz/v1/stream?{}&rate={hz}{exact}", self.url, matches(patterns));
+        let url = format!("{}/khz/v1/stream?{}&rate={hz}{exact}", self.base, matches(patterns));
         Ok(self.call(&url, span)?.into_body().into_reader())
     }
 
@@ -182,7 +182,7 @@ impl Server {
     }
 
     fn unanswered(&self, error: ureq::Error) -> ClientError {
-        let url = self.shown.clone();
+        let url = self.url.clone();
         let tls_failed = match &error {
             ureq::Error::Other(error) => error.downcast_ref::<TlsFailed>(),
             ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
@@ -221,7 +221,7 @@ impl Server {
     }
 
     fn not_khz(&self, problem: impl std::fmt::Display) -> ClientError {
-        ClientError::NotKhz { url: self.shown.clone(), problem: problem.to_string() }
+        ClientError::NotKhz { url: self.url.clone(), problem: problem.to_string() }
     }
 }
 

@@ -39,7 +39,7 @@ fn systemd_is_told_that_we_are_ready_live_and_end() {
     let path = folder.join("notify.sock");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let mut next = || {
+    let next = || {
         let mut bytes = [0; 64];
         let length = socket.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..length].to_vec()).unwrap()

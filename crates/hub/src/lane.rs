@@ -229,11 +229,19 @@ impl Lane {
         }
         let before = u64::from(open.scanner.rows());
         open.bytes.extend_from_slice(bytes);
-        open.scanner.feed(bytes).map_err(|_| "a damaged row")?;
-        if open.scanner.header().is_none_or(|header| header.first_row != open.header.first_row) {
-            return Err("a block inside a block");
-        }
         let first = open.header.first_row;
+        let problem = match open.scanner.feed(bytes) {
+            Err(_) => Some("a damaged row"),
+            Ok(_) if open.scanner.header().is_none_or(|header| header.first_row != first) => {
+                Some("a block inside a block")
+            }
+            Ok(_) => None,
+        };
+        if let Some(problem) = problem {
+            self.received.remove(first, first.saturating_add(before));
+            (self.open, self.latest) = (None, None);
+            return Err(problem);
+        }
         let (from, to) = (first + before, first + u64::from(open.scanner.rows()));
         let added = self.received.add(from, to);
         self.twice += to - from - added;
@@ -244,17 +252,30 @@ impl Lane {
     pub fn end(&mut self, rows: u32, length: u32, checksum: u32) -> Result<(), Reject> {
         let open = self.open.as_mut().ok_or("the end of no block")?;
         let body = &open.bytes[HEADER_BYTES..];
-        if open.scanner.rows() != rows || body.len() != length as usize {
-            return Err("a block that ends elsewhere than it says");
-        }
-        if crc32fast::hash(body) != checksum {
-            return Err("a block whose checksum is wrong");
+        let problem = if open.scanner.rows() != rows || body.len() != length as usize {
+            Some("a block that ends elsewhere than it says")
+        } else if crc32fast::hash(body) != checksum {
+            Some("a block whose checksum is wrong")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            self.take_back();
+            return Err(problem);
         }
         open.header.closed = Some((rows, length, checksum));
         let head = open.header.to_bytes();
         open.bytes[..HEADER_BYTES].copy_from_slice(&head);
         open.ended = true;
         Ok(())
+    }
+
+    /// The open block is not what the node has recorded: its rows have not come, and are asked for again.
+    fn take_back(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let first = open.header.first_row;
+        self.received.remove(first, first.saturating_add(u64::from(open.scanner.rows())));
+        self.latest = None;
     }
 
     /// Makes room for the next block; gives a buffer to use again.

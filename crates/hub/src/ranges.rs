@@ -63,6 +63,16 @@ impl Ranges {
         added
     }
 
+    /// Takes rows back that turned out not to be right.
+    pub fn remove(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        let kept = |&(start, end): &(u64, u64)| [(start, end.min(from)), (start.max(to), end)];
+        let parts = self.ranges.iter().flat_map(kept).filter(|(start, end)| start < end);
+        self.ranges = parts.collect();
+    }
+
     /// Rows in holes that were too many to remember; they count as received.
     pub fn given_up(&self) -> u64 {
         self.given_up
@@ -101,6 +111,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn rows_that_are_taken_back_are_missing_again(adds in prop::collection::vec((0u64..200, 1u64..20), 1..20), gone in (0u64..200, 0u64..50)) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for (from, length) in adds {
+                ranges.add(from, from + length);
+                set.extend(from..from + length);
+            }
+            let (from, to) = (gone.0, gone.0 + gone.1);
+            ranges.remove(from, to);
+            set.retain(|row| !(from..to).contains(row));
+            prop_assert_eq!(ranges.as_slice().iter().flat_map(|&(from, to)| from..to).collect::<BTreeSet<_>>(), set);
+            prop_assert!(ranges.as_slice().windows(2).all(|pair| pair[0].1 < pair[1].0));
+        }
+
         #[test]
         fn ranges_count_like_a_set(adds in prop::collection::vec((0u64..200, 0u64..20), 1..60)) {
             let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());

@@ -264,6 +264,9 @@ fn silence_garbage_and_lies_end_the_connection_and_are_counted() {
     assert!(a.is_closed());
     until("it is counted", || hub.own("khz.hub.cut") == 1);
     assert!(status(&hub, "a").problem.unwrap().contains("checksum"));
+    // What was damaged on the way has not come: it is wanted again.
+    let want = Node::connect(hub.address(), "a").hello(None).offer(1, 0);
+    assert_eq!((want.from_row, want.have), (0, vec![]));
 }
 
 #[test]
@@ -288,4 +291,43 @@ fn clock_and_round_trip_are_as_the_node_measured_them() {
     let status = status(&hub, "a");
     assert_eq!((status.clock_offset, status.round_trip), (Some(-1_000), Some(Nanos(5_000))));
     assert_eq!((status.retransmitted, status.connects), (Some(3), 1));
+}
+
+#[test]
+fn a_version_that_the_hub_does_not_speak_is_refused_with_the_one_it_does() {
+    let hub = Hub::new();
+    let mut node = Node::connect(hub.address(), "a");
+    khz_link::Hello {
+        version: 9,
+        role: khz_link::Role::Node,
+        name: "a",
+        machine: [1; 16],
+        boot: [2; 16],
+        started: 0,
+        start_nonce: 0,
+        program: "test",
+        proof: None,
+    }
+    .put(&mut node.out);
+    node.send();
+    let (reason, text) = node.refusal();
+    assert_eq!(
+        (reason, text.as_str()),
+        (Reason::Version, "this hub speaks version 1 of the protocol, not 9")
+    );
+    assert!(hub.query.nodes().is_empty());
+}
+
+#[test]
+fn row_numbers_at_the_end_of_all_numbers_are_refused_and_harm_nobody() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.encoder.resume(u64::MAX - 1, 1);
+    a.row(1, [1; 4]).row(2, [2; 4]).row(3, [3; 4]).send();
+    assert!(a.is_closed());
+    let mut b = Node::join(hub.address(), "b");
+    khz_link::put::lost(&mut b.out, 1, u64::MAX, 0);
+    khz_link::put::lost(&mut b.out, 1, 0, u64::MAX);
+    b.row(1, [7; 4]).beat();
+    assert_eq!(value(&latest(&hub, &["b:mem.free"]).unwrap(), 0), Reading::Present(7));
 }

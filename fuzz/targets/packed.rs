@@ -8,7 +8,8 @@ use khz_block::packed::{Dictionary, Packer, Unpacker};
 
 const LIMIT: usize = 1 << 20;
 
-static FIRST: LazyLock<Dictionary> = LazyLock::new(|| Dictionary::first().expect("the first dictionary is one"));
+static FIRST: LazyLock<Dictionary> =
+    LazyLock::new(|| Dictionary::first().expect("the first dictionary is one"));
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut unpacker = Unpacker::new(&FIRST).expect("an unpacker");

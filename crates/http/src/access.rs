@@ -90,6 +90,14 @@ impl Caller {
         Caller { role: identity.role, shown: identity.to_string() }
     }
 
+    /// The fastest rate that this role may ask of somebody whose ceiling is that.
+    pub(crate) fn rate_max(&self, ceiling: Rate) -> Rate {
+        match Rate::from_hz(READER_RATE_MAX_HZ) {
+            Some(readers) if !self.role.may_read_at(ceiling) => ceiling.at_most(readers),
+            _ => ceiling,
+        }
+    }
+
     /// Refuses a rate that is not for this role.
     pub(crate) fn check_rate(&self, rate: Rate) -> Result<(), Refusal> {
         if self.role.may_read_at(rate) {
@@ -202,6 +210,9 @@ mod tests {
         let caller = |role| Caller::of(&identity(role));
         let rate = |hz| Rate::from_hz(hz).unwrap();
         assert!(caller(Role::Reader).check_rate(rate(100)).is_ok());
+        assert_eq!(caller(Role::Reader).rate_max(rate(1_000)), rate(100));
+        assert_eq!(caller(Role::Reader).rate_max(rate(50)), rate(50));
+        assert_eq!(caller(Role::Operator).rate_max(rate(1_000)), rate(1_000));
         assert!(caller(Role::Operator).check_rate(rate(1_000)).is_ok());
         let refusal = caller(Role::Reader).check_rate(rate(1_000)).unwrap_err();
         assert_eq!(refusal.status, StatusCode::FORBIDDEN);

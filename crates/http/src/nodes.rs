@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use khz_model::{LaneStatus, Nanos, NodeStatus, Pattern, Stamp};
 
+use crate::access::Caller;
 use crate::json;
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -15,7 +17,11 @@ use crate::routes::App;
 pub(crate) const NODES_PARAMS: &[&str] = &["nodes", "brief"];
 
 /// `GET /khz/v1/nodes`
-pub(crate) async fn nodes(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn nodes(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
     let selected = selection(&params)?;
     let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
@@ -31,7 +37,8 @@ pub(crate) async fn nodes(State(app): State<Arc<App>>, request: Request) -> Resu
         out.push_str(",\"status\":");
         json::list(&mut out, &status, status_json);
     }
-    let rate_max = app.query.rate_max();
+    // What this caller may ask for: a page offers no rate that it would be refused.
+    let rate_max = caller.rate_max(app.query.rate_max());
     out.push_str(",\"rate_max\":");
     json::text(&mut out, &rate_max.to_string());
     out.push_str(",\"period_ns_min\":");

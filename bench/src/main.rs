@@ -8,6 +8,7 @@ mod error;
 mod five;
 mod hot;
 mod http;
+mod hub;
 mod instructions;
 mod ladder;
 mod load;
@@ -35,6 +36,7 @@ use record::{Effort, Record};
 const USAGE: &str = "\
 usage: khz-bench gather [SECTION...] [--quick]
        khz-bench block [--quick]
+       khz-bench hub [SECTION...] [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
 Sections (all of them when none is named):
@@ -45,6 +47,13 @@ Sections (all of them when none is named):
   agent    the whole agent beside a bare C loop, at 1, 10, 100 and 1,000 Hz
   attack   the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads
   scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
+
+Sections of hub:
+  nodes      4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with and without TLS and readers
+  bytes      bytes per value on the wire, at 100 Hz and 1 Hz
+  latency    one node at 1,000 Hz, row by row, to a reader; beside two plain TCP hops
+  fanout     one node at 100 Hz to 1,000 readers
+  reconnect  4,096 nodes come back after their hub was killed and started again
 
   --quick  few pairs and short batches: a look, not a claim
 
@@ -76,9 +85,11 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["gather", ref rest @ ..] => gather(rest),
+        ["hub", ref rest @ ..] => hub(rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.
+        ["part", ref rest @ ..] => hub::part(rest),
         ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["load", kind] => load::work(kind),
@@ -95,16 +106,34 @@ fn main() -> ExitCode {
 }
 
 fn gather(words: &[&str]) -> Result<(), BenchError> {
+    let (quick, names) = split(words)?;
+    let sections = chosen(&names)?;
+    recorded(&named("gather", &names), quick, |record| {
+        sections.into_iter().try_for_each(|(_, run)| run(record))
+    })
+}
+
+fn hub(words: &[&str]) -> Result<(), BenchError> {
+    let (quick, names) = split(words)?;
+    let sections = hub::chosen(&names)?;
+    recorded(&named("hub", &names), quick, |record| sections.into_iter().try_for_each(|(_, run)| run(record)))
+}
+
+/// Whether it is to be quick, and the sections.
+fn split<'a>(words: &[&'a str]) -> Result<(bool, Vec<&'a str>), BenchError> {
     let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with('-'));
     if let Some(flag) = flags.iter().find(|&&flag| flag != "--quick") {
         return Err(BenchError::Usage(format!("no flag called '{flag}'\n\n{USAGE}")));
     }
-    let sections = chosen(&names)?;
-    let name = match names[..] {
-        [one] => format!("gather-{one}"),
-        _ => String::from("gather"),
-    };
-    recorded(&name, !flags.is_empty(), |record| sections.into_iter().try_for_each(|(_, run)| run(record)))
+    Ok((!flags.is_empty(), names))
+}
+
+/// What a run is called: after its section when it is only one.
+fn named(what: &str, names: &[&str]) -> String {
+    match names[..] {
+        [one] => format!("{what}-{one}"),
+        _ => what.to_owned(),
+    }
 }
 
 /// Runs something whose results are kept.

@@ -15,6 +15,9 @@ use crate::schemas::Schema;
 /// One look hands out at most so many bytes of one lane; the rest comes with the next.
 const BYTES_A_LOOK: usize = 1 << 20;
 
+/// Rows that a lane may have lost in one go: a year at 1,000 Hz.
+const LEAP_MAX: u64 = 1 << 35;
+
 /// Follows one node.
 pub(crate) struct Follower {
     pub node: Arc<SharedNode>,
@@ -227,11 +230,13 @@ impl Follower {
         due
     }
 
-    /// Rows between the one that should come next and the block that begins.
+    /// Rows between the one that should come next and the block that begins. A node that leaps further than any lane is
+    /// long has not lost them.
     fn lost(&mut self) -> u64 {
         let first = self.decoder.header().map(|header| header.first_row);
         let expected = std::mem::replace(&mut self.expected, first);
-        first.unwrap_or(0).saturating_sub(expected.or(first).unwrap_or(0))
+        let lost = first.unwrap_or(0).saturating_sub(expected.or(first).unwrap_or(0));
+        if lost > LEAP_MAX { 0 } else { lost }
     }
 
     /// Copies what is new out of the node, which is locked for no longer than that; `false` when there is more.

@@ -267,3 +267,51 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
     a.send();
     assert!(a.refusal().1.contains("unfinished blocks"));
 }
+
+#[test]
+fn a_node_whose_row_numbers_leap_to_and_fro_does_not_end_its_readers() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).end().beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(khz_link::Role::Reader, None);
+    let (patterns, period) = (&["mem.free"], Nanos::SECOND);
+    khz_link::Ask { number: 1, period, exact: false, prompt: false, patterns }.put(&mut reader.out);
+    reader.send();
+    let mut second = 1;
+    let lane = loop {
+        second += 1;
+        a.row(second, [second; 4]).end().beat();
+        let mut lane = None;
+        reader.next(|frame| {
+            if let khz_link::Frame::Lane(offer) = frame {
+                lane = Some(offer.lane);
+            }
+        });
+        if let Some(lane) = lane {
+            break lane;
+        }
+    };
+    let want = khz_link::Want {
+        epoch: 0,
+        from_row: 0,
+        span: Nanos(0),
+        schema_bytes: 0,
+        prompt: false,
+        have: Vec::new(),
+    };
+    want.put(lane, &mut reader.out);
+    reader.beat();
+    for leap in [1 << 63, 1_000, (1 << 63) + 10, 2_000, (1 << 63) + 20] {
+        let sent = hub.own("khz.hub.reader_rows");
+        second += 1;
+        a.encoder.resume(leap, 1);
+        a.row(second, [second; 4]).end().beat();
+        fake::until("the row has gone on", || {
+            reader.beat();
+            hub.own("khz.hub.reader_rows") > sent
+        });
+    }
+    a.beat();
+    reader.beat();
+}

@@ -445,8 +445,12 @@ impl Server {
                 .map(|connection| connection.token)
                 .collect();
             for token in silent {
-                Counts::add(&self.cluster.counts.silent, 1);
-                self.drop_connection(token, Ended::Silent, now);
+                // What it has said may still lie in its socket, where we were slow and not it.
+                self.serve(token, epoll::EventFlags::IN);
+                if self.at(token).is_some_and(|connection| connection.end.deadline() < now) {
+                    Counts::add(&self.cluster.counts.silent, 1);
+                    self.drop_connection(token, Ended::Silent, now);
+                }
             }
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);

@@ -282,7 +282,8 @@ fn a_write_that_fails_keeps_its_values_and_says_so() {
     client.ask("UPDATE t.rrd 1000000001:1");
     // Somebody else holds the file.
     let held = Rrd::open(&dir.join("t.rrd"), Access::Write).unwrap();
-    assert_eq!(client.ask("FLUSH t.rrd"), ["-1 could not lock RRD"]);
+    let file = dir.join("t.rrd");
+    assert_eq!(client.ask("FLUSH t.rrd"), [format!("-1 could not lock RRD '{}'", file.display())]);
     assert_eq!(client.ask("PENDING t.rrd"), ["1 updates pending", "1000000001:1"]);
     drop(held);
     assert!(client.ask("FLUSH t.rrd")[0].starts_with("0 Successfully flushed"));

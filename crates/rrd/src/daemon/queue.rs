@@ -1,0 +1,461 @@
+//! Which files are written when: in rounds, sorted by their place on disk; knows nothing of how a file is written.
+//!
+//! A file is due when its oldest sample has waited for the timeout. One whose write would finish a coarse row (half an
+//! hour, two hours, a day) touches twice or thrice the pages of an ordinary one, and all files do so at the same
+//! minute; so such a file waits a while longer, each its own, and what it gathers meanwhile is written along.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::log::Log;
+use super::nodes::{Flags, Id};
+use super::packed::unpack;
+use super::pending::{Pending, State};
+use super::record::Entry;
+use super::writer::Job;
+use crate::error::{Result, refused};
+
+/// Files one thread takes from a round at once.
+const CHUNK: usize = 256;
+/// Seconds a file rests after a failed write.
+const RETRY: u32 = 10;
+/// Seconds after which somebody who has the file is asked again.
+const BUSY: u32 = 1;
+/// How often a thread looks whether something is due to be tried again.
+const TICK: Duration = Duration::from_secs(1);
+/// Bytes of log that are worth a checkpoint when nothing waits.
+const IDLE_LOG: u64 = 1 << 20;
+
+/// How the daemon ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// When all that waits is written.
+    Written,
+    /// As soon as the writes under way are done.
+    Now,
+}
+
+/// Files to be written.
+#[derive(Default)]
+pub(super) struct Queue {
+    list: Vec<Id>,
+    /// The round under way, the last first.
+    round: Vec<Id>,
+    /// Files to be tried again, with the time.
+    failed: Vec<(u32, Id)>,
+    /// Writes under way.
+    pub(super) writing: usize,
+    /// No write may begin.
+    paused: bool,
+    /// Numbers the writes.
+    pub(super) sequence: u32,
+    /// Writes before it are synced.
+    pub(super) checkpoint: u32,
+    /// Writes done and not synced, by the log's oldest segment they need.
+    pub(super) unsynced: BTreeMap<u32, u64>,
+    /// A file of each disk written to.
+    pub(super) handles: HashMap<u64, File>,
+    carried: u32,
+    swept: u32,
+    end: Option<End>,
+}
+
+impl Queue {
+    /// Files that wait.
+    pub(super) fn len(&self) -> usize {
+        self.list.len() + self.round.len() + self.failed.len()
+    }
+
+    /// Files whose last write failed.
+    pub(super) fn failed(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// Every file that waits.
+    fn ids(&self) -> impl Iterator<Item = Id> {
+        let failed = self.failed.iter().map(|(_, id)| id);
+        self.round.iter().rev().chain(&self.list).chain(failed).copied()
+    }
+}
+
+/// A number that looks random, the same for the same.
+fn mixed(of: u64) -> u64 {
+    let mixed = (of ^ of >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
+}
+
+impl Pending {
+    /// Queues a file whose samples have waited long enough.
+    pub(super) fn queue_if_due(&self, state: &mut State, id: Id) {
+        let node = &state.nodes[id];
+        if node.is(Flags::QUEUED) || node.is(Flags::SUSPENDED) || node.count == 0 {
+            return;
+        }
+        let jitter = match self.limits.delay {
+            0 => 0,
+            delay => mixed(u64::from(id) << 32 | u64::from(node.since)) as u32 % delay,
+        };
+        let waited = self.now().saturating_sub(node.since);
+        if waited >= self.limits.timeout.saturating_add(jitter) && !self.spread_out(state, id) {
+            self.enqueue(state, id);
+        }
+    }
+
+    /// Whether a file that finishes a coarse row is to wait a while longer.
+    fn spread_out(&self, state: &State, id: Id) -> bool {
+        let node = &state.nodes[id];
+        let coarse = state.shapes.get(usize::from(node.shape)).map_or(0, |shape| shape.coarse);
+        let most = coarse.min(u64::from(self.limits.spread));
+        let written = u64::from(node.written);
+        let Some(boundary) = written.checked_div(coarse).map(|row| (row + 1) * coarse) else { return false };
+        let last = u64::try_from(node.last / 1_000_000).unwrap_or(0);
+        // Told by the samples' own time: a backlog is spread like live data.
+        most > 0 && written > 0 && last >= boundary && last - boundary < mixed(u64::from(id)) % most
+    }
+
+    fn enqueue(&self, state: &mut State, id: Id) {
+        state.nodes[id].set(Flags::QUEUED, true);
+        if state.queue.list.is_empty() {
+            self.work.notify_one();
+        }
+        state.queue.list.push(id);
+    }
+
+    /// Queues every file with samples.
+    pub fn flush_all(&self) {
+        let mut state = self.lock();
+        self.enqueue_all(&mut state);
+    }
+
+    fn enqueue_all(&self, state: &mut State) {
+        let waits = |id: &Id| {
+            let node = &state.nodes[*id];
+            node.count > 0 && !node.is(Flags::QUEUED) && !node.is(Flags::SUSPENDED)
+        };
+        let ids: Vec<Id> = state.nodes.ids().filter(waits).collect();
+        for id in ids {
+            self.enqueue(state, id);
+        }
+        self.work.notify_all();
+    }
+
+    /// Files in the queue with the number of their samples, in the order of their writing.
+    pub fn queue(&self) -> Vec<(u32, String)> {
+        let state = self.lock();
+        state.queue.ids().map(|id| (state.nodes[id].count, state.nodes.name(id).to_string())).collect()
+    }
+
+    /// Writes what waits for the file called `name` and returns when it is in the file. `None` where nothing was known
+    /// of it.
+    ///
+    /// # Errors
+    /// Why the write failed; the samples are kept and tried again. A suspended file is not written.
+    pub fn flush(&self, name: &str) -> Result<Option<()>> {
+        let claim = self.claim(name);
+        let mut state = self.lock();
+        state.stats.flushes += 1;
+        let Some(id) = claim.id else { return Ok(None) };
+        let node = &state.nodes[id];
+        if node.count == 0 {
+            return Ok(node.is(Flags::KNOWN).then_some(()));
+        }
+        drop(state);
+        self.write_claimed(id).map(Some)
+    }
+
+    /// Writes what waits for a claimed file.
+    pub(super) fn write_claimed(&self, id: Id) -> Result<()> {
+        let mut state = self.lock();
+        let node = &state.nodes[id];
+        if node.count == 0 {
+            return Ok(());
+        }
+        if node.is(Flags::SUSPENDED) {
+            return refused(format!("{} is suspended", state.nodes.name(id)));
+        }
+        while state.queue.paused {
+            state = self.wait(state);
+        }
+        let mut job = self.begin(&mut state, id);
+        // The claim outlives the write.
+        job.ends_claim = false;
+        drop(state);
+        let mut jobs = vec![job];
+        self.perform(&mut jobs);
+        self.finish(jobs)
+    }
+
+    /// Takes a claimed file's samples out to write them.
+    fn begin(&self, state: &mut State, id: Id) -> Job {
+        state.queue.writing += 1;
+        let taken = state.take_out(id);
+        let node = &state.nodes[id];
+        let imaged = node.imaged != 0 && node.imaged >= state.queue.checkpoint;
+        Job::new(id, state.nodes.name(id).into(), taken, node.is(Flags::REPLAYED), imaged)
+    }
+
+    /// Accounts for what was written; what was not is put back and tried again.
+    fn finish(&self, jobs: Vec<Job>) -> Result<()> {
+        let now = self.now();
+        let mut outcome = Ok(());
+        let mut state = self.lock();
+        for job in jobs {
+            state.queue.writing -= 1;
+            let (id, taken) = (job.id, &job.taken);
+            if let Some(sequence) = job.imaged_now {
+                state.nodes[id].imaged = sequence;
+            }
+            match job.outcome {
+                Ok(written) => {
+                    let refused = u64::from(written.refused);
+                    state.stats.refused += refused;
+                    state.stats.updates_written += 1;
+                    state.stats.sets_written += u64::from(taken.count).saturating_sub(refused);
+                    state.stats.waiting = state.stats.waiting.saturating_sub(u64::from(taken.count));
+                    if taken.oldest != 0 {
+                        *state.queue.unsynced.entry(taken.oldest).or_default() += 1;
+                    }
+                    if let Some((device, handle)) = written.handle {
+                        state.queue.handles.entry(device).or_insert(handle);
+                    }
+                    let node = &mut state.nodes[id];
+                    node.written = written.last;
+                    node.set(Flags::FAILED, false);
+                    if node.count == 0 {
+                        node.since = now;
+                        node.set(Flags::REPLAYED, false);
+                    }
+                }
+                Err(error) => {
+                    state.put_back(id, taken);
+                    state.stats.failures += 1;
+                    let ending = state.queue.end.is_some();
+                    let node = &mut state.nodes[id];
+                    node.set(Flags::FAILED, true);
+                    if !node.is(Flags::QUEUED) && !ending {
+                        node.set(Flags::QUEUED, true);
+                        state.queue.failed.push((now + RETRY, id));
+                    }
+                    self.messages.error(&format!(
+                        "{}: {} updates are kept and tried again: {error}",
+                        job.name, taken.count
+                    ));
+                    outcome = Err(error);
+                }
+            }
+            if job.ends_claim {
+                state.nodes[id].set(Flags::CLAIMED, false);
+            }
+            self.queue_if_due(&mut state, id);
+        }
+        self.tell(&state);
+        outcome
+    }
+
+    /// Writes queued files until the daemon ends.
+    pub fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            let ended = match state.queue.end {
+                Some(End::Now) => true,
+                Some(End::Written) => !state.replaying && state.queue.len() == 0 && state.queue.writing == 0,
+                None => false,
+            };
+            if ended {
+                self.work.notify_all();
+                return;
+            }
+            let jobs = self.next_chunk(&mut state);
+            if jobs.is_empty() {
+                state = self.work.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            if !state.queue.round.is_empty() {
+                self.work.notify_one();
+            }
+            drop(state);
+            let mut jobs = jobs;
+            self.perform(&mut jobs);
+            // Failures are kept with their files and told in the log, on FLUSH and in STATS.
+            let _ = self.finish(jobs);
+            state = self.lock();
+        }
+    }
+
+    fn next_chunk(&self, state: &mut State) -> Vec<Job> {
+        let mut jobs = vec![];
+        if state.replaying || state.queue.paused {
+            return jobs;
+        }
+        let now = self.now();
+        let State { queue, nodes, .. } = state;
+        let (ripe, rest) = queue.failed.iter().partition(|(at, _)| *at <= now || queue.end.is_some());
+        queue.failed = rest;
+        let ripe: Vec<(u32, Id)> = ripe;
+        queue.list.extend(ripe.iter().map(|(_, id)| id));
+        if queue.round.is_empty() && !queue.list.is_empty() {
+            queue.round = std::mem::take(&mut queue.list);
+            queue.round.sort_unstable_by_key(|id| {
+                let node = &nodes[*id];
+                std::cmp::Reverse((node.disk, node.place))
+            });
+        }
+        while jobs.len() < CHUNK {
+            let Some(id) = state.queue.round.pop() else { break };
+            let node = &mut state.nodes[id];
+            if node.is(Flags::CLAIMED) {
+                state.queue.failed.push((now + BUSY, id));
+                continue;
+            }
+            node.set(Flags::QUEUED, false);
+            if node.count > 0 && !node.is(Flags::SUSPENDED) {
+                node.set(Flags::CLAIMED, true);
+                jobs.push(self.begin(state, id));
+            }
+        }
+        jobs
+    }
+
+    /// Lets the threads end: a file that cannot be written is tried once more and then left to the log.
+    pub fn end(&self, end: End) {
+        let mut state = self.lock();
+        state.queue.end = Some(end);
+        if end == End::Written {
+            self.enqueue_all(&mut state);
+        }
+        self.work.notify_all();
+    }
+
+    /// What is to be done about once a second: old samples of silent files, limits, the log's end.
+    pub fn tick(&self) {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.replaying {
+            return;
+        }
+        if now.saturating_sub(state.queue.swept) >= self.limits.sweep {
+            state.queue.swept = now;
+            self.sweep(&mut state, now);
+        }
+        let near_memory = state.memory() > self.limits.memory_max / 4 * 3;
+        let near_log = self.log.as_ref().is_some_and(|log| log.bytes() > log.bytes_max() / 4 * 3);
+        if (near_memory || near_log) && state.queue.len() == state.queue.failed() {
+            self.messages.warning("near a limit of what may wait: everything is written now");
+            self.enqueue_all(&mut state);
+        }
+        if near_log {
+            self.carry(&mut state);
+        }
+        let Some(log) = &self.log else { return };
+        // Whatever holds the oldest segment is written, so that syncing it would let the segment go.
+        let first = state.holds.iter().next();
+        let freed = first.is_none_or(|(segment, count)| state.queue.unsynced.get(segment) == Some(count));
+        let idle = state.holds == state.queue.unsynced && log.bytes() > IDLE_LOG;
+        drop(state);
+        if idle || (freed && log.oldest() < log.current()) {
+            self.checkpoint(log);
+        }
+    }
+
+    /// Queues what has waited too long, forgets files that nobody updates, and begins a segment.
+    fn sweep(&self, state: &mut State, now: u32) {
+        let ids: Vec<Id> = state.nodes.ids().collect();
+        for id in ids {
+            let node = &state.nodes[id];
+            let waited = now.saturating_sub(node.since);
+            let busy = node.is(Flags::QUEUED) || node.is(Flags::CLAIMED) || node.is(Flags::SUSPENDED);
+            if busy {
+                continue;
+            }
+            if node.count > 0 && waited >= self.limits.timeout {
+                self.enqueue(state, id);
+            } else if node.count == 0 && waited >= self.limits.sweep {
+                state.nodes.remove(id);
+                self.open.close(id);
+            }
+        }
+        if let Some(log) = &self.log
+            && let Err(error) = log.rotate()
+        {
+            self.messages.error(&error.to_string());
+        }
+    }
+
+    /// Logs again what cannot be written, so that the old segments it lies in can go.
+    fn carry(&self, state: &mut State) {
+        let Some(log) = &self.log else { return };
+        let current = log.current();
+        if state.queue.carried >= current {
+            return;
+        }
+        state.queue.carried = current;
+        let stuck = |id: &Id| {
+            let node = &state.nodes[*id];
+            let stuck = node.is(Flags::FAILED) || node.is(Flags::SUSPENDED);
+            stuck && !node.is(Flags::CLAIMED) && node.oldest != 0 && node.oldest < current
+        };
+        let ids: Vec<Id> = state.nodes.ids().filter(stuck).collect();
+        for id in ids {
+            let mut bytes = vec![];
+            state.cells.read(state.nodes[id].chain, &mut bytes);
+            let staged = unpack(&bytes).try_for_each(|sample| {
+                log.stage(&Entry::Update { file: state.nodes.name(id), samples: &sample }).map(|_| ())
+            });
+            if staged.is_ok() {
+                let oldest = std::mem::replace(&mut state.nodes[id].oldest, current);
+                state.let_go(oldest);
+                // Counted as unsynced: the old segment goes when this one is on disk.
+                *state.queue.unsynced.entry(oldest).or_default() += 1;
+                *state.holds.entry(oldest).or_default() += 1;
+                *state.holds.entry(current).or_default() += 1;
+            }
+        }
+    }
+
+    /// Syncs the disks written to, then lets the log forget what is in their files.
+    pub fn checkpoint(&self, log: &Log) {
+        let mut state = self.lock();
+        state.queue.paused = true;
+        while state.queue.writing > 0 {
+            state = self.wait(state);
+        }
+        state.queue.paused = false;
+        state.queue.sequence += 1;
+        let sequence = state.queue.sequence;
+        state.queue.checkpoint = sequence;
+        let unsynced = std::mem::take(&mut state.queue.unsynced);
+        let handles = std::mem::take(&mut state.queue.handles);
+        self.tell(&state);
+        self.work.notify_all();
+        drop(state);
+        let synced = handles.values().all(|file| rustix::fs::syncfs(file).is_ok())
+            && log
+                .stage(&Entry::Checkpoint { sequence: u64::from(sequence) })
+                .and_then(|ticket| log.harden(ticket))
+                .is_ok();
+        let mut state = self.lock();
+        if !synced {
+            // Not known to be on disk: the log keeps them, and replay finds them applied or applies them.
+            self.messages.error("files written could not be synced; the log keeps their updates");
+            for (segment, count) in unsynced {
+                *state.queue.unsynced.entry(segment).or_default() += count;
+            }
+            handles.into_iter().for_each(|(device, file)| {
+                state.queue.handles.entry(device).or_insert(file);
+            });
+            return;
+        }
+        for (segment, count) in unsynced {
+            (0..count).for_each(|_| state.let_go(segment));
+        }
+        let first = state.holds.keys().next().copied();
+        let empty = first.is_none();
+        drop(state);
+        if empty && let Err(error) = log.rotate() {
+            self.messages.error(&error.to_string());
+        }
+        log.remove_before(first.unwrap_or_else(|| log.current()));
+    }
+}

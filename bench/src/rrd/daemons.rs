@@ -72,11 +72,9 @@ impl Setup {
         command.arg("-g").arg("-l").arg(format!("unix:{}", self.socket().display()));
         command.arg("-j").arg(self.folder.join("log")).args(["-t", "4"]);
         command.arg("-w").arg(self.timeout.to_string());
-        if self.side == Side::Theirs {
-            command.arg("-p").arg(self.folder.join("pid"));
-            command.arg("-z").arg(self.timeout.to_string());
-            command.arg("-f").arg((2 * self.timeout).to_string());
-        }
+        command.arg("-p").arg(self.folder.join("pid"));
+        command.arg("-z").arg(self.timeout.to_string());
+        command.arg("-f").arg((2 * self.timeout).to_string());
         Ok(command)
     }
 

@@ -21,6 +21,9 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 
+/// Files that are open for other reasons.
+const OTHER_FILES: usize = 100;
+
 /// Longer rows close at multiples of this.
 const HALF_HOUR: i64 = 1800;
 
@@ -29,7 +32,6 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let _pinned = Pinned::here()?;
     for &files in record.effort.of(&[10_000, 100_000][..], &[2_000][..]) {
         let tree = Tree::fresh(files)?;
-        allow_open_files(files)?;
         let clock = Cell::new(START);
         for values in [1, 12] {
             let turns = case(record, &tree, &clock, values)?;
@@ -41,15 +43,12 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn allow_open_files(files: usize) -> Result<(), BenchError> {
-    let wanted = files as u64 + 1_000;
-    let now = getrlimit(Resource::Nofile);
-    if now.current.is_some_and(|current| current < wanted) {
-        let maximum = now.maximum.map(|maximum| maximum.max(wanted));
-        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-            .map_err(BenchError::call("setrlimit for open files"))?;
-    }
-    Ok(())
+/// How many files this process may keep open, after asking for as many as there are.
+fn open_files_max() -> Result<usize, BenchError> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
+        .map_err(BenchError::call("setrlimit for open files"))?;
+    Ok(limit.maximum.map_or(usize::MAX, |maximum| maximum as usize).saturating_sub(OTHER_FILES).max(1))
 }
 
 fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<Vec<Turns>, BenchError> {
@@ -61,13 +60,13 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
     let next = || -> Result<i64, BenchError> {
         let mut time = clock.get() + STEP;
         if values == 1 && time % HALF_HOUR == 0 {
-            pass(&paths, &[sample(time)], false)?;
+            pass(&paths, &[sample(time)], None)?;
             time += STEP;
         }
         clock.set(time + (values - 1) * STEP);
         Ok(time)
     };
-    let ours = |keep: bool| {
+    let ours = |keep: Option<usize>| {
         let (paths, next) = (&paths, &next);
         move |_| {
             let time = next()?;
@@ -80,14 +79,14 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
             let time = next()?;
             program.borrow_mut().batch(&format!("{time} {values}"), span)
         }),
-        Contender::foreign("ours", ours(false)),
-        Contender::foreign("kept open", ours(true)),
+        Contender::foreign("ours", ours(None)),
+        Contender::foreign("kept open", ours(Some(open_files_max()?))),
     ];
     interleave(&mut contenders, record.effort.pairs(), Duration::from_millis(1))
 }
 
-/// Updates every file once with `samples`.
-fn pass(paths: &[PathBuf], samples: &[String], keep: bool) -> Result<Batch, BenchError> {
+/// Updates every file once with `samples`; where they are kept open, `keep` at a time, opening them is not counted.
+fn pass(paths: &[PathBuf], samples: &[String], keep: Option<usize>) -> Result<Batch, BenchError> {
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     let options = Options {
         name: "",
@@ -97,19 +96,22 @@ fn pass(paths: &[PathBuf], samples: &[String], keep: bool) -> Result<Batch, Benc
         failure: Failure::ChangesNothing,
         record: false,
     };
-    let mut kept = Vec::new();
-    if keep {
-        kept = rrd(paths.iter().map(|path| Rrd::open(path, Access::Write)).collect::<khz_rrd::Result<_>>())?;
+    let open = |path: &PathBuf| Rrd::open(path, Access::Write);
+    let mut batch = Batch { calls: paths.len() as u64, wall_ns: 0, cpu_ns: 0 };
+    for part in paths.chunks(keep.unwrap_or(usize::MAX)) {
+        let mut kept = Vec::new();
+        if keep.is_some() {
+            kept = rrd(part.iter().map(open).collect::<khz_rrd::Result<_>>())?;
+        }
+        let (cpu, start) = (thread_cpu_ns(), Instant::now());
+        if keep.is_none() {
+            rrd(part.iter().try_for_each(|path| open(path)?.update(&samples, &options).map(drop)))?;
+        }
+        rrd(kept.iter_mut().try_for_each(|file| file.update(&samples, &options).map(drop)))?;
+        batch.cpu_ns += thread_cpu_ns() - cpu;
+        batch.wall_ns += start.elapsed().as_nanos() as u64;
     }
-    let (cpu, start) = (thread_cpu_ns(), Instant::now());
-    for file in &mut kept {
-        rrd(file.update(&samples, &options))?;
-    }
-    for path in paths.iter().take(if keep { 0 } else { paths.len() }) {
-        rrd(Rrd::open(path, Access::Write).and_then(|mut file| file.update(&samples, &options)))?;
-    }
-    let (cpu_ns, wall_ns) = (thread_cpu_ns() - cpu, start.elapsed().as_nanos() as u64);
-    Ok(Batch { calls: paths.len() as u64, wall_ns, cpu_ns })
+    Ok(batch)
 }
 
 fn show(record: &mut Record, name: &str, files: usize, values: i64, turns: &[Turns]) {

@@ -25,7 +25,8 @@ pub(super) fn list(text: &str, lines: &[String]) -> String {
     answer
 }
 
-fn failed(error: Error) -> Error {
+/// `error` as rrdcached tells it.
+pub(super) fn failed(error: Error) -> Error {
     match told(error) {
         // Already in rrdcached's words.
         Error::Refused(text) if text.ends_with(": Permission denied") => Error::Refused(text),

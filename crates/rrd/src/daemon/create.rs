@@ -28,7 +28,9 @@ pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[Stri
                 let Some(value) = rest.next() else { return usage() };
                 let value = match word.as_str() {
                     "-r" | "-t" => {
-                        let parent = base.parent(&base.name(value)?)?;
+                        let name = base.name(value)?;
+                        base.check(&name)?;
+                        let parent = base.parent(&name)?;
                         let path = parent.path.to_string_lossy().into_owned();
                         parents.push(parent);
                         path

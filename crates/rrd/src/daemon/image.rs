@@ -43,7 +43,9 @@ pub(super) fn restore(base: &Base, name: &str, image: &Image<'_>) -> Result<bool
         return Ok(true);
     }
     let at = rrd.header.layout().live_head as u64;
-    rrd.file().write_all_at(&live, at).map_err(|error| Error::io("writing", name, error))?;
+    // Synced, because the next checkpoint makes the image void.
+    let written = rrd.file().write_all_at(&live, at).and_then(|()| rrd.file().sync_data());
+    written.map_err(|error| Error::io("writing", name, error))?;
     Ok(true)
 }
 

@@ -567,7 +567,7 @@ impl Pending {
     pub fn close(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         if !self.lock().replaying {
-            self.checkpoint(log);
+            self.checkpoint();
         }
         log.harden_all()
     }

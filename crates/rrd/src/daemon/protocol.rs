@@ -305,6 +305,7 @@ impl<'a> Session<'a> {
         if words.get(1).is_none_or(|count| count.parse::<u32>().is_err()) {
             return refused(format!("Usage: {}", command.usage()));
         }
+        self.pending.base().check(file)?;
         let parent = self.pending.base().parent(file)?;
         let mut arguments = vec![parent.path.to_string_lossy().into_owned()];
         arguments.extend(words.iter().skip(2).cloned());
@@ -312,7 +313,7 @@ impl<'a> Session<'a> {
             cli::tune_here(&arguments)
                 .map_err(|error| Error::Refused(error.to_string().replace(arguments[0].as_str(), file)))
         });
-        tuned.map_err(|error| Error::Refused(format!("RRD Error: {error}")))
+        tuned.map_err(answers::failed)
     }
 }
 

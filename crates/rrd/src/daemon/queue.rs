@@ -9,7 +9,6 @@ use std::fs::File;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use super::log::Log;
 use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::{Pending, State};
@@ -26,7 +25,7 @@ const BUSY: u32 = 1;
 /// How often a thread looks whether something is due to be tried again.
 const TICK: Duration = Duration::from_secs(1);
 /// Bytes of log that are worth a checkpoint when nothing waits.
-const IDLE_LOG: u64 = 1 << 20;
+const IDLE_LOG: u64 = 1 << 16;
 
 /// How the daemon ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -352,10 +351,11 @@ impl Pending {
         // Whatever holds the oldest segment is written, so that syncing it would let the segment go.
         let first = state.holds.iter().next();
         let freed = first.is_none_or(|(segment, count)| state.queue.unsynced.get(segment) == Some(count));
-        let idle = state.holds == state.queue.unsynced && log.bytes() > IDLE_LOG;
+        let worth = log.bytes() > IDLE_LOG.min(log.bytes_max() / 4) || log.trouble().is_some();
+        let idle = state.holds == state.queue.unsynced && worth;
         drop(state);
         if idle || (freed && log.oldest() < log.current()) {
-            self.checkpoint(log);
+            self.checkpoint();
         }
     }
 
@@ -415,7 +415,8 @@ impl Pending {
     }
 
     /// Syncs the disks written to, then lets the log forget what is in their files.
-    pub fn checkpoint(&self, log: &Log) {
+    pub fn checkpoint(&self) {
+        let Some(log) = &self.log else { return };
         let mut state = self.lock();
         state.queue.paused = true;
         while state.queue.writing > 0 {
@@ -430,13 +431,16 @@ impl Pending {
         self.tell(&state);
         self.work.notify_all();
         drop(state);
-        let synced = handles.values().all(|file| rustix::fs::syncfs(file).is_ok())
+        let synced = handles.values().all(|file| rustix::fs::syncfs(file).is_ok());
+        let told = synced
             && log
                 .stage(&Entry::Checkpoint { sequence: u64::from(sequence) })
                 .and_then(|ticket| log.harden(ticket))
                 .is_ok();
         let mut state = self.lock();
-        if !synced {
+        // Where the log's disk is full it cannot tell of the checkpoint; if nothing waits, all of it can go instead.
+        let nothing_waits = state.holds == unsynced;
+        if !told && !(synced && nothing_waits) {
             // Not known to be on disk: the log keeps them, and replay finds them applied or applies them.
             self.messages.error("files written could not be synced; the log keeps their updates");
             for (segment, count) in unsynced {
@@ -451,11 +455,13 @@ impl Pending {
             (0..count).for_each(|_| state.let_go(segment));
         }
         let first = state.holds.keys().next().copied();
-        let empty = first.is_none();
-        drop(state);
-        if empty && let Err(error) = log.rotate() {
+        // Under the lock: what is staged from now on lies in the new segment.
+        if first.is_none()
+            && let Err(error) = log.rotate()
+        {
             self.messages.error(&error.to_string());
         }
+        drop(state);
         log.remove_before(first.unwrap_or_else(|| log.current()));
     }
 }

@@ -140,11 +140,11 @@ impl Pending {
             Err(error) => return Err(error),
         }
         let last = u32::try_from(rrd.header.last_update()).unwrap_or(0);
-        Ok(Written { refused, last, handle: self.handle(rrd)? })
+        Ok(Written { refused, last, handle: self.handle(rrd, &job.name)? })
     }
 
     /// A handle of the file's disk, if there is none yet and a log waits for it.
-    fn handle(&self, rrd: &Rrd) -> Result<Option<(u64, File)>> {
+    fn handle(&self, rrd: &Rrd, name: &str) -> Result<Option<(u64, File)>> {
         if self.log.is_none() {
             return Ok(None);
         }
@@ -153,6 +153,7 @@ impl Pending {
         if self.lock().queue.handles.contains_key(&device) {
             return Ok(None);
         }
-        Ok(Some((device, rrd.file().try_clone().map_err(failed)?)))
+        // Opened anew: a duplicate would keep the lock.
+        Ok(Some((device, self.base.open(name, false)?)))
     }
 }

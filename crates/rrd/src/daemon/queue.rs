@@ -465,3 +465,95 @@ impl Pending {
         log.remove_before(first.unwrap_or_else(|| log.current()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::base::Base;
+    use super::super::messages::Messages;
+    use super::super::pending::{Limits, Update};
+    use super::*;
+    use crate::create::{Plan, header};
+
+    fn pending(name: &str, limits: Limits) -> (PathBuf, Pending) {
+        let dir = std::env::temp_dir().join(format!("khz-rrd-queue-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let pending = Pending::new(Base::new(&dir, false).unwrap(), limits, None, false, Messages::none());
+        (dir, pending)
+    }
+
+    fn file(dir: &std::path::Path, index: usize) -> String {
+        let mut plan = Plan::default();
+        plan.source("x:GAUGE:600:U:U").unwrap();
+        plan.archive("LAST:0.5:1:500", 300, 0).unwrap();
+        let header = header(plan.definition(300).unwrap(), 1_000_000_000, |_, _| 0).unwrap();
+        let path = dir.join(format!("{index}.rrd"));
+        crate::file::create(&path, &header, std::iter::empty(), true).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_round_is_written_in_the_order_of_places_on_disk() {
+        let (dir, pending) = pending("places", Limits { timeout: 0, ..Limits::default() });
+        let names: Vec<String> = (0..60).map(|index| file(&dir, index)).collect();
+        // Asked for in another order.
+        for index in 0..60 {
+            let update = Update { file: &names[index * 37 % 60], samples: "1000000300:1" };
+            assert_eq!(pending.update(&[update]).remove(0).unwrap(), 1);
+        }
+        let mut state = pending.lock();
+        let jobs = pending.next_chunk(&mut state);
+        let places: Vec<_> =
+            jobs.iter().map(|job| (state.nodes[job.id].disk, state.nodes[job.id].place)).collect();
+        assert_eq!(places.len(), 60);
+        assert!(places.is_sorted() && places.first() < places.last(), "{places:?}");
+        drop(state);
+        let mut jobs = jobs;
+        pending.perform(&mut jobs);
+        assert!(jobs.iter().all(|job| job.outcome.is_ok()));
+        pending.finish(jobs).unwrap();
+        assert_eq!((pending.stats().0.waiting, pending.stats().0.sets_written), (0, 60));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_comes_while_a_file_is_written_waits_for_the_next_write() {
+        let (dir, pending) = pending("meanwhile", Limits { timeout: 0, ..Limits::default() });
+        let name = file(&dir, 0);
+        let update = |samples: &str| pending.update(&[Update { file: &name, samples }]).remove(0);
+        update("1000000300:1").unwrap();
+        let mut jobs = pending.next_chunk(&mut pending.lock());
+        // Acknowledged while the write is under way: rrdcached's journal race.
+        update("1000000600:2").unwrap();
+        pending.perform(&mut jobs);
+        pending.finish(jobs).unwrap();
+        assert_eq!(pending.pending(&name).unwrap(), ["1000000600:2"]);
+        let mut jobs = pending.next_chunk(&mut pending.lock());
+        // A write that fails puts its samples in front of those.
+        update("1000000900:3").unwrap();
+        let away = dir.join("away");
+        std::fs::rename(&name, &away).unwrap();
+        pending.perform(&mut jobs);
+        assert!(pending.finish(jobs).is_err());
+        assert_eq!(pending.pending(&name).unwrap(), ["1000000600:2", "1000000900:3"]);
+        std::fs::rename(&away, &name).unwrap();
+        pending.flush(&name).unwrap();
+        assert_eq!(pending.last(&name).unwrap(), 1_000_000_800);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn each_file_is_delayed_by_its_own_share() {
+        let limits = Limits { timeout: 0, delay: 1000, ..Limits::default() };
+        let (dir, pending) = pending("delay", limits);
+        let names: Vec<String> = (0..40).map(|index| file(&dir, index)).collect();
+        for name in &names {
+            pending.update(&[Update { file: name, samples: "1000000300:1" }]).remove(0).unwrap();
+        }
+        assert!(pending.queue().len() < 5, "each is due at once with a chance of one in a thousand");
+        pending.flush_all();
+        assert_eq!(pending.queue().len(), 40);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,9 +1,10 @@
-//! Answers that show a file: FETCH, FETCHBIN, INFO, FIRST, DUMP, LIST. They force no write.
+//! Answers that show something: FETCH, FETCHBIN, INFO, FIRST, DUMP, LIST, STATS. They force no write.
 
 use std::path::Path;
 
 use super::base::Base;
-use super::pending::{Pending, View, told};
+use super::claim::View;
+use super::pending::{Pending, told};
 use crate::cache;
 use crate::dump::{self, Prologue};
 use crate::error::{Error, Result, refused};
@@ -23,6 +24,35 @@ pub(super) fn list(text: &str, lines: &[String]) -> String {
         answer.push('\n');
     }
     answer
+}
+
+/// The counters: rrdcached's nine, then ours.
+pub(super) fn stats(pending: &Pending) -> String {
+    let (stats, (bytes, rotations)) = pending.stats();
+    let lines = [
+        ("QueueLength", stats.queue),
+        ("UpdatesReceived", stats.received),
+        ("FlushesReceived", stats.flushes),
+        ("UpdatesWritten", stats.updates_written),
+        ("DataSetsWritten", stats.sets_written),
+        ("TreeNodesNumber", stats.nodes),
+        ("TreeDepth", u64::from(stats.nodes > 0)),
+        ("JournalBytes", bytes),
+        ("JournalRotate", rotations),
+        ("UpdatesPending", stats.waiting),
+        ("BacklogAge", stats.age),
+        ("BacklogBytes", stats.memory),
+        ("LogBytes", stats.log),
+        ("WritesFailed", stats.failures),
+        ("FilesFailed", stats.failed_now),
+        ("UpdatesRefused", stats.refused),
+        ("Replaying", stats.replaying),
+        ("LogInTrouble", u64::from(pending.trouble().is_some())),
+    ];
+    list(
+        "Statistics follow",
+        &lines.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>(),
+    )
 }
 
 /// `error` as rrdcached tells it.

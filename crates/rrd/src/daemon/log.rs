@@ -7,24 +7,18 @@
 //! all its updates are in files **and** those files are synced.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use super::commit::{Shared, Synced, Tail, lock, path};
 use super::record::{self, Entry, Records};
-use super::storage::{Appended, Storage};
-use crate::error::{Error, Result, os_text, refused};
+use super::storage::Storage;
+use crate::error::{Error, Result, refused};
 
-/// Bytes after which a new segment begins: small enough that space comes back, large enough that a busy
-/// daemon opens few.
-const SEGMENT_MAX: u64 = 64 << 20;
-/// How long nothing is taken after a write failed; then it is tried again.
-const REST: Duration = Duration::from_secs(1);
-/// Failed commits remembered for those who have not asked yet.
-const FAILURES_MAX: usize = 256;
 /// What a segment's name begins with.
-const PREFIX: &str = "khz.log.";
+pub(super) const PREFIX: &str = "khz.log.";
 
 /// How to keep a log.
 #[derive(Clone)]
@@ -41,48 +35,6 @@ pub struct Settings {
     pub storage: Arc<dyn Storage>,
 }
 
-/// Records staged and not yet written.
-#[derive(Default)]
-struct Outbox {
-    bytes: Vec<u8>,
-    /// Bytes ever staged.
-    staged: u64,
-}
-
-/// The segment that grows.
-struct Tail {
-    segment: Arc<dyn Appended>,
-    length: u64,
-    /// Of the bytes ever staged, how many were written or given up.
-    written: u64,
-    /// Ranges of bytes given up.
-    lost: VecDeque<(u64, u64, String)>,
-    spare: Vec<u8>,
-    sizes: BTreeMap<u32, u64>,
-    appended: u64,
-    rotations: u64,
-}
-
-struct Synced {
-    upto: u64,
-    /// When the oldest unsynced byte was written.
-    dirty: Option<Instant>,
-    stopping: bool,
-}
-
-struct Shared {
-    settings: Settings,
-    outbox: Mutex<Outbox>,
-    tail: Mutex<Tail>,
-    synced: Mutex<Synced>,
-    /// Taken while syncing: those who wait for it share the next sync.
-    syncing: Mutex<()>,
-    changed: Condvar,
-    current: AtomicU32,
-    /// Until when nothing is taken, and why; no end where a sync failed.
-    refusing: Mutex<Option<(Option<Instant>, String)>>,
-}
-
 /// The log.
 pub struct Log {
     shared: Arc<Shared>,
@@ -91,21 +43,12 @@ pub struct Log {
 
 /// A place in the log: everything staged up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ticket(u64);
+pub struct Ticket(pub(super) u64);
 
 /// Segments left by earlier runs, to be replayed.
 #[derive(Debug)]
 pub struct Left {
     segments: BTreeMap<u32, PathBuf>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that died holding one left whole values: every change is made of assignments that stand alone.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn path(directory: &Path, number: u32) -> PathBuf {
-    directory.join(format!("{PREFIX}{number:016}"))
 }
 
 impl Log {
@@ -293,146 +236,6 @@ impl Drop for Log {
     }
 }
 
-impl Shared {
-    /// Tells a new segment's reader during which boot it was written.
-    fn stage_boot(&self, outbox: &mut Outbox) {
-        let before = outbox.bytes.len();
-        // BUG if it fails: a boot's name is short.
-        let _ = record::encode(&Entry::Boot { id: &self.settings.boot }, &mut outbox.bytes);
-        outbox.staged += (outbox.bytes.len() - before) as u64;
-    }
-
-    fn write_up_to(&self, ticket: Ticket) -> Result<()> {
-        let mut tail = lock(&self.tail);
-        if tail.written < ticket.0 {
-            self.write(&mut tail);
-        }
-        let lost = tail.lost.iter().find(|(from, upto, _)| ticket.0 > *from && ticket.0 <= *upto);
-        match lost {
-            Some((_, _, why)) => refused(why.clone()),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes what is staged; what cannot be written is given up, and those who staged it are told.
-    fn write(&self, tail: &mut Tail) {
-        if tail.length >= SEGMENT_MAX
-            && let Err(error) = self.rotate(tail)
-        {
-            self.refuse(Some(Instant::now() + REST), error.to_string());
-        }
-        let mut bytes = std::mem::take(&mut tail.spare);
-        let mut outbox = lock(&self.outbox);
-        std::mem::swap(&mut outbox.bytes, &mut bytes);
-        let staged = outbox.staged;
-        drop(outbox);
-        let outcome = tail.segment.append(&bytes);
-        match outcome {
-            Ok(()) => {
-                let mut refusing = lock(&self.refusing);
-                if refusing.as_ref().is_some_and(|(until, _)| until.is_some()) {
-                    *refusing = None;
-                }
-                drop(refusing);
-                tail.length += bytes.len() as u64;
-                tail.appended += bytes.len() as u64;
-                let (current, length) = (self.current.load(Ordering::Acquire), tail.length);
-                tail.sizes.insert(current, length);
-                let mut synced = lock(&self.synced);
-                if synced.dirty.is_none() {
-                    synced.dirty = Some(Instant::now());
-                    self.changed.notify_all();
-                }
-            }
-            Err(error) => {
-                let why = format!(
-                    "the log in '{}' cannot be written: {}",
-                    self.settings.directory.display(),
-                    os_text(&error)
-                );
-                // Part of a record may be there; what follows it would be found only by searching.
-                let until = tail.segment.cut(tail.length).is_ok().then(|| Instant::now() + REST);
-                tail.lost.push_back((tail.written, staged, why.clone()));
-                if tail.lost.len() > FAILURES_MAX {
-                    tail.lost.pop_front();
-                }
-                self.refuse(until, why);
-            }
-        }
-        tail.written = staged;
-        bytes.clear();
-        tail.spare = bytes;
-    }
-
-    fn refuse(&self, until: Option<Instant>, why: String) {
-        *lock(&self.refusing) = Some((until, why));
-    }
-
-    fn rotate(&self, tail: &mut Tail) -> Result<()> {
-        let failed = |error| Error::io("beginning a segment in", &self.settings.directory, error);
-        self.sync(&*tail.segment)?;
-        let next = self.current.load(Ordering::Acquire) + 1;
-        tail.segment = self.settings.storage.create(&path(&self.settings.directory, next)).map_err(failed)?;
-        tail.length = 0;
-        tail.rotations += 1;
-        tail.sizes.insert(next, 0);
-        self.current.store(next, Ordering::Release);
-        // In front of what is staged: that lands in the new segment as well, or the boot's record a little later.
-        self.stage_boot(&mut lock(&self.outbox));
-        Ok(())
-    }
-
-    fn sync(&self, segment: &dyn Appended) -> Result<()> {
-        segment.sync().map_err(|error| {
-            let why = format!(
-                "the log in '{}' could not be synced: {}",
-                self.settings.directory.display(),
-                os_text(&error)
-            );
-            // After a failed sync the kernel may have dropped the pages: trying again would lie.
-            self.refuse(None, why.clone());
-            Error::Refused(why)
-        })
-    }
-
-    fn sync_up_to(&self, ticket: Ticket) -> Result<()> {
-        let alone = lock(&self.syncing);
-        if lock(&self.synced).upto >= ticket.0 {
-            return Ok(());
-        }
-        let (segment, written) = {
-            let tail = lock(&self.tail);
-            lock(&self.synced).dirty = None;
-            (tail.segment.clone(), tail.written)
-        };
-        let outcome = self.sync(&*segment);
-        drop(alone);
-        outcome?;
-        lock(&self.synced).upto = written;
-        Ok(())
-    }
-
-    /// Syncs when the oldest unsynced record has waited for the window.
-    fn sync_loop(&self) {
-        let mut synced = lock(&self.synced);
-        while !synced.stopping {
-            let Some(dirty) = synced.dirty else {
-                synced = self.changed.wait(synced).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let rest = self.settings.window.saturating_sub(dirty.elapsed());
-            if !rest.is_zero() {
-                synced = self.changed.wait_timeout(synced, rest).unwrap_or_else(PoisonError::into_inner).0;
-                continue;
-            }
-            drop(synced);
-            // Told by what is refused from then on.
-            let _ = self.sync_up_to(Ticket(u64::MAX));
-            synced = lock(&self.synced);
-        }
-    }
-}
-
 impl Left {
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
@@ -463,7 +266,9 @@ mod tests {
     use std::io;
     use std::sync::atomic::AtomicU64;
 
-    use super::super::storage::Disk;
+    use std::path::Path;
+
+    use super::super::storage::{Appended, Disk};
     use super::*;
 
     fn settings(name: &str, storage: Arc<dyn Storage>) -> Settings {

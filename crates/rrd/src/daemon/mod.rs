@@ -5,9 +5,13 @@
 mod answers;
 pub mod base;
 mod cells;
+mod checkpoint;
 mod checksum;
+mod claim;
 pub mod commands;
+mod commit;
 mod create;
+mod due;
 mod image;
 pub mod listen;
 pub mod log;
@@ -24,6 +28,7 @@ pub mod queue;
 pub mod record;
 mod replay;
 mod stamp;
+mod state;
 pub mod storage;
 mod writer;
 

@@ -1,27 +1,21 @@
 //! Updates that wait in memory: takes them, logs them, shows them; [`super::queue`] decides when they are written.
 
-use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::base::Base;
-use super::cells::Cells;
 use super::log::{Log, Ticket};
 use super::messages::Messages;
-use super::nodes::{Flags, Id, Nodes};
+use super::nodes::{Flags, Id};
 use super::open_files::OpenFiles;
-use super::packed::{pack, unpack};
 use super::place::place;
-use super::queue::Queue;
 use super::record::Entry;
-use super::stamp::{self, stamp};
+use super::stamp;
+use super::state::{Look, Shape, State};
 use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
-
-/// Different shapes (readings, step, archives) told apart; files of further ones are not spread.
-const SHAPES_MAX: usize = 65_535;
 
 /// When to write, and how much may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +38,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { timeout: 300, delay: 0, sweep: 3600, spread: 1200, memory_max: 1 << 30, open_max: 10_000 }
     }
-}
-
-/// What matters of a file's definition; most files share one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Readings a sample must have.
-    pub(super) readings: usize,
-    /// Seconds a primary point.
-    pub(super) step: u64,
-    /// Seconds of the shortest row of several points; 0 for none.
-    pub(super) coarse: u64,
 }
 
 /// What STATS tells.
@@ -90,26 +73,6 @@ pub struct Stats {
     pub replaying: u64,
 }
 
-pub(super) struct State {
-    pub(super) nodes: Nodes,
-    pub(super) cells: Cells,
-    pub(super) shapes: Vec<Shape>,
-    /// Device number of each disk.
-    pub(super) disks: Vec<u64>,
-    pub(super) queue: Queue,
-    /// Files, and writes not yet synced, by the log's oldest segment they need.
-    pub(super) holds: BTreeMap<u32, u64>,
-    pub(super) replaying: bool,
-    /// Taken while replay runs: file, samples, segment.
-    pub(super) later: Vec<(Id, String, u32)>,
-    /// The newest stamps in them.
-    pub(super) later_last: HashMap<Id, i64>,
-    pub(super) stats: Stats,
-    /// How many wait for `changed`.
-    waiters: usize,
-    scratch: Vec<u8>,
-}
-
 /// The waiting updates of all files.
 pub struct Pending {
     pub(super) state: Mutex<State>,
@@ -134,37 +97,10 @@ pub struct Update<'a> {
     pub samples: &'a str,
 }
 
-/// The sole right to work on a file.
-pub(super) struct Claim<'a> {
-    pending: &'a Pending,
-    /// None where nothing is known of the file.
-    pub(super) id: Option<Id>,
-}
-
-/// A file with what waits for it laid over.
-pub struct View<'a> {
-    /// The file.
-    pub rrd: Rrd,
-    _claim: Claim<'a>,
-}
-
 impl Pending {
     /// Nothing waits yet; with a log, `replaying` says that its older segments are going to be replayed.
     pub fn new(base: Base, limits: Limits, log: Option<Log>, replaying: bool, messages: Messages) -> Self {
-        let state = State {
-            nodes: Nodes::default(),
-            cells: Cells::default(),
-            shapes: vec![],
-            disks: vec![],
-            queue: Queue::default(),
-            holds: BTreeMap::new(),
-            replaying,
-            later: vec![],
-            later_last: HashMap::new(),
-            stats: Stats::default(),
-            waiters: 0,
-            scratch: vec![],
-        };
+        let state = State { replaying, ..State::default() };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -357,143 +293,6 @@ impl Pending {
         Ok(Look { last, shape, place, device: metadata.dev() })
     }
 
-    /// Claims the file called `name`, once replay is done and nobody else has it.
-    pub(super) fn claim(&self, name: &str) -> Claim<'_> {
-        let mut state = self.lock();
-        loop {
-            if !state.replaying {
-                let Some(id) = state.nodes.find(name) else { return Claim { pending: self, id: None } };
-                if !state.nodes[id].is(Flags::CLAIMED) {
-                    state.nodes[id].set(Flags::CLAIMED, true);
-                    return Claim { pending: self, id: Some(id) };
-                }
-            }
-            state = self.wait(state);
-        }
-    }
-
-    /// The file called `name` as it will be when all is written.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn view(&self, name: &str) -> Result<View<'_>> {
-        let claim = self.claim(name);
-        let samples = claim.id.map_or(vec![], |id| self.samples(&self.lock(), id));
-        let mut rrd = Rrd::over(self.base.open(name, false)?, Path::new(name))?;
-        let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
-        if !samples.is_empty() && rrd.preview(&samples, &super::writer::options(name)).is_err() {
-            // One of them is no reading: the others are shown.
-            for sample in samples {
-                let _ = rrd.preview(&[sample], &super::writer::options(name));
-            }
-        }
-        Ok(View { rrd, _claim: claim })
-    }
-
-    /// The samples that wait for a file.
-    fn samples(&self, state: &State, id: Id) -> Vec<String> {
-        let mut bytes = vec![];
-        state.cells.read(state.nodes[id].chain, &mut bytes);
-        unpack(&bytes).collect()
-    }
-
-    /// The samples that wait for the file called `name`; `None` where nothing is known of it.
-    pub fn pending(&self, name: &str) -> Option<Vec<String>> {
-        let claim = self.claim(name);
-        let id = claim.id?;
-        let state = self.lock();
-        let node = &state.nodes[id];
-        (node.is(Flags::KNOWN) || node.count > 0).then(|| self.samples(&state, id))
-    }
-
-    /// Drops what waits for the file called `name`; whether anything was known of it.
-    ///
-    /// # Errors
-    /// The log failed; nothing is dropped then.
-    pub fn forget(&self, name: &str) -> Result<bool> {
-        let claim = self.claim(name);
-        let Some(id) = claim.id else { return Ok(false) };
-        self.drop_samples(id)
-    }
-
-    /// Drops what waits for a claimed file and all that is known of it.
-    fn drop_samples(&self, id: Id) -> Result<bool> {
-        let mut state = self.lock();
-        let mut ticket = None;
-        let first = self.samples(&state, id).first().map(|sample| stamp(sample).unwrap_or(i64::MIN));
-        if let (Some(log), Some(from)) = (&self.log, first) {
-            ticket = Some(log.stage(&Entry::Forget { file: state.nodes.name(id), from })?);
-        }
-        let known = state.nodes[id].is(Flags::KNOWN) || first.is_some();
-        state.forget(id, self.now());
-        drop(state);
-        self.open.close(id);
-        self.commit(ticket)?;
-        Ok(known)
-    }
-
-    fn commit(&self, ticket: Option<Ticket>) -> Result<()> {
-        match (&self.log, ticket) {
-            (Some(log), Some(ticket)) => log.commit(ticket),
-            _ => Ok(()),
-        }
-    }
-
-    /// Has `make` put a new file in the place of the one called `name`; nothing that was meant for the old one
-    /// reaches it.
-    ///
-    /// # Errors
-    /// What `make` says, or the log failed.
-    pub fn replace(&self, name: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
-        let _claim = self.claim(name);
-        make()?;
-        let mut ticket = None;
-        if let Some(log) = &self.log {
-            self.sync(name)?;
-            let state = self.lock();
-            ticket = Some(log.stage(&Entry::Forget { file: name, from: i64::MIN })?);
-            drop(state);
-        }
-        let mut state = self.lock();
-        let id = state.nodes.find(name);
-        if let Some(id) = id {
-            state.forget(id, self.now());
-        }
-        drop(state);
-        id.into_iter().for_each(|id| self.open.close(id));
-        self.commit(ticket)
-    }
-
-    /// Has `change` work on the file called `name` with all in it that waits, while nobody else does.
-    ///
-    /// # Errors
-    /// What waits could not be written, what `change` says, or the log failed.
-    pub fn change(&self, name: &str, change: impl FnOnce() -> Result<()>) -> Result<()> {
-        let claim = self.claim(name);
-        if let Some(id) = claim.id {
-            self.write_claimed(id)?;
-            self.open.close(id);
-        }
-        change()?;
-        if let Some(id) = claim.id {
-            // Looked at anew: it may have other sources now.
-            self.lock().nodes[id].set(Flags::KNOWN, false);
-        }
-        let Some(log) = &self.log else { return Ok(()) };
-        // An older header must not come back.
-        self.sync(name)?;
-        log.commit(log.stage(&Entry::Forget { file: name, from: i64::MAX })?)
-    }
-
-    /// Has the file called `name` and its name on disk.
-    fn sync(&self, name: &str) -> Result<()> {
-        let failed = |error| Error::io("syncing", name, error);
-        self.base.open(name, false)?.sync_all().map_err(failed)?;
-        let parent = self.base.parent(name)?;
-        let directory = parent.path.parent().unwrap_or(Path::new("/"));
-        std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
-    }
-
     /// Holds back (or lets go) the writing of a file; whether that was new. `None` where nothing is known of it.
     pub fn suspend(&self, name: &str, suspended: bool) -> Option<bool> {
         let claim = self.claim(name);
@@ -517,25 +316,6 @@ impl Pending {
             state.nodes[id].set(Flags::SUSPENDED, suspended);
         }
         changed
-    }
-
-    /// The end of the newest primary point of a file, with what waits for it.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn last(&self, name: &str) -> Result<i64> {
-        {
-            let claim = self.claim(name);
-            let state = self.lock();
-            let known = claim.id.map(|id| &state.nodes[id]).filter(|node| node.is(Flags::KNOWN));
-            let shape = known.and_then(|node| state.shapes.get(usize::from(node.shape)));
-            if let (Some(node), Some(shape)) = (known, shape) {
-                let seconds = node.last.div_euclid(1_000_000);
-                return Ok(seconds - seconds.rem_euclid(shape.step.max(1) as i64));
-            }
-        }
-        let header = self.view(name)?.rrd.header;
-        Ok(header.last_update() - header.last_update().rem_euclid(header.step() as i64))
     }
 
     /// The numbers of STATS, and the log's bytes and segments.
@@ -575,146 +355,6 @@ impl Pending {
     /// Why the log takes nothing at present.
     pub fn trouble(&self) -> Option<String> {
         self.log.as_ref().and_then(Log::trouble)
-    }
-}
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            let mut state = self.pending.lock();
-            state.nodes[id].set(Flags::CLAIMED, false);
-            self.pending.tell(&state);
-        }
-    }
-}
-
-/// What the disk says of a file.
-struct Look {
-    last: i64,
-    shape: Shape,
-    place: u32,
-    device: u64,
-}
-
-/// Samples taken out of a node.
-pub(super) struct Taken {
-    pub(super) bytes: Vec<u8>,
-    pub(super) count: u32,
-    pub(super) oldest: u32,
-    pub(super) since: u32,
-}
-
-impl State {
-    /// Bytes of memory for files and samples.
-    pub(super) fn memory(&self) -> u64 {
-        self.cells.bytes() + self.nodes.bytes() + self.later.len() as u64 * 100
-    }
-
-    /// Seconds the oldest sample that waits has waited.
-    pub(super) fn age(&self, now: u32) -> u32 {
-        let waiting = self.nodes.ids().map(|id| &self.nodes[id]).filter(|node| node.count > 0);
-        waiting.map(|node| now.saturating_sub(node.since)).max().unwrap_or(0)
-    }
-
-    fn learn(&mut self, name: &str, look: &Look) -> Option<Id> {
-        let id = self.nodes.find_or_make(name)?;
-        let shape = self.shapes.iter().position(|shape| *shape == look.shape).or_else(|| {
-            self.shapes.push(look.shape);
-            (self.shapes.len() <= SHAPES_MAX).then(|| self.shapes.len() - 1)
-        })?;
-        let disk = self.disks.iter().position(|device| *device == look.device).unwrap_or_else(|| {
-            self.disks.push(look.device);
-            self.disks.len() - 1
-        });
-        let node = &mut self.nodes[id];
-        node.shape = shape as u16;
-        node.disk = disk.min(255) as u8;
-        node.place = look.place;
-        if self.replaying {
-            // The log may have older ones, which the file may need again.
-            let later = self.later_last.entry(id).or_insert(look.last);
-            *later = look.last.max(*later);
-        } else if look.last > node.last {
-            node.last = look.last;
-            // The next is no longer told from the last of the chain.
-            node.set(Flags::PACKED, false);
-        }
-        node.written = u32::try_from(look.last / 1_000_000).unwrap_or(0);
-        node.set(Flags::KNOWN, true);
-        Some(id)
-    }
-
-    /// Appends `samples`, known to be newer than all that wait.
-    pub(super) fn append(&mut self, id: Id, samples: &str, segment: u32, now: u32) {
-        let node = &mut self.nodes[id];
-        if node.count == 0 {
-            node.since = now;
-            node.set(Flags::PACKED, false);
-        }
-        if node.oldest == 0 && segment != 0 {
-            node.oldest = segment;
-            *self.holds.entry(segment).or_default() += 1;
-        }
-        let mut before = node.is(Flags::PACKED).then(|| node.last.div_euclid(1_000_000));
-        self.scratch.clear();
-        for sample in samples.split(' ').filter(|sample| !sample.is_empty()) {
-            before = pack(sample, before, &mut self.scratch);
-            node.last = node.last.max(stamp(sample).unwrap_or(node.last));
-            node.count += 1;
-            self.stats.waiting += 1;
-        }
-        node.set(Flags::PACKED, before.is_some());
-        self.cells.push(&mut node.chain, &self.scratch);
-    }
-
-    /// Takes all samples of a file out; its hold on the log goes with them.
-    pub(super) fn take_out(&mut self, id: Id) -> Taken {
-        let node = &mut self.nodes[id];
-        let mut bytes = Vec::new();
-        self.cells.read(node.chain, &mut bytes);
-        self.cells.clear(&mut node.chain);
-        let taken = Taken { bytes, count: node.count, oldest: node.oldest, since: node.since };
-        (node.count, node.oldest) = (0, 0);
-        taken
-    }
-
-    /// Puts samples back in front of what came meanwhile.
-    pub(super) fn put_back(&mut self, id: Id, taken: &Taken) {
-        let later = self.take_out(id);
-        let node = &mut self.nodes[id];
-        self.cells.push(&mut node.chain, &taken.bytes);
-        self.cells.push(&mut node.chain, &later.bytes);
-        node.count = taken.count + later.count;
-        node.since = taken.since;
-        node.oldest = if taken.oldest == 0 { later.oldest } else { taken.oldest };
-        if later.count == 0 {
-            // The last of them may be kept as text: the next begins anew.
-            node.set(Flags::PACKED, false);
-        }
-        if taken.oldest != 0 {
-            self.let_go(later.oldest);
-        }
-    }
-
-    /// Drops what waits for a file and all that is known of it.
-    fn forget(&mut self, id: Id, now: u32) {
-        let dropped = self.take_out(id);
-        self.let_go(dropped.oldest);
-        self.stats.waiting = self.stats.waiting.saturating_sub(u64::from(dropped.count));
-        let node = &mut self.nodes[id];
-        (node.last, node.since, node.imaged) = (i64::MIN, now, 0);
-        node.set(Flags::KNOWN, false);
-        node.set(Flags::SUSPENDED, false);
-    }
-
-    /// One hold less on the log's segment.
-    pub(super) fn let_go(&mut self, segment: u32) {
-        if let Some(count) = self.holds.get_mut(&segment) {
-            *count -= 1;
-            if *count == 0 {
-                self.holds.remove(&segment);
-            }
-        }
     }
 }
 

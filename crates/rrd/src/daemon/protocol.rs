@@ -232,7 +232,7 @@ impl<'a> Session<'a> {
                 let (title, lines) = commands::help(words.first().map(String::as_str));
                 list(&title, &lines)
             }
-            "STATS" => stats(pending),
+            "STATS" => answers::stats(pending),
             // With blanks before it, or without arguments.
             "UPDATE" => return refused(format!("Usage: {}", command.usage())),
             "FLUSH" => {
@@ -335,34 +335,6 @@ impl Batch {
         }
         list("errors", &self.told).into_bytes()
     }
-}
-
-fn stats(pending: &Pending) -> String {
-    let (stats, (bytes, rotations)) = pending.stats();
-    let lines = [
-        ("QueueLength", stats.queue),
-        ("UpdatesReceived", stats.received),
-        ("FlushesReceived", stats.flushes),
-        ("UpdatesWritten", stats.updates_written),
-        ("DataSetsWritten", stats.sets_written),
-        ("TreeNodesNumber", stats.nodes),
-        ("TreeDepth", u64::from(stats.nodes > 0)),
-        ("JournalBytes", bytes),
-        ("JournalRotate", rotations),
-        ("UpdatesPending", stats.waiting),
-        ("BacklogAge", stats.age),
-        ("BacklogBytes", stats.memory),
-        ("LogBytes", stats.log),
-        ("WritesFailed", stats.failures),
-        ("FilesFailed", stats.failed_now),
-        ("UpdatesRefused", stats.refused),
-        ("Replaying", stats.replaying),
-        ("LogInTrouble", u64::from(pending.trouble().is_some())),
-    ];
-    list(
-        "Statistics follow",
-        &lines.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>(),
-    )
 }
 
 /// A line's words: blanks separate, a backslash keeps the next character.

@@ -1,8 +1,4 @@
 //! Which files are written when: in rounds, sorted by their place on disk; knows nothing of how a file is written.
-//!
-//! A file is due when its oldest sample has waited for the timeout. One whose write would finish a coarse row (half an
-//! hour, two hours, a day) touches twice or thrice the pages of an ordinary one, and all files do so at the same
-//! minute; so such a file waits a while longer, each its own, and what it gathers meanwhile is written along.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -10,9 +6,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::nodes::{Flags, Id};
-use super::packed::unpack;
-use super::pending::{Pending, State};
-use super::record::Entry;
+use super::pending::Pending;
+use super::state::State;
 use super::writer::Job;
 use crate::error::{Result, refused};
 
@@ -24,8 +19,6 @@ const RETRY: u32 = 10;
 const BUSY: u32 = 1;
 /// How often a thread looks whether something is due to be tried again.
 const TICK: Duration = Duration::from_secs(1);
-/// Bytes of log that are worth a checkpoint when nothing waits.
-const IDLE_LOG: u64 = 1 << 16;
 
 /// How the daemon ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +40,7 @@ pub(super) struct Queue {
     /// Writes under way.
     pub(super) writing: usize,
     /// No write may begin.
-    paused: bool,
+    pub(super) paused: bool,
     /// Numbers the writes.
     pub(super) sequence: u32,
     /// Writes before it are synced.
@@ -56,8 +49,8 @@ pub(super) struct Queue {
     pub(super) unsynced: BTreeMap<u32, u64>,
     /// A file of each disk written to.
     pub(super) handles: HashMap<u64, File>,
-    carried: u32,
-    swept: u32,
+    pub(super) carried: u32,
+    pub(super) swept: u32,
     end: Option<End>,
 }
 
@@ -79,42 +72,8 @@ impl Queue {
     }
 }
 
-/// A number that looks random, the same for the same.
-fn mixed(of: u64) -> u64 {
-    let mixed = (of ^ of >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
-}
-
 impl Pending {
-    /// Queues a file whose samples have waited long enough.
-    pub(super) fn queue_if_due(&self, state: &mut State, id: Id) {
-        let node = &state.nodes[id];
-        if node.is(Flags::QUEUED) || node.is(Flags::SUSPENDED) || node.count == 0 {
-            return;
-        }
-        let jitter = match self.limits.delay {
-            0 => 0,
-            delay => mixed(u64::from(id) << 32 | u64::from(node.since)) as u32 % delay,
-        };
-        let waited = self.now().saturating_sub(node.since);
-        if waited >= self.limits.timeout.saturating_add(jitter) && !self.spread_out(state, id) {
-            self.enqueue(state, id);
-        }
-    }
-
-    /// Whether a file that finishes a coarse row is to wait a while longer.
-    fn spread_out(&self, state: &State, id: Id) -> bool {
-        let node = &state.nodes[id];
-        let coarse = state.shapes.get(usize::from(node.shape)).map_or(0, |shape| shape.coarse);
-        let most = coarse.min(u64::from(self.limits.spread));
-        let written = u64::from(node.written);
-        let Some(boundary) = written.checked_div(coarse).map(|row| (row + 1) * coarse) else { return false };
-        let last = u64::try_from(node.last / 1_000_000).unwrap_or(0);
-        // Told by the samples' own time: a backlog is spread like live data.
-        most > 0 && written > 0 && last >= boundary && last - boundary < mixed(u64::from(id)) % most
-    }
-
-    fn enqueue(&self, state: &mut State, id: Id) {
+    pub(super) fn enqueue(&self, state: &mut State, id: Id) {
         state.nodes[id].set(Flags::QUEUED, true);
         if state.queue.list.is_empty() {
             self.work.notify_one();
@@ -128,7 +87,7 @@ impl Pending {
         self.enqueue_all(&mut state);
     }
 
-    fn enqueue_all(&self, state: &mut State) {
+    pub(super) fn enqueue_all(&self, state: &mut State) {
         let waits = |id: &Id| {
             let node = &state.nodes[*id];
             node.count > 0 && !node.is(Flags::QUEUED) && !node.is(Flags::SUSPENDED)
@@ -325,144 +284,6 @@ impl Pending {
             self.enqueue_all(&mut state);
         }
         self.work.notify_all();
-    }
-
-    /// What is to be done about once a second: old samples of silent files, limits, the log's end.
-    pub fn tick(&self) {
-        let now = self.now();
-        let mut state = self.lock();
-        if state.replaying {
-            return;
-        }
-        if now.saturating_sub(state.queue.swept) >= self.limits.sweep {
-            state.queue.swept = now;
-            self.sweep(&mut state, now);
-        }
-        let near_memory = state.memory() > self.limits.memory_max / 4 * 3;
-        let near_log = self.log.as_ref().is_some_and(|log| log.bytes() > log.bytes_max() / 4 * 3);
-        if (near_memory || near_log) && state.queue.len() == state.queue.failed() {
-            self.messages.warning("near a limit of what may wait: everything is written now");
-            self.enqueue_all(&mut state);
-        }
-        if near_log {
-            self.carry(&mut state);
-        }
-        let Some(log) = &self.log else { return };
-        // Whatever holds the oldest segment is written, so that syncing it would let the segment go.
-        let first = state.holds.iter().next();
-        let freed = first.is_none_or(|(segment, count)| state.queue.unsynced.get(segment) == Some(count));
-        let worth = log.bytes() > IDLE_LOG.min(log.bytes_max() / 4) || log.trouble().is_some();
-        let idle = state.holds == state.queue.unsynced && worth;
-        drop(state);
-        if idle || (freed && log.oldest() < log.current()) {
-            self.checkpoint();
-        }
-    }
-
-    /// Queues what has waited too long, forgets files that nobody updates, and begins a segment.
-    fn sweep(&self, state: &mut State, now: u32) {
-        let ids: Vec<Id> = state.nodes.ids().collect();
-        for id in ids {
-            let node = &state.nodes[id];
-            let waited = now.saturating_sub(node.since);
-            let busy = node.is(Flags::QUEUED) || node.is(Flags::CLAIMED) || node.is(Flags::SUSPENDED);
-            if busy {
-                continue;
-            }
-            if node.count > 0 && waited >= self.limits.timeout {
-                self.enqueue(state, id);
-            } else if node.count == 0 && waited >= self.limits.sweep {
-                state.nodes.remove(id);
-                self.open.close(id);
-            }
-        }
-        if let Some(log) = &self.log
-            && let Err(error) = log.rotate()
-        {
-            self.messages.error(&error.to_string());
-        }
-    }
-
-    /// Logs again what cannot be written, so that the old segments it lies in can go.
-    fn carry(&self, state: &mut State) {
-        let Some(log) = &self.log else { return };
-        let current = log.current();
-        if state.queue.carried >= current {
-            return;
-        }
-        state.queue.carried = current;
-        let stuck = |id: &Id| {
-            let node = &state.nodes[*id];
-            let stuck = node.is(Flags::FAILED) || node.is(Flags::SUSPENDED);
-            stuck && !node.is(Flags::CLAIMED) && node.oldest != 0 && node.oldest < current
-        };
-        let ids: Vec<Id> = state.nodes.ids().filter(stuck).collect();
-        for id in ids {
-            let mut bytes = vec![];
-            state.cells.read(state.nodes[id].chain, &mut bytes);
-            let staged = unpack(&bytes).try_for_each(|sample| {
-                log.stage(&Entry::Update { file: state.nodes.name(id), samples: &sample }).map(|_| ())
-            });
-            if staged.is_ok() {
-                let oldest = std::mem::replace(&mut state.nodes[id].oldest, current);
-                state.let_go(oldest);
-                // Counted as unsynced: the old segment goes when this one is on disk.
-                *state.queue.unsynced.entry(oldest).or_default() += 1;
-                *state.holds.entry(oldest).or_default() += 1;
-                *state.holds.entry(current).or_default() += 1;
-            }
-        }
-    }
-
-    /// Syncs the disks written to, then lets the log forget what is in their files.
-    pub fn checkpoint(&self) {
-        let Some(log) = &self.log else { return };
-        let mut state = self.lock();
-        state.queue.paused = true;
-        while state.queue.writing > 0 {
-            state = self.wait(state);
-        }
-        state.queue.paused = false;
-        state.queue.sequence += 1;
-        let sequence = state.queue.sequence;
-        state.queue.checkpoint = sequence;
-        let unsynced = std::mem::take(&mut state.queue.unsynced);
-        let handles = std::mem::take(&mut state.queue.handles);
-        self.tell(&state);
-        self.work.notify_all();
-        drop(state);
-        let synced = handles.values().all(|file| rustix::fs::syncfs(file).is_ok());
-        let told = synced
-            && log
-                .stage(&Entry::Checkpoint { sequence: u64::from(sequence) })
-                .and_then(|ticket| log.harden(ticket))
-                .is_ok();
-        let mut state = self.lock();
-        // Where the log's disk is full it cannot tell of the checkpoint; if nothing waits, all of it can go instead.
-        let nothing_waits = state.holds == unsynced;
-        if !told && !(synced && nothing_waits) {
-            // Not known to be on disk: the log keeps them, and replay finds them applied or applies them.
-            self.messages.error("files written could not be synced; the log keeps their updates");
-            for (segment, count) in unsynced {
-                *state.queue.unsynced.entry(segment).or_default() += count;
-            }
-            handles.into_iter().for_each(|(device, file)| {
-                state.queue.handles.entry(device).or_insert(file);
-            });
-            return;
-        }
-        for (segment, count) in unsynced {
-            (0..count).for_each(|_| state.let_go(segment));
-        }
-        let first = state.holds.keys().next().copied();
-        // Under the lock: what is staged from now on lies in the new segment.
-        if first.is_none()
-            && let Err(error) = log.rotate()
-        {
-            self.messages.error(&error.to_string());
-        }
-        drop(state);
-        log.remove_before(first.unwrap_or_else(|| log.current()));
     }
 }
 

@@ -8,9 +8,10 @@ use super::image;
 use super::log::Left;
 use super::nodes::Flags;
 use super::packed::unpack;
-use super::pending::{Pending, State};
+use super::pending::Pending;
 use super::record::{Entry, Image, Records};
 use super::stamp::stamp;
+use super::state::State;
 use crate::error::Result;
 
 /// Records taken in before others get at the state.

@@ -87,6 +87,27 @@ fn rrdtools_daemon_option_leaves_the_file_alone_until_it_is_flushed() {
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_300);
 }
 
+#[test]
+fn our_own_fetch_sees_what_waits_and_forces_no_write() {
+    let dir = oracle::directory("client-own");
+    let daemon = Daemon::ours(&dir, &["-j", "log"]);
+    let address = daemon.address();
+    rrdtool(&dir, &address, CREATE);
+    rrdtool(&dir, &address, "update t.rrd 1000000300:5 1000000600:7");
+    let fetch = "fetch t.rrd LAST -s 1000000000 -e 1000000900";
+    let ours = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+        command.args(fetch.split(' ')).args(more).current_dir(&dir).env_remove("RRDCACHED_ADDRESS");
+        text(&command.output().unwrap())
+    };
+    let seen = ours(&["--daemon", &address]);
+    assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_000);
+    assert_eq!(seen, rrdtool(&dir, &address, fetch));
+    rrdtool(&dir, &address, "flushcached t.rrd");
+    assert_eq!(seen, ours(&[]));
+    assert!(seen.contains("6.3333333333e+00"), "{seen}");
+}
+
 const PERL: &str = r#"
 use RRDs;
 sub ok { my $e = RRDs::error; die "@_: $e" if $e }

@@ -223,3 +223,24 @@ fn as_another_user_it_can_do_what_that_user_can() {
     // Who is not root stays who he is.
     assert_eq!(owner, if root { 65_534 } else { dir.metadata().unwrap().uid() });
 }
+
+#[test]
+fn it_does_not_start_over_a_journal_of_rrdcacheds() {
+    let dir = oracle::directory("journal");
+    let log = dir.join("log");
+    std::fs::create_dir(&log).unwrap();
+    let log = log.to_str().unwrap();
+    let mut theirs = Daemon::debians(&dir, &["-j", log]);
+    let mut client = theirs.client();
+    create(&mut client, "t.rrd");
+    client.order(&update("t.rrd", 1_000_000_001));
+    assert!(theirs.end("TERM").success());
+    let socket = format!("unix:{}", dir.join("other").display());
+    let output = ours().args(["rrdcached", "-g", "-l", &socket, "-j", log]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("is a journal of rrdcached"), "{error}");
+    // Written by its own daemon, it is no obstacle any more.
+    assert!(Daemon::debians(&dir, &["-j", log]).end("USR1").success());
+    assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_001);
+    Daemon::ours(&dir, &["-j", log]);
+}

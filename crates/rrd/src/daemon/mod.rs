@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, refused};
 use base::Base;
 use listen::Address;
 use log::Log;
@@ -191,6 +191,7 @@ fn converse(
 ) -> Result<()> {
     let (log, left) = match log {
         Some(directory) => {
+            no_journals(&directory)?;
             let (log, left) = Log::open(log_settings(settings, directory))?;
             (Some(log), Some(left))
         }
@@ -237,6 +238,19 @@ fn converse(
         let _ = writer.join();
     }
     pending.close()
+}
+
+/// Refuses to start over what an rrdcached has left: it would never be written.
+fn no_journals(directory: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let journal = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("rrd.journal.");
+    match entries.into_iter().find(journal) {
+        Some(entry) => refused(format!(
+            "'{}' is a journal of rrdcached, which is not read here: start rrdcached once more and end it with SIGUSR1",
+            entry.path().display()
+        )),
+        None => Ok(()),
+    }
 }
 
 fn log_settings(settings: &Settings, directory: PathBuf) -> log::Settings {

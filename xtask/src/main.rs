@@ -15,8 +15,9 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [--slow]     format, lints and every test; installs the Debian packages they need when run as root
                     (--slow adds the long tests: minutes instead of seconds)
-  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent); results are
-                    printed and kept under bench/runs/. `bench gather --quick` gives a first impression
+  bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent) or `rrd` (beside
+                    librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick`
+                    gives a first impression
   screenshot        draws docs/screenshot.png anew from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";

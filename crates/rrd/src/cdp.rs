@@ -75,14 +75,28 @@ pub fn several(header: &mut Header, rra: usize, points: &[f64], fall: Fall) {
 }
 
 /// The open row of one source.
-struct Row {
-    value: f64,
-    unknown: u64,
+pub(crate) struct Row {
+    /// What it has gathered.
+    pub value: f64,
+    /// Points of it that are unknown.
+    pub unknown: u64,
 }
 
 impl Row {
+    /// A row without points.
+    pub fn empty(function: Function) -> Self {
+        Self { value: carried(function, UNKNOWN, 0), unknown: 0 }
+    }
+
     /// Closes the row with `fall.missing` times `point`; returns the row's value and that of further rows.
-    fn complete(&mut self, function: Function, point: f64, fall: Fall, per_row: u64, xff: f64) -> (f64, f64) {
+    pub fn complete(
+        &mut self,
+        function: Function,
+        point: f64,
+        fall: Fall,
+        per_row: u64,
+        xff: f64,
+    ) -> (f64, f64) {
         if point.is_nan() {
             self.unknown = self.unknown.wrapping_add(fall.missing);
         }
@@ -116,7 +130,7 @@ impl Row {
     }
 
     /// Adds `steps` times `point` to the open row.
-    fn gather(&mut self, function: Function, point: f64, steps: u64) {
+    pub fn gather(&mut self, function: Function, point: f64, steps: u64) {
         if point.is_nan() {
             self.unknown = self.unknown.wrapping_add(steps);
             return;

@@ -219,9 +219,10 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     }
     let plan = table::Plan { start, end, step: count("step", 0), rows, now };
     for argument in &parsed.rest {
-        let path = argument.strip_prefix("DEF:").and_then(|text| text.split_once('=')?.1.split(':').next());
-        if let Some(path) = path {
-            super::flush(&parsed, path)?;
+        match table::wanted(argument) {
+            Some((path, Some(address))) => super::flush_through(&address, &path)?,
+            Some((path, None)) => super::flush(&parsed, &path)?,
+            None => {}
         }
     }
     let table = table::build(&parsed.rest, &plan)?;

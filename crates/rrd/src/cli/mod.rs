@@ -126,8 +126,12 @@ fn daemon(parsed: &options::Parsed) -> Option<String> {
 
 /// Has the daemon, if there is one to go through, write what it holds for `file`.
 fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
-    let Some(address) = daemon(parsed) else { return Ok(()) };
-    let mut client = Client::connect(&address)?;
+    daemon(parsed).map_or(Ok(()), |address| flush_through(&address, file))
+}
+
+/// Has the daemon at `address` write what it holds for `file`.
+fn flush_through(address: &str, file: &str) -> Result<()> {
+    let mut client = Client::connect(address)?;
     let name = client.name(file);
     let answer = client.ask(&["FLUSH", &name])?;
     // A file the daemon cannot find is told of when it is opened here.

@@ -44,7 +44,7 @@ struct Round {
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let files = record.effort.of(200_000, 2_000);
     let pace = Duration::from_millis(record.effort.of(10_000, 1_000));
-    let memory = record.effort.of(MEMORY, MEMORY / 50);
+    let memory = record.effort.of(MEMORY, MEMORY / 10);
     let no_advice = compile("no_advice")?;
     let cases: [(&str, Side, &[std::ffi::OsString]); 3] = [
         ("ours", Side::Ours, &[]),

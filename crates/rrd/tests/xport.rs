@@ -59,7 +59,7 @@ fn values_of_whole_series_are_rrdtools() {
         let (database, time, log) = filled(&mut pair, &mut random, false);
         let (name, step) = (&database.names[0], database.step);
         // Rows of one point: rrdtool takes the value of a series from its own rows.
-        let start = time - random.below(9 * step) - 1;
+        let start = time - (2 + random.below(8)) * step - 1;
         for function in functions {
             let line = format!(
                 "xport -t -s {start} -e {time} --step {step} DEF:a=t.rrd:{name}:LAST VDEF:v={function_of} \

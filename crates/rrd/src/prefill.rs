@@ -121,7 +121,8 @@ impl Target<'_> {
         let plain = self.archive.function.is_plain();
         if plain && (self.archive.function == Function::Average || self.archive.points == 1) {
             // File by file, as rrdtool does it: coarse averages of one come before fine ones of the next.
-            let row = |past: &Past<'_>| twin(past).filter(known).or_else(|| self.from_points(&[*past], end));
+            let row =
+                |past: &Past<'_>| twin(past).filter(known).or_else(|| self.out_of_points(&[*past], end));
             return self.pasts.iter().find_map(row).unwrap_or(UNKNOWN);
         }
         if let Some(value) = self.pasts.iter().filter_map(twin).find(known) {
@@ -130,12 +131,12 @@ impl Target<'_> {
         if !plain {
             return UNKNOWN;
         }
-        let finer = self.pasts.iter().map(|past| self.from_finer(past, end)).find(known);
-        finer.or_else(|| self.from_points(self.pasts, end)).unwrap_or(UNKNOWN)
+        let finer = self.pasts.iter().map(|past| self.out_of_finer(past, end)).find(known);
+        finer.or_else(|| self.out_of_points(self.pasts, end)).unwrap_or(UNKNOWN)
     }
 
     /// The row from the finest archive of the same function whose rows fill it exactly.
-    fn from_finer(&self, past: &Past<'_>, end: i64) -> f64 {
+    fn out_of_finer(&self, past: &Past<'_>, end: i64) -> f64 {
         let fits = |state: &&ArchiveState| {
             let seconds = past.seconds(state);
             past.serves(state, self.archive.function)
@@ -157,7 +158,7 @@ impl Target<'_> {
     }
 
     /// The row out of points; `None` where they leave it unknown.
-    fn from_points(&self, pasts: &[Past<'_>], end: i64) -> Option<f64> {
+    fn out_of_points(&self, pasts: &[Past<'_>], end: i64) -> Option<f64> {
         let begin = end - self.seconds();
         if !pasts.iter().any(|past| past.covers(begin, end)) {
             return None;

@@ -73,7 +73,7 @@ impl Aggregate {
             Self::Maximum => known().reduce(f64::max).unwrap_or(UNKNOWN),
             Self::Minimum => known().reduce(f64::min).unwrap_or(UNKNOWN),
             Self::First => known().find(finite).unwrap_or(UNKNOWN),
-            Self::Last => known().filter(finite).last().unwrap_or(UNKNOWN),
+            Self::Last => known().rfind(finite).unwrap_or(UNKNOWN),
             Self::Percent(percent, false) => {
                 let rank = (percent * rows.len() as f64 / 100.0).round() as usize;
                 order::ranked(rows).get(rank.saturating_sub(1)).copied().unwrap_or(UNKNOWN)

@@ -154,7 +154,8 @@ impl Lane {
 
     /// Rows received.
     pub fn rows(&self) -> u64 {
-        self.received.len() - self.lost()
+        // Rows that were lost and came after all are taken back when they turn out to be damaged.
+        self.received.len().saturating_sub(self.lost())
     }
 
     /// Rows lost for good: the node does not have them, or there are more holes than can be remembered.

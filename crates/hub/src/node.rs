@@ -56,6 +56,25 @@ pub(crate) struct Identity {
     pub start: i64,
 }
 
+/// What is counted of a node's rows, of all its lanes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub rows: u64,
+    pub lost: u64,
+    pub late: u64,
+}
+
+impl Counted {
+    /// With those of a lane. A node may say that it has lost as many rows as it likes.
+    fn and(self, lane: &Lane) -> Self {
+        Counted {
+            rows: self.rows.saturating_add(lane.rows()),
+            lost: self.lost.saturating_add(lane.lost()),
+            late: self.late.saturating_add(lane.late),
+        }
+    }
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -76,6 +95,8 @@ pub(crate) struct Node {
     pub numbers: Vec<(u32, u64)>,
     /// Lanes of former epochs, for their history.
     pub former: Vec<Lane>,
+    /// What lanes that are gone had counted: a node's counters never fall.
+    gone: Counted,
     pub interests: Vec<Interest>,
     interests_made: u32,
     lanes_made: u64,
@@ -100,6 +121,7 @@ impl Node {
             lane_ids: Vec::new(),
             numbers: Vec::new(),
             former: Vec::new(),
+            gone: Counted::default(),
             interests: Vec::new(),
             interests_made: 0,
             lanes_made: 0,
@@ -217,8 +239,7 @@ impl Node {
                 self.number(number, self.lane_ids[at]);
                 return Some(self.lane_ids[at]);
             }
-            let former = self.lanes.remove(at);
-            self.lane_ids.remove(at);
+            let former = self.remove_lane(at);
             if former.recent_bytes > 0 {
                 self.former.push(former);
                 if self.former.len() > FORMER_LANES_MAX {
@@ -237,15 +258,29 @@ impl Node {
         Some(id)
     }
 
+    /// A lane has one number, and a number one lane; those of lanes that are gone go with them.
     fn number(&mut self, number: u32, id: u64) {
-        self.numbers.retain(|&(known, _)| known != number);
-        self.numbers.push((number, id));
+        let Node { numbers, lane_ids, .. } = self;
+        numbers.retain(|&(known, lane)| known != number && lane != id && lane_ids.contains(&lane));
+        numbers.push((number, id));
+    }
+
+    /// Takes a lane out; what it has counted stays.
+    fn remove_lane(&mut self, at: usize) -> Lane {
+        self.lane_ids.remove(at);
+        let lane = self.lanes.remove(at);
+        self.gone = self.gone.and(&lane);
+        lane
+    }
+
+    /// What was counted of its rows so far.
+    pub fn counted(&self) -> Counted {
+        self.lanes.iter().fold(self.gone, Counted::and)
     }
 
     fn drop_dead_lane(&mut self) -> Option<()> {
         let at = self.lanes.iter().position(|lane| !lane.alive && lane.readers == 0 && lane.name != BASE)?;
-        self.lanes.remove(at);
-        self.lane_ids.remove(at);
+        self.remove_lane(at);
         Some(())
     }
 
@@ -270,8 +305,7 @@ impl Node {
             if lane.alive || lane.readers > 0 || lane.recent_bytes > 0 || lane.name == BASE {
                 at += 1;
             } else {
-                self.lanes.remove(at);
-                self.lane_ids.remove(at);
+                self.remove_lane(at);
             }
         }
     }
@@ -346,8 +380,8 @@ impl Node {
             since: Some(now.since(self.changed)),
             address: self.address.map(|address| address.to_string()),
             version: self.version.clone(),
-            // A lane that is only offered sends nothing, and has nothing to be said of it.
-            lanes: (self.lanes.iter().filter(|lane| lane.has_rows()))
+            // A lane that is only offered sends nothing, and one that has ended has only a past.
+            lanes: (self.lanes.iter().filter(|lane| lane.has_rows() && (lane.alive || lane.name == BASE)))
                 .filter_map(|lane| lane_status(lane, self.clock_offset))
                 .collect(),
             clock_offset: self.clock_offset,

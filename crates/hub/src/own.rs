@@ -125,7 +125,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
         ),
         (
             metric("khz.node.rows", "khz_node_rows_total", "Rows received from the node.", Counter, Count),
-            |node| Some(node.lanes.iter().map(crate::lane::Lane::rows).sum()),
+            |node| Some(node.counted().rows),
         ),
         (
             metric(
@@ -135,7 +135,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Count,
             ),
-            |node| Some(node.lanes.iter().map(crate::lane::Lane::awaited).sum()),
+            |node| Some(node.lanes.iter().fold(0, |sum, lane| lane.awaited().saturating_add(sum))),
         ),
         (
             metric(
@@ -145,7 +145,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.lanes.iter().map(crate::lane::Lane::lost).sum()),
+            |node| Some(node.counted().lost),
         ),
         (
             metric(
@@ -155,7 +155,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Counter,
                 Count,
             ),
-            |node| Some(node.lanes.iter().map(|lane| lane.late).sum()),
+            |node| Some(node.counted().late),
         ),
         (
             metric(

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use khz_block::{Decoder, Step};
 use khz_model::{
     Absence, Delivery, Instance, Interest, Metric, Nanos, NodeName, NodeStatus, Notice, Pattern, Query,
-    QueryError, Rate, Reading, Sample, Series, Snapshot, Subscription, WaitFor,
+    QueryError, Rate, Reading, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
 };
 
 use crate::clock;
@@ -182,27 +182,39 @@ impl Query for HubQuery {
 /// The rows of a node's base lane in the last `span`, thinned evenly to about `rows_max`.
 fn history_of(node: &SharedNode, patterns: &[Pattern], span: Nanos, rows_max: usize) -> Option<Delivery> {
     let patterns = for_node(patterns, &node.name);
-    let blocks: Vec<Block> = {
+    let (newest, former, present) = {
         let state = node.lock();
         let base = state.base().and_then(|id| state.lane(id))?;
-        let newest = base.newest()?.boot;
-        let since = Nanos(newest.0.saturating_sub(span.0));
+        let newest = base.newest()?;
+        let since = Nanos(newest.boot.0.saturating_sub(span.0));
+        // Their boot clock may have been that of another boot.
+        let real = newest.real().0.saturating_sub(span.0);
+        let recent = |lane: &Lane| {
+            let mut blocks = lane.blocks_since(Nanos(0));
+            let first = blocks.partition_point(|block| block.header.stamp.real().0 <= real);
+            blocks.split_off(first.saturating_sub(1))
+        };
         let former = state.former.iter().filter(|lane| lane.name == BASE);
-        former.flat_map(|lane| lane.blocks_since(since)).chain(base.blocks_since(since)).collect()
+        let former: Vec<Block> = former.flat_map(recent).collect();
+        (newest, former, base.blocks_since(since))
     };
-    let newest = blocks.last()?.header.stamp.boot;
-    let since = Nanos(newest.0.saturating_sub(span.0));
+    let is_recent = |stamp: Stamp, is_former: bool| {
+        let (newest, stamp) =
+            if is_former { (newest.real(), stamp.real()) } else { (newest.boot, stamp.boot) };
+        stamp.0 >= newest.0.saturating_sub(span.0)
+    };
     let mut columns = Columns::default();
     let mut wide: Vec<Series> = Vec::new();
     let mut rows = Vec::new();
-    for block in &blocks {
+    let blocks = former.iter().map(|block| (block, true)).chain(present.iter().map(|block| (block, false)));
+    for (block, is_former) in blocks {
         if columns.choose(&block.schema, &patterns) && columns.series.len() >= wide.len() {
             wide = columns.series.to_vec();
         }
         let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
         while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
             bytes = &bytes[length..];
-            if decoder.next_row() > block.header.first_row && decoder.stamp().boot >= since {
+            if decoder.next_row() > block.header.first_row && is_recent(decoder.stamp(), is_former) {
                 rows.push(columns.row(&decoder));
             }
         }

@@ -1,0 +1,183 @@
+//! Nodes that are welcome and then say what no agent says: they harm themselves, and what is counted stays true.
+
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "other tests need more of it")]
+mod fake;
+
+use std::collections::BTreeMap;
+
+use fake::{Hub, Node};
+use khz_block::Encoder;
+use khz_link::{End, LaneOffer, put};
+use khz_model::{Interest, Nanos, NodeStatus, Pattern, Query, Rate, Stamp};
+
+fn status(hub: &Hub, name: &str) -> NodeStatus {
+    hub.query.status().into_iter().find(|status| status.node.as_str() == name).unwrap()
+}
+
+fn of_nodes(hub: &Hub, name: &str) -> BTreeMap<String, u64> {
+    let samples = hub.query.own().unwrap();
+    let of = samples.iter().filter(|sample| sample.series.metric.name == name);
+    of.map(|s| (s.series.instance.as_ref().unwrap().as_str().to_owned(), s.reading.value().unwrap()))
+        .collect()
+}
+
+fn offer(lane: u32, name: &str, epoch: u64) -> LaneOffer<'_> {
+    LaneOffer {
+        lane,
+        node: "",
+        name,
+        epoch,
+        generation: 1,
+        period: Nanos::SECOND,
+        interest: 0,
+        oldest_row: 0,
+        next_row: 0,
+        schema_bytes: 1,
+        schema_hash: [0; 16],
+    }
+}
+
+#[test]
+fn one_lane_offered_under_ever_new_numbers_has_the_last_of_them_only() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    for number in 2..1_000 {
+        offer(number, "base", 1).put(&mut a.out);
+    }
+    a.lane = 999;
+    let acks = a.row(2, [2; 4]).beat();
+    assert_eq!(acks.len(), 1, "one lane, one number");
+    assert_eq!((acks[0].lane, acks[0].received), (999, 2));
+    // Epochs that come and go leave no numbers behind either.
+    for number in 1_000..2_000 {
+        offer(number, "base", u64::from(number)).put(&mut a.out);
+    }
+    assert!(a.beat().len() <= 1);
+    assert!(status(&hub, "a").up);
+}
+
+#[test]
+fn rows_that_are_lost_and_then_come_damaged_are_not_counted_below_nothing() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).end();
+    put::lost(&mut a.out, 1, 1, 11);
+    for second in 2..12 {
+        a.row(second, [second; 4]);
+    }
+    let (rows, bytes, crc) = a.encoder.close().unwrap().closed.unwrap();
+    End { lane: 1, rows, bytes, crc: crc ^ 1 }.put(&mut a.out);
+    a.send();
+    assert!(a.refusal().1.contains("checksum"));
+    assert!(status(&hub, "a").lanes.iter().all(|lane| lane.rows <= 11));
+    assert!(of_nodes(&hub, "khz.node.rows")["a"] <= 11);
+}
+
+#[test]
+fn two_lanes_that_have_lost_all_numbers_can_still_be_summed() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]);
+    put::lost(&mut a.out, 1, 1, u64::MAX);
+    a.beat();
+    offer(2, "base", 2).put(&mut a.out);
+    a.lane = 2;
+    a.encoder = Encoder::new(0, 1, Nanos::SECOND);
+    a.offer(2, 0);
+    a.row(1, [1; 4]);
+    put::lost(&mut a.out, 2, 1, u64::MAX);
+    a.beat();
+    assert!(of_nodes(&hub, "khz.node.rows_lost")["a"] > 1 << 63);
+}
+
+#[test]
+fn a_nodes_counters_never_fall_when_a_lane_ends() {
+    let hub = Hub::with(0, |_| {});
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).row(2, [2; 4]).beat();
+    let interest = Interest {
+        patterns: vec![Pattern::new("mem.free").unwrap()],
+        rate: Rate::from_hz(100).unwrap(),
+        exact: false,
+    };
+    let reader = hub.query.subscribe(interest).unwrap();
+    let number = a.await_frame(|frame| match frame {
+        khz_link::Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    a.encoder = Encoder::new(1, 1, Nanos::from_millis(10));
+    a.lane = 2;
+    a.offer_lane("boost1", 9, 0, number);
+    for second in 3..13 {
+        a.row(second, [second; 4]);
+    }
+    put::lost(&mut a.out, 2, 10, 12);
+    a.beat();
+    let before = (of_nodes(&hub, "khz.node.rows")["a"], of_nodes(&hub, "khz.node.rows_lost")["a"]);
+    assert_eq!(before, (12, 2));
+    drop(reader);
+    put::closed(&mut a.out, 2);
+    a.beat();
+    let after = (of_nodes(&hub, "khz.node.rows")["a"], of_nodes(&hub, "khz.node.rows_lost")["a"]);
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_lane_that_has_ended_is_not_shown_as_one_that_runs() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let interest = Interest {
+        patterns: vec![Pattern::new("mem.free").unwrap()],
+        rate: Rate::from_hz(100).unwrap(),
+        exact: false,
+    };
+    let reader = hub.query.subscribe(interest).unwrap();
+    let number = a.await_frame(|frame| match frame {
+        khz_link::Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    a.encoder = Encoder::new(1, 1, Nanos::from_millis(10));
+    a.lane = 2;
+    a.offer_lane("boost1", 9, 0, number);
+    a.row(2, [2; 4]).end().row(3, [3; 4]).beat();
+    assert_eq!(status(&hub, "a").lanes.len(), 2);
+    drop(reader);
+    put::closed(&mut a.out, 2);
+    a.beat();
+    assert_eq!(status(&hub, "a").lanes.len(), 1, "only its past is left");
+}
+
+#[test]
+fn what_a_node_recorded_before_its_reboot_is_as_old_as_its_wall_clock_says() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    let row = |a: &mut Node, boot: u64, real: i64| {
+        let stamp = Stamp {
+            boot: Nanos::from_secs(boot),
+            real_offset: (real - i64::try_from(boot).unwrap()) * 1_000_000_000,
+        };
+        let mut bytes = Vec::new();
+        a.encoder.key_row(stamp, 4, |_| (0, boot), &mut bytes);
+        let frame = put::open_lane(&mut a.out, khz_link::frame::kind::BLOCK, a.lane);
+        a.out.extend_from_slice(&bytes);
+        frame.close(&mut a.out);
+        a.end();
+    };
+    // Two rows ten days into the machine's life, an hour apart; then it boots.
+    row(&mut a, 864_000, 1_700_000_000);
+    row(&mut a, 867_600, 1_700_003_600);
+    a.beat();
+    a.encoder = Encoder::new(0, 1, Nanos::SECOND);
+    a.offer(2, 0);
+    row(&mut a, 20, 1_700_003_650);
+    row(&mut a, 21, 1_700_003_651);
+    a.beat();
+    let patterns = [Pattern::new("mem.free").unwrap()];
+    let history = hub.query.history(&patterns, Nanos::from_secs(600), 100).unwrap();
+    let values: Vec<u64> = history[0].rows.iter().map(|row| row.readings[0].value().unwrap()).collect();
+    assert_eq!(values, [867_600, 20, 21]);
+}

@@ -20,6 +20,13 @@ pub const SLOTS_MAX: usize = 1 << 18;
 /// Bytes of one schema: as many slots with names of 16 bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;
 
+/// What a node may cost us with pieces of schemas, in slots that are copied: each piece copies those before it. A
+/// schema of the largest size comes in pieces of 32 KiB for a tenth of it.
+pub const SCHEMA_WORK_MAX: u64 = 32 << 20;
+
+/// So much of it comes back every second: a piece for each row of the largest schema.
+pub const SCHEMA_WORK_A_SECOND: u64 = 4 << 20;
+
 /// Generations of a schema that a lane remembers: one for each restart of the agent that its ring has seen.
 pub const GENERATIONS_MAX: usize = 8;
 
@@ -34,6 +41,11 @@ pub const BLOCKS_MAX: usize = 65_536;
 
 /// Interests of one node at once. Readers that want the same share one.
 pub const INTERESTS_MAX: usize = 64;
+
+/// Interests that a node is told in one go, and how many more each second: each is a lane that it opens.
+pub const WISHES_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
+/// See [`WISHES_AT_ONCE`].
+pub const WISHES_A_SECOND: u64 = 16;
 
 /// Bytes waiting for a peer that does not read. A node has no reason to be behind; a reader loses rows first.
 pub const OUT_BYTES_MAX: usize = 1 << 20;

@@ -9,7 +9,9 @@ use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
-use crate::limits::{INTERESTS_MAX, LANES_MAX};
+use crate::limits::{
+    INTERESTS_MAX, LANES_MAX, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX, WISHES_A_SECOND, WISHES_AT_ONCE,
+};
 use crate::mailbox::{Command, Mailbox};
 
 /// The lane that is always shipped.
@@ -97,6 +99,10 @@ pub(crate) struct Node {
     pub former: Vec<Lane>,
     /// What lanes that are gone had counted: a node's counters never fall.
     gone: Counted,
+    /// When the wishes so far may have come at the rate that is allowed.
+    wishes_until: Nanos,
+    /// What its schemas may still cost, and when that was.
+    schema_work: (u64, Nanos),
     pub interests: Vec<Interest>,
     interests_made: u32,
     lanes_made: u64,
@@ -122,6 +128,8 @@ impl Node {
             numbers: Vec::new(),
             former: Vec::new(),
             gone: Counted::default(),
+            wishes_until: now,
+            schema_work: (SCHEMA_WORK_MAX, now),
             interests: Vec::new(),
             interests_made: 0,
             lanes_made: 0,
@@ -273,6 +281,16 @@ impl Node {
         lane
     }
 
+    /// A piece of a schema came behind so many slots: `false` when such pieces have cost too much of late.
+    pub fn may_grow(&mut self, slots: usize, now: Nanos) -> bool {
+        let (left, at) = self.schema_work;
+        let back = u128::from(now.since(at).0) * u128::from(SCHEMA_WORK_A_SECOND) / 1_000_000_000;
+        let left = u64::try_from(back).unwrap_or(u64::MAX).saturating_add(left).min(SCHEMA_WORK_MAX);
+        let rest = left.checked_sub(slots as u64);
+        self.schema_work = (rest.unwrap_or(left), now);
+        rest.is_some()
+    }
+
     /// What was counted of its rows so far.
     pub fn counted(&self) -> Counted {
         self.lanes.iter().fold(self.gone, Counted::and)
@@ -310,15 +328,19 @@ impl Node {
         }
     }
 
-    /// One more reader has this wish. `None`: too many different ones.
+    /// One more reader has this wish. `None`: too many different ones, at once or one after the other.
     pub fn wish(&mut self, wish: &Wish) -> Option<u32> {
         if let Some(known) = self.interests.iter_mut().find(|interest| interest.wish == *wish) {
             known.readers += 1;
             return Some(known.number);
         }
-        if self.interests.len() >= INTERESTS_MAX {
+        let now = crate::clock::boot();
+        let each = Nanos::SECOND.0 / WISHES_A_SECOND;
+        let until = Nanos(self.wishes_until.max(now).0 + each);
+        if self.interests.len() >= INTERESTS_MAX || until.since(now).0 > WISHES_AT_ONCE * each {
             return None;
         }
+        self.wishes_until = until;
         self.interests_made += 1;
         let number = self.interests_made;
         self.interests.push(Interest { number, wish: wish.clone(), readers: 1, told: None, lane: None });

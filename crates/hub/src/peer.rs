@@ -202,7 +202,13 @@ impl HubSide for Talk<'_> {
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
         self.node(|node| {
-            let lane = node.numbered(piece.lane).ok_or_else(|| protocol("a schema of no lane"))?;
+            let no_lane = || protocol("a schema of no lane");
+            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
+            let slots = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
+            if !node.may_grow(slots, self.now) {
+                return Err(protocol("a schema in too many small pieces"));
+            }
+            let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
             let base = lane.schema(piece.generation);
             let schema = schemas.grow(base, piece.offset, piece.bytes).map_err(protocol)?;
             cluster.note_metrics(&schema);

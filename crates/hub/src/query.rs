@@ -285,9 +285,7 @@ impl ClusterSubscription {
         match Follower::new(node, Arc::new(patterns), wish, rate.period()) {
             Some(follower) => self.followers.push(follower),
             None => {
-                let limit = crate::limits::INTERESTS_MAX;
-                let text =
-                    format!("has {limit} different interests already: try again when others have gone");
+                let text = "is asked for too many different things: try again when others have gone".into();
                 self.notices.push(Notice { node: name, text });
             }
         }

@@ -35,6 +35,10 @@ const GRACE: Nanos = Nanos::from_secs(1);
 /// Bytes taken from one connection at a time, so that one does not keep the others waiting.
 const ROOM: usize = 256 << 10;
 const EVENTS: usize = 512;
+/// With so many connections the loop waits for more of them to say something before it serves any: a turn for each
+/// would be a sleep and a wake-up for each. Not while somebody wants rows at once.
+const CROWD: usize = 512;
+const GATHERING: Nanos = Nanos::from_micros(300);
 
 const BELL: u64 = u64::MAX;
 const LISTENERS: u64 = u64::MAX - 1_024;
@@ -134,8 +138,12 @@ struct Server {
     made: u64,
     open: usize,
     handshakes: std::collections::VecDeque<u64>,
+    /// Nobody is taken in until the next sweep.
+    rests: bool,
     /// Places of those who read.
     readers: Vec<usize>,
+    /// Whether one of them wants rows at once.
+    prompt: bool,
     room: Vec<u8>,
     log: LogLimit,
     ticks: u64,
@@ -175,7 +183,9 @@ impl Server {
             made: 0,
             open: 0,
             handshakes: std::collections::VecDeque::new(),
+            rests: false,
             readers: Vec::new(),
+            prompt: false,
             room: vec![0; ROOM],
             log: LogLimit::default(),
             ticks: 0,
@@ -236,10 +246,40 @@ impl Server {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     self.log.warn(now, || format!("cannot accept: {error}"));
+                    // Most likely there are no descriptors left: strangers give theirs back.
+                    while let Some(oldest) = self.handshakes.pop_front() {
+                        if self.push_out(oldest, now) {
+                            return;
+                        }
+                    }
+                    self.rest(true);
                     return;
                 }
             }
         }
+    }
+
+    /// While nobody can be taken in, those who wait at the doors must not keep the loop awake; the next sweep looks
+    /// again.
+    fn rest(&mut self, rests: bool) {
+        self.rests = rests;
+        let flags = if rests { epoll::EventFlags::empty() } else { epoll::EventFlags::IN };
+        for (number, listener) in self.listeners.iter().enumerate() {
+            let data = epoll::EventData::new_u64(LISTENERS + number as u64);
+            if let Err(errno) = epoll::modify(&self.epoll, listener, data, flags) {
+                tracing::warn!("the link door may be closed: {errno}");
+            }
+        }
+    }
+
+    /// Drops a connection that has not said who it is; `false` when it has.
+    fn push_out(&mut self, oldest: u64, now: Nanos) -> bool {
+        let is_stranger = self.at(oldest).is_some_and(Connection::is_stranger);
+        if is_stranger {
+            Counts::add(&self.cluster.counts.handshakes_dropped, 1);
+            self.drop_connection(oldest, Ended::Pushed, now);
+        }
+        is_stranger
     }
 
     fn take_in(&mut self, socket: TcpStream, address: SocketAddr, now: Nanos) -> Result<(), std::io::Error> {
@@ -250,10 +290,7 @@ impl Server {
         while self.handshakes.len() >= HANDSHAKES_MAX
             && let Some(oldest) = self.handshakes.pop_front()
         {
-            if self.at(oldest).is_some_and(|connection| connection.is_stranger()) {
-                Counts::add(&self.cluster.counts.handshakes_dropped, 1);
-                self.drop_connection(oldest, Ended::Pushed, now);
-            }
+            self.push_out(oldest, now);
         }
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
@@ -419,8 +456,11 @@ impl Server {
                 self.drop_connection(token, Ended::Silent, now);
             }
         }
-        while self.handshakes.front().is_some_and(|&token| self.at(token).is_none_or(|c| !c.is_stranger())) {
-            self.handshakes.pop_front();
+        let mut handshakes = std::mem::take(&mut self.handshakes);
+        handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));
+        self.handshakes = handshakes;
+        if self.rests {
+            self.rest(false);
         }
         self.cluster.counts.handshakes.store(self.handshakes.len() as u64, Ordering::Relaxed);
         self.cluster.counts.connections.store(self.open as u64, Ordering::Relaxed);

@@ -181,3 +181,61 @@ fn what_a_node_recorded_before_its_reboot_is_as_old_as_its_wall_clock_says() {
     let values: Vec<u64> = history[0].rows.iter().map(|row| row.readings[0].value().unwrap()).collect();
     assert_eq!(values, [867_600, 20, 21]);
 }
+
+#[test]
+fn a_large_schema_that_grows_in_crumbs_is_cut_before_others_feel_it() {
+    let hub = Hub::new();
+    let mut a = Node::connect(hub.address(), "a");
+    a.hello(None);
+    offer(1, "base", 1).put(&mut a.out);
+    let (mut schema, mut encoder) = (Vec::new(), khz_block::SchemaEncoder::new());
+    let metric = fake::series()[0].metric.clone();
+    let mut at = 0;
+    let mut say = |a: &mut Node, encoder: &mut khz_block::SchemaEncoder, slots: std::ops::Range<u32>| {
+        for slot in slots {
+            let instance = Some(khz_model::Instance::from_kernel(format!("{slot}").as_bytes()));
+            encoder.append(&khz_model::Series { metric: metric.clone(), instance }, &mut schema).unwrap();
+        }
+        for piece in schema.chunks(32 << 10) {
+            let frame = put::open_schema(&mut a.out, 1, 1, at);
+            a.out.extend_from_slice(piece);
+            frame.close(&mut a.out);
+            at += piece.len() as u64;
+        }
+        schema.clear();
+    };
+    say(&mut a, &mut encoder, 0..40_000);
+    a.beat();
+    // One slot a row is what a busy machine may do.
+    (40_000..40_100).for_each(|slot| say(&mut a, &mut encoder, slot..slot + 1));
+    a.beat();
+    (40_100..42_000).for_each(|slot| say(&mut a, &mut encoder, slot..slot + 1));
+    a.send();
+    assert_eq!(a.refusal().1, "a schema in too many small pieces");
+}
+
+#[test]
+fn readers_that_want_something_else_all_the_time_do_not_flood_the_node() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let mut notices = 0;
+    for hz in 2..1_000 {
+        let patterns = vec![Pattern::new("mem.free").unwrap()];
+        let interest = Interest { patterns, rate: Rate::from_hz(hz).unwrap(), exact: false };
+        notices += hub.query.subscribe(interest).unwrap().notices().len();
+    }
+    assert!(notices > 500, "most were refused: {notices}");
+    a.row(2, [2; 4]).beat();
+    assert!(status(&hub, "a").up);
+    // On a link it is the reader that goes.
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(khz_link::Role::Reader, None);
+    for number in 1..1_000 {
+        let patterns = &["mem.free"];
+        let period = Nanos::from_millis(20);
+        khz_link::Ask { number, period, exact: false, prompt: false, patterns }.put(&mut reader.out);
+    }
+    reader.send();
+    assert!(reader.refusal().1.contains("interests"));
+}

@@ -7,7 +7,9 @@ use khz_model::Nanos;
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
-use crate::limits::{FRAME_MAX, HANDSHAKE, HELLO_MAX, SILENCE, VERSION};
+use crate::limits::{
+    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, VERSION,
+};
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
 
@@ -117,6 +119,8 @@ pub struct HubEnd {
     /// When it ends unless something comes.
     deadline: Nanos,
     silence: Nanos,
+    /// When the interests said so far may have been said at the rate that is allowed.
+    interests_until: Nanos,
     inbound: Inbound,
 }
 
@@ -130,6 +134,7 @@ impl HubEnd {
             nonce,
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
+            interests_until: now,
             inbound: Inbound::default(),
         }
     }
@@ -174,7 +179,12 @@ impl HubEnd {
         let done = match (self.state, &frame) {
             (State::Greeted, Frame::Hello(hello)) => self.hello(hello, hub, out),
             (State::Welcomed(Role::Node), _) => from_node(&frame, wall, hub, out)?,
-            (State::Welcomed(_), _) => from_reader(&frame, wall, hub, out)?,
+            (State::Welcomed(_), _) => {
+                if matches!(frame, Frame::Interest(_)) {
+                    self.pace_interests(now).map_err(LinkError::Rejected)?;
+                }
+                from_reader(&frame, wall, hub, out)?
+            }
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
         };
         done.map_err(LinkError::Rejected)?;
@@ -195,6 +205,16 @@ impl HubEnd {
                 Ok(())
             }
         }
+    }
+
+    fn pace_interests(&mut self, now: Nanos) -> Result<(), Reject> {
+        let each = Nanos::SECOND.0 / INTERESTS_A_SECOND;
+        self.interests_until = Nanos(self.interests_until.max(now).0 + each);
+        if self.interests_until.since(now).0 <= INTERESTS_AT_ONCE * each {
+            return Ok(());
+        }
+        let text = format!("more than {INTERESTS_A_SECOND} new interests a second");
+        Err(Reject { reason: Reason::Full, text })
     }
 
     /// Ends the connection, and tells the peer why.

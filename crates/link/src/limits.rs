@@ -60,6 +60,12 @@ pub const LANES_MAX: usize = 256;
 /// Interests of one peer that an agent answers at a time.
 pub const INTERESTS_MAX: usize = 64;
 
+/// Interests that a reader may say in one go, and how many more each second: an interest in all nodes is work for all of
+/// them.
+pub const INTERESTS_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
+/// See [`INTERESTS_AT_ONCE`].
+pub const INTERESTS_A_SECOND: u64 = 32;
+
 /// Fastest that missing blocks are sent, bytes a second.
 pub const PAST_RATE: u64 = 4 << 20;
 

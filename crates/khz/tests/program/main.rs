@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod certs;
+mod crowded;
 mod elsewhere;
 mod exposition;
 mod live;

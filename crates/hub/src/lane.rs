@@ -143,13 +143,39 @@ impl Lane {
     /// A generation has this schema now.
     pub fn set_schema(&mut self, generation: u32, schema: Arc<Schema>) {
         match self.schemas.iter_mut().find(|(number, _)| *number == generation) {
-            Some(known) => known.1 = schema,
+            Some(known) => {
+                known.1 = schema.clone();
+                self.share(generation, &schema);
+            }
             None => {
                 let at = self.schemas.partition_point(|(number, _)| *number > generation);
                 self.schemas.insert(at, (generation, schema));
                 self.schemas.truncate(GENERATIONS_MAX);
             }
         }
+    }
+
+    /// Blocks of a generation have its longest schema, so that a lane whose slots grow with every block does not
+    /// hold one for each: what a slot means never changes.
+    fn share(&mut self, generation: u32, schema: &Arc<Schema>) {
+        let blocks = self.recent.iter_mut().map(|block| (&block.header, &mut block.schema));
+        let open = self.open.iter_mut().map(|open| (&open.header, &mut open.schema));
+        for (header, known) in blocks.chain(open).filter(|(header, _)| header.generation == generation) {
+            if schema.series().len() >= header.slots as usize {
+                *known = schema.clone();
+            }
+        }
+    }
+
+    /// What a piece of a schema costs: it copies the slots before it, and is told to every block.
+    pub fn growth(&self, generation: u32) -> usize {
+        self.schema(generation).map_or(0, |schema| schema.series().len()).max(self.recent.len())
+    }
+
+    /// Bytes of blocks that have not ended, and of schemas.
+    pub fn held(&self) -> u64 {
+        let blocks = self.past.len() + self.open.as_ref().map_or(0, |open| open.bytes.len());
+        self.schemas.iter().fold(blocks as u64, |sum, (_, schema)| sum + schema.bytes())
     }
 
     /// Rows received.
@@ -453,3 +479,6 @@ fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>
     place.offset = bytes.len();
     if begins { Piece::Block(schema.clone()) } else { Piece::More }
 }
+
+#[cfg(test)]
+mod tests;

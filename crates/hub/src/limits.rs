@@ -33,6 +33,12 @@ pub const GENERATIONS_MAX: usize = 8;
 /// Bytes of one block: a key row of the largest schema, and the eightfold of it in deltas, in practice.
 pub const BLOCK_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of one node's blocks that have not ended and of its schemas, all lanes together: four of the largest blocks.
+pub const NODE_BYTES_MAX: u64 = 64 << 20;
+
+/// A lane with less than this is not looked at for that.
+pub const LANE_BYTES_FREE: u64 = 256 << 10;
+
 /// Blocks of a lane that are kept for readers that follow it, whatever the history: a second at 1,000 Hz.
 pub const BLOCKS_FOR_READERS: usize = 8;
 

@@ -10,7 +10,8 @@ use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
 use crate::limits::{
-    INTERESTS_MAX, LANES_MAX, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX, WISHES_A_SECOND, WISHES_AT_ONCE,
+    INTERESTS_MAX, LANE_BYTES_FREE, LANES_MAX, NODE_BYTES_MAX, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX,
+    WISHES_A_SECOND, WISHES_AT_ONCE,
 };
 use crate::mailbox::{Command, Mailbox};
 
@@ -281,14 +282,20 @@ impl Node {
         lane
     }
 
-    /// A piece of a schema came behind so many slots: `false` when such pieces have cost too much of late.
-    pub fn may_grow(&mut self, slots: usize, now: Nanos) -> bool {
+    /// A piece of a schema came that costs so much: `false` when such pieces have cost too much of late.
+    pub fn may_grow(&mut self, cost: usize, now: Nanos) -> bool {
         let (left, at) = self.schema_work;
         let back = u128::from(now.since(at).0) * u128::from(SCHEMA_WORK_A_SECOND) / 1_000_000_000;
         let left = u64::try_from(back).unwrap_or(u64::MAX).saturating_add(left).min(SCHEMA_WORK_MAX);
-        let rest = left.checked_sub(slots as u64);
+        let rest = left.checked_sub(cost as u64);
         self.schema_work = (rest.unwrap_or(left), now);
         rest.is_some()
+    }
+
+    /// Whether the lane of this number has made the node hold more than one may.
+    pub fn is_overfull(&mut self, number: u32) -> bool {
+        self.numbered(number).is_some_and(|lane| lane.held() > LANE_BYTES_FREE)
+            && self.lanes.iter().map(Lane::held).sum::<u64>() > NODE_BYTES_MAX
     }
 
     /// What was counted of its rows so far.

@@ -124,6 +124,18 @@ impl Talk<'_> {
         done
     }
 
+    /// The same for what makes a lane larger.
+    fn grown<T>(&self, lane: u32, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
+        self.node(|node| {
+            let done = act(node)?;
+            if node.is_overfull(lane) {
+                let text = "more bytes of unfinished blocks and schemas than one node may have";
+                return Err(Reject { reason: Reason::Full, text: text.into() });
+            }
+            Ok(done)
+        })
+    }
+
     fn reader(&mut self) -> Result<&mut Reader, Reject> {
         match &mut *self.peer {
             Peer::Reader(reader) => Ok(reader),
@@ -201,11 +213,11 @@ impl HubSide for Talk<'_> {
 
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
-        self.node(|node| {
+        self.grown(piece.lane, |node| {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            let slots = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
-            if !node.may_grow(slots, self.now) {
+            let cost = lane.growth(piece.generation);
+            if !node.may_grow(cost, self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
@@ -220,7 +232,7 @@ impl HubSide for Talk<'_> {
     fn block(&mut self, lane: u32, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
-        let rows = self.node(|node| {
+        let rows = self.grown(lane, |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
@@ -232,7 +244,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
-        let rows = self.node(|node| {
+        let rows = self.grown(lane, |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
             lane.append(bytes).map_err(protocol)
@@ -251,7 +263,7 @@ impl HubSide for Talk<'_> {
     fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
-        let rows = self.node(|node| {
+        let rows = self.grown(lane, |node| {
             let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);

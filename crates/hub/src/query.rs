@@ -1,6 +1,6 @@
 //! The hub's answer to [`khz_model::Query`]: many nodes behind the interface that every door reads through.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -97,16 +97,25 @@ fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
         if number == 0 {
             samples = lane_samples(lane, &patterns)?;
         } else if base {
-            for newer in lane_samples(lane, &patterns).unwrap_or_default() {
-                if let Some(known) = samples.iter_mut().find(|s| s.series == newer.series)
-                    && known.stamp.boot < newer.stamp.boot
-                {
-                    *known = newer;
-                }
-            }
+            take_newer(&mut samples, &lane_samples(lane, &patterns).unwrap_or_default());
         }
     }
     base.then_some(samples)
+}
+
+/// Puts newer samples of the same series in place of older ones.
+fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
+    fn name(series: &Series) -> (&str, Option<&str>) {
+        (&series.metric.name, series.instance.as_ref().map(Instance::as_str))
+    }
+    // The node is locked meanwhile: thousands of slots must not be compared with each other.
+    let newer: HashMap<_, _> = newer.iter().map(|sample| (name(&sample.series), sample)).collect();
+    for known in samples {
+        let found = newer.get(&name(&known.series)).copied();
+        if let Some(newer) = found.filter(|newer| known.stamp.boot < newer.stamp.boot) {
+            *known = newer.clone();
+        }
+    }
 }
 
 fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {

@@ -239,3 +239,31 @@ fn readers_that_want_something_else_all_the_time_do_not_flood_the_node() {
     reader.send();
     assert!(reader.refusal().1.contains("interests"));
 }
+
+#[test]
+fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
+    let hub = Hub::new();
+    let mut a = Node::connect(hub.address(), "a");
+    a.hello(None);
+    let names: Vec<String> = (1..=16).map(|number| format!("lane{number}")).collect();
+    for (number, name) in (1..).zip(&names) {
+        offer(number, name, 1).put(&mut a.out);
+    }
+    a.beat();
+    let piece = vec![7; 200 << 10];
+    let mut sent = 0;
+    'cut: for lane in 1..=16 {
+        for _ in 0..60 {
+            let frame = put::open_past(&mut a.out, lane, false);
+            a.out.extend_from_slice(&piece);
+            frame.close(&mut a.out);
+            sent += piece.len();
+            if sent > 66 << 20 {
+                break 'cut;
+            }
+        }
+        a.beat();
+    }
+    a.send();
+    assert!(a.refusal().1.contains("unfinished blocks"));
+}

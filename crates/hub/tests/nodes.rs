@@ -330,3 +330,25 @@ fn row_numbers_at_the_end_of_all_numbers_harm_nobody() {
     b.row(1, [7; 4]).beat();
     assert_eq!(value(&latest(&hub, &["b:mem.free"]).unwrap(), 0), Reading::Present(7));
 }
+
+#[test]
+fn the_newest_of_all_lanes_counts_for_each_series() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let interest =
+        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(100).unwrap(), exact: false };
+    let _reader = hub.query.subscribe(interest).unwrap();
+    let number = a.await_frame(|frame| match frame {
+        Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    let base = std::mem::replace(&mut a.encoder, khz_block::Encoder::new(2, 1, Nanos::from_millis(10)));
+    a.lane = 2;
+    a.offer_lane("boost1", 5, 0, number);
+    a.row(2, [70; 4]).beat();
+    assert_eq!(value(&latest(&hub, &["mem.free"]).unwrap(), 0), Reading::Present(70));
+    (a.encoder, a.lane) = (base, 1);
+    a.row(3, [80; 4]).beat();
+    assert_eq!(value(&latest(&hub, &["mem.free"]).unwrap(), 0), Reading::Present(80));
+}

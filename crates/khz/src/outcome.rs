@@ -42,8 +42,12 @@ pub fn sentence(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        // Some errors say their cause themselves.
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         cause = error.source();
     }
     text
@@ -80,6 +84,13 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_was_said_already_is_not_said_again() {
+        let path = "/proc/n1".into();
+        let error = khz_ring::RingError::File { what: "create", path, source: rustix::io::Errno::NOENT };
+        assert_eq!(sentence(&error), "cannot create /proc/n1: No such file or directory (os error 2)");
+    }
 
     #[test]
     fn missing_nodes_are_named() {

@@ -213,8 +213,7 @@ impl<L: Lane> AgentEnd<L> {
         if now < self.deadline() {
             return Ok(());
         }
-        let since = self.last_beat.map_or(self.dial.waited(now), |beat| now.since(beat));
-        Err(LinkError::Silent(since))
+        Err(LinkError::Silent(self.beats.waited(now).unwrap_or(self.dial.waited(now))))
     }
 
     fn deadline(&self) -> Nanos {

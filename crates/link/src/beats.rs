@@ -82,6 +82,11 @@ impl Beats {
         self.pairs.iter().flatten().min_by_key(|pair| pair.round_trip).copied()
     }
 
+    /// How long the oldest outstanding Beat has waited.
+    pub fn waited(&self, now: Nanos) -> Option<Nanos> {
+        self.sent[0].map(|sent| now.since(sent.at))
+    }
+
     /// When the oldest outstanding Beat is late.
     pub fn late(&self) -> Option<Nanos> {
         self.sent[0].map(|sent| Nanos(sent.at.0 + BEATEN_LATE.0))
@@ -147,6 +152,7 @@ mod tests {
         beats.beat(Nanos(100), 1, 0);
         beats.beat(Nanos(200), 2, 0);
         assert_eq!(beats.late(), Some(Nanos(100 + BEATEN_LATE.0)));
+        assert_eq!(beats.waited(Nanos(250)), Some(Nanos(150)));
         beats.beaten(&answer(1, 0, 0), Nanos(300), 3);
         assert_eq!(beats.late(), Some(Nanos(200 + BEATEN_LATE.0)));
         beats.beaten(&answer(2, 0, 0), Nanos(300), 3);

@@ -73,7 +73,7 @@ pub enum LinkError {
         text: String,
     },
     /// Nothing came for too long.
-    #[error("silent for {0}")]
+    #[error("silent for {} ms", .0.0 / 1_000_000)]
     Silent(Nanos),
     /// The connection ended before, for a reason that was given then.
     #[error("the connection is over")]

@@ -222,7 +222,7 @@ impl Follower {
     /// Says what is due: a Beat once a second.
     pub fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
         if now >= self.deadline() {
-            return Err(LinkError::Silent(self.dial.waited(now)));
+            return Err(LinkError::Silent(self.beats.waited(now).unwrap_or(self.dial.waited(now))));
         }
         if self.dial.is_welcome() && now >= self.next_beat {
             self.beats.beat(now, wall, 0).put(out);

@@ -201,5 +201,6 @@ fn a_silent_hub_is_left() {
     follower.poll(Nanos(0), 0, &mut out).expect("in time");
     follower.poll(Nanos::from_millis(1_400), 0, &mut out).expect("in time");
     let left = follower.poll(Nanos::from_millis(1_500), 0, &mut out);
-    assert!(matches!(left, Err(LinkError::Silent(_))));
+    let Err(LinkError::Silent(since)) = left else { panic!("{left:?}") };
+    assert!(since >= khz_link::limits::BEATEN_LATE && since < Nanos::from_secs(3), "{since}");
 }

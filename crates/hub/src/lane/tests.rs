@@ -1,0 +1,40 @@
+use khz_block::{Encoder, SchemaEncoder};
+use khz_model::{Instance, metric};
+
+use super::*;
+use crate::counts::own_metric;
+use crate::schemas::Schemas;
+
+#[test]
+fn a_lane_that_grows_with_every_block_holds_one_schema() {
+    let metric =
+        Arc::new(own_metric("a.b", "a_b", "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x")));
+    let (schemas, mut names, mut rows) =
+        (Schemas::default(), SchemaEncoder::new(), Encoder::new(0, 1, Nanos(1)));
+    let mut lane = Lane::new("base", 1, Nanos(1));
+    for block in 0..50u64 {
+        let instance = Some(Instance::from_kernel(block.to_string().as_bytes()));
+        let (mut piece, offset) = (Vec::new(), lane.schema_bytes());
+        names.append(&Series { metric: metric.clone(), instance }, &mut piece).expect("room");
+        let schema = schemas.grow(lane.schema(1), offset, &piece).expect("a good schema");
+        lane.set_schema(1, schema);
+        let mut bytes = Vec::new();
+        rows.key_row(
+            Stamp { boot: Nanos(block), real_offset: 0 },
+            block as usize + 1,
+            |_| (0, 1),
+            &mut bytes,
+        );
+        rows.close();
+        assert_eq!(lane.begin(&bytes, true), Ok(1));
+    }
+    let blocks = lane.blocks_since(Nanos(0));
+    assert_eq!(blocks.len(), 50);
+    assert!(blocks.iter().all(|block| Arc::ptr_eq(&block.schema, &blocks[0].schema)));
+    assert_eq!(blocks[0].schema.series().len(), 50);
+    // One that says less than a block needs is not taken for it.
+    let (mut piece, mut names) = (Vec::new(), SchemaEncoder::new());
+    names.append(&Series { metric, instance: None }, &mut piece).expect("room");
+    lane.set_schema(1, schemas.grow(None, 0, &piece).expect("a good schema"));
+    assert_eq!(lane.blocks_since(Nanos(0))[49].schema.series().len(), 50);
+}

@@ -8,6 +8,7 @@ mod error;
 mod five;
 mod hot;
 mod http;
+mod hub;
 mod instructions;
 mod ladder;
 mod load;
@@ -34,7 +35,7 @@ use error::BenchError;
 use record::{Effort, Record};
 
 const USAGE: &str = "\
-usage: khz-bench gather|rrd [SECTION...] [--quick]
+usage: khz-bench gather|hub|rrd [SECTION...] [--quick]
        khz-bench block [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
@@ -54,6 +55,13 @@ directory for the next run):
   accept    updates accepted by the daemon beside rrdcached, memory, and the time until all are written
   replay    a million updates in the log after kill -9: first answer, all there again
   rounds    200,000 files in 0.8 GiB of memory, two hours with a midnight in them (needs root, for a cgroup)
+
+Sections of hub:
+  nodes      4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with and without TLS and readers
+  bytes      bytes per value on the wire, at 100 Hz and 1 Hz
+  latency    one node at 1,000 Hz, row by row, to a reader; beside two plain TCP hops
+  fanout     one node at 100 Hz to 1,000 readers
+  reconnect  4,096 nodes come back after their hub was killed and started again
 
   --quick  few pairs and short batches: a look, not a claim
 
@@ -86,9 +94,11 @@ fn main() -> ExitCode {
         }
         ["gather", ref rest @ ..] => bench("gather", &SECTIONS, rest),
         ["rrd", ref rest @ ..] => bench("rrd", &rrd::SECTIONS, rest),
+        ["hub", ref rest @ ..] => bench("hub", &hub::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.
+        ["part", ref rest @ ..] => hub::part(rest),
         ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["load", kind] => load::work(kind),

@@ -34,6 +34,8 @@ pub(crate) struct Follower {
     last: Option<Nanos>,
     /// The first row is the newest there is; what stands before it in its block is history.
     joining: bool,
+    /// Rows were decoded and not handed out since the last one that was.
+    skipped: bool,
     told: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
@@ -46,6 +48,8 @@ pub(crate) struct Follower {
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     slots: Vec<u32>,
+    /// The column of each slot.
+    columns: Vec<Option<u32>>,
     pub series: Arc<Vec<Series>>,
     schema: Option<Arc<Schema>>,
 }
@@ -63,6 +67,10 @@ impl Columns {
         let chosen = schema.series().iter().enumerate().filter(|(_, series)| selects(series));
         let (slots, series): (Vec<u32>, Vec<Series>) =
             chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
+        self.columns = vec![None; schema.series().len()];
+        for (&slot, column) in slots.iter().zip(0..) {
+            self.columns[slot as usize] = Some(column);
+        }
         self.slots = slots;
         self.series = Arc::new(series);
         self.schema = Some(schema.clone());
@@ -73,16 +81,22 @@ impl Columns {
         self.slots.is_empty()
     }
 
-    /// The chosen readings of the decoder's row.
-    pub fn readings<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = Reading> + 'a {
-        self.slots
-            .iter()
-            .map(|&slot| decoder.reading(slot as usize).unwrap_or(Reading::Absent(Absence::NotYet)))
+    /// One chosen reading of the decoder's row.
+    pub fn reading(&self, decoder: &Decoder, column: usize) -> Reading {
+        let reading = self.slots.get(column).and_then(|&slot| decoder.reading(slot as usize));
+        reading.unwrap_or(Reading::Absent(Absence::NotYet))
+    }
+
+    /// The columns that the decoder's row has changed, in order.
+    pub fn changed<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = usize> + 'a {
+        let column = |&slot: &u32| self.columns.get(slot as usize).copied().flatten();
+        decoder.changed().iter().filter_map(column).map(|column| column as usize)
     }
 
     /// One row.
     pub fn row(&self, decoder: &Decoder) -> Row {
-        Row { stamp: decoder.stamp(), readings: self.readings(decoder).collect() }
+        let readings = (0..self.slots.len()).map(|column| self.reading(decoder, column)).collect();
+        Row { stamp: decoder.stamp(), readings }
     }
 }
 
@@ -90,8 +104,8 @@ impl Columns {
 pub(crate) enum Seen<'a> {
     /// The columns are these from here on.
     Columns(&'a Columns, Nanos),
-    /// A row.
-    Row(&'a Columns, &'a Decoder),
+    /// A row, and whether the decoder's changes are all there are since the one before.
+    Row(&'a Columns, &'a Decoder, bool),
     /// So many rows were given up before this reader fetched them.
     Lost(u64),
 }
@@ -120,6 +134,7 @@ impl Follower {
             expected: None,
             last: None,
             joining: true,
+            skipped: true,
             told: false,
             touched: None,
             bytes: Vec::new(),
@@ -181,7 +196,10 @@ impl Follower {
                     if self.joining {
                         joined = true;
                     } else if self.is_due() {
-                        seen(Seen::Row(&self.columns, &self.decoder));
+                        let all = !std::mem::replace(&mut self.skipped, false);
+                        seen(Seen::Row(&self.columns, &self.decoder, all));
+                    } else {
+                        self.skipped = true;
                     }
                 }
                 // Rows were scanned when they came: what does not decode is the unfinished end.
@@ -192,8 +210,9 @@ impl Follower {
         self.place.offset -= if newest { unfinished } else { 0 };
         if joined && newest {
             self.joining = false;
+            self.skipped = false;
             self.last = Some(self.decoder.stamp().boot);
-            seen(Seen::Row(&self.columns, &self.decoder));
+            seen(Seen::Row(&self.columns, &self.decoder, false));
         }
     }
 
@@ -285,8 +304,8 @@ pub(crate) fn deliveries(follower: &mut Follower) -> Vec<Delivery> {
     follower.look(|seen| match seen {
         Seen::Columns(..) => {}
         Seen::Lost(rows) => lost += rows,
-        Seen::Row(columns, _) if columns.is_empty() => {}
-        Seen::Row(columns, decoder) => {
+        Seen::Row(columns, ..) if columns.is_empty() => {}
+        Seen::Row(columns, decoder, _) => {
             let row = columns.row(decoder);
             match deliveries.last_mut() {
                 Some(last) if lost == 0 && Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),

@@ -20,9 +20,9 @@ pub const SLOTS_MAX: usize = 1 << 18;
 /// Bytes of one schema: as many slots with names of 16 bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;
 
-/// What a node may cost us with pieces of schemas, in slots that are copied: each piece copies those before it. A
-/// schema of the largest size comes in pieces of 32 KiB for a tenth of it.
-pub const SCHEMA_WORK_MAX: u64 = 32 << 20;
+/// What a node may cost us with pieces of schemas, in slots that are copied: each piece copies those before it. The
+/// largest schema, of short names and in pieces of 32 KiB, takes nearly all of it. Half a second of our time.
+pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
 
 /// So much of it comes back every second: a piece for each row of the largest schema.
 pub const SCHEMA_WORK_A_SECOND: u64 = 4 << 20;

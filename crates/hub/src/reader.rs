@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
+use khz_block::{Decoder, Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_link::frame::kind;
 use khz_link::{End, InterestFrame, LaneOffer, Reason, Reject, Told, put};
 use khz_model::{Interest, Nanos, Pattern, Rate, Series};
@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::follow::{Follower, Seen};
+use crate::follow::{Columns, Follower, Seen};
 use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
 use crate::query::ClusterSubscription;
 
@@ -176,10 +176,8 @@ impl FeedLane {
                 self.end_block(&mut rows, out);
                 self.offer(interest, node.as_str(), &columns.series, period, out);
             }
-            Seen::Row(columns, decoder) if !columns.is_empty() && self.wanted => {
-                let readings: Vec<_> =
-                    columns.readings(decoder).take(self.width).map(|r| (r.state(), r.bits())).collect();
-                self.row(decoder.stamp(), &readings, &mut rows, out);
+            Seen::Row(columns, decoder, all_changes) if !columns.is_empty() && self.wanted => {
+                self.row(columns, decoder, all_changes, &mut rows, out);
                 sent += 1;
             }
             Seen::Row(..) => {}
@@ -243,22 +241,32 @@ impl FeedLane {
 
     fn row(
         &mut self,
-        stamp: khz_model::Stamp,
-        readings: &[(u8, u64)],
+        columns: &Columns,
+        decoder: &Decoder,
+        all_changes: bool,
         rows: &mut Option<put::Open>,
         out: &mut Vec<u8>,
     ) {
+        let (stamp, width) = (decoder.stamp(), self.width);
         if self.encoder.rows_open() > 0 && self.encoder.wants_new_block(stamp) {
             self.end_block(rows, out);
         }
         self.bytes.clear();
-        let reading = |slot: usize| readings[slot];
+        let reading = |column: usize| {
+            let reading = columns.reading(decoder, column);
+            (reading.state(), reading.bits())
+        };
         if self.encoder.rows_open() == 0 {
             self.send_schema(out);
-            self.encoder.key_row(stamp, readings.len(), reading, &mut self.bytes);
+            self.encoder.key_row(stamp, width, reading, &mut self.bytes);
             *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
         } else {
-            self.encoder.delta_row(stamp, 0..readings.len(), reading, &mut self.bytes);
+            if all_changes {
+                let changed = columns.changed(decoder).take_while(|&column| column < width);
+                self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
+            } else {
+                self.encoder.delta_row(stamp, 0..width, reading, &mut self.bytes);
+            }
             if rows.is_none() {
                 *rows = Some(put::open_lane(out, kind::ROWS, self.number));
             }

@@ -35,10 +35,6 @@ const GRACE: Nanos = Nanos::from_secs(1);
 /// Bytes taken from one connection at a time, so that one does not keep the others waiting.
 const ROOM: usize = 256 << 10;
 const EVENTS: usize = 512;
-/// With so many connections the loop waits for more of them to say something before it serves any: a turn for each
-/// would be a sleep and a wake-up for each. Not while somebody wants rows at once.
-const CROWD: usize = 512;
-const GATHERING: Nanos = Nanos::from_micros(300);
 
 const BELL: u64 = u64::MAX;
 const LISTENERS: u64 = u64::MAX - 1_024;
@@ -142,8 +138,6 @@ struct Server {
     rests: bool,
     /// Places of those who read.
     readers: Vec<usize>,
-    /// Whether one of them wants rows at once.
-    prompt: bool,
     room: Vec<u8>,
     log: LogLimit,
     ticks: u64,
@@ -185,7 +179,6 @@ impl Server {
             handshakes: std::collections::VecDeque::new(),
             rests: false,
             readers: Vec::new(),
-            prompt: false,
             room: vec![0; ROOM],
             log: LogLimit::default(),
             ticks: 0,

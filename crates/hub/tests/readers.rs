@@ -121,6 +121,40 @@ fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
 }
 
 #[test]
+fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_that_it_gets() {
+    let hub = Hub::new();
+    let values = |second: u64| [second, 10 + (second + 1) / 3, 7, 100 + second / 4];
+    let mut a = Node::join(hub.address(), "a");
+    a.row(0, values(0)).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    let (period, patterns) = (Nanos::from_secs(3), &["load.1m", "gpu.*"]);
+    Ask { number: 1, period, exact: false, prompt: false, patterns }.put(&mut reader.out);
+    reader.send();
+    let mut received = Received::default();
+    read_until(&mut reader, &mut received, |r| !r.lanes.is_empty());
+    reader.beat();
+    for second in 1..40 {
+        a.row(second, values(second));
+        if second % 16 == 15 {
+            a.end();
+        }
+    }
+    a.beat();
+    read_until(&mut reader, &mut received, |r| {
+        r.lanes.values().any(|lane| lane.3.last().is_some_and(|row| row.0 >= 39))
+    });
+    let rows = &received.lanes.values().next().unwrap().3;
+    let seconds: Vec<u64> = rows.iter().map(|row| row.0).collect();
+    // The row that was there already may have come first.
+    assert!(seconds.ends_with(&(3..40).step_by(3).collect::<Vec<_>>()), "{seconds:?}");
+    for (second, row) in rows {
+        let [_, load, _, stalls] = values(*second);
+        assert_eq!(row, &[load, stalls], "second {second}");
+    }
+}
+
+#[test]
 fn a_node_that_comes_later_is_read_too() {
     let hub = Hub::new();
     let mut reader = Node::connect(hub.address(), "r");

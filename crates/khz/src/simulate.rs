@@ -59,7 +59,7 @@ pub struct SimulateFlags {
     /// The folder of recordings [default: fixtures/workloads, else /usr/share/khz/workloads].
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
-    /// Slots of a row, those that change most; 0: all that were recorded.
+    /// Slots of a row: those that change most, or copies of devices where there are fewer; 0: as recorded.
     #[arg(long, value_name = "N", default_value_t = 0)]
     slots: usize,
     /// Another seed makes other nodes.

@@ -32,13 +32,13 @@ pub enum SimulateError {
         /// Why not.
         problem: String,
     },
-    /// The recordings have fewer slots than a row is to have.
-    #[error("a row cannot have {asked} slots: the recordings have {has}")]
+    /// More slots than a row can get.
+    #[error("a row cannot have {asked} slots: it can be {limit} of these recordings")]
     Slots {
         /// Wanted.
         asked: usize,
-        /// There are.
-        has: usize,
+        /// At most.
+        limit: usize,
     },
     /// Too many nodes, or none.
     #[error("{asked} nodes: it can be 1 to {limit}")]

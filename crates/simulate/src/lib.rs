@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod chance;
 mod clock;
 mod crowd;
@@ -19,6 +20,7 @@ mod ring;
 mod variation;
 mod wire;
 
+pub use alone::{Said, said};
 pub use crowd::{Crowd, NODES_MAX, Settings};
 pub use error::SimulateError;
 pub use library::Library;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use khz_model::{Nanos, Pattern};
+use khz_model::{Instance, Nanos, Pattern};
 
 use crate::error::SimulateError;
-use crate::recording::Recording;
+use crate::recording::{NUMBERS_MAX, Recording};
 use crate::reel::Reel;
 
 /// Fastest that a node grants.
@@ -31,7 +31,7 @@ pub struct Library {
 
 impl Library {
     /// Reads the workloads, each a name of a recording in `folder` or a path to one. Rows get `slots` slots, those
-    /// that change most; 0: all of them.
+    /// that change most, and copies of devices where there are not so many; 0: as recorded.
     pub fn read(workloads: &[String], folder: &Path, slots: usize) -> Result<Self, SimulateError> {
         let recordings =
             workloads.iter().map(|workload| Recording::read(workload, &path_of(workload, folder)));
@@ -112,15 +112,33 @@ fn busiest(recordings: Vec<Recording>, slots: usize) -> Result<Vec<Recording>, S
     let choose = |recording: Recording| {
         let count = |slot: &usize| changes.get(&recording.series[*slot].to_string()).copied().unwrap_or(0);
         let mut chosen: Vec<usize> = (0..recording.slots()).collect();
-        if chosen.len() < slots {
-            return Err(SimulateError::Slots { asked: slots, has: chosen.len() });
-        }
         chosen.sort_by_key(|slot| std::cmp::Reverse(count(slot)));
         chosen.truncate(slots);
         chosen.sort_unstable();
-        Ok(recording.only(&chosen))
+        widened(recording.only(&chosen), slots)
     };
     recordings.into_iter().map(choose).collect()
+}
+
+/// With more slots than were recorded: its devices and processors once more, under other names.
+fn widened(recording: Recording, slots: usize) -> Result<Recording, SimulateError> {
+    let (has, rows) = (recording.slots(), recording.rows());
+    let instances: Vec<usize> = (0..has).filter(|&slot| recording.series[slot].instance.is_some()).collect();
+    if has >= slots {
+        return Ok(recording);
+    }
+    if instances.is_empty() || slots * rows > NUMBERS_MAX {
+        return Err(SimulateError::Slots { asked: slots, limit: has.max(NUMBERS_MAX / rows) });
+    }
+    let copies = instances.iter().copied().cycle().take(slots - has);
+    let chosen: Vec<usize> = (0..has).chain(copies).collect();
+    let mut wide = recording.only(&chosen);
+    for (number, series) in wide.series[has..].iter_mut().enumerate() {
+        let name = series.instance.as_ref().map_or("", |instance| instance.as_str());
+        let name = format!("{name}-copy{}", number / instances.len() + 1);
+        series.instance = Some(Instance::from_kernel(name.as_bytes()));
+    }
+    Ok(wide)
 }
 
 #[cfg(test)]
@@ -150,8 +168,25 @@ mod tests {
             |recording: &Recording| recording.series.iter().map(ToString::to_string).collect::<Vec<_>>();
         let expected: Vec<String> = changing.iter().map(|&slot| names(&whole)[slot].clone()).collect();
         assert_eq!(names(&library.recordings()[0]), expected);
-        let error = Library::of(vec![whole], 1_000).unwrap_err().to_string();
-        assert_eq!(error, "a row cannot have 1000 slots: the recordings have 60");
+        let error = Library::of(vec![whole], 1_000).unwrap_err();
+        assert!(
+            matches!(error, SimulateError::Slots { asked: 1_000, .. }),
+            "nothing in it can be there twice"
+        );
+    }
+
+    #[test]
+    fn devices_are_copied_where_slots_are_missing() {
+        let mut recording = recording_of(3, 20, |tick, slot| (0, tick * slot as u64));
+        recording.series[2].instance = Some(Instance::from_kernel(b"eth0"));
+        let library = Library::of(vec![recording], 5).unwrap();
+        let recording = &library.recordings()[0];
+        let names: Vec<_> = recording.series[2..].iter().filter_map(|one| one.instance.as_ref()).collect();
+        assert_eq!(
+            names.iter().map(|name| name.as_str()).collect::<Vec<_>>(),
+            ["eth0", "eth0-copy1", "eth0-copy2"]
+        );
+        assert!((0..20).all(|row| recording.value(row, 4) == recording.value(row, 2)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::error::SimulateError;
 /// A trace file; a busy minute at 100 Hz has two megabytes.
 const TRACE_BYTES_MAX: u64 = 256 << 20;
 /// Numbers in memory: ten minutes of a thousand slots at 100 Hz.
-const NUMBERS_MAX: usize = 60 << 20;
+pub const NUMBERS_MAX: usize = 60 << 20;
 /// State of a slot that was not there in every row: it is played as gone.
 const GONE: u8 = Reading::Absent(khz_model::Absence::InstanceGone).state();
 

@@ -1,0 +1,54 @@
+//! Bytes on the wire for each value that a row has, changed or not, frames and block headers included: what the
+//! recorded workloads cost at 100 Hz and at 1 Hz.
+
+use khz_model::Nanos;
+use khz_simulate::{Library, said};
+
+use super::cluster::{SLOTS, workloads};
+use crate::error::BenchError;
+use crate::program::failed;
+use crate::record::{Bound, Record};
+use crate::spread::Spread;
+use crate::table::{Table, figure};
+
+const WORKLOADS: [&str; 4] = ["idle", "compile", "netcopy", "mempressure"];
+/// Rates, how many seconds are counted, and how many bytes a value may have.
+const RATES: [(u64, u64, f64); 3] = [(1_000, 60, 0.5), (100, 60, 0.5), (1, 1_800, 2.0)];
+
+/// Runs the section.
+pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let mut table = Table::new(&["workload, rate", "slots", "bytes/row", "bytes/value"]);
+    for slots in [SLOTS as usize, 0] {
+        for (rate, seconds, most) in RATES {
+            let mut worst: f64 = 0.0;
+            for (number, workload) in WORKLOADS.into_iter().enumerate() {
+                let names = WORKLOADS.map(String::from);
+                let library =
+                    Library::read(&names, &workloads(), slots).map_err(|e| failed("the recordings", e))?;
+                let period = Nanos(1_000_000_000 / rate);
+                let said = said(library, number, period, Nanos::from_secs(seconds));
+                let said = said.map_err(|e| failed("the link", e))?;
+                let row = said.bytes as f64 / said.rows as f64;
+                let value = row / said.slots as f64;
+                let case = format!("{workload} {rate} Hz {} slots", said.slots);
+                record.sample(["bytes", &case, "khz"], 0, "bytes_per_value", value);
+                table.row([
+                    format!("{workload} {rate} Hz"),
+                    said.slots.to_string(),
+                    figure(row),
+                    figure(value),
+                ]);
+                worst = worst.max(value);
+            }
+            if slots > 0 {
+                let promise = format!("bytes per value at {rate} Hz, worst workload");
+                record.verdict(&promise, Spread::of([worst]), Bound::AtMost(most));
+            }
+        }
+    }
+    record.show("## Bytes on the wire", &table);
+    record.say(
+        "300 slots: those that change most often, as in the other sections; else all that were recorded.\n",
+    );
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! A hub and a simulation as processes of their own, as users start them; and what both count.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::agent::sum_of;
+use crate::error::BenchError;
+use crate::http;
+use crate::program::failed;
+use crate::watched::Watched;
+
+/// Slots of every row.
+pub const SLOTS: u64 = 300;
+
+/// Thousands of nodes need so long to come in at most.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A `khz hub`.
+pub struct Hub {
+    /// The process.
+    pub process: Watched,
+    /// Where nodes and readers on links come in.
+    pub link: SocketAddr,
+    /// Where its metrics are.
+    pub http: SocketAddr,
+    // Read to its end by nobody: it says one line.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Hub {
+    /// Starts one at these addresses (port 0: free ones).
+    pub fn start(program: &Path, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
+        let mut command = Command::new(program);
+        command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub"]);
+        command.args(["--link-listen", link, "--listen", http]).args(more);
+        let mut process = Watched::start(&mut command)?;
+        let mut output = BufReader::new(process.output()?);
+        let mut line = String::new();
+        output.read_line(&mut line).map_err(|e| failed("khz hub", e))?;
+        let addresses = addresses_in(&line);
+        let [link, http] = addresses[..] else { return Err(failed("khz hub", format!("it said '{line}'"))) };
+        Ok(Hub { process, link, http, _output: output })
+    }
+
+    /// The sum of a family of its metrics.
+    pub fn count(&self, family: &str) -> Result<u64, BenchError> {
+        let metrics = http::get(self.http, "/metrics")?;
+        let count =
+            sum_of(&metrics, family).ok_or_else(|| failed("khz hub", format!("it has no {family}")))?;
+        Ok(count as u64)
+    }
+}
+
+/// The addresses in `... report to 127.0.0.1:7071 at http://127.0.0.1:7070/`.
+fn addresses_in(line: &str) -> Vec<SocketAddr> {
+    let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']');
+    line.split(|c| !is_part(c)).filter_map(|word| word.trim_matches(':').parse().ok()).collect()
+}
+
+/// A `khz simulate`.
+pub struct Simulation {
+    /// The process.
+    pub process: Watched,
+    /// Its reports as they come; nobody reads old ones.
+    reports: Receiver<Played>,
+}
+
+/// What a simulation says of itself.
+#[derive(Clone, Debug)]
+pub struct Played(Value);
+
+impl Played {
+    /// One of its numbers.
+    pub fn number(&self, name: &str) -> u64 {
+        self.0.get(name).and_then(Value::as_u64).unwrap_or(u64::MAX)
+    }
+}
+
+impl Simulation {
+    /// Starts one that plays for so many seconds.
+    pub fn start(
+        program: &Path,
+        hub: SocketAddr,
+        (nodes, rate): (u64, u64),
+        seconds: u64,
+        more: &[&str],
+    ) -> Result<Self, BenchError> {
+        let mut command = Command::new(program);
+        command.args(["simulate", "--json", "--hub", &hub.to_string(), "--workloads"]).arg(workloads());
+        command.args(["--nodes", &nodes.to_string(), "--rate", &rate.to_string()]);
+        command.args(["--slots", &SLOTS.to_string(), "--for", &format!("{seconds}s")]).args(more);
+        let mut process = Watched::start(&mut command)?;
+        let output = BufReader::new(process.output()?);
+        let (sender, reports) = channel();
+        std::thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            let parsed = lines.map_while(|line| serde_json::from_str(&line).ok());
+            // Ends with the process, or when nobody listens any more.
+            parsed.take_while(|value: &Value| sender.send(Played(value.clone())).is_ok()).for_each(drop);
+        });
+        Ok(Simulation { process, reports })
+    }
+
+    /// The report that comes next, a second from now at most; what came before is forgotten.
+    pub fn next(&self) -> Result<Played, BenchError> {
+        while self.reports.try_recv().is_ok() {}
+        self.reports.recv_timeout(PATIENCE).map_err(|_| failed("khz simulate", "it ended, or says nothing"))
+    }
+
+    /// Waits until all nodes are up.
+    pub fn wait_for_all(&self) -> Result<Played, BenchError> {
+        let start = Instant::now();
+        loop {
+            let report = self.next()?;
+            if report.number("connected") == report.number("nodes") {
+                return Ok(report);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(failed("khz simulate", format!("after {PATIENCE:?}: {:?}", report.0)));
+            }
+        }
+    }
+
+    /// Waits for its end; its last words.
+    pub fn last(&self) -> Result<Played, BenchError> {
+        self.reports.iter().last().ok_or_else(|| failed("khz simulate", "it has said nothing"))
+    }
+}
+
+/// The recordings.
+pub fn workloads() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/workloads")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_addresses_are_found_in_what_a_hub_says() {
+        let line =
+            "Kilohertz is watching the nodes that report to 127.0.0.1:7071 at http://127.0.0.1:7070/\n";
+        let expected = ["127.0.0.1:7071", "127.0.0.1:7070"].map(|text| text.parse().unwrap());
+        assert_eq!(addresses_in(line), expected);
+    }
+}

@@ -18,22 +18,14 @@ use crate::record::Record;
 
 type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
 
-const SECTIONS: [Section; 5] = [
+/// What it measures.
+pub const SECTIONS: [Section; 5] = [
     ("nodes", nodes::run),
     ("bytes", bytes::run),
     ("latency", latency::run),
     ("fanout", fanout::run),
     ("reconnect", reconnect::run),
 ];
-
-/// The named sections in our order; all when none is named.
-pub fn chosen(names: &[&str]) -> Result<Vec<Section>, BenchError> {
-    if let Some(name) = names.iter().find(|name| SECTIONS.iter().all(|(known, _)| known != *name)) {
-        let known: Vec<&str> = SECTIONS.iter().map(|(known, _)| *known).collect();
-        return Err(BenchError::Usage(format!("no section of hub called '{name}': {}", known.join(", "))));
-    }
-    Ok(SECTIONS.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name)).collect())
-}
 
 /// What the benchmark starts of itself.
 pub fn part(words: &[&str]) -> Result<(), BenchError> {

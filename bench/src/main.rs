@@ -20,6 +20,7 @@ mod peers;
 mod place;
 mod program;
 mod record;
+mod rrd;
 mod scale;
 mod spread;
 mod synth;
@@ -34,12 +35,11 @@ use error::BenchError;
 use record::{Effort, Record};
 
 const USAGE: &str = "\
-usage: khz-bench gather [SECTION...] [--quick]
+usage: khz-bench gather|hub|rrd [SECTION...] [--quick]
        khz-bench block [--quick]
-       khz-bench hub [SECTION...] [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
-Sections (all of them when none is named):
+Sections of gather (all of them when none is named):
   ladder   the paper's four ways to read /proc/meminfo, then ours
   table    load, parse and total of the five classic files, hot and with instruction counts
   paced    the same at 1,000 Hz while the machine is busy
@@ -47,6 +47,14 @@ Sections (all of them when none is named):
   agent    the whole agent beside a bare C loop, at 1, 10, 100 and 1,000 Hz
   attack   the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads
   scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
+
+Sections of rrd (needs Debian's rrdtool, rrdcached and librrd-dev; the files, 20 GB of them, stay in the build
+directory for the next run):
+  update    updates of warm files beside librrd, one core
+  resident  pages a file holds after one update, with and without advice to the page cache
+  accept    updates accepted by the daemon beside rrdcached, memory, and the time until all are written
+  replay    a million updates in the log after kill -9: first answer, all there again
+  rounds    200,000 files in 0.8 GiB of memory, two hours with a midnight in them (needs root, for a cgroup)
 
 Sections of hub:
   nodes      4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with and without TLS and readers
@@ -60,7 +68,7 @@ Sections of hub:
 `block` holds the block format against texts, as they are and compressed, on the workloads of fixtures/workloads.
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
 
-Runs are kept under bench/runs/DATE-gather/ (with the section's name when it is only one). For a claim, use a
+Runs are kept under bench/runs/DATE-NAME/ (with the section's name when it is only one). For a claim, use a
 release build on a machine that does nothing else. Exit codes: 0 done, 1 failed at work, 2 wrong usage.";
 
 /// A section: its name and what it does.
@@ -84,8 +92,9 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             Ok(())
         }
-        ["gather", ref rest @ ..] => gather(rest),
-        ["hub", ref rest @ ..] => hub(rest),
+        ["gather", ref rest @ ..] => bench("gather", &SECTIONS, rest),
+        ["rrd", ref rest @ ..] => bench("rrd", &rrd::SECTIONS, rest),
+        ["hub", ref rest @ ..] => bench("hub", &hub::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.
@@ -105,35 +114,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn gather(words: &[&str]) -> Result<(), BenchError> {
-    let (quick, names) = split(words)?;
-    let sections = chosen(&names)?;
-    recorded(&named("gather", &names), quick, |record| {
-        sections.into_iter().try_for_each(|(_, run)| run(record))
-    })
-}
-
-fn hub(words: &[&str]) -> Result<(), BenchError> {
-    let (quick, names) = split(words)?;
-    let sections = hub::chosen(&names)?;
-    recorded(&named("hub", &names), quick, |record| sections.into_iter().try_for_each(|(_, run)| run(record)))
-}
-
-/// Whether it is to be quick, and the sections.
-fn split<'a>(words: &[&'a str]) -> Result<(bool, Vec<&'a str>), BenchError> {
+fn bench(name: &str, known: &[Section], words: &[&str]) -> Result<(), BenchError> {
     let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().copied().partition(|w| w.starts_with('-'));
     if let Some(flag) = flags.iter().find(|&&flag| flag != "--quick") {
         return Err(BenchError::Usage(format!("no flag called '{flag}'\n\n{USAGE}")));
     }
-    Ok((!flags.is_empty(), names))
-}
-
-/// What a run is called: after its section when it is only one.
-fn named(what: &str, names: &[&str]) -> String {
-    match names[..] {
-        [one] => format!("{what}-{one}"),
-        _ => what.to_owned(),
-    }
+    let sections = chosen(known, &names)?;
+    let name = match names[..] {
+        [one] => format!("{name}-{one}"),
+        _ => String::from(name),
+    };
+    recorded(&name, !flags.is_empty(), |record| sections.into_iter().try_for_each(|(_, run)| run(record)))
 }
 
 /// Runs something whose results are kept.
@@ -152,11 +143,11 @@ fn recorded(
 }
 
 /// The named sections in our order; all when none is named.
-fn chosen(names: &[&str]) -> Result<Vec<Section>, BenchError> {
-    if let Some(name) = names.iter().find(|name| SECTIONS.iter().all(|(known, _)| known != *name)) {
+fn chosen(sections: &[Section], names: &[&str]) -> Result<Vec<Section>, BenchError> {
+    if let Some(name) = names.iter().find(|name| sections.iter().all(|(known, _)| known != *name)) {
         return Err(BenchError::Usage(format!("no section called '{name}'\n\n{USAGE}")));
     }
-    Ok(SECTIONS.into_iter().filter(|(name, _)| names.is_empty() || names.contains(name)).collect())
+    Ok(sections.iter().copied().filter(|(name, _)| names.is_empty() || names.contains(name)).collect())
 }
 
 fn replay(frames: &str, file: &str, parses: &str) -> Result<(), BenchError> {
@@ -170,7 +161,8 @@ mod tests {
 
     #[test]
     fn sections_run_in_our_order_and_unknown_ones_are_refused() {
-        let names = |words: &[&str]| chosen(words).map(|s| s.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        let names =
+            |words: &[&str]| chosen(&SECTIONS, words).map(|s| s.iter().map(|(n, _)| *n).collect::<Vec<_>>());
         assert_eq!(names(&["scale", "ladder"]).unwrap(), ["ladder", "scale"]);
         assert_eq!(names(&[]).unwrap().len(), SECTIONS.len());
         assert!(names(&["leader"]).unwrap_err().to_string().starts_with("no section called 'leader'"));

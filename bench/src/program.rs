@@ -19,6 +19,11 @@ pub fn sources() -> PathBuf {
 
 /// Compiles `c/NAME.c` into `bench-c/` beside this program's own build and answers where it lies.
 pub fn compile(name: &str) -> Result<PathBuf, BenchError> {
+    compile_with(name, &[])
+}
+
+/// The same, linked with `libraries` (`-lNAME`).
+fn compile_with(name: &str, libraries: &[&str]) -> Result<PathBuf, BenchError> {
     let directory = build_directory()?.join("bench-c");
     std::fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
     let (source, target) = (sources().join(format!("{name}.c")), directory.join(name));
@@ -26,6 +31,7 @@ pub fn compile(name: &str) -> Result<PathBuf, BenchError> {
         .args(&CC[1..])
         .arg("-o")
         .args([&target, &source])
+        .args(libraries)
         .output()
         .map_err(|e| failed(format!("{} (Debian package gcc)", CC[0]), e))?;
     if !output.status.success() {
@@ -60,7 +66,12 @@ pub struct Program {
 impl Program {
     /// Compiles `c/NAME.c` and starts it.
     pub fn start(name: &str, arguments: &[&Path]) -> Result<Self, BenchError> {
-        let path = compile(name)?;
+        Self::start_with(name, arguments, &[])
+    }
+
+    /// The same with a program that needs `libraries` (`-lNAME`).
+    pub fn start_with(name: &str, arguments: &[&Path], libraries: &[&str]) -> Result<Self, BenchError> {
+        let path = compile_with(name, libraries)?;
         let mut child = Command::new(&path)
             .args(arguments)
             .stdin(Stdio::piped())

@@ -95,6 +95,17 @@ impl Watched {
         })
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Bytes that it made the disk read, and bytes of pages that it made dirty (`/proc/PID/io`).
+    pub fn disk_bytes(&self) -> Result<(u64, u64), BenchError> {
+        let text = self.read("io")?;
+        Ok((field(&text, "read_bytes").unwrap_or(0), field(&text, "write_bytes").unwrap_or(0)))
+    }
+
     /// Asks it to end (SIGTERM), waits, and answers what `output` still held.
     pub fn end(mut self, mut output: ChildStdout) -> Result<String, BenchError> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(BenchError::call("kill"))?;

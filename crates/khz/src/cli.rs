@@ -102,7 +102,8 @@ pub enum Command {
     Rrd(Words),
     /// Cache updates of .rrd files behind rrdcached's protocol; what was acknowledged survives kill -9.
     ///
-    /// Not yet complete: see docs/rrd.md for the options that are missing.
+    /// Options are rrdcached's; `khz rrdcached --help` lists them with a few of its own. Without -g it goes to the
+    /// background. Started under the name rrdcached, this program is rrdcached.
     #[command(after_help = RRDCACHED_EXAMPLES)]
     Rrdcached(Words),
     /// Show or drop what the kernel's page cache holds of files.
@@ -140,7 +141,9 @@ Examples:
                                     nodes from everywhere, each with a certificate (`khz certs` makes them)
   khz hub --link-listen 0.0.0.0:7071 --insecure
                                     everybody who can reach the port is believed
-  khz hub --history 0MiB            keep the present only";
+  khz hub --history 0MiB            keep the present only
+  khz hub --rrd /var/lib/khz/rrd --rrd-match 'load.*,mem.free,net.*_bytes'
+                                    record these into .rrd files, in MRTG's layout";
 
 /// `khz hub`.
 #[derive(Debug, Args)]

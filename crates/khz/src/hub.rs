@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use khz_http::Counters;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
+use khz_model::Query;
 use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Plan;
+use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
 use crate::serve::{self, Behind};
 
@@ -21,7 +23,13 @@ pub fn run(plan: &Plan) -> Outcome {
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query = Arc::new(HubQuery::new(cluster));
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster));
+    let _recorder = match &plan.rrd {
+        Some((directory, recording)) => {
+            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
+        }
+        None => None,
+    };
     serve::runtime()?.block_on(serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub))
 }
 

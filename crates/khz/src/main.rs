@@ -20,6 +20,7 @@ mod fold;
 mod get;
 mod here;
 mod hub;
+mod hub_recorder;
 mod hub_status;
 mod log;
 mod man;

@@ -1,6 +1,7 @@
 //! From primary points to rows for AVERAGE, MIN, MAX and LAST; pure arithmetic on a header.
 
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, CDP_UNKNOWN, CDP_VALUE, Header};
+use crate::layout;
 use crate::number::UNKNOWN;
 use crate::rra::{Function, PAR_XFF};
 
@@ -20,9 +21,16 @@ pub struct Fall {
 impl Fall {
     /// The fall of `steps` points, the first being number `first_step`, on rows of `points` points.
     pub fn new(points: u64, rows: u64, first_step: u64, steps: u64) -> Self {
+        // The two usual cases need no or one division.
+        if points == 1 {
+            return Self { steps, missing: 1, rows: steps.min(rows), left: 0 };
+        }
         let missing = points - first_step % points;
         if missing > steps {
             return Self { steps, missing, rows: 0, left: 0 };
+        }
+        if steps == 1 {
+            return Self { steps, missing, rows: 1, left: 0 };
         }
         let completed = (steps - missing) / points + 1;
         Self { steps, missing, rows: completed.min(rows), left: (steps - missing) % points }
@@ -44,29 +52,51 @@ pub fn several(header: &mut Header, rra: usize, points: &[f64], fall: Fall) {
     let archive = &header.archives()[rra];
     let (function, xff, per_row) = (archive.function, archive.f64(PAR_XFF), archive.points);
     for (ds, &point) in points.iter().enumerate() {
-        let mut row =
-            Row { value: header.cdp(rra, ds, CDP_VALUE), unknown: header.cdp_count(rra, ds, CDP_UNKNOWN) };
-        if fall.rows > 0 {
-            let (primary, secondary) = row.complete(function, point, fall, per_row, xff);
-            header.set_cdp(rra, ds, CDP_PRIMARY, primary);
-            header.set_cdp(rra, ds, CDP_SECONDARY, secondary);
-        } else {
-            row.gather(function, point, fall.steps);
+        let state = header.cdp_bytes(rra, ds);
+        let mut row = Row {
+            value: layout::f64_at(state, 8 * CDP_VALUE),
+            unknown: layout::u64_at(state, 8 * CDP_UNKNOWN),
+        };
+        let completed = match fall.rows {
+            0 => {
+                row.gather(function, point, fall.steps);
+                None
+            }
+            _ => Some(row.complete(function, point, fall, per_row, xff)),
+        };
+        let state = header.cdp_bytes_mut(rra, ds);
+        layout::put_f64(state, 8 * CDP_VALUE, row.value);
+        layout::put_u64(state, 8 * CDP_UNKNOWN, row.unknown);
+        if let Some((primary, secondary)) = completed {
+            layout::put_f64(state, 8 * CDP_PRIMARY, primary);
+            layout::put_f64(state, 8 * CDP_SECONDARY, secondary);
         }
-        header.set_cdp(rra, ds, CDP_VALUE, row.value);
-        header.set_cdp_count(rra, ds, CDP_UNKNOWN, row.unknown);
     }
 }
 
 /// The open row of one source.
-struct Row {
-    value: f64,
-    unknown: u64,
+pub(crate) struct Row {
+    /// What it has gathered.
+    pub value: f64,
+    /// Points of it that are unknown.
+    pub unknown: u64,
 }
 
 impl Row {
+    /// A row without points.
+    pub fn empty(function: Function) -> Self {
+        Self { value: carried(function, UNKNOWN, 0), unknown: 0 }
+    }
+
     /// Closes the row with `fall.missing` times `point`; returns the row's value and that of further rows.
-    fn complete(&mut self, function: Function, point: f64, fall: Fall, per_row: u64, xff: f64) -> (f64, f64) {
+    pub fn complete(
+        &mut self,
+        function: Function,
+        point: f64,
+        fall: Fall,
+        per_row: u64,
+        xff: f64,
+    ) -> (f64, f64) {
         if point.is_nan() {
             self.unknown = self.unknown.wrapping_add(fall.missing);
         }
@@ -100,7 +130,7 @@ impl Row {
     }
 
     /// Adds `steps` times `point` to the open row.
-    fn gather(&mut self, function: Function, point: f64, steps: u64) {
+    pub fn gather(&mut self, function: Function, point: f64, steps: u64) {
         if point.is_nan() {
             self.unknown = self.unknown.wrapping_add(steps);
             return;

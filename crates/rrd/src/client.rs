@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result, os_text, refused};
+use crate::fetch::Fetched;
+use crate::number::UNKNOWN;
 
 /// The daemon's port where none is given.
 pub const PORT: u16 = 42217;
@@ -103,6 +105,26 @@ impl Client {
         }
     }
 
+    /// Rows of a file with what waits for it, as FETCH gives them, and the names of its sources. Whether the daemon
+    /// writes the file first is its own affair; ours does not.
+    ///
+    /// # Errors
+    /// The daemon's message, or an answer that is none.
+    pub fn fetch(
+        &mut self,
+        file: &str,
+        function: &str,
+        start: i64,
+        end: i64,
+    ) -> Result<(Fetched, Vec<String>)> {
+        let (start, end) = (start.to_string(), end.to_string());
+        let answer = self.order(&["FETCH", file, function, &start, &end])?;
+        match fetched(&answer.lines) {
+            Some(rows) => Ok(rows),
+            None => refused(format!("rrdcached@{}: answered FETCH with something else", self.address)),
+        }
+    }
+
     /// The name the daemon knows a file by: on this machine its absolute path.
     pub fn name(&self, file: &str) -> String {
         if !self.local {
@@ -124,6 +146,29 @@ impl Client {
             Err(error) => refused(format!("rrdcached@{}: {}", self.address, os_text(&error))),
         }
     }
+}
+
+/// What the lines of a FETCH say.
+fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
+    let value = |key: &str| lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    let names: Vec<String> = value("DSName")?.split(' ').map(str::to_string).collect();
+    let step = value("Step")?.parse().ok().filter(|step| *step > 0)?;
+    let (start, end) = (value("Start")?.parse().ok()?, value("End")?.parse().ok()?);
+    let mut fetched = Fetched { start, end, step, values: vec![] };
+    for line in
+        lines.iter().filter(|line| line.trim_start().starts_with(|first: char| first.is_ascii_digit()))
+    {
+        let (_, values) = line.split_once(':')?;
+        let before = fetched.values.len();
+        for value in values.split_whitespace() {
+            // "-nan" is what C prints and Rust does not read.
+            fetched.values.push(if value.ends_with("nan") { UNKNOWN } else { value.parse().ok()? });
+        }
+        if fetched.values.len() - before != names.len() {
+            return None;
+        }
+    }
+    Some((fetched, names))
 }
 
 pub(crate) fn host_and_port(address: &str) -> Result<(String, u16)> {
@@ -149,6 +194,23 @@ fn escaped(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fetch_is_read_or_refused() {
+        let text = "FlushVersion: 1\nStart: 900\nEnd: 1500\nStep: 300\nDSCount: 2\nDSName: x y\n\
+                    \x20     1200: 1.5e+00 -nan\n      1500: nan -2.0e-01";
+        let lines: Vec<String> = text.lines().map(str::to_string).collect();
+        let (rows, names) = fetched(&lines).unwrap();
+        assert_eq!((names, rows.start, rows.end, rows.step), (vec!["x".into(), "y".into()], 900, 1500, 300));
+        assert!(rows.values[1].is_nan() && rows.values[2].is_nan());
+        assert_eq!((rows.values[0], rows.values[3]), (1.5, -0.2));
+        for damaged in
+            [text.replace("Step: 300", "Step: 0"), text.replace(" -nan", ""), text.replace("DSName", "x")]
+        {
+            let lines: Vec<String> = damaged.lines().map(str::to_string).collect();
+            assert_eq!(fetched(&lines).map(|_| ()), None, "{damaged}");
+        }
+    }
 
     #[test]
     fn addresses_are_host_and_port() {

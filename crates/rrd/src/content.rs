@@ -62,12 +62,6 @@ impl Content {
         if header.file_len() > VALUES_MAX {
             return refused(format!("files above {VALUES_MAX} bytes are not rebuilt in memory"));
         }
-        let source = |(ds, source): (usize, &DataSource)| SourceState {
-            source: source.clone(),
-            last: header.last_reading(ds).to_vec(),
-            value: header.point_value(ds),
-            unknown: header.unknown_seconds(ds),
-        };
         let mut archives = vec![];
         for (rra, archive) in header.archives().iter().enumerate() {
             let state = |ds| header.cdp_bytes(rra, ds).try_into().unwrap_or([0; CDP_PREP]);
@@ -77,13 +71,24 @@ impl Content {
                 values: rrd.rows_in_time(rra)?,
             });
         }
-        Ok(Self {
+        Ok(Self::with_archives(header, archives))
+    }
+
+    /// What `header` says, with these archives.
+    pub(crate) fn with_archives(header: &Header, archives: Vec<ArchiveState>) -> Self {
+        let source = |(ds, source): (usize, &DataSource)| SourceState {
+            source: source.clone(),
+            last: header.last_reading(ds).to_vec(),
+            value: header.point_value(ds),
+            unknown: header.unknown_seconds(ds),
+        };
+        Self {
             version: header.version(),
             step: header.step(),
             last_update: (header.last_update(), header.last_update_usec()),
             sources: header.sources().iter().enumerate().map(source).collect(),
             archives,
-        })
+        }
     }
 
     /// Header and values in file order; `row` gives each archive's position.

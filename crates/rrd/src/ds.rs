@@ -65,7 +65,7 @@ pub struct DataSource {
 impl DataSource {
     /// Decodes the 120 bytes of a definition; `Err` says what is wrong with them.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let name = layout::text_at(bytes, 0, 20);
+        let name = layout::text_at(bytes, 0, 20).into_owned();
         let kind_name = layout::text_at(bytes, 20, 20);
         let kind =
             Kind::from_name(&kind_name).ok_or_else(|| format!("unknown data source type '{kind_name}'"))?;

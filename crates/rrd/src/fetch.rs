@@ -64,8 +64,11 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
         return refused("the RRD does not contain an RRA matching the chosen CF");
     };
     let seconds = header.row_seconds(rra) as i64;
-    let start = start.wrapping_sub(start.rem_euclid(seconds));
-    let end = end.wrapping_add(seconds - end.rem_euclid(seconds));
+    let aligned = start.checked_sub(start.rem_euclid(seconds));
+    let (Some(start), Some(end)) = (aligned, end.checked_add(seconds - end.rem_euclid(seconds))) else {
+        return refused("specified time is out of range");
+    };
+    // An end before the start makes this the hugest of numbers.
     let wanted = (end.wrapping_sub(start) / seconds) as u64;
     if wanted > ROWS_MAX {
         return refused(format!("{wanted} rows asked for; at most {ROWS_MAX} are given at once"));
@@ -87,4 +90,30 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
         values[place..place + read.len()].copy_from_slice(&read);
     }
     Ok(Fetched { start, end, step: seconds as u64, values })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::create::{self, Plan};
+    use crate::file::{self, Access};
+
+    #[test]
+    fn times_at_the_ends_of_what_can_be_counted_are_refused() {
+        let mut plan = Plan::default();
+        plan.source("x:GAUGE:600:U:U").unwrap();
+        plan.archive("AVERAGE:0.5:1:10", 300, 0).unwrap();
+        let header = create::header(plan.definition(300).unwrap(), i64::MAX - 1, |_, _| 0).unwrap();
+        let path = std::env::temp_dir().join(format!("khz-rrd-fetch-{}.rrd", std::process::id()));
+        file::create(&path, &header, std::iter::empty(), true).unwrap();
+        let rrd = Rrd::open(&path, Access::Read).unwrap();
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX];
+        for (start, end) in ends.into_iter().flat_map(|start| ends.map(|end| (start, end))) {
+            if let Ok(fetched) = fetch(&rrd, Function::Average, start, end, 1) {
+                assert_eq!(fetched.values.len() as i64, (fetched.end - fetched.start) / 300);
+            }
+        }
+        assert!(fetch(&rrd, Function::Average, i64::MIN, i64::MIN + 1, 1).is_err());
+        std::fs::remove_file(&path).unwrap();
+    }
 }

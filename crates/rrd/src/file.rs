@@ -6,14 +6,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Advice, FlockOperation};
+use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, StatxFlags};
 
 use crate::error::{Error, Result, refused};
 use crate::header::Header;
 use crate::layout::{self, STAT_HEAD};
 use crate::number::UNKNOWN;
 use crate::sample::Stamp;
-use crate::update::{self, Applied, Options, Values};
+use crate::update::{self, Applied, Options, Values, Writes};
 
 /// Bytes read at first; holds the header of all but very wide files in one call.
 const FIRST_READ: usize = 4096;
@@ -38,6 +38,8 @@ pub struct Rrd {
     file: File,
     /// The header as last read or written.
     pub header: Header,
+    /// Rows that [`Rrd::preview`] applied and nobody wrote.
+    unwritten: Writes,
 }
 
 /// The clock, with microseconds.
@@ -62,14 +64,57 @@ impl Rrd {
         if write {
             lock(&file, path)?;
         }
-        let length = file.metadata().map_err(|error| Error::io("stating", path, error))?;
-        if length.is_dir() {
-            return Err(Error::io("opening", path, io::Error::from_raw_os_error(libc::EISDIR)));
-        }
+        Self::over(file, path)
+    }
+
+    /// Takes `file`, opened at `path`, and reads its header; takes no lock.
+    ///
+    /// # Errors
+    /// As [`Rrd::open`].
+    pub fn over(file: File, path: &Path) -> Result<Self> {
+        let length = length(&file, path)?;
         // Advice is a hint: a file system that has none still works.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
-        let header = read_header(&file, length.len(), path)?;
-        Ok(Self { path: path.into(), file, header })
+        let header = read_header(&file, length, path)?;
+        Ok(Self { path: path.into(), file, header, unwritten: Writes::default() })
+    }
+
+    /// Reads the header again, for a file kept open that others may have written since.
+    ///
+    /// # Errors
+    /// As [`Rrd::open`].
+    pub fn refresh(&mut self) -> Result<()> {
+        let length = length(&self.file, &self.path)?;
+        let mut bytes = vec![0; self.header.bytes().len()];
+        if length >= self.header.file_len() {
+            let read = self.file.read_exact_at(&mut bytes, 0);
+            read.map_err(|error| Error::io("reading", &self.path, error))?;
+            if self.header.take_live(&bytes, &self.path)? {
+                return Ok(());
+            }
+        }
+        self.header = read_header(&self.file, length, &self.path)?;
+        Ok(())
+    }
+
+    /// The file itself, to lock or sync it.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Applies `samples` to what this shows of the file, and writes nothing. The file is not to be updated through
+    /// this any more.
+    ///
+    /// # Errors
+    /// The first sample that cannot be applied.
+    pub fn preview(&mut self, samples: &[&str], options: &Options<'_>) -> Result<()> {
+        let old = OldValues { file: &self.file, path: &self.path, unwritten: &self.unwritten };
+        let applied = update::apply(&mut self.header, &old, samples, options);
+        let applied = applied.map_err(|failed| failed.error)?;
+        applied.writes.iter().for_each(|(offset, values)| {
+            self.unwritten.push(offset, values.iter().copied());
+        });
+        Ok(())
     }
 
     /// Where the file is.
@@ -82,32 +127,26 @@ impl Rrd {
     /// # Errors
     /// The first sample that cannot be applied; see [`update::Failure`] for what is left then.
     pub fn update(&mut self, samples: &[&str], options: &Options<'_>) -> Result<Applied> {
-        let before = self.header.live().to_vec();
-        let old = OldValues { file: &self.file, path: &self.path };
+        let old = OldValues { file: &self.file, path: &self.path, unwritten: &self.unwritten };
         match update::apply(&mut self.header, &old, samples, options) {
             Ok(applied) => {
-                self.write(&applied, &before)?;
+                self.write(&applied)?;
                 Ok(applied)
             }
             Err(failed) => {
                 if let Some(applied) = &failed.applied {
-                    self.write(applied, &before)?;
+                    self.write(applied)?;
                 }
                 Err(failed.error)
             }
         }
     }
 
-    fn write(&mut self, applied: &Applied, before: &[u8]) -> Result<()> {
+    fn write(&self, applied: &Applied) -> Result<()> {
         let failed = |error| Error::io("writing", &self.path, error);
-        let mut bytes = Vec::new();
-        for (offset, values) in applied.writes.joined() {
-            bytes.clear();
-            bytes.extend(values.iter().flat_map(|value| value.to_bits().to_le_bytes()));
-            self.file.write_all_at(&bytes, offset).map_err(failed)?;
-        }
-        let live = self.header.live();
-        if live != before {
+        applied.writes.joined(|offset, bytes| self.file.write_all_at(bytes, offset)).map_err(failed)?;
+        if applied.changed {
+            let live = self.header.live();
             self.file.write_all_at(live, self.header.layout().live_head as u64).map_err(failed)?;
         }
         Ok(())
@@ -142,7 +181,7 @@ impl Rrd {
         let head = rows.min(all - first);
         let mut values = vec![0.0; rows as usize * sources];
         let (start, rest) = values.split_at_mut(head as usize * sources);
-        let old = OldValues { file: &self.file, path: &self.path };
+        let old = OldValues { file: &self.file, path: &self.path, unwritten: &self.unwritten };
         old.read(self.header.row_offset(rra, first), start)?;
         if !rest.is_empty() {
             old.read(self.header.row_offset(rra, 0), rest)?;
@@ -168,6 +207,17 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
+/// Bytes of a file. The kernel is asked for no more: who has asked for times makes the next write a dearer one.
+fn length(file: &File, path: &Path) -> Result<u64> {
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
+    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
+        .map_err(|error| Error::io("stating", path, error.into()))?;
+    if FileType::from_raw_mode(told.stx_mode.into()).is_dir() {
+        return Err(Error::io("opening", path, io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    Ok(told.stx_size)
+}
+
 fn read_header(file: &File, length: u64, path: &Path) -> Result<Header> {
     let failed = |error| Error::io("reading", path, error);
     let mut bytes = vec![0; FIRST_READ.min(usize::try_from(length).unwrap_or(FIRST_READ))];
@@ -181,10 +231,11 @@ fn read_header(file: &File, length: u64, path: &Path) -> Result<Header> {
     Header::parse(bytes, length, path)
 }
 
-/// Values as they lie in the file.
+/// Values as they lie in the file, under what was previewed.
 struct OldValues<'a> {
     file: &'a File,
     path: &'a Path,
+    unwritten: &'a Writes,
 }
 
 impl Values for OldValues<'_> {
@@ -196,6 +247,7 @@ impl Values for OldValues<'_> {
         for (index, value) in values.iter_mut().enumerate() {
             *value = layout::f64_at(&bytes, 8 * index);
         }
+        self.unwritten.overlay(offset, values);
         Ok(())
     }
 }

@@ -213,7 +213,7 @@ pub fn import(bytes: &[u8], path: &Path) -> Result<Content> {
         let at = states + state_size * ds;
         sources.push(SourceState {
             source: definition(&source, definitions + ds_size * ds, ds_par)?,
-            last: layout::text_at(bytes, at, LAST_DS).into_bytes(),
+            last: layout::text_at(bytes, at, LAST_DS).into_owned().into_bytes(),
             value: source.double(at + scratch + 8)?,
             unknown: source.count(at + scratch)?,
         });
@@ -225,7 +225,7 @@ pub fn import(bytes: &[u8], path: &Path) -> Result<Content> {
 }
 
 fn definition(source: &Source<'_>, at: usize, par: usize) -> Result<DataSource> {
-    let name = layout::text_at(source.bytes, at, 20);
+    let name = layout::text_at(source.bytes, at, 20).into_owned();
     let kind = layout::text_at(source.bytes, at + 20, 20);
     let Some(kind) = Kind::from_name(&kind) else {
         return Err(source.damaged(at + 20, &format!("unknown data source type '{kind}'")));

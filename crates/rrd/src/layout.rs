@@ -5,6 +5,8 @@
 //! | pdp_prep 112 x DS | cdp_prep 80 x RRA x DS | rra_ptr 8 x RRA | values 8 x DS x rows, archive by archive
 //! ```
 
+use std::borrow::Cow;
+
 /// Bytes of the fixed head: magic, version, float cookie, counts, step.
 pub const STAT_HEAD: usize = 128;
 /// Bytes of one data source definition.
@@ -133,10 +135,10 @@ pub fn put_f64(bytes: &mut [u8], offset: usize, value: f64) {
 }
 
 /// The text in a fixed field: up to its first zero.
-pub fn text_at(bytes: &[u8], offset: usize, len: usize) -> String {
+pub fn text_at(bytes: &[u8], offset: usize, len: usize) -> Cow<'_, str> {
     let field = bytes.get(offset..offset + len).unwrap_or(&[]);
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(&field[..end]).into_owned()
+    String::from_utf8_lossy(&field[..end])
 }
 
 /// Writes `text` into a fixed field, cut to leave one closing zero, padded with zeros.

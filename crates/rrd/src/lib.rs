@@ -26,6 +26,8 @@ pub mod layout;
 pub mod local_time;
 pub mod number;
 pub mod pdp;
+pub mod prefill;
+pub mod recorder;
 pub mod restore;
 pub mod rpn;
 pub mod rra;

@@ -20,6 +20,10 @@ pub enum Reading<'a> {
 /// Reads `text` as rrdtool reads every floating number: `nan`, `-nan`, `inf`, `-inf` (any case, rest
 /// ignored), else a decimal number.
 pub fn read(text: &str) -> Reading<'_> {
+    // Hardly any text is one of the words.
+    if text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+        return number(text);
+    }
     let lower = |prefix: &str| text.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
     if lower("-nan") {
         return Reading::Whole(UNKNOWN);
@@ -34,6 +38,10 @@ pub fn read(text: &str) -> Reading<'_> {
     if lower("-inf") {
         return Reading::Whole(f64::NEG_INFINITY);
     }
+    number(text)
+}
+
+fn number(text: &str) -> Reading<'_> {
     match decimal(text.as_bytes()) {
         None => Reading::Nothing,
         Some((value, used)) if used == text.len() => Reading::Whole(value),
@@ -53,24 +61,23 @@ pub fn decimal(bytes: &[u8]) -> Option<(f64, usize)> {
     if matches!(at(index), b'-' | b'+') {
         index += 1;
     }
-    let (mut value, mut digits, mut exponent) = (0.0f64, 0u32, 0i64);
+    let (mut digits, mut exponent) = (Digits::default(), 0i64);
     while at(index).is_ascii_digit() {
-        value = value * 10.0 + f64::from(at(index) - b'0');
-        digits += 1;
+        digits.push(at(index) - b'0');
         index += 1;
     }
     if at(index) == b'.' {
         index += 1;
         while at(index).is_ascii_digit() {
-            value = value * 10.0 + f64::from(at(index) - b'0');
-            digits += 1;
+            digits.push(at(index) - b'0');
             exponent -= 1;
             index += 1;
         }
     }
-    if digits == 0 {
+    if digits.count == 0 {
         return None;
     }
+    let mut value = digits.value();
     if negative {
         value = -value;
     }
@@ -92,6 +99,33 @@ pub fn decimal(bytes: &[u8]) -> Option<(f64, usize)> {
         return None;
     }
     Some((scaled(value, exponent), index))
+}
+
+/// Digits this many make an integer that a double holds exactly, so adding them up as integers changes nothing.
+const EXACT: u32 = 15;
+
+/// A number growing digit by digit, rounded at each step as a double would be.
+#[derive(Default)]
+struct Digits {
+    count: u32,
+    exact: u64,
+    rounded: f64,
+}
+
+impl Digits {
+    fn push(&mut self, digit: u8) {
+        if self.count < EXACT {
+            self.exact = self.exact * 10 + u64::from(digit);
+            self.rounded = self.exact as f64;
+        } else {
+            self.rounded = self.rounded * 10.0 + f64::from(digit);
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    fn value(&self) -> f64 {
+        if self.count <= EXACT { self.exact as f64 } else { self.rounded }
+    }
 }
 
 /// `value` times ten to the `exponent`, by repeated squaring, one rounding a step.

@@ -13,6 +13,11 @@ const WRAP_32: f64 = 4_294_967_295.0;
 /// Added when that was not enough: with the first it makes 2^64 - 1.
 const WRAP_64: f64 = 18_446_744_069_414_584_320.0;
 
+/// Integers below this are doubles without rounding.
+const EXACT: u128 = 1 << 53;
+/// Digits that always fit 64 bits.
+const DIGITS_64: usize = 19;
+
 /// Takes the reading `text` of source `ds` after `interval` seconds: returns what it adds to the open point
 /// (rate times interval, or unknown), and keeps the text. `Err` is rrdtool's message without the file name.
 pub fn take_reading(header: &mut Header, ds: usize, text: &str, interval: f64) -> Result<f64, String> {
@@ -125,6 +130,10 @@ fn difference(new: &[u8], old: &[u8]) -> f64 {
         return UNKNOWN;
     }
     let (larger, smaller, minus) = if new >= old { (new, old, new_minus) } else { (old, new, !new_minus) };
+    if larger - smaller < EXACT {
+        let value = (larger - smaller) as u64 as f64;
+        return if minus { -value } else { value };
+    }
     // Up to 30 digits each: 10^30 fits 128 bits. The double is made from text, digit by digit.
     let text = (larger - smaller).to_string();
     let value = number::decimal(text.as_bytes()).map_or(UNKNOWN, |(value, _)| value);
@@ -140,7 +149,10 @@ fn digits(text: &[u8]) -> Option<(bool, u128)> {
     if len > LAST_DS {
         return None;
     }
-    Some((minus, run[..len].iter().fold(0u128, |sum, digit| sum * 10 + u128::from(digit - b'0'))))
+    // Most readings fit 64 bits, where adding up is cheaper.
+    let (head, tail) = run[..len].split_at(len.min(DIGITS_64));
+    let head = head.iter().fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    Some((minus, tail.iter().fold(u128::from(head), |sum, digit| sum * 10 + u128::from(digit - b'0'))))
 }
 
 /// Time between two updates, split at the last step boundary before the new one.
@@ -190,61 +202,47 @@ pub fn accumulate(header: &mut Header, new: &[f64], interval: f64) {
     }
 }
 
-/// Closes the open point of every source over `steps` steps, of which `before` seconds belong to the new
-/// reading, starts the next with `after` seconds; returns the closed points. `Err` is rrdtool's message
-/// without the file name.
+/// Closes the open point of every source over the steps of `span`, of which the seconds before the boundary belong to
+/// the new reading, and starts the next with those after it; `points` gets the closed points. `Err` is rrdtool's
+/// message without the file name.
 pub fn close(
     header: &mut Header,
     new: &[f64],
-    interval: f64,
-    before: f64,
-    after: f64,
-    steps: u64,
+    span: &Span,
     now: i64,
-) -> Result<Vec<f64>, String> {
+    points: &mut [f64],
+) -> Result<(), String> {
     let definition = header.definition().clone();
-    let step = header.step();
-    let mut points = vec![UNKNOWN; new.len()];
+    let (half_step, seconds) = (header.step() as f64 / 2.0, span.steps.wrapping_mul(header.step()));
     for (ds, source) in definition.sources.iter().enumerate() {
+        let (rate, known) = (new[ds] / span.interval, !new[ds].is_nan());
         if let Some(program) = &source.program {
             // Only sources before this one have their points yet.
             let moment = Moment { variables: &points[..ds], now, series: None };
             points[ds] = program.evaluate(&moment)?;
         } else {
-            points[ds] = close_one(header, ds, new[ds], interval, before, steps.wrapping_mul(step));
+            let unknown = header.unknown_seconds(ds);
+            let late = span.interval > source.heartbeat as f64 || unknown as f64 > half_step;
+            points[ds] = match late {
+                true => UNKNOWN,
+                false => closed(header.point_value(ds), unknown, known.then_some(rate), span.before, seconds),
+            };
         }
-        start_next(header, ds, new[ds], interval, after);
+        // What is left of the reading goes to the next point.
+        header.set_unknown_seconds(ds, if known { 0 } else { number::as_unsigned_long(span.after.floor()) });
+        header.set_point_value(ds, if known { rate * span.after } else { UNKNOWN });
     }
-    Ok(points)
+    Ok(())
 }
 
-fn close_one(header: &mut Header, ds: usize, new: f64, interval: f64, before: f64, seconds: u64) -> f64 {
-    let heartbeat = header.sources()[ds].heartbeat;
-    let unknown = header.unknown_seconds(ds);
-    let mut unknown_before = 0.0;
-    let mut value = header.point_value(ds);
-    if new.is_nan() {
-        unknown_before = before;
-    } else {
-        if value.is_nan() {
-            value = 0.0;
-        }
-        value += new / interval * before;
-    }
-    if interval > heartbeat as f64 || unknown as f64 > header.step() as f64 / 2.0 {
-        return UNKNOWN;
-    }
+/// The mean of an open point of `seconds`, `unknown` of them unknown, that had gathered `value` and gets `rate` for its
+/// last `before` seconds.
+fn closed(value: f64, unknown: u64, rate: Option<f64>, before: f64, seconds: u64) -> f64 {
     // The subtraction of whole seconds wraps as unsigned arithmetic does.
-    value / (seconds.wrapping_sub(unknown) as f64 - unknown_before)
-}
-
-fn start_next(header: &mut Header, ds: usize, new: f64, interval: f64, after: f64) {
-    if new.is_nan() {
-        header.set_unknown_seconds(ds, number::as_unsigned_long(after.floor()));
-        header.set_point_value(ds, UNKNOWN);
-    } else {
-        header.set_unknown_seconds(ds, 0);
-        header.set_point_value(ds, new / interval * after);
+    let known = seconds.wrapping_sub(unknown) as f64;
+    match rate {
+        None => value / (known - before),
+        Some(rate) => ((if value.is_nan() { 0.0 } else { value }) + rate * before) / known,
     }
 }
 

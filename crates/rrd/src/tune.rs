@@ -10,6 +10,7 @@ use crate::header::{Definition, Header};
 use crate::holt_winters::{self, SEASONS};
 use crate::layout::NAME_MAX;
 use crate::number::{self, UNKNOWN};
+use crate::prefill;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
 use crate::spec;
 
@@ -254,8 +255,10 @@ fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> 
         let companions = spec
             .wants_companions
             .then(|| spec::companions(&mut spec.archive, content.archives.len() as u64, season_hash));
-        content.add_archive(spec.archive);
-        companions.into_iter().flatten().for_each(|archive| content.add_archive(archive));
+        for archive in [spec.archive].into_iter().chain(companions.into_iter().flatten()) {
+            content.add_archive(archive);
+            prefill::archive_from_others(content, content.archives.len() - 1);
+        }
         return Ok(());
     }
     if let Some((index, change)) = spec.strip_prefix("RRA#").and_then(|text| text.split_once(':')) {

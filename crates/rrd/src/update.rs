@@ -3,13 +3,16 @@
 //! A failing call leaves everything as it was. [`Failure::KeepsWhatWasDone`] gives rrdtool's behaviour
 //! instead, where earlier arguments and earlier sources of the failing one stay applied.
 
+use std::io;
+
 use crate::cdp::{self, Fall};
 use crate::error::{Error, Result};
 use crate::header::{CDP_PRIMARY, CDP_SECONDARY, Header};
 use crate::holt_winters;
 use crate::number;
 use crate::pdp::{self, Span};
-use crate::sample::{Sample, Stamp, Template};
+use crate::rra::Archive;
+use crate::sample::{self, Stamp, Template};
 
 /// What a failing call leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,33 +69,48 @@ impl Writes {
         self.entries.iter().map(|&(offset, start, len)| (offset, &self.values[start..start + len]))
     }
 
-    /// The writes sorted by place with neighbours joined: few system calls for many rows. What was written twice
-    /// is there once.
-    pub fn joined(&self) -> Vec<(u64, Vec<f64>)> {
-        let mut order: Vec<usize> = (0..self.entries.len()).collect();
-        // Stable: of several writes to one place the last comes last.
-        order.sort_by_key(|index| self.entries[*index].0);
-        let mut joined: Vec<(u64, Vec<f64>)> = vec![];
-        let mut taken = (u64::MAX, 0);
-        for index in order {
-            let (offset, start, len) = self.entries[index];
-            let values = &self.values[start..start + len];
-            match joined.last_mut() {
-                Some((at, run)) if *at + 8 * run.len() as u64 == offset => run.extend_from_slice(values),
+    /// Hands every write to `write` as a file's bytes, sorted by place with neighbours joined: few system calls for
+    /// many rows. What was written twice is there once.
+    ///
+    /// # Errors
+    /// The first failure of `write`.
+    pub fn joined(&self, mut write: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(8 * self.values.len());
+        let (mut begin, mut last) = (0, (u64::MAX, 0));
+        for (offset, index) in self.by_place() {
+            let (_, start, len) = self.entries[index];
+            if last == (offset, len) {
                 // The place of the row just taken: the later write counts.
-                Some((_, run)) if taken == (offset, len) => {
-                    let kept = run.len() - len;
-                    run[kept..].copy_from_slice(values);
+                bytes.truncate(bytes.len() - 8 * len);
+            } else if begin + bytes.len() as u64 != offset {
+                if !bytes.is_empty() {
+                    write(begin, &bytes)?;
+                    bytes.clear();
                 }
-                // Anything else that overlaps (a smoothed season) is left to the order of the writes.
-                Some((at, run)) if *at + 8 * run.len() as u64 > offset => {
-                    return self.iter().map(|(offset, values)| (offset, values.to_vec())).collect();
-                }
-                _ => joined.push((offset, values.to_vec())),
+                begin = offset;
             }
-            taken = (offset, len);
+            for value in &self.values[start..start + len] {
+                bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+            }
+            last = (offset, len);
         }
-        joined
+        if bytes.is_empty() { Ok(()) } else { write(begin, &bytes) }
+    }
+
+    /// The entries sorted by place, later writes to one place last. Where writes overlap otherwise (a smoothed season)
+    /// their own order counts.
+    fn by_place(&self) -> Vec<(u64, usize)> {
+        let place = |(index, entry): (usize, &(u64, usize, usize))| (entry.0, index);
+        let mut order: Vec<(u64, usize)> = self.entries.iter().enumerate().map(place).collect();
+        order.sort_unstable();
+        let overlap = order.windows(2).any(|pair| {
+            let (len, next) = (self.entries[pair[0].1].2, self.entries[pair[1].1].2);
+            pair[0].0 + 8 * len as u64 > pair[1].0 && (pair[0].0, len) != (pair[1].0, next)
+        });
+        if overlap {
+            order.sort_unstable_by_key(|&(_, index)| index);
+        }
+        order
     }
 
     /// Whether there is nothing to write.
@@ -101,7 +119,7 @@ impl Writes {
     }
 
     /// Lays what was pushed over `values`, which were read at `offset`.
-    fn overlay(&self, offset: u64, values: &mut [f64]) {
+    pub(crate) fn overlay(&self, offset: u64, values: &mut [f64]) {
         let end = offset + 8 * values.len() as u64;
         for (at, written) in self.iter() {
             if at >= end || at + 8 * written.len() as u64 <= offset {
@@ -135,6 +153,8 @@ pub struct Applied {
     pub writes: Writes,
     /// The rows again, with their times, if asked for.
     pub record: Vec<Written>,
+    /// Whether the live header changed; it does not where all samples were passed over.
+    pub changed: bool,
 }
 
 /// A call that failed.
@@ -152,7 +172,22 @@ pub(crate) struct Session<'a> {
     pub(crate) old: &'a dyn Values,
     pub(crate) applied: Applied,
     recording: bool,
+    forecasts: bool,
     pub(crate) smoothing: holt_winters::Smoothing,
+}
+
+/// What one sample after the other is worked out in, an entry per source.
+struct Room<'a> {
+    readings: Vec<&'a str>,
+    new: Vec<f64>,
+    points: Vec<f64>,
+}
+
+impl Room<'_> {
+    fn new(sources: usize) -> Self {
+        let unknown = vec![number::UNKNOWN; sources];
+        Self { readings: vec!["U"; sources], new: unknown.clone(), points: unknown }
+    }
 }
 
 /// Applies `samples` in order.
@@ -172,16 +207,19 @@ pub fn apply(
         None => Template::whole(header),
     };
     let saved = (options.failure == Failure::ChangesNothing).then(|| header.live().to_vec());
+    let forecasts = header.archives().iter().any(|archive| !archive.function.is_plain());
     let mut session = Session {
         header,
         old,
         applied: Applied::default(),
         recording: options.record,
+        forecasts,
         smoothing: holt_winters::Smoothing::default(),
     };
+    let mut room = Room::new(session.header.sources().len());
     let mut outcome = Ok(());
     for text in samples {
-        outcome = session.apply(text, &template, options);
+        outcome = session.apply(text, &template, options, &mut room);
         if outcome.is_err() {
             break;
         }
@@ -207,61 +245,68 @@ pub fn apply(
 
 impl Session<'_> {
     /// One sample. `Err` is rrdtool's message without the file name.
-    fn apply(
+    fn apply<'t>(
         &mut self,
-        text: &str,
+        text: &'t str,
         template: &Template,
         options: &Options<'_>,
+        room: &mut Room<'t>,
     ) -> std::result::Result<(), String> {
-        let sample = Sample::parse(text, self.header, template, options.now)?;
+        let stamp = sample::parse(text, template, options.now, &mut room.readings)?;
         let last = Stamp { seconds: self.header.last_update(), usec: self.header.last_update_usec() };
-        if sample.stamp <= last {
+        if stamp <= last {
             if options.skip_past {
                 return Ok(());
             }
             return Err(format!(
                 "illegal attempt to update using time {} when last update time is {} (minimum one second step)",
-                sample.stamp.seconds, last.seconds
+                stamp.seconds, last.seconds
             ));
         }
-        let span = Span::new(self.header, sample.stamp.seconds, sample.stamp.usec);
-        let mut new = vec![number::UNKNOWN; sample.readings.len()];
-        for (ds, reading) in sample.readings.iter().enumerate() {
-            if self.header.sources()[ds].program.is_none() {
-                new[ds] = pdp::take_reading(self.header, ds, reading, span.interval)?;
-            }
+        self.applied.changed = true;
+        let span = Span::new(self.header, stamp.seconds, stamp.usec);
+        for (ds, reading) in room.readings.iter().enumerate() {
+            room.new[ds] = match self.header.sources()[ds].program {
+                None => pdp::take_reading(self.header, ds, reading, span.interval)?,
+                Some(_) => number::UNKNOWN,
+            };
         }
         if span.steps == 0 {
-            pdp::accumulate(self.header, &new, span.interval);
+            pdp::accumulate(self.header, &room.new, span.interval);
         } else {
-            self.advance(&new, span, options.now.seconds, sample.stamp.seconds)?;
+            self.advance(room, span, options.now.seconds, stamp.seconds)?;
         }
-        self.header.set_last_update(sample.stamp.seconds, sample.stamp.usec);
+        self.header.set_last_update(stamp.seconds, stamp.usec);
         Ok(())
     }
 
     /// Crosses the step boundaries of `span`: an open point left over is closed alone when several are due.
     fn advance(
         &mut self,
-        new: &[f64],
-        span: Span,
+        room: &mut Room<'_>,
+        mut span: Span,
         now: i64,
         sample_time: i64,
     ) -> std::result::Result<(), String> {
         // Whole seconds only: a fraction stays with the rest, as rrdtool's integer modulo leaves it.
-        let share = (number::as_long(span.before) as u64 % self.header.step()) as f64;
-        if span.steps > 1 && share > 0.0 {
+        let share = match span.steps {
+            1 => 0.0,
+            _ => (number::as_long(span.before) as u64 % self.header.step()) as f64,
+        };
+        if share > 0.0 {
             // Multiplied first, then divided, and the rest is what that leaves: the last bits hang on it.
-            let part: Vec<f64> = new.iter().map(|new| new * share / span.interval).collect();
-            let rest: Vec<f64> = new.iter().zip(&part).map(|(new, part)| new - part).collect();
-            let points = pdp::close(self.header, &part, share, share, 0.0, 1, now)?;
-            self.consolidate(&points, span.first_step, 1, sample_time, span.steps - 1)?;
-            let (interval, before, steps) = (span.interval - share, span.before - share, span.steps - 1);
-            let points = pdp::close(self.header, &rest, interval, before, span.after, steps, now)?;
-            return self.consolidate(&points, span.first_step + 1, steps, sample_time, 0);
+            let part: Vec<f64> = room.new.iter().map(|new| new * share / span.interval).collect();
+            room.new.iter_mut().zip(&part).for_each(|(new, part)| *new -= part);
+            let alone = Span { interval: share, before: share, after: 0.0, steps: 1, ..span };
+            pdp::close(self.header, &part, &alone, now, &mut room.points)?;
+            self.consolidate(&room.points, alone.first_step, 1, sample_time, span.steps - 1)?;
+            span.interval -= share;
+            span.before -= share;
+            span.steps -= 1;
+            span.first_step += 1;
         }
-        let points = pdp::close(self.header, new, span.interval, span.before, span.after, span.steps, now)?;
-        self.consolidate(&points, span.first_step, span.steps, sample_time, 0)
+        pdp::close(self.header, &room.new, &span, now, &mut room.points)?;
+        self.consolidate(&room.points, span.first_step, span.steps, sample_time, 0)
     }
 
     /// Takes `steps` equal `points` into every archive, then writes the rows they complete. `behind` counts
@@ -275,22 +320,20 @@ impl Session<'_> {
         behind: u64,
     ) -> std::result::Result<(), String> {
         let definition = self.header.definition().clone();
-        let mut rows = Vec::with_capacity(definition.archives.len());
+        let falls = |archive: &Archive| Fall::new(archive.points, archive.rows, first_step, steps);
         for (rra, archive) in definition.archives.iter().enumerate() {
-            let fall = Fall::new(archive.points, archive.rows, first_step, steps);
-            rows.push(fall.rows);
             if archive.points > 1 {
-                cdp::several(self.header, rra, points, fall);
+                cdp::several(self.header, rra, points, falls(archive));
             } else if archive.function.is_plain() {
                 cdp::single(self.header, rra, points, steps);
             }
         }
-        if definition.archives.iter().any(|archive| !archive.function.is_plain()) {
+        if self.forecasts {
             holt_winters::forecast(self, points, steps).map_err(|error| error.to_string())?;
         }
-        for (rra, &count) in rows.iter().enumerate() {
+        for (rra, archive) in definition.archives.iter().enumerate() {
+            let count = falls(archive).rows;
             if count > 0 {
-                let archive = &definition.archives[rra];
                 if archive.function.is_seasonal() && steps > 1 {
                     // Coefficients of points that came in a lump are not kept.
                     let row = (self.header.current_row(rra) + count) % archive.rows;
@@ -304,12 +347,11 @@ impl Session<'_> {
     }
 
     fn write_rows(&mut self, rra: usize, count: u64, sample_time: i64, behind: u64) {
-        let (seconds, rows) = (self.header.row_seconds(rra), self.header.archives()[rra].rows);
-        let sources = self.header.sources().len();
-        let reached = (sample_time as u64).wrapping_sub(behind * self.header.step());
-        let newest = reached - reached % seconds;
+        let (rows, sources) = (self.header.archives()[rra].rows, self.header.sources().len());
         for index in 0..count {
-            let row = (self.header.current_row(rra) + 1) % rows;
+            // A header's rows lie within its archives, so this is the modulo without a division.
+            let next = self.header.current_row(rra) + 1;
+            let row = if next >= rows { 0 } else { next };
             self.header.set_current_row(rra, row);
             let slot = if index == 0 { CDP_PRIMARY } else { CDP_SECONDARY };
             let header = &*self.header;
@@ -317,6 +359,9 @@ impl Session<'_> {
                 .writes
                 .push(header.row_offset(rra, row), (0..sources).map(|ds| header.cdp(rra, ds, slot)));
             if self.recording {
+                let seconds = self.header.row_seconds(rra);
+                let reached = (sample_time as u64).wrapping_sub(behind * self.header.step());
+                let newest = reached - reached % seconds;
                 let time = newest.wrapping_sub((count - 1 - index) * seconds) as i64;
                 let values = (0..sources).map(|ds| header.cdp(rra, ds, slot)).collect();
                 self.applied.record.push(Written { time, rra, values });

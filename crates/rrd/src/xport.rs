@@ -1,15 +1,22 @@
 //! `xport`: series out of files, computed columns, one table in XML or JSON.
 //!
 //! Files are read in the archive that fits the wanted step; columns of finer archives are averaged down to
-//! the table's step.
+//! the table's step. Columns are worked out one after the other, in the order of their definitions.
+
+mod table;
+mod variable;
 
 use std::path::Path;
 
+pub use table::Table;
+use variable::Aggregate;
+
+use crate::at::When;
 use crate::error::{Error, Result, refused};
 use crate::fetch;
 use crate::file::{Access, Rrd};
 use crate::local_time;
-use crate::number::{UNKNOWN, scaled_text};
+use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::{Moment, Op, Program, Series};
 use crate::rra::Function;
 
@@ -31,229 +38,289 @@ pub struct Plan {
     pub now: i64,
 }
 
-/// The finished table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    start: i64,
-    end: i64,
-    step: u64,
-    legends: Vec<String>,
-    columns: Vec<Vec<f64>>,
+/// A definition: `DEF`, `CDEF` or `VDEF`.
+struct Named {
+    name: String,
+    source: Source,
+    /// Seconds by which `SHIFT` moves it where it is exported.
+    shift: i64,
 }
 
+enum Source {
+    Series(Column),
+    Expression(Program),
+    /// A function of the definition with this index.
+    Value(Aggregate, usize),
+}
+
+/// A series as it was read from a file.
 struct Column {
-    name: String,
     step: u64,
     start: i64,
     values: Vec<f64>,
+    /// What becomes of several rows that fall on one of the table.
+    reduce: Function,
 }
 
-/// Builds the table of `DEF:`, `CDEF:` and `XPORT:` arguments.
+/// Definitions and exports so far.
+#[derive(Default)]
+struct Script {
+    names: Vec<Named>,
+    /// Index and legend.
+    exports: Vec<(usize, String)>,
+    /// `SHIFT`s by another definition's value.
+    shifts: Vec<(usize, usize)>,
+}
+
+/// Builds the table of `DEF:`, `CDEF:`, `VDEF:`, `SHIFT:` and `XPORT:` arguments.
 ///
 /// # Errors
 /// rrdtool's messages where it has them.
 pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
-    let mut series: Vec<Column> = vec![];
-    let mut expressions: Vec<(String, Program, Vec<usize>)> = vec![];
-    let mut exports: Vec<(usize, String)> = vec![];
-    // Names in their order of definition: a series by its index, an expression behind all series.
-    let mut names: Vec<(String, Source)> = vec![];
+    let mut script = Script::default();
     for argument in arguments {
-        if names.len() > SERIES_MAX {
+        if script.names.len().max(script.exports.len()) > SERIES_MAX {
             return refused(format!("more than {SERIES_MAX} series"));
         }
-        if let Some(text) = argument.strip_prefix("DEF:") {
-            let column = read(text, plan)?;
-            names.push((column.name.clone(), Source::Series(series.len())));
-            series.push(column);
-        } else if let Some(text) = argument.strip_prefix("CDEF:") {
-            let Some((name, text)) = text.split_once('=') else {
-                return refused(format!("Cannot parse CDEF '{text}'"));
-            };
-            let find = |wanted: &str| names.iter().rposition(|(name, _)| name == wanted);
-            let Some(program) = Program::parse(text, find) else {
-                return refused(format!("invalid rpn expression in: {text}"));
-            };
-            let used = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
-            let used = used.map(|node| node.variable).collect();
-            names.push((name.into(), Source::Expression(expressions.len())));
-            expressions.push((name.into(), program, used));
-        } else if let Some(text) = argument.strip_prefix("XPORT:") {
-            let (name, legend) = text.split_once(':').unwrap_or((text, ""));
-            let Some(index) = names.iter().rposition(|(known, _)| known == name) else {
-                return refused(format!("{name} is not a vname nor a number"));
-            };
-            exports.push((index, legend.replace("\\:", ":")));
-        } else {
-            return refused(format!("'{argument}' is not a valid function name"));
-        }
+        script.take(argument, plan)?;
     }
-    if exports.is_empty() {
+    if script.exports.is_empty() {
         return refused("no XPORT found, nothing to do");
     }
-    finish(series, &expressions, &exports, &names, plan)
+    script.table(plan)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Series(usize),
-    Expression(usize),
+impl Script {
+    fn take(&mut self, argument: &str, plan: &Plan) -> Result<()> {
+        match argument.split_once(':') {
+            Some(("DEF", text)) => {
+                let (name, column) = read(text, plan)?;
+                self.define(name, Source::Series(column));
+            }
+            Some(("CDEF", text)) => {
+                let Some((name, text)) = text.split_once('=') else {
+                    return refused(format!("Cannot parse CDEF '{text}'"));
+                };
+                let Some(program) = Program::parse(text, |name| self.find(name)) else {
+                    return refused(format!("invalid rpn expression in: {text}"));
+                };
+                self.define(name.into(), Source::Expression(program));
+            }
+            Some(("VDEF", text)) => self.value(text)?,
+            Some(("SHIFT", text)) => self.shift(text, argument)?,
+            Some(("XPORT", text)) => {
+                let (name, legend) = text.split_once(':').unwrap_or((text, ""));
+                let Some(index) = self.find(name) else {
+                    return refused(format!("{name} is not a vname nor a number"));
+                };
+                if matches!(self.names[index].source, Source::Value(..)) {
+                    return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+                }
+                self.exports.push((index, legend.replace("\\:", ":")));
+            }
+            _ => return refused(format!("'{argument}' is not a valid function name")),
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, name: String, source: Source) {
+        self.names.push(Named { name, source, shift: 0 });
+    }
+
+    fn find(&self, wanted: &str) -> Option<usize> {
+        self.names.iter().rposition(|named| named.name == wanted)
+    }
+
+    fn value(&mut self, text: &str) -> Result<()> {
+        let Some((name, text)) = text.split_once('=') else {
+            return refused(format!("Cannot parse VDEF '{text}'"));
+        };
+        let Some((of, function)) = text.split_once(',') else {
+            return refused(format!("Comma expected in VDEF definition {text}"));
+        };
+        let Some(index) = self.find(of) else {
+            return refused(format!("Not a valid vname: {of} in line {text}"));
+        };
+        if matches!(self.names[index].source, Source::Value(..)) {
+            return refused(format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'"));
+        }
+        let aggregate = Aggregate::parse(function, name)?;
+        self.define(name.into(), Source::Value(aggregate, index));
+        Ok(())
+    }
+
+    /// Seconds, or the name of a value that has them.
+    fn shift(&mut self, text: &str, argument: &str) -> Result<()> {
+        let (name, by) = text.split_once(':').unwrap_or((text, ""));
+        let Some(index) = self.find(name) else { return refused(format!("vname {name} not found")) };
+        if matches!(self.names[index].source, Source::Value(..)) {
+            return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+        }
+        match (number::read(by), self.find(by)) {
+            (_, Some(by)) if matches!(self.names[by].source, Source::Value(..)) => {
+                self.shifts.push((index, by))
+            }
+            (_, Some(_)) => {
+                return refused(format!("Offset cannot be a (C)DEF: '{by}' in line '{argument}'\n"));
+            }
+            (Reading::Whole(seconds), None) => self.names[index].shift = number::as_long(seconds),
+            _ => return refused(format!("error parsing number {by}")),
+        }
+        Ok(())
+    }
+
+    fn table(mut self, plan: &Plan) -> Result<Table> {
+        let step_of = |named: &Named| match &named.source {
+            Source::Series(column) => Some(column.step),
+            _ => None,
+        };
+        let finest = self.names.iter().filter_map(step_of).min().unwrap_or(1);
+        let step = finest.max(plan.step).max(1);
+        let signed = step as i64;
+        let start = plan.start - plan.start.rem_euclid(signed);
+        let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
+        let rows = usize::try_from((end - start) / signed).unwrap_or(0).max(1);
+        let complete = usize::try_from((plan.end - start) / signed).unwrap_or(0).min(rows);
+        let grid = Grid { start, step, rows, complete, now: plan.now };
+        let mut columns: Vec<Vec<f64>> = vec![];
+        for named in &self.names {
+            columns.push(grid.column(&named.source, &columns)?);
+        }
+        for (index, by) in self.shifts {
+            self.names[index].shift = number::as_long(columns[by].first().copied().unwrap_or(0.0));
+        }
+        let export = |(index, _): &(usize, String)| {
+            let by = self.names[*index].shift / signed;
+            let from = |row: i64| usize::try_from(row).ok().and_then(|row| columns[*index].get(row)).copied();
+            (0..grid.rows as i64).map(|row| from(row.saturating_sub(by)).unwrap_or(UNKNOWN)).collect()
+        };
+        let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
+        let columns = self.exports.iter().map(export).collect();
+        Ok(Table { start: start + signed, end, step, legends, columns })
+    }
 }
 
-fn read(text: &str, plan: &Plan) -> Result<Column> {
+/// The rows of a table.
+struct Grid {
+    start: i64,
+    step: u64,
+    rows: usize,
+    /// Rows that end within the time asked for; a value of a whole series is made of these.
+    complete: usize,
+    now: i64,
+}
+
+impl Grid {
+    fn begin(&self, row: usize) -> i64 {
+        self.start + row as i64 * self.step as i64
+    }
+
+    /// The rows of a definition; `before` are the columns it may name.
+    fn column(&self, source: &Source, before: &[Vec<f64>]) -> Result<Vec<f64>> {
+        match source {
+            Source::Series(column) => {
+                let row = |row| column.between(self.begin(row), self.begin(row + 1));
+                Ok((0..self.rows).map(row).collect())
+            }
+            Source::Value(aggregate, of) => {
+                Ok(vec![aggregate.of(&before[*of][..self.complete], self.step); self.rows])
+            }
+            Source::Expression(program) => self.computed(program, before),
+        }
+    }
+
+    fn computed(&self, program: &Program, before: &[Vec<f64>]) -> Result<Vec<f64>> {
+        let used: Vec<usize> = {
+            let names = program.nodes().iter().filter(|node| node.op == Op::Variable);
+            names.map(|node| node.variable).collect()
+        };
+        let mut rows: Vec<f64> = Vec::with_capacity(self.rows);
+        let mut variables = vec![UNKNOWN; before.len()];
+        for row in 0..self.rows {
+            let time = self.begin(row + 1);
+            used.iter().for_each(|&index| variables[index] = before[index][row]);
+            let place = Series {
+                time,
+                offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
+                step: self.step,
+                row,
+                previous: rows.last().copied().unwrap_or(UNKNOWN),
+                columns: before,
+            };
+            let moment = Moment { variables: &variables, now: self.now, series: Some(place) };
+            rows.push(program.evaluate(&moment).map_err(Error::Refused)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// The file a `DEF:` reads, and the daemon it wants flushed first.
+pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
+    let words = words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
+    let daemon = words.iter().find_map(|word| word.strip_prefix("daemon=").map(str::to_string));
+    Some((words.into_iter().next()?, daemon))
+}
+
+/// The parts of a `DEF:`; a colon in one of them is written with a backslash.
+fn words(text: &str) -> Vec<String> {
+    text.replace("\\:", "\u{0}").split(':').map(|word| word.replace('\u{0}', ":")).collect()
+}
+
+fn read(text: &str, plan: &Plan) -> Result<(String, Column)> {
     let fail = || Error::Refused(format!("Cannot parse DEF '{text}'"));
     let (name, rest) = text.split_once('=').ok_or_else(fail)?;
-    // A colon in a path is written with a backslash.
-    let rest = rest.replace("\\:", "\u{0}");
-    let words: Vec<String> = rest.split(':').map(|word| word.replace('\u{0}', ":")).collect();
+    let words = words(rest);
     let [path, source, function, options @ ..] = words.as_slice() else { return Err(fail()) };
     let Some(function) = Function::from_name(function) else {
         return refused(format!("unknown consolidation function '{function}'"));
     };
-    let mut step = plan.step;
+    let (mut step, mut reduce) = (plan.step, function);
+    let (mut start, mut end) = (None, None);
+    let when = |text: &str| When::parse(text, plan.now).map_err(Error::Refused);
     for option in options {
-        match option.strip_prefix("step=").map(|text| crate::spec::duration(text, 1)) {
-            Some(Ok(seconds)) => step = seconds,
+        match option.split_once('=') {
+            Some(("step", value)) => step = crate::spec::duration(value, 1).map_err(|_| fail())?,
+            Some(("start", value)) => start = Some(when(value)?),
+            Some(("end", value)) => end = Some(when(value)?),
+            Some(("daemon", _)) => {}
+            Some(("reduce", value)) => {
+                let Some(function) = Function::from_name(value) else {
+                    return refused(format!("unknown consolidation function '{value}'"));
+                };
+                reduce = function;
+            }
             _ => return Err(fail()),
         }
     }
+    let start = start.unwrap_or_else(|| When::at(plan.start));
+    let end = end.unwrap_or_else(|| When::at(plan.end));
+    let (start, end) = When::range(&start, &end, plan.now).map_err(Error::Refused)?;
     let rrd = Rrd::open(Path::new(path), Access::Read)?;
     let wanted = step.max((plan.end.wrapping_sub(plan.start)).max(0) as u64 / plan.rows);
-    let fetched = fetch::fetch(&rrd, function, plan.start, plan.end, wanted.max(1))?;
+    let fetched = fetch::fetch(&rrd, function, start, end, wanted.max(1))?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };
     let width = rrd.header.sources().len();
     let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    Ok(Column { name: name.into(), step: fetched.step, start: fetched.start, values })
+    Ok((name.into(), Column { step: fetched.step, start: fetched.start, values, reduce }))
 }
 
 impl Column {
-    /// The mean of the known rows that end within (`from`, `to`].
+    /// The known rows that end within (`from`, `to`], made one.
     fn between(&self, from: i64, to: i64) -> f64 {
         let step = self.step as i64;
         let first = (from - self.start).div_euclid(step).max(0) as usize;
         let last = (to - self.start + step - 1).div_euclid(step).max(0) as usize;
         let rows = self.values.get(first..last.min(self.values.len())).unwrap_or(&[]);
         let known: Vec<f64> = rows.iter().copied().filter(|value| !value.is_nan()).collect();
-        match known.as_slice() {
-            [] => UNKNOWN,
-            [one] => *one,
-            several => several.iter().sum::<f64>() / several.len() as f64,
+        match (known.as_slice(), self.reduce) {
+            ([], _) => UNKNOWN,
+            ([one], _) => *one,
+            (several, Function::Max) => several.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            (several, Function::Min) => several.iter().copied().fold(f64::INFINITY, f64::min),
+            (several, Function::Last) => several[several.len() - 1],
+            (several, _) => several.iter().sum::<f64>() / several.len() as f64,
         }
-    }
-}
-
-fn finish(
-    series: Vec<Column>,
-    expressions: &[(String, Program, Vec<usize>)],
-    exports: &[(usize, String)],
-    names: &[(String, Source)],
-    plan: &Plan,
-) -> Result<Table> {
-    let finest = series.iter().map(|column| column.step).min().unwrap_or(1);
-    let step = finest.max(plan.step).max(1);
-    let signed = step as i64;
-    let begin = series.iter().map(|column| column.start).min().unwrap_or(plan.start);
-    let start = begin - begin.rem_euclid(signed);
-    let end = plan.end + signed - plan.end.rem_euclid(signed);
-    let rows = ((end - start) / signed) as usize;
-    let mut columns = vec![Vec::with_capacity(rows); exports.len()];
-    let mut previous: Vec<f64> = vec![];
-    for row in 0..rows {
-        let from = start + row as i64 * signed;
-        let time = from + signed;
-        let offset = local_time::local(time).map_or(0, |(_, offset, _)| offset);
-        let mut values: Vec<f64> = Vec::with_capacity(names.len());
-        for (index, (_, source)) in names.iter().enumerate() {
-            let value = match source {
-                Source::Series(at) => series[*at].between(from, time),
-                Source::Expression(at) => {
-                    let place = Series {
-                        time,
-                        offset,
-                        step,
-                        count: row as u64 + 1,
-                        previous: previous.get(index).copied().unwrap_or(UNKNOWN),
-                        previous_variables: &previous,
-                    };
-                    let moment = Moment { variables: &values, now: plan.now, series: Some(place) };
-                    expressions[*at].1.evaluate(&moment).map_err(Error::Refused)?
-                }
-            };
-            values.push(value);
-        }
-        for (column, (index, _)) in columns.iter_mut().zip(exports) {
-            column.push(values[*index]);
-        }
-        previous = values;
-    }
-    let legends = exports.iter().map(|(_, legend)| legend.clone()).collect();
-    Ok(Table { start, end, step, legends, columns })
-}
-
-impl Table {
-    fn rows(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
-    }
-
-    /// The time rrdtool prints beside row `index`: its beginning, and the table's end for the last one more.
-    fn time(&self, index: usize) -> i64 {
-        self.start + index as i64 * self.step as i64
-    }
-
-    fn value(&self, column: usize, row: usize) -> f64 {
-        self.columns[column].get(row).copied().unwrap_or(UNKNOWN)
-    }
-
-    /// As XML; `times` adds a `<t>` to each row, `numbered` counts the value elements.
-    pub fn xml(&self, times: bool, numbered: bool) -> String {
-        let mut text = String::from("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n\n<xport>\n  <meta>\n");
-        let rows = self.rows() + 1;
-        text.push_str(&format!("    <start>{}</start>\n    <end>{}</end>\n", self.start, self.end));
-        text.push_str(&format!("    <step>{}</step>\n    <rows>{rows}</rows>\n", self.step));
-        text.push_str(&format!("    <columns>{}</columns>\n    <legend>\n", self.columns.len()));
-        for legend in &self.legends {
-            let legend = legend.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            text.push_str(&format!("      <entry>{legend}</entry>\n"));
-        }
-        text.push_str("    </legend>\n  </meta>\n  <data>\n");
-        for row in 0..rows {
-            text.push_str("    <row>");
-            if times {
-                text.push_str(&format!("<t>{}</t>", self.time(row)));
-            }
-            for column in 0..self.columns.len() {
-                let tag = if numbered { format!("v{column}") } else { "v".into() };
-                text.push_str(&format!("<{tag}>{}</{tag}>", scaled_text(self.value(column, row))));
-            }
-            text.push_str("</row>\n");
-        }
-        text.push_str("  </data>\n</xport>\n");
-        text
-    }
-
-    /// As JSON; `times` puts the time in front of each row.
-    pub fn json(&self, times: bool) -> String {
-        let mut text = String::from("{ \"about\": \"RRDtool graph JSON output\",\n  \"meta\": {\n");
-        text.push_str(&format!("    \"start\": {},\n    \"end\": {},\n", self.start, self.end));
-        text.push_str(&format!("    \"step\": {},\n    \"legend\": [\n", self.step));
-        let quoted = |text: &String| format!("      \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
-        text.push_str(&self.legends.iter().map(quoted).collect::<Vec<_>>().join(",\n"));
-        text.push_str("\n          ]\n     },\n  \"data\": [\n");
-        let lines: Vec<String> = (0..self.rows() + 1)
-            .map(|row| {
-                let value = |column| match self.value(column, row) {
-                    value if value.is_nan() => "null".into(),
-                    value => scaled_text(value),
-                };
-                let values: Vec<String> = (0..self.columns.len()).map(value).collect();
-                let time = if times { format!("\"{}\",", self.time(row)) } else { String::new() };
-                format!("    [ {time}{} ]", values.join(", "))
-            })
-            .collect();
-        text.push_str(&lines.join(",\n"));
-        text.push_str("\n  ]\n}\n");
-        text
     }
 }

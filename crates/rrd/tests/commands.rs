@@ -2,215 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
+#[path = "oracle/pair.rs"]
+mod pair;
 #[path = "oracle/cases.rs"]
 mod random_cases;
 
-use oracle::{Oracle, Random, Reply};
+use oracle::{Random, Reply};
+use pair::{Pair, filled};
 
-struct Pair {
-    theirs: Oracle,
-    ours: Oracle,
-}
-
-impl Pair {
-    fn start(name: &str) -> Self {
-        let dir = oracle::directory(name);
-        let (a, b) = (dir.join("theirs"), dir.join("ours"));
-        std::fs::create_dir_all(&a).unwrap();
-        std::fs::create_dir_all(&b).unwrap();
-        Self { theirs: Oracle::start(&a), ours: Oracle::start_program(env!("CARGO_BIN_EXE_khz-rrd"), &b) }
-    }
-
-    /// Their file, copied to ours: row positions are random.
-    fn copy(&self, file: &str) {
-        std::fs::copy(self.theirs.dir.join(file), self.ours.dir.join(file)).unwrap();
-    }
-
-    fn both(&mut self, line: &str) -> (Reply, Reply) {
-        (self.theirs.run(line), self.ours.run(line))
-    }
-
-    fn same(&mut self, line: &str, log: &[String]) {
-        let (theirs, ours) = self.both(line);
-        let at = theirs.output.iter().zip(&ours.output).position(|(a, b)| a != b);
-        if let Some(at) = at {
-            let (a, b) = (&theirs.output[at], &ours.output[at]);
-            panic!("{line}\nline {at}\n rrdtool: {a}\n    ours: {b}\n{}", log.join("\n"));
-        }
-        assert_eq!(ours, theirs, "{line}\n{}", log.join("\n"));
-    }
-}
-
-const ERRORS: &str = "
-create b.rrd DS:x:GAUGE:600:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600 RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE RRA:AVERAGE:0.5:1:10
-create b.rrd DS: RRA:AVERAGE:0.5:1:10
-create b.rrd DS RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:FOO:600:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:abc:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:0:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:-5:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:5:1 RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:a:1 RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:1:b RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:1x:2 RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:: RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x2345678901234567890:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x.y:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:FOO:0.5:1:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE
-create b.rrd DS:x:GAUGE:600:U:U RRA:
-create b.rrd DS:x:GAUGE:600:U:U RRA
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:1:1:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:-0.1:1:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:x:1:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:0:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:0
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:x:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:y
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10:11
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1h:1000s
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:301s:1d
-create b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:1z
-create b.rrd --step 0 DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --step x DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --step 1.5 DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --start foo DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --start 100 DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --start end-5 DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:1
-create b.rrd --start 12/31/69 DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:1:1
-create b.rrd --foo DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd -x DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd --step
-create b.rrd RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U
-create b.rrd foo
-create b.rrd
-create /nonexist/b.rrd DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create a.rrd -O DS:x:GAUGE:600:U:U RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:HWPREDICT:20:1.1:0.0035:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:HWPREDICT:20:0.1:0.0035:30
-create b.rrd DS:x:GAUGE:600:U:U RRA:HWPREDICT:20:0.1:1.0035:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:HWPREDICT:20:0.1:0.0035
-create b.rrd DS:x:GAUGE:600:U:U RRA:HWPREDICT:20:0.5:0.5:10:1:5
-create b.rrd DS:x:GAUGE:600:U:U RRA:SEASONAL:10:0.1
-create b.rrd DS:x:GAUGE:600:U:U RRA:SEASONAL:10:2:1
-create b.rrd DS:x:GAUGE:600:U:U RRA:SEASONAL:10:0.1:1:foo=0.5
-create b.rrd DS:x:GAUGE:600:U:U RRA:SEASONAL:10:0.2:1:smoothing-window=2
-create b.rrd DS:x:GAUGE:600:U:U RRA:FAILURES:10:9:7:1
-create b.rrd DS:x:GAUGE:600:U:U RRA:FAILURES:10:9:29:1
-create b.rrd DS:x:GAUGE:600:U:U RRA:FAILURES:10:0:9:1
-create b.rrd DS:x:GAUGE:600:U:U RRA:DEVPREDICT:10
-create b.rrd DS:x:GAUGE:600:U:U RRA:DEVPREDICT:10:1:2
-create b.rrd DS:x:GAUGE:600:U:U DS:y:COMPUTE:z,2,* RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U DS:y:COMPUTE:x,2.5,* RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U DS:y:COMPUTE:x,TIME,* RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U DS:y:COMPUTE: RRA:AVERAGE:0.5:5:10
-create b.rrd DS:x:GAUGE:600:U:U DS:y:COMPUTE:x,1,+,1,+,1,+,1,+,1,+,1,+,1,+,1,+,1,+,1,+ RRA:AVERAGE:0.5:5:10
-create b.rrd --template nofile.rrd
-update nofile.rrd N:1
-update a.rrd
-update -t x
-update a.rrd 1000000300:1
-update a.rrd 1000000300:1:2:3
-update a.rrd 1000000300:1:2:3:4
-update a.rrd 1000000300:1:x
-update a.rrd 1000000300:1x:3
-update a.rrd 1000000300:1:1.5
-update a.rrd 1000000000:1:2
-update a.rrd foo
-update a.rrd foo:1:2
-update a.rrd foo@1:2
-update a.rrd 1000000300:1:3@4
-update a.rrd N
-update -t x:z a.rrd 1000000300:1:2
-update -t x:y:x a.rrd 1000000300:1:2
-update a.rrd --foo 1000000001:1:2
-update a.rrd -1:1:2
-updatev a.rrd 1:2
-updatev a.rrd
-updatev nofile.rrd 1:2
-fetch a.rrd
-fetch a.rrd FOO
-fetch a.rrd MIN -s 1000000000 -e 1000000100
-fetch a.rrd AVERAGE -s 1000000000 -e 999999999
-fetch a.rrd AVERAGE -s 1000000000 -e foo
-fetch a.rrd AVERAGE -s 1000000000 -e 1000000000 -r x
-fetch a.rrd AVERAGE -s 1000000000 -e 1000000000 -r 0
-fetch a.rrd AVERAGE -s e-5 -e s+5
-fetch a.rrd AVERAGE -s s-5 -e 1000000000
-fetch a.rrd AVERAGE -s e-5 -e e+5
-fetch a.rrd AVERAGE --foo
-fetch nofile.rrd AVERAGE
-last nofile.rrd
-last a.rrd b.rrd
-lastupdate nofile.rrd
-lastupdate a.rrd b.rrd
-first a.rrd --rraindex 5
-first a.rrd --rraindex -1
-first nofile.rrd
-first a.rrd b.rrd
-info nofile.rrd
-info a.rrd b.rrd
-info --foo a.rrd
-dump nofile.rrd
-resize a.rrd
-resize a.rrd 5 GROW 5
-resize a.rrd 0 FOO 5
-resize a.rrd 0 SHRINK 500
-resize a.rrd 0 SHRINK 10
-resize a.rrd 0 GROW x
-resize nofile.rrd 0 GROW 5
-restore nofile.xml x.rrd
-restore a.rrd
-tune nofile.rrd -h x:5
-tune a.rrd -h q:5
-tune a.rrd -h x
-tune a.rrd -i x:foo
-tune a.rrd -i x
-tune a.rrd -d x:FOO
-tune a.rrd -r x
-tune a.rrd -r q:z
-tune a.rrd -p 5
-tune a.rrd -f 5
-tune a.rrd --alpha 5
-tune a.rrd --alpha 0.5
-tune a.rrd --beta 0.5
-tune a.rrd --gamma 0.5
-tune a.rrd --gamma-deviation 0.5
-tune a.rrd --smoothing-window 0.5
-tune a.rrd --window-length 99
-tune a.rrd --failure-threshold 0
-tune a.rrd --deltapos -1
-tune a.rrd -b q
-tune a.rrd foo
-tune a.rrd --foo
-tune a.rrd DS:x:GAUGE:5:U:U
-tune a.rrd RRA:FOO:0.5:1:1
-flushcached a.rrd
-xport XPORT:a
-xport -m 2 DEF:a=a.rrd:x:AVERAGE XPORT:a
-xport -s 1000000000 -e 1000001200 DEF:a=a.rrd:q:AVERAGE XPORT:a:foo
-xport -s 1000000000 -e 1000001200 DEF:a=a.rrd:x:AVERAGE
-xport -s 1000000000 -e 1000001200 DEF:a=no.rrd:x:AVERAGE XPORT:a
-pwd x
-cd
-cd /nonexistent
-mkdir
-quit x
-info tiny.rrd
-last tiny.rrd
-info cut.rrd
-update cut.rrd 1000001000:1:2
-info short.rrd
-fetch short.rrd AVERAGE -s 1000000000 -e 1000000100
-info version.rrd
-info cookie.rrd
-info magic.rrd
-";
+/// Command lines that fail, one a line.
+const ERRORS: &str = include_str!("oracle/errors.txt");
 
 #[test]
 fn errors_read_as_rrdtools() {
@@ -310,26 +111,6 @@ fn looking_commands_print_what_rrdtool_prints() {
         }
     }
     println!("{outputs} outputs compared");
-}
-
-/// A file with some history in both directories.
-fn filled(
-    pair: &mut Pair,
-    random: &mut Random,
-    forecasting: bool,
-) -> (random_cases::Database, u64, Vec<String>) {
-    let database = random_cases::database(random, forecasting);
-    let create = format!("create t.rrd {}", database.arguments.join(" "));
-    let mut log = vec![create.clone()];
-    assert_eq!(pair.theirs.run(&create).error, None, "{create}");
-    let mut feed = random_cases::Feed::new(&database);
-    for _ in 0..12 {
-        let line = format!("update t.rrd {}", feed.steady(random, &database).join(" "));
-        pair.theirs.run(&line);
-        log.push(line);
-    }
-    pair.copy("t.rrd");
-    (database, feed.time as u64, log)
 }
 
 /// Both files told in full, row positions aside.
@@ -447,28 +228,5 @@ fn archives_come_and_go_without_touching_other_rows() {
         assert_eq!(after.len(), before.len() + 12);
         std::fs::copy(pair.ours.dir.join("t.rrd"), pair.theirs.dir.join("t.rrd")).unwrap();
         assert_eq!(rows(pair.theirs.run("dump t.rrd")), after);
-    }
-}
-
-#[test]
-fn exported_tables_are_rrdtools() {
-    let mut pair = Pair::start("xport");
-    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
-        let mut random = Random::new(seed);
-        let (database, time, log) = filled(&mut pair, &mut random, false);
-        for _ in 0..5 {
-            let (start, end) =
-                (time - random.below(30 * database.step) - 1, time + random.below(5 * database.step));
-            let name = &database.names[0];
-            let form = random.pick(&["", "-t", "--json", "--json -t", "--enumds"]);
-            let line = format!(
-                "xport {form} -s {start} -e {end} DEF:a=t.rrd:{name}:AVERAGE DEF:b=t.rrd:{name}:AVERAGE \
-                 CDEF:c=a,b,+,2,/ CDEF:d=a,PREV,ADDNAN CDEF:e=COUNT,1,* XPORT:a:first XPORT:c XPORT:d:sum XPORT:e"
-            );
-            let (theirs, _) = pair.both(&line);
-            if theirs.error.is_none() {
-                pair.same(&line, &log);
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ mod oracle;
 #[path = "oracle/cases.rs"]
 mod random_cases;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use khz_rrd::create::{self, Plan};
 use khz_rrd::file::{self, Access, Rrd};
@@ -43,56 +43,6 @@ fn our_update(path: &Path, samples: &[String], failure: Failure) -> khz_rrd::Res
     rrd.update(&samples, &options).map(|_| ())
 }
 
-#[test]
-fn creates_and_updates_leave_rrdtools_bytes() {
-    let dir = oracle::directory("differential");
-    let mut rrdtool = Oracle::start(&dir);
-    let (theirs, ours) = (dir.join("t.rrd"), dir.join("ours.rrd"));
-    let (mut updates, mut failures) = (0u64, 0u64);
-    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(400) {
-        let mut random = Random::new(seed);
-        let database = random_cases::database(&mut random, false);
-        let line = format!("create t.rrd {}", database.arguments.join(" "));
-        let mut log = vec![line.clone()];
-        let reply = rrdtool.run(&line);
-        assert_eq!(reply.error, None, "seed {seed}: {line}");
-        create_like(&theirs, &ours, "t.rrd", &database.arguments).unwrap();
-        let mut feed = random_cases::Feed::new(&database);
-        for round in 0..60 {
-            let (a, b) = (std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap());
-            if let Some(at) = first_difference(&a, &b) {
-                let kept = format!("{}/seed{seed}", dir.display());
-                std::fs::write(format!("{kept}-theirs.rrd"), &a).unwrap();
-                std::fs::write(format!("{kept}-ours.rrd"), &b).unwrap();
-                panic!("seed {seed} round {round}: bytes differ at {at} ({kept}-*)\n{}", log.join("\n"));
-            }
-            let samples = match random.chance(30) {
-                true => feed.steady(&mut random, &database),
-                false => feed.next(&mut random, &database),
-            };
-            let line = format!("update t.rrd {}", samples.join(" "));
-            log.push(line.clone());
-            let reply = rrdtool.run(&line);
-            if reply.error.is_some() {
-                let outcome = our_update(&ours, &samples, Failure::ChangesNothing);
-                assert!(outcome.is_err(), "seed {seed}: rrdtool refuses\n{}", log.join("\n"));
-                assert_eq!(
-                    std::fs::read(&ours).unwrap(),
-                    b,
-                    "seed {seed}: a failing update changed the file"
-                );
-            }
-            let outcome = our_update(&ours, &samples, Failure::KeepsWhatWasDone);
-            let error = outcome.err().map(|error| error.to_string());
-            assert_eq!(error, reply.error, "seed {seed}\n{}", log.join("\n"));
-            updates += 1;
-            failures += u64::from(reply.error.is_some());
-        }
-    }
-    println!("{updates} updates compared, {failures} of them failing");
-    std::fs::remove_dir_all(&dir).unwrap();
-}
-
 /// Doubles that are equal, both unknown, or within 1e-9 of each other.
 fn near(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
@@ -107,40 +57,106 @@ fn far(a: &[u8], b: &[u8]) -> Option<usize> {
     (0..a.len()).step_by(8).find(|&at| a[at..at + 8] != b[at..at + 8] && !near(word(a, at), word(b, at)))
 }
 
+/// How random databases are drawn, and what of them must be equal.
+struct Trial {
+    name: &'static str,
+    cases: u64,
+    rounds: u64,
+    forecasting: bool,
+    /// Calls that are in time and sensible, of a hundred.
+    steady_percent: u64,
+    differ: fn(&[u8], &[u8]) -> Option<usize>,
+}
+
+/// One database on both sides.
+struct Twins {
+    theirs: PathBuf,
+    ours: PathBuf,
+    log: Vec<String>,
+}
+
+impl Twins {
+    /// Compares the files; whether they are equal to the byte.
+    fn compare(&self, trial: &Trial, seed: u64) -> bool {
+        let (a, b) = (std::fs::read(&self.theirs).unwrap(), std::fs::read(&self.ours).unwrap());
+        if let Some(at) = (trial.differ)(&a, &b) {
+            let kept = format!("{}-seed{seed}", self.ours.display());
+            std::fs::write(format!("{kept}-theirs.rrd"), &a).unwrap();
+            std::fs::write(format!("{kept}-ours.rrd"), &b).unwrap();
+            panic!("seed {seed}: bytes differ at {at} ({kept}-*)\n{}", self.log.join("\n"));
+        }
+        a == b
+    }
+
+    /// One call on both sides; whether it was refused, in the same words and, if asked to, without a trace.
+    fn update(&mut self, rrdtool: &mut Oracle, samples: &[String]) -> bool {
+        let line = format!("update t.rrd {}", samples.join(" "));
+        self.log.push(line.clone());
+        let reply = rrdtool.run(&line);
+        if reply.error.is_some() {
+            let before = std::fs::read(&self.ours).unwrap();
+            let outcome = our_update(&self.ours, samples, Failure::ChangesNothing);
+            assert!(outcome.is_err(), "rrdtool refuses\n{}", self.log.join("\n"));
+            assert!(std::fs::read(&self.ours).unwrap() == before, "a failing update changed the file");
+        }
+        let outcome = our_update(&self.ours, samples, Failure::KeepsWhatWasDone);
+        let error = outcome.err().map(|error| error.to_string());
+        assert_eq!(error, reply.error, "{}", self.log.join("\n"));
+        reply.error.is_some()
+    }
+}
+
+impl Trial {
+    fn run(&self) {
+        let dir = oracle::directory(self.name);
+        let mut rrdtool = Oracle::start(&dir);
+        let (mut updates, mut failures, mut equal) = (0u64, 0u64, 0u64);
+        for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(self.cases) {
+            let mut random = Random::new(seed);
+            let database = random_cases::database(&mut random, self.forecasting);
+            let line = format!("create t.rrd {}", database.arguments.join(" "));
+            assert_eq!(rrdtool.run(&line).error, None, "seed {seed}: {line}");
+            let mut twins = Twins { theirs: dir.join("t.rrd"), ours: dir.join("ours.rrd"), log: vec![line] };
+            create_like(&twins.theirs, &twins.ours, "t.rrd", &database.arguments).unwrap();
+            let mut feed = random_cases::Feed::new(&database);
+            for _ in 0..self.rounds {
+                equal += u64::from(twins.compare(self, seed));
+                let samples = match random.chance(self.steady_percent) {
+                    true => feed.steady(&mut random, &database),
+                    false => feed.next(&mut random, &database),
+                };
+                failures += u64::from(twins.update(&mut rrdtool, &samples));
+                updates += 1;
+            }
+            twins.compare(self, seed);
+        }
+        println!("{updates} updates compared, {failures} refused, {equal} files equal to the byte");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+#[test]
+fn creates_and_updates_leave_rrdtools_bytes() {
+    let trial = Trial {
+        name: "differential",
+        cases: 400,
+        rounds: 60,
+        forecasting: false,
+        steady_percent: 30,
+        differ: first_difference,
+    };
+    trial.run();
+}
+
 #[test]
 fn forecasts_stay_within_a_billionth() {
-    let dir = oracle::directory("forecasts");
-    let mut rrdtool = Oracle::start(&dir);
-    let (theirs, ours) = (dir.join("t.rrd"), dir.join("ours.rrd"));
-    let (mut updates, mut exact) = (0u64, 0u64);
-    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(200) {
-        let mut random = Random::new(seed);
-        let database = random_cases::database(&mut random, true);
-        let line = format!("create t.rrd {}", database.arguments.join(" "));
-        let mut log = vec![line.clone()];
-        let reply = rrdtool.run(&line);
-        assert_eq!(reply.error, None, "seed {seed}: {line}");
-        create_like(&theirs, &ours, "t.rrd", &database.arguments).unwrap();
-        let mut feed = random_cases::Feed::new(&database);
-        for round in 0..100 {
-            let (a, b) = (std::fs::read(&theirs).unwrap(), std::fs::read(&ours).unwrap());
-            if let Some(at) = far(&a, &b) {
-                let kept = format!("{}/seed{seed}", dir.display());
-                std::fs::write(format!("{kept}-theirs.rrd"), &a).unwrap();
-                std::fs::write(format!("{kept}-ours.rrd"), &b).unwrap();
-                panic!("seed {seed} round {round}: differ at {at} ({kept}-*)\n{}", log.join("\n"));
-            }
-            exact += u64::from(a == b);
-            let samples = feed.steady(&mut random, &database);
-            let line = format!("update t.rrd {}", samples.join(" "));
-            log.push(line.clone());
-            let reply = rrdtool.run(&line);
-            let outcome = our_update(&ours, &samples, Failure::KeepsWhatWasDone);
-            let error = outcome.err().map(|error| error.to_string());
-            assert_eq!(error, reply.error, "seed {seed}\n{}", log.join("\n"));
-            updates += 1;
-        }
-    }
-    println!("{updates} updates compared, {exact} of them equal to the byte");
-    std::fs::remove_dir_all(&dir).unwrap();
+    let trial = Trial {
+        name: "forecasts",
+        cases: 200,
+        rounds: 100,
+        forecasting: true,
+        steady_percent: 100,
+        differ: far,
+    };
+    trial.run();
 }

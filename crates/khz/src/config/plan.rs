@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use khz_gather::{Placement, RingSize};
-use khz_model::{ByteSize, Nanos, NodeName, Rate};
+use khz_model::{ByteSize, Nanos, NodeName, Pattern, Rate};
+use khz_rrd::recorder::Layout;
 use khz_trust::{Exposure, Means};
 
 use super::trust::Trust;
 use super::{ConfigError, Layers, Origin, Value};
+use crate::hub_recorder::{self, Recording};
 use crate::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
@@ -33,6 +35,8 @@ pub struct Plan {
     pub link_listen: Vec<SocketAddr>,
     /// A hub's memory for the recent past.
     pub history: ByteSize,
+    /// What a hub records into .rrd files, and where.
+    pub rrd: Option<(PathBuf, Recording)>,
     /// Everybody who can reach a door may come in.
     pub insecure: bool,
     /// Certificates, keys and tokens.
@@ -120,6 +124,7 @@ impl Plan {
             hubs: checked(layers, "hub", hub_addresses)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
+            rrd: recording(layers)?,
             insecure: checked(layers, "insecure", switch)?,
             trust: Trust::check(layers)?,
             run_dir: checked(layers, "run_dir", |text| Ok(file(text)))?,
@@ -211,6 +216,31 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     }
     text.parse()
         .map_err(|_| format!("'{text}' is not an address with a port, as 127.0.0.1:7070 or [::1]:7070"))
+}
+
+fn recording(layers: &Layers) -> Result<Option<(PathBuf, Recording)>, ConfigError> {
+    let patterns = checked(layers, "rrd_match", |text| {
+        items(text).map(|item| Pattern::new(item).map_err(|error| error.to_string())).collect()
+    })?;
+    let layout = checked(layers, "rrd_layout", rrd_layout)?;
+    let directory = checked(layers, "rrd", |text| Ok(file(text)))?;
+    let recording = Recording { patterns, every: hub_recorder::every(&layout), layout };
+    Ok(directory.map(|directory| (directory, recording)))
+}
+
+/// `300,AVERAGE:0.5:1:600,...`; nothing is MRTG's. What an archive may be, crate `rrd` knows.
+fn rrd_layout(text: &str) -> Result<Layout, String> {
+    let mut words = items(text);
+    let Some(step) = words.next() else { return Ok(Layout::default()) };
+    let step: u64 =
+        step.parse().ok().filter(|step| (1..=86_400).contains(step)).ok_or_else(|| {
+            format!("'{step}' is not a step in seconds, at most a day: 300,AVERAGE:0.5:1:600")
+        })?;
+    let archives: Vec<String> = words.map(str::to_owned).collect();
+    if archives.is_empty() {
+        return Err("it names no archive behind the step: 300,AVERAGE:0.5:1:600".to_owned());
+    }
+    Ok(Layout { step, heartbeat: 2 * step, archives })
 }
 
 fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {

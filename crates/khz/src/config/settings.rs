@@ -93,6 +93,27 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "rrd",
+        shape: Shape::Text("DIR"),
+        default: "",
+        help: "Record the base lane of every node into .rrd files below this directory: DIR/NODE/SERIES.rrd",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "rrd_match",
+        shape: Shape::List("PATTERN,..."),
+        default: "*",
+        help: "The series that are recorded into .rrd files",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "rrd_layout",
+        shape: Shape::List("STEP,ARCHIVE,..."),
+        default: "",
+        help: "Seconds a primary point, and archives in rrdtool's words: 300,AVERAGE:0.5:1:600,MAX:0.5:288:797 [default: MRTG's]",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "insecure",
         shape: Shape::Switch,
         default: "false",

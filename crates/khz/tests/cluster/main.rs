@@ -216,3 +216,37 @@ fn a_wall_clock_that_is_set_by_an_hour_costs_no_row() {
         assert_eq!(hub.node(&lab, "n1").unwrap()["connects"], 1, "{hours}: nobody was cut off");
     }
 }
+
+#[test]
+fn the_base_lane_is_recorded_into_files_that_rrdtool_reads() {
+    let Some(lab) = Lab::new(&["hub", "n1"]) else { return };
+    let files = folder("rrd");
+    let rrd = [
+        "--rrd",
+        files.to_str().unwrap(),
+        "--rrd-match",
+        "load.1m,net.rx_bytes",
+        "--rrd-layout",
+        "1,AVERAGE:0.5:1:60",
+    ];
+    let _hub = Daemon::hub(&lab, "hub", &rrd);
+    let _agent = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("rrd")]);
+    let fetch = || {
+        let file = files.join("n1/load.1m.rrd");
+        let output = std::process::Command::new("rrdtool")
+            .args(["fetch", file.to_str().unwrap(), "AVERAGE", "--start", "-30s"])
+            .output();
+        let Ok(output) = output else {
+            assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "rrdtool is not installed");
+            return None;
+        };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let values = text.lines().filter_map(|line| line.split_once(": ")?.1.parse::<f64>().ok());
+        Some(values.filter(|value| value.is_finite()).count())
+    };
+    until("rrdtool reads several values", || fetch().is_none_or(|values| values >= 3));
+    assert!(
+        files.join("n1/net.rx_bytes%5Beth0%5D.rrd").exists(),
+        "an instance has a file of its own, safely named"
+    );
+}

@@ -2,12 +2,9 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use super::options;
 use super::print;
-use crate::daemon::protocol::Base;
-use crate::daemon::{Settings, serve};
 use crate::error::{Error, Result, refused};
 use crate::{cache, doctor, file, import};
 
@@ -69,36 +66,4 @@ pub(super) fn foreign(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         format!("{}-bit, {order} endian", 8 * machine.long)
     });
     print(out, &format!("{source}: {described}\n"))
-}
-
-/// `rrdcached`: runs the caching daemon in the foreground.
-pub(super) fn daemon(arguments: &[String]) -> Result<()> {
-    let known = [
-        ("listen", 'l', true),
-        ("log", 'j', true),
-        ("timeout", 'w', true),
-        ("threads", 't', true),
-        ("base", 'b', true),
-        ("confine", 'B', false),
-        ("foreground", 'g', false),
-        ("commit-window", ' ', true),
-    ];
-    let parsed = options::parse(arguments, &known)?;
-    let number = |name: &str, default: u64| match parsed.value(name) {
-        None => Ok(default),
-        Some(text) => text.parse().map_err(|_| Error::Refused(format!("--{name}: '{text}' is no number"))),
-    };
-    let listen = parsed.options.iter().filter(|(name, _)| *name == "listen");
-    let listen: Vec<String> = listen.map(|(_, value)| value.clone()).collect();
-    if listen.is_empty() {
-        return refused("rrdcached needs at least one -l ADDRESS");
-    }
-    serve(Settings {
-        listen,
-        log: parsed.value("log").map(Into::into),
-        window: Duration::from_millis(number("commit-window", 10)?),
-        timeout: Duration::from_secs(number("timeout", 300)?),
-        writers: number("threads", 4)?.min(64) as usize,
-        base: Base { directory: parsed.value("base").unwrap_or("").into(), confine: parsed.has("confine") },
-    })
 }

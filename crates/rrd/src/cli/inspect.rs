@@ -76,11 +76,21 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some(function) = Function::from_name(function) else {
         return refused(format!("unknown consolidation function '{function}'"));
     };
-    let rrd = open(&parsed, name)?;
-    let fetched = range::fetch(&rrd, function, start, end, resolution)?;
-    let sources = rrd.header.sources();
+    let (fetched, sources) = match super::daemon(&parsed) {
+        // The daemon has no resolution; with one the file is looked at here.
+        Some(address) if !parsed.has("resolution") => {
+            let mut client = Client::connect(&address)?;
+            let name = client.name(name);
+            client.fetch(&name, function.name(), start, end)?
+        }
+        _ => {
+            let rrd = open(&parsed, name)?;
+            let fetched = range::fetch(&rrd, function, start, end, resolution)?;
+            (fetched, rrd.header.sources().iter().map(|source| source.name.clone()).collect())
+        }
+    };
     let mut text = " ".repeat(11);
-    text.push_str(&sources.iter().map(|source| format!("{:>20}", source.name)).collect::<String>());
+    text.push_str(&sources.iter().map(|source| format!("{source:>20}")).collect::<String>());
     text.push_str("\n\n");
     for (row, values) in fetched.values.chunks(sources.len().max(1)).enumerate() {
         let time = fetched.start + (row as i64 + 1) * fetched.step as i64;
@@ -209,9 +219,10 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     }
     let plan = table::Plan { start, end, step: count("step", 0), rows, now };
     for argument in &parsed.rest {
-        let path = argument.strip_prefix("DEF:").and_then(|text| text.split_once('=')?.1.split(':').next());
-        if let Some(path) = path {
-            super::flush(&parsed, path)?;
+        match table::wanted(argument) {
+            Some((path, Some(address))) => super::flush_through(&address, &path)?,
+            Some((path, None)) => super::flush(&parsed, &path)?,
+            None => {}
         }
     }
     let table = table::build(&parsed.rest, &plan)?;

@@ -38,7 +38,8 @@ pub fn run(arguments: &[String]) -> i32 {
 /// The command's failure; its text is what rrdtool prints behind `ERROR: `.
 pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some((name, rest)) = arguments.split_first() else { return usage(None, out) };
-    if rest.is_empty() {
+    // The daemon needs no arguments.
+    if rest.is_empty() && name != "rrdcached" {
         return usage(Some(name), out);
     }
     match name.as_str() {
@@ -57,7 +58,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "xport" => inspect::xport(rest, out),
         "list" => inspect::list(rest, out),
         "flushcached" => inspect::flush(rest),
-        "rrdcached" => extra::daemon(rest),
+        "rrdcached" => crate::daemon::run(rest),
         "cache" => extra::page_cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
@@ -82,7 +83,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:... CDEF:... XPORT:..."),
     ("list", "--daemon ADDRESS PATH | PATH"),
     ("flushcached", "--daemon ADDRESS FILE..."),
-    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS] [-b BASE [-B]] [--commit-window MS]"),
+    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS] [-b BASE [-B]] [--commit-window MS] ..."),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),
     ("doctor", "DIR"),
     ("import", "FOREIGN FILE"),
@@ -125,8 +126,12 @@ fn daemon(parsed: &options::Parsed) -> Option<String> {
 
 /// Has the daemon, if there is one to go through, write what it holds for `file`.
 fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
-    let Some(address) = daemon(parsed) else { return Ok(()) };
-    let mut client = Client::connect(&address)?;
+    daemon(parsed).map_or(Ok(()), |address| flush_through(&address, file))
+}
+
+/// Has the daemon at `address` write what it holds for `file`.
+fn flush_through(address: &str, file: &str) -> Result<()> {
+    let mut client = Client::connect(address)?;
     let name = client.name(file);
     let answer = client.ask(&["FLUSH", &name])?;
     // A file the daemon cannot find is told of when it is opened here.

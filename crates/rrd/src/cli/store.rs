@@ -7,16 +7,20 @@ use super::options::{self, Parsed};
 use super::print;
 use crate::at::When;
 use crate::client::Client;
+use crate::content::Content;
 use crate::create::{self as plan, Plan};
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::info::number_text;
 use crate::number;
 use crate::update::{Applied, Failure, Options};
-use crate::{restore as xml, spec, tune as change};
+use crate::{prefill, restore as xml, spec, tune as change};
 
 /// Earliest start rrdtool takes: ten years after 1970.
 const START_MIN: i64 = 3600 * 24 * 365 * 10;
+
+/// Seconds a primary point when nothing else is said.
+const STEP_DEFAULT: u64 = 300;
 
 /// A fresh random source for row positions: the clock and the process, as rrdtool seeds its own.
 pub(super) fn random_rows() -> impl FnMut(usize, u64) -> u64 {
@@ -50,7 +54,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     let parsed = options::parse(arguments, &known)?;
     let now = file::clock().seconds;
     let mut start = now - 10;
-    let (mut step, mut template) = (300, None);
+    let (mut step, mut template) = (STEP_DEFAULT, None);
     for (name, value) in &parsed.options {
         match *name {
             "start" => start = start_time(value, now)?,
@@ -58,7 +62,6 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
                 step = spec::duration(value, 1).map_err(|why| Error::Refused(format!("step size: {why}")))?;
             }
             "template" => template = Some(value),
-            "source" => return refused("filling a new file from others is not there yet"),
             _ => {}
         }
     }
@@ -82,18 +85,45 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         }
         definition.take(rrd.header.definition());
     }
+    let files = past(&parsed)?;
     let hash = spec::season_hash(name);
+    let mut mappings = vec![None; definition.sources.len()];
     for spec in specs {
         if let Some(source) = spec.strip_prefix("DS:") {
-            definition.source(source)?;
+            // Files are counted from 1 on the command line; 0 is none of them.
+            let mapping = definition.source(source)?;
+            let from_zero = |index: usize| index.checked_sub(1).unwrap_or(usize::MAX);
+            mappings.push(mapping.map(|(name, file)| (name, file.map(from_zero))));
         } else if let Some(archive) = spec.strip_prefix("RRA:") {
             definition.archive(archive, step, hash)?;
         } else {
             return refused(format!("can't parse argument '{spec}'"));
         }
     }
-    let header = plan::header(definition.definition(step)?, start, random_rows())?;
-    file::create(path, &header, std::iter::empty(), true)
+    let definition = definition.definition(step)?;
+    if files.is_empty() {
+        let header = plan::header(definition, start, random_rows())?;
+        return file::create(path, &header, std::iter::empty(), true);
+    }
+    let newest = files.iter().map(|content| content.last_update).max().filter(|_| !parsed.has("start"));
+    let content = prefill::fill(definition, newest.unwrap_or((start, 0)), &mappings, &files)?;
+    let (header, values) = content.build(random_rows())?;
+    file::create(path, &header, values.into_iter(), true)
+}
+
+/// The files that a new one is to be filled from, whole.
+fn past(parsed: &Parsed) -> Result<Vec<Content>> {
+    let named = parsed.options.iter().filter(|(option, _)| *option == "source");
+    named
+        .map(|(_, name)| match Rrd::open(Path::new(name), Access::Read) {
+            Ok(rrd) => Content::read(&rrd),
+            Err(Error::Io { source, .. }) => {
+                let why = crate::error::os_text(&source);
+                refused(format!("error checking for source RRD {name}: {why}"))
+            }
+            Err(error) => Err(error),
+        })
+        .collect()
 }
 
 /// Has the daemon create the file.
@@ -105,8 +135,12 @@ fn order(parsed: &Parsed, address: &str, start: i64, step: u64) -> Result<()> {
     if parsed.has("no-overwrite") {
         words.push("-O");
     }
-    if let Some(template) = parsed.value("template") {
-        words.extend(["-t", template]);
+    for (option, value) in &parsed.options {
+        match *option {
+            "template" => words.extend(["-t", value]),
+            "source" => words.extend(["-r", value]),
+            _ => {}
+        }
     }
     words.extend(parsed.rest[1..].iter().map(String::as_str));
     client.order(&words).map(|_| ())

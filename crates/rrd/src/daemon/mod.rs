@@ -1,151 +1,279 @@
-//! The caching daemon: sockets and threads around the pending updates; each line is answered by
-//! [`protocol::Session`].
+//! The caching daemon, in the order of an update's way: a socket ([`listen`]) hands lines to a conversation
+//! ([`protocol`], [`commands`]); what it takes waits in memory ([`pending`]) and in the log ([`log`]); rounds
+//! ([`queue`]) bring it to the files ([`writer`]). This file puts the parts together and takes them apart again.
 
+mod answers;
+pub mod base;
+mod cells;
+mod checkpoint;
+mod checksum;
+mod claim;
+pub mod commands;
+mod commit;
+mod create;
+mod due;
+mod image;
+pub mod listen;
 pub mod log;
+pub mod messages;
+mod nodes;
+mod open_files;
+pub mod options;
+mod packed;
 pub mod pending;
+mod place;
+pub mod process;
 pub mod protocol;
+pub mod queue;
+pub mod record;
+mod replay;
+mod stamp;
+mod state;
+pub mod storage;
+mod writer;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::client::{PORT, host_and_port};
 use crate::error::{Error, Result, refused};
-use pending::Pending;
-use protocol::{Base, Reply, Session};
+use base::Base;
+use listen::Address;
+use log::Log;
+use messages::{Level, Messages, Sink};
+use pending::{Limits, Pending};
+use process::{PidFile, Signal, Signals};
+use queue::End;
 
-/// Bytes a line may have.
-const LINE_MAX: u64 = 1 << 16;
-/// Connections served at once; each has a thread.
-const CONNECTIONS_MAX: usize = 2000;
+/// How often limits and old samples are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// Where the process's number is kept if nothing is said, in the background.
+const PID_FILE: &str = "/run/rrdcached.pid";
+/// Most files kept open if nothing is said.
+const OPEN_MAX: u64 = 100_000;
 
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Addresses to listen on: `unix:PATH`, `/PATH`, `HOST[:PORT]`.
-    pub listen: Vec<String>,
+    /// The sockets.
+    pub listen: Vec<Address>,
     /// Where the log lies; without it updates do not survive the process.
     pub log: Option<PathBuf>,
     /// How long an acknowledged update may be unsynced; zero syncs before each answer.
     pub window: Duration,
-    /// How long updates wait before they are written.
-    pub timeout: Duration,
+    /// Bytes the log may have.
+    pub log_max: u64,
+    /// When to write, and how much may wait.
+    pub limits: Limits,
     /// Threads that write.
-    pub writers: usize,
+    pub writers: u32,
     /// Where relative names lie.
-    pub base: Base,
+    pub base: PathBuf,
+    /// Whether every file must be below it.
+    pub confine: bool,
+    /// Whether everything is written at the end, even with a log.
+    pub always_write: bool,
+    /// Whether the process stays where it is.
+    pub foreground: bool,
+    /// Where its number is kept.
+    pub pid_file: Option<PathBuf>,
+    /// Who it becomes: user and his group.
+    pub user: Option<(u32, u32)>,
+    /// The group it becomes.
+    pub group: Option<u32>,
+    /// The file messages go to.
+    pub messages: Option<PathBuf>,
+    /// How grave they must be.
+    pub level: Level,
+    /// What the command line gave reason to say.
+    pub warnings: Vec<String>,
 }
 
-/// Runs until the process is told to end.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: vec![],
+            log: None,
+            window: Duration::from_millis(10),
+            log_max: 8 << 30,
+            limits: Limits { open_max: 0, ..Limits::default() },
+            writers: 4,
+            base: "/tmp".into(),
+            confine: false,
+            always_write: false,
+            foreground: false,
+            pid_file: None,
+            user: None,
+            group: None,
+            messages: None,
+            level: Level::ERROR,
+            warnings: vec![],
+        }
+    }
+}
+
+/// The command `rrdcached` with its arguments; returns when the daemon has ended.
 ///
 /// # Errors
-/// The log or an address cannot be opened.
-pub fn serve(settings: Settings) -> Result<()> {
-    let pending = Arc::new(Pending::open(settings.log.as_deref(), settings.window, settings.timeout)?);
-    let base = Arc::new(settings.base);
-    let busy = Arc::new(AtomicUsize::new(0));
-    let mut threads = vec![];
-    for _ in 0..settings.writers.max(1) {
-        let pending = pending.clone();
-        threads.push(spawn("khz-rrd-write", move || pending.work())?);
+/// What is wrong with the arguments, or why it could not start.
+pub fn run(arguments: &[String]) -> Result<()> {
+    if arguments.iter().any(|word| word == "-h" || word == "--help") {
+        print!("{}", options::USAGE);
+        return Ok(());
     }
-    for address in &settings.listen {
-        let server = Server { pending: pending.clone(), base: base.clone(), busy: busy.clone() };
-        threads.push(listen(address, server)?);
-    }
-    for thread in threads {
-        let _ = thread.join();
-    }
-    Ok(())
+    serve(options::parse(arguments)?)
 }
 
-#[derive(Clone)]
-struct Server {
-    pending: Arc<Pending>,
-    base: Arc<Base>,
-    busy: Arc<AtomicUsize>,
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// A socket, the log, the base directory or the pid file cannot be had.
+pub fn serve(settings: Settings) -> Result<()> {
+    for warning in &settings.warnings {
+        eprintln!("WARNING: {warning}");
+    }
+    let pid_file = match (&settings.pid_file, settings.foreground) {
+        (Some(path), _) => Some(PidFile::claim(path)?),
+        (None, false) => Some(PidFile::claim(Path::new(PID_FILE))?),
+        (None, true) => None,
+    };
+    let cleanup = |error| {
+        pid_file.iter().for_each(|file| remove(&file.path()));
+        error
+    };
+    let mut sockets = vec![];
+    for address in &settings.listen {
+        sockets.extend(listen::open(address).map_err(cleanup)?);
+    }
+    let paths: Vec<PathBuf> = sockets.iter().filter_map(listen::Socket::path).collect();
+    let cleanup = |error| {
+        paths.iter().for_each(|path| remove(path));
+        cleanup(error)
+    };
+    let log = settings.log.as_deref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+    let base = Base::new(&settings.base, settings.confine).map_err(cleanup)?;
+    let sink = match (&settings.messages, settings.foreground) {
+        (Some(path), _) => messages::to_file(path).map_err(cleanup)?,
+        (None, true) => Sink::Terminal,
+        // A machine without a system log gets a silent daemon.
+        (None, false) => messages::to_system().unwrap_or(Sink::Nothing),
+    };
+    if !settings.foreground {
+        process::to_background().map_err(cleanup)?;
+    }
+    if let Some(file) = &pid_file {
+        file.fill().map_err(cleanup)?;
+    }
+    process::become_other(settings.user, settings.group).map_err(cleanup)?;
+    // Directories are never in the way of being unmounted, except this one, which rrdcached holds as well.
+    let _ = std::env::set_current_dir(base.directory());
+    let signals = Signals::hold();
+    let messages = Messages::new(sink, settings.level);
+    let ended = converse(&settings, log, base, messages, sockets, &signals);
+    paths.iter().for_each(|path| remove(path));
+    pid_file.iter().for_each(|file| remove(&file.path()));
+    ended
+}
+
+fn remove(path: &Path) {
+    // It may be gone, or in a directory that is no longer ours.
+    let _ = std::fs::remove_file(path);
+}
+
+fn converse(
+    settings: &Settings,
+    log: Option<PathBuf>,
+    base: Base,
+    messages: Messages,
+    sockets: Vec<listen::Socket>,
+    signals: &Signals,
+) -> Result<()> {
+    let (log, left) = match log {
+        Some(directory) => {
+            no_journals(&directory)?;
+            let (log, left) = Log::open(log_settings(settings, directory))?;
+            (Some(log), Some(left))
+        }
+        None => (None, None),
+    };
+    let mut limits = settings.limits;
+    if limits.open_max == 0 {
+        limits.open_max = raise_open_files();
+    }
+    let logged = log.is_some();
+    let pending = Arc::new(Pending::new(base, limits, log, left.is_some(), messages));
+    let mut writers = vec![];
+    for _ in 0..settings.writers {
+        let pending = pending.clone();
+        writers.push(spawn("khz-rrd-write", move || pending.work())?);
+    }
+    let busy = Arc::new(AtomicUsize::new(0));
+    for socket in sockets {
+        socket.serve(pending.clone(), busy.clone())?;
+    }
+    if let Some(left) = left {
+        let pending = pending.clone();
+        spawn("khz-rrd-replay", move || {
+            if let Err(error) = pending.replay(&left) {
+                pending.report(&error);
+            }
+        })?;
+    }
+    let ticking = pending.clone();
+    spawn("khz-rrd-tick", move || {
+        loop {
+            std::thread::sleep(TICK);
+            ticking.tick();
+        }
+    })?;
+    let end = match signals.wait() {
+        Signal::EndWritten => End::Written,
+        Signal::EndNow => End::Now,
+        Signal::End if logged && !settings.always_write => End::Now,
+        Signal::End => End::Written,
+    };
+    pending.end(end);
+    for writer in writers {
+        let _ = writer.join();
+    }
+    pending.close()
+}
+
+/// Refuses to start over what an rrdcached has left: it would never be written.
+fn no_journals(directory: &Path) -> Result<()> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let journal = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("rrd.journal.");
+    match entries.into_iter().find(journal) {
+        Some(entry) => refused(format!(
+            "'{}' is a journal of rrdcached, which is not read here: start rrdcached once more and end it with SIGUSR1",
+            entry.path().display()
+        )),
+        None => Ok(()),
+    }
+}
+
+fn log_settings(settings: &Settings, directory: PathBuf) -> log::Settings {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    log::Settings {
+        directory,
+        window: settings.window,
+        bytes_max: settings.log_max,
+        boot: boot.trim().into(),
+        storage: Arc::new(storage::Disk),
+    }
+}
+
+/// Raises the limit of open files as far as it goes; how many may be kept.
+fn raise_open_files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(OPEN_MAX);
+    (most / 2).min(OPEN_MAX) as usize
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<std::thread::JoinHandle<()>> {
     let thread = std::thread::Builder::new().name(name.into()).spawn(work);
     thread.map_err(|error| Error::io("starting the thread", name, error))
-}
-
-fn listen(address: &str, server: Server) -> Result<std::thread::JoinHandle<()>> {
-    let failed = |error| Error::io("listening on", address, error);
-    let path = address.strip_prefix("unix:").or(Some(address).filter(|text| text.starts_with('/')));
-    if let Some(path) = path {
-        remove_dead_socket(Path::new(path))?;
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        return spawn("khz-rrd-unix", move || {
-            for stream in listener.incoming().flatten() {
-                let Ok(reader) = stream.try_clone() else { continue };
-                server.accept(reader, stream);
-            }
-        });
-    }
-    let (host, port) =
-        host_and_port(address).or_else(|_| refused(format!("'{address}' is no address; port {PORT}")))?;
-    let listener = TcpListener::bind((host, port)).map_err(failed)?;
-    spawn("khz-rrd-tcp", move || {
-        for stream in listener.incoming().flatten() {
-            let Ok(reader) = stream.try_clone() else { continue };
-            server.accept(reader, stream);
-        }
-    })
-}
-
-/// Removes a socket nobody answers on, left by a daemon that was killed.
-fn remove_dead_socket(path: &Path) -> Result<()> {
-    if path.exists() && std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return refused(format!("another daemon answers on {}", path.display()));
-    }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),
-        _ => Ok(()),
-    }
-}
-
-impl Server {
-    fn accept(&self, reader: impl Read + Send + 'static, mut writer: impl Write + Send + 'static) {
-        if self.busy.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-            self.busy.fetch_sub(1, Ordering::Relaxed);
-            // Whoever asks one too many gets a word instead of silence.
-            let _ = writer.write_all(b"-1 too many connections\n");
-            return;
-        }
-        let server = self.clone();
-        let started = spawn("khz-rrd-client", move || {
-            let _ = server.converse(BufReader::new(reader), &mut writer);
-            server.busy.fetch_sub(1, Ordering::Relaxed);
-        });
-        if started.is_err() {
-            self.busy.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    fn converse(&self, mut reader: BufReader<impl Read>, writer: &mut impl Write) -> std::io::Result<()> {
-        let mut session = Session::new(&self.pending, &self.base);
-        let mut line = vec![];
-        loop {
-            line.clear();
-            (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line)?;
-            if line.last() != Some(&b'\n') {
-                // The end, or a line nobody sends.
-                return Ok(());
-            }
-            line.pop();
-            match session.line(&String::from_utf8_lossy(&line)) {
-                Reply::Text(text) => writer.write_all(text.as_bytes())?,
-                Reply::Bytes(bytes) => writer.write_all(&bytes)?,
-                Reply::Last(bytes) => return writer.write_all(&bytes).and_then(|()| writer.flush()),
-                Reply::Silence => {}
-                Reply::Quit => return Ok(()),
-            }
-        }
-    }
 }

@@ -1,50 +1,43 @@
-//! Updates that wait in memory: takes them, logs them, writes them to their files, keeps what could not be
-//! written; knows no protocol.
+//! Updates that wait in memory: takes them, logs them, shows them; [`super::queue`] decides when they are written.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use super::log::{Entry, Log};
+use super::base::Base;
+use super::log::{Log, Ticket};
+use super::messages::Messages;
+use super::nodes::{Flags, Id};
+use super::open_files::OpenFiles;
+use super::place::place;
+use super::record::Entry;
+use super::stamp;
+use super::state::{Look, Shape, State};
 use crate::error::{Error, Result, refused};
-use crate::file::{self, Access, Rrd};
-use crate::number::{self, Reading};
-use crate::update::{Failure, Options};
+use crate::file::Rrd;
 
-/// Samples in memory over all files; some 100 bytes each.
-pub const SAMPLES_MAX: u64 = 50_000_000;
-/// How long a file rests after a failed write.
-const RETRY: Duration = Duration::from_secs(10);
-
-/// One file's waiting updates.
-struct Node {
-    /// Segment of the log and sample.
-    samples: Vec<(u64, String)>,
-    /// Stamp of the newest sample taken, in microseconds.
-    last: i64,
-    /// Readings a sample must have.
-    readings: usize,
-    /// When its samples were last taken out.
-    flushed: Instant,
-    queued: bool,
-    writing: bool,
-    suspended: bool,
+/// When to write, and how much may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Seconds that updates wait before they are written.
+    pub timeout: u32,
+    /// Seconds added at random to the timeout, below this.
+    pub delay: u32,
+    /// Seconds between looks for files whose updates stopped.
+    pub sweep: u32,
+    /// Seconds over which files that finish a coarse row are spread; 0 for none.
+    pub spread: u32,
+    /// Bytes of updates in memory; beyond it nothing is taken.
+    pub memory_max: u64,
+    /// Files kept open.
+    pub open_max: usize,
 }
 
-#[derive(Default)]
-struct State {
-    nodes: HashMap<String, Node>,
-    queue: VecDeque<String>,
-    /// Files whose write failed, with the time to try again.
-    failed: VecDeque<(Instant, String)>,
-    /// Updates written but not synced, by segment, and a file of each file system written to.
-    written: BTreeMap<u64, u64>,
-    devices: HashMap<u64, File>,
-    stats: Stats,
-    stopping: bool,
+impl Default for Limits {
+    fn default() -> Self {
+        Self { timeout: 300, delay: 0, sweep: 3600, spread: 1200, memory_max: 1 << 30, open_max: 10_000 }
+    }
 }
 
 /// What STATS tells.
@@ -52,7 +45,7 @@ struct State {
 pub struct Stats {
     /// Files waiting to be written.
     pub queue: u64,
-    /// Samples taken.
+    /// UPDATE commands.
     pub received: u64,
     /// FLUSH commands.
     pub flushes: u64,
@@ -64,58 +57,160 @@ pub struct Stats {
     pub nodes: u64,
     /// Samples waiting.
     pub waiting: u64,
-    /// Writes that failed and are tried again.
+    /// Seconds the oldest of them has waited.
+    pub age: u64,
+    /// Bytes of memory they and their files take.
+    pub memory: u64,
+    /// Writes that failed and were or are tried again.
     pub failures: u64,
+    /// Files whose last write failed.
+    pub failed_now: u64,
     /// Samples a file refused for good.
     pub refused: u64,
+    /// Bytes of log not yet in files.
+    pub log: u64,
+    /// Whether the log of an earlier run is still being read.
+    pub replaying: u64,
 }
 
 /// The waiting updates of all files.
 pub struct Pending {
-    state: Mutex<State>,
-    changed: Condvar,
-    log: Option<Log>,
-    timeout: Duration,
+    pub(super) state: Mutex<State>,
+    /// A claim ended, or replay did.
+    pub(super) changed: Condvar,
+    /// There is something to write.
+    pub(super) work: Condvar,
+    pub(super) log: Option<Log>,
+    pub(super) limits: Limits,
+    pub(super) base: Base,
+    pub(super) open: OpenFiles,
+    pub(super) messages: Messages,
+    started: Instant,
+}
+
+/// One UPDATE: a whole name and samples with blanks between them.
+#[derive(Debug, Clone, Copy)]
+pub struct Update<'a> {
+    /// The file, as [`Base::name`] gives it.
+    pub file: &'a str,
+    /// The samples.
+    pub samples: &'a str,
 }
 
 impl Pending {
-    /// Starts with what `log_directory` holds; `timeout` is how long samples wait before they are written.
-    ///
-    /// # Errors
-    /// The log cannot be read or written.
-    pub fn open(log_directory: Option<&Path>, window: Duration, timeout: Duration) -> Result<Self> {
-        let mut state = State::default();
-        let log = match log_directory {
-            Some(directory) => {
-                Some(Log::open(directory, window, |segment, entry| state.replay(segment, entry))?)
-            }
-            None => None,
-        };
-        let files: Vec<String> = state.nodes.keys().cloned().collect();
-        state.queue = files.into();
-        Ok(Self { state: Mutex::new(state), changed: Condvar::new(), log, timeout })
+    /// Nothing waits yet; with a log, `replaying` says that its older segments are going to be replayed.
+    pub fn new(base: Base, limits: Limits, log: Option<Log>, replaying: bool, messages: Messages) -> Self {
+        let state = State { replaying, ..State::default() };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            work: Condvar::new(),
+            log,
+            open: OpenFiles::new(limits.open_max),
+            limits,
+            base,
+            messages,
+            started: Instant::now(),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// What names mean here.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Each change leaves the maps whole, so a thread that died holding the lock spoilt nothing.
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `samples` for `file`. When this returns they survive the process. Returns how many were taken.
-    ///
-    /// # Errors
-    /// No such file, a sample that is not newer or has the wrong number of readings (those before it are taken),
-    /// a full backlog, or a failed disk.
-    pub fn update(&self, file: &str, samples: &[&str]) -> Result<usize> {
-        let mut state = self.know(file)?;
-        let waiting = state.stats.waiting;
-        let Some(node) = state.nodes.get_mut(file) else { return refused(format!("No such file: {file}")) };
-        let (mut entries, mut last, mut wrong) = (vec![], node.last, None);
-        for sample in samples {
-            match checked(sample, last, node.readings) {
+    /// Waits until something changed.
+    pub(super) fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiters += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiters -= 1;
+        state
+    }
+
+    pub(super) fn tell(&self, state: &State) {
+        if state.waiters > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The daemon's seconds; never 0, which stands for never.
+    pub(super) fn now(&self) -> u32 {
+        1 + self.started.elapsed().as_secs() as u32
+    }
+
+    /// Takes `updates` in their order. When this returns, what it counts survives the process. For each: how many of
+    /// its samples were taken, or why the first one that was not.
+    pub fn update(&self, updates: &[Update<'_>]) -> Vec<Result<usize>> {
+        let bytes: usize = updates.iter().map(|update| update.file.len() + update.samples.len()).sum();
+        let mut ticket = None;
+        let mut state = self.lock();
+        state.stats.received += updates.len() as u64;
+        if let Err(error) = self.admit(&state, bytes as u64) {
+            let text = error.to_string();
+            return updates.iter().map(|_| refused(text.clone())).collect();
+        }
+        let mut outcomes = Vec::with_capacity(updates.len());
+        for update in updates {
+            let outcome;
+            (state, outcome) = self.take(state, update, &mut ticket);
+            outcomes.push(outcome);
+        }
+        drop(state);
+        if let (Some(log), Some(ticket)) = (&self.log, ticket)
+            && let Err(error) = log.commit(ticket)
+        {
+            // They stay in memory and may reach their files, but nothing is promised.
+            let text = error.to_string();
+            self.messages.error(&text);
+            return updates.iter().map(|_| refused(text.clone())).collect();
+        }
+        outcomes
+    }
+
+    fn admit(&self, state: &State, bytes: u64) -> Result<()> {
+        let held = state.memory();
+        if held + bytes > self.limits.memory_max {
+            let (age, most) = (state.age(self.now()), self.limits.memory_max);
+            return refused(format!(
+                "{held} bytes of updates wait to be written, the oldest for {age} seconds; at most {most} are held"
+            ));
+        }
+        let Some(log) = &self.log else { return Ok(()) };
+        log.admit(bytes).map_err(|error| {
+            Error::Refused(format!("{error}; the oldest waits for {} seconds", state.age(self.now())))
+        })
+    }
+
+    /// Takes one update; gives the lock up while it looks at a new file.
+    fn take<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        update: &Update<'_>,
+        ticket: &mut Option<Ticket>,
+    ) -> (MutexGuard<'a, State>, Result<usize>) {
+        let (mut state, id) = match self.know(state, update.file) {
+            (state, Ok(id)) => (state, id),
+            (state, Err(error)) => return (state, Err(error)),
+        };
+        let node = &state.nodes[id];
+        let readings = state.shapes.get(usize::from(node.shape)).map_or(0, |shape| shape.readings);
+        let mut last = node.last;
+        if state.replaying {
+            last = last.max(state.later_last.get(&id).copied().unwrap_or(i64::MIN));
+        }
+        // What is taken, up to the first sample that cannot be.
+        let (mut taken, mut end, mut wrong) = (0, 0, None);
+        let start = update.samples.as_ptr() as usize;
+        for sample in update.samples.split(' ').filter(|sample| !sample.is_empty()) {
+            match stamp::checked(sample, last, readings) {
                 Ok(stamp) => {
-                    last = stamp;
-                    entries.push(Entry::Update { file: file.into(), sample: (*sample).into() });
+                    (last, taken) = (stamp, taken + 1);
+                    end = sample.as_ptr() as usize + sample.len() - start;
                 }
                 Err(error) => {
                     wrong = Some(error);
@@ -123,354 +218,150 @@ impl Pending {
                 }
             }
         }
-        if waiting + entries.len() as u64 > SAMPLES_MAX {
-            return refused(format!("{waiting} samples wait to be written; at most {SAMPLES_MAX} are held"));
+        let samples = &update.samples[..end];
+        let mut segment = 0;
+        if let Some(log) = self.log.as_ref().filter(|_| taken > 0) {
+            segment = log.current();
+            match log.stage(&Entry::Update { file: update.file, samples }) {
+                Ok(staged) => *ticket = Some(staged),
+                Err(error) => return (state, Err(error)),
+            }
         }
-        let segment = match (&self.log, entries.is_empty()) {
-            (Some(log), false) => log.append(&entries)?,
-            _ => 0,
-        };
-        let taken = entries.len();
-        node.last = last;
-        node.samples.extend(samples[..taken].iter().map(|sample| (segment, (*sample).to_string())));
-        let due = taken > 0 && !node.queued && !node.suspended && node.flushed.elapsed() >= self.timeout;
-        node.queued |= due;
-        state.stats.received += taken as u64;
-        state.stats.waiting += taken as u64;
-        if due {
-            state.queue.push_back(file.into());
-            self.changed.notify_all();
+        if state.replaying && taken > 0 {
+            state.later.push((id, samples.into(), segment));
+            state.later_last.insert(id, last);
+            state.stats.waiting += taken as u64;
+        } else if taken > 0 {
+            state.append(id, samples, segment, self.now());
+            self.queue_if_due(&mut state, id);
         }
-        match wrong {
+        let outcome = match wrong {
             Some(error) => Err(error),
+            None if taken == 0 => refused("No values updated."),
             None => Ok(taken),
-        }
-    }
-
-    /// The lock, with a node for `file` in it.
-    fn know(&self, file: &str) -> Result<MutexGuard<'_, State>> {
-        let known = |state: &State| state.nodes.get(file).is_some_and(|node| node.readings > 0);
-        let state = self.lock();
-        if known(&state) {
-            return Ok(state);
-        }
-        drop(state);
-        let (last, readings) = look(file)?;
-        let mut state = self.lock();
-        let node = state.nodes.entry(file.into()).or_insert_with(|| Node::new(last));
-        node.readings = readings;
-        node.last = node.last.max(last);
-        Ok(state)
-    }
-
-    /// Writes what waits for `file` and returns when it is in the file. `None` where nothing was known of it.
-    ///
-    /// # Errors
-    /// Why the write failed; the samples are kept and tried again. A suspended file is not written.
-    pub fn flush(&self, file: &str) -> Result<Option<()>> {
-        let mut state = self.lock();
-        state.stats.flushes += 1;
-        loop {
-            match state.nodes.get(file) {
-                None => return Ok(None),
-                Some(node) if node.writing => {
-                    state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
-                }
-                Some(node) if node.suspended && !node.samples.is_empty() => {
-                    return refused(format!("{file} is suspended"));
-                }
-                Some(_) => break,
-            }
-        }
-        drop(state);
-        self.write(file).map(Some)
-    }
-
-    /// Queues every file with samples.
-    pub fn flush_all(&self) {
-        let mut state = self.lock();
-        let State { nodes, queue, .. } = &mut *state;
-        for (file, node) in nodes.iter_mut() {
-            if !node.samples.is_empty() && !node.queued && !node.suspended {
-                node.queued = true;
-                queue.push_back(file.clone());
-            }
-        }
-        self.changed.notify_all();
-    }
-
-    /// The samples that wait for `file`; `None` where nothing is known of it.
-    pub fn pending(&self, file: &str) -> Option<Vec<String>> {
-        let state = self.lock();
-        Some(state.nodes.get(file)?.samples.iter().map(|(_, sample)| sample.clone()).collect())
-    }
-
-    /// Drops what waits for `file`; whether anything was known of it.
-    ///
-    /// # Errors
-    /// The log failed; nothing is dropped then.
-    pub fn forget(&self, file: &str) -> Result<bool> {
-        let mut state = self.lock();
-        if !state.nodes.contains_key(file) {
-            return Ok(false);
-        }
-        if let Some(log) = &self.log {
-            log.append(&[Entry::Forget { file: file.into() }])?;
-        }
-        if let Some(node) = state.nodes.remove(file) {
-            state.account(&node.samples);
-        }
-        Ok(true)
-    }
-
-    /// Files in the queue with the number of their samples.
-    pub fn queue(&self) -> Vec<(usize, String)> {
-        let state = self.lock();
-        let count = |file: &String| state.nodes.get(file).map_or(0, |node| node.samples.len());
-        state.queue.iter().map(|file| (count(file), file.clone())).collect()
-    }
-
-    /// Holds back (or lets go) the writing of `file`, or of every known file.
-    ///
-    /// # Errors
-    /// No such file.
-    pub fn suspend(&self, file: Option<&str>, suspended: bool) -> Result<usize> {
-        let mut state = match file {
-            Some(file) => self.know(file)?,
-            None => self.lock(),
         };
-        let mut changed = 0;
-        for (name, node) in &mut state.nodes {
-            if file.is_none_or(|file| file == name) && node.suspended != suspended {
-                node.suspended = suspended;
-                changed += 1;
-            }
-        }
-        Ok(changed)
+        (state, outcome)
     }
 
-    /// The stamp of the newest sample for `file`, in seconds.
-    ///
-    /// # Errors
-    /// No such file.
-    pub fn last(&self, file: &str) -> Result<i64> {
-        let state = self.know(file)?;
-        Ok(state.nodes.get(file).map_or(0, |node| node.last.div_euclid(1_000_000)))
+    /// The number of the file called `name`, looked at if it is new.
+    fn know<'a>(&'a self, state: MutexGuard<'a, State>, name: &str) -> (MutexGuard<'a, State>, Result<Id>) {
+        match state.nodes.find(name).filter(|id| state.nodes[*id].is(Flags::KNOWN)) {
+            Some(id) => return (state, Ok(id)),
+            None => drop(state),
+        }
+        let looked = self.look(name);
+        let mut state = self.lock();
+        let outcome = looked.and_then(|look| match state.learn(name, &look) {
+            Some(id) => Ok(id),
+            None => refused("no more files can be held"),
+        });
+        (state, outcome)
+    }
+
+    /// What the disk says of a file.
+    fn look(&self, name: &str) -> Result<Look> {
+        let missing = |error: &Error| match error {
+            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            _ => false,
+        };
+        let file = match self.base.open(name, false) {
+            Err(error) if missing(&error) => return refused(format!("No such file: {name}")),
+            opened => opened?,
+        };
+        let metadata = file.metadata().map_err(|error| Error::io("stating", name, error))?;
+        let kind = metadata.file_type();
+        if kind.is_dir()
+            || kind.is_fifo()
+            || kind.is_socket()
+            || kind.is_char_device()
+            || kind.is_block_device()
+        {
+            return refused(format!("Not a regular file: {name}"));
+        }
+        let place = place(&file);
+        let rrd = Rrd::over(file, Path::new(name));
+        let rrd = rrd.map_err(|error| Error::Refused(format!("RRD Error: {}", told(error))))?;
+        let header = &rrd.header;
+        let coarse =
+            header.archives().iter().filter(|archive| archive.points > 1).map(|archive| archive.points);
+        let shape = Shape {
+            readings: header.readings(),
+            step: header.step(),
+            coarse: coarse.min().unwrap_or(0).saturating_mul(header.step()),
+        };
+        let last = header.last_update().saturating_mul(1_000_000).saturating_add(header.last_update_usec());
+        Ok(Look { last, shape, place, device: metadata.dev() })
+    }
+
+    /// Holds back (or lets go) the writing of a file; whether that was new. `None` where nothing is known of it.
+    pub fn suspend(&self, name: &str, suspended: bool) -> Option<bool> {
+        let claim = self.claim(name);
+        let id = claim.id?;
+        let mut state = self.lock();
+        if !state.nodes[id].is(Flags::KNOWN) {
+            return None;
+        }
+        let new = state.nodes[id].is(Flags::SUSPENDED) != suspended;
+        state.nodes[id].set(Flags::SUSPENDED, suspended);
+        Some(new)
+    }
+
+    /// Holds back (or lets go) the writing of every file known; how many that changed.
+    pub fn suspend_all(&self, suspended: bool) -> usize {
+        let mut state = self.lock();
+        let ids: Vec<Id> = state.nodes.ids().filter(|id| state.nodes[*id].is(Flags::KNOWN)).collect();
+        let mut changed = 0;
+        for id in ids {
+            changed += usize::from(state.nodes[id].is(Flags::SUSPENDED) != suspended);
+            state.nodes[id].set(Flags::SUSPENDED, suspended);
+        }
+        changed
     }
 
     /// The numbers of STATS, and the log's bytes and segments.
     pub fn stats(&self) -> (Stats, (u64, u64)) {
         let state = self.lock();
         let (queue, nodes) = (state.queue.len() as u64, state.nodes.len() as u64);
-        let log = self.log.as_ref().map_or((0, 0), Log::counts);
-        (Stats { queue, nodes, ..state.stats }, log)
+        let stats = Stats {
+            queue,
+            nodes,
+            age: u64::from(state.age(self.now())),
+            memory: state.memory(),
+            failed_now: state.queue.failed() as u64,
+            log: self.log.as_ref().map_or(0, Log::bytes),
+            replaying: u64::from(state.replaying),
+            ..state.stats
+        };
+        (stats, self.log.as_ref().map_or((0, 0), Log::counts))
     }
 
-    /// Writes queued files until [`Pending::stop`].
-    pub fn work(&self) {
-        loop {
-            let mut state = self.lock();
-            let now = Instant::now();
-            while state.failed.front().is_some_and(|(at, _)| *at <= now) {
-                if let Some((_, file)) = state.failed.pop_front() {
-                    state.queue.push_back(file);
-                }
-            }
-            if let Some(file) = state.queue.pop_front() {
-                drop(state);
-                // A failure is kept with the file and told on FLUSH and in STATS.
-                let _ = self.write(&file);
-                continue;
-            }
-            if state.stopping {
-                return;
-            }
-            let wait = self.changed.wait_timeout(state, Duration::from_secs(1));
-            drop(wait);
+    /// Tells the administrator of `error`.
+    pub fn report(&self, error: &Error) {
+        self.messages.error(&error.to_string());
+    }
+
+    /// Ends the log's work: what is in files is synced and forgotten, the rest is synced where it is.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn close(&self) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        if !self.lock().replaying {
             self.checkpoint();
         }
+        log.harden_all()
     }
 
-    /// Lets the workers end once the queue is empty.
-    pub fn stop(&self) {
-        self.lock().stopping = true;
-        self.changed.notify_all();
-    }
-
-    /// Syncs the file systems written to, then lets the log forget what is in their files.
-    pub fn checkpoint(&self) {
-        let Some(log) = &self.log else { return };
-        let mut state = self.lock();
-        let (written, devices) = (std::mem::take(&mut state.written), std::mem::take(&mut state.devices));
-        drop(state);
-        if devices.values().any(|file| rustix::fs::syncfs(file).is_err()) {
-            // Not known to be on disk: the log keeps them, and replay finds them applied or applies them.
-            return;
-        }
-        written.into_iter().for_each(|(segment, updates)| log.settle(segment, updates));
-    }
-
-    fn write(&self, file: &str) -> Result<()> {
-        let mut state = self.lock();
-        let Some(node) = state.nodes.get_mut(file) else { return Ok(()) };
-        node.queued = false;
-        if node.writing || node.suspended || node.samples.is_empty() {
-            return Ok(());
-        }
-        let samples = std::mem::take(&mut node.samples);
-        (node.writing, node.flushed) = (true, Instant::now());
-        drop(state);
-        let texts: Vec<&str> = samples.iter().map(|(_, sample)| sample.as_str()).collect();
-        let outcome = apply(file, &texts);
-        let mut state = self.lock();
-        let outcome = match outcome {
-            Ok((device, handle, bad)) => {
-                state.stats.refused += bad;
-                state.stats.updates_written += 1;
-                state.stats.sets_written += samples.len() as u64 - bad;
-                state.devices.entry(device).or_insert(handle);
-                state.account(&samples);
-                if let Some(node) = state.nodes.get_mut(file) {
-                    node.writing = false;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                state.stats.failures += 1;
-                eprintln!("rrdcached: {} updates of {file} are kept and tried again: {error}", samples.len());
-                if let Some(node) = state.nodes.get_mut(file) {
-                    // Back in front of what came meanwhile.
-                    let later = std::mem::replace(&mut node.samples, samples);
-                    node.samples.extend(later);
-                    (node.writing, node.queued) = (false, true);
-                    state.failed.push_back((Instant::now() + RETRY, file.into()));
-                } else {
-                    state.account(&samples);
-                }
-                Err(error)
-            }
-        };
-        self.changed.notify_all();
-        outcome
+    /// Why the log takes nothing at present.
+    pub fn trouble(&self) -> Option<String> {
+        self.log.as_ref().and_then(Log::trouble)
     }
 }
 
-impl Node {
-    fn new(last: i64) -> Self {
-        Self {
-            samples: vec![],
-            last,
-            readings: 0,
-            flushed: Instant::now(),
-            queued: false,
-            writing: false,
-            suspended: false,
-        }
+/// An error with the place of the damage, where there is one.
+pub(super) fn told(error: Error) -> Error {
+    match error.place() {
+        Some((path, offset)) => Error::Refused(format!("{error} ('{}' at byte {offset})", path.display())),
+        None => error,
     }
-}
-
-impl State {
-    /// Samples that no longer wait, written or forgotten.
-    fn account(&mut self, samples: &[(u64, String)]) {
-        self.stats.waiting = self.stats.waiting.saturating_sub(samples.len() as u64);
-        for (segment, _) in samples {
-            *self.written.entry(*segment).or_default() += 1;
-        }
-    }
-
-    fn replay(&mut self, segment: u64, entry: Entry) {
-        match entry {
-            Entry::Update { file, sample } => {
-                let stamp = stamp(&sample).unwrap_or(i64::MIN);
-                let node = self.nodes.entry(file).or_insert_with(|| Node::new(stamp));
-                node.last = node.last.max(stamp);
-                node.queued = true;
-                node.samples.push((segment, sample));
-                self.stats.waiting += 1;
-            }
-            Entry::Forget { file } => {
-                if let Some(node) = self.nodes.remove(&file) {
-                    self.account(&node.samples);
-                }
-            }
-        }
-    }
-}
-
-/// Last stamp in microseconds and number of readings of a file.
-fn look(file: &str) -> Result<(i64, usize)> {
-    match Rrd::open(Path::new(file), Access::Read) {
-        Ok(rrd) => {
-            let header = &rrd.header;
-            let last =
-                header.last_update().saturating_mul(1_000_000).saturating_add(header.last_update_usec());
-            Ok((last, header.readings()))
-        }
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            refused(format!("No such file: {file}"))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// A sample's stamp in microseconds.
-fn stamp(sample: &str) -> Option<i64> {
-    match number::read(sample.split_once(':')?.0) {
-        Reading::Whole(seconds) if seconds.is_finite() => Some(number::as_long((seconds * 1e6).round())),
-        _ => None,
-    }
-}
-
-fn checked(sample: &str, last: i64, readings: usize) -> Result<i64> {
-    let Some(stamp) = stamp(sample) else {
-        let time = sample.split(':').next().unwrap_or("");
-        return refused(format!("Cannot find timestamp in '{time}'!"));
-    };
-    if stamp <= last {
-        let seconds = |micros: i64| micros as f64 / 1e6;
-        return refused(format!(
-            "illegal attempt to update using time {:.6} when last update time is {:.6} (minimum one second step)",
-            seconds(stamp),
-            seconds(last)
-        ));
-    }
-    let got = sample.matches(':').count();
-    if got != readings {
-        return refused(format!("expected {readings} data source readings (got {got}) from {sample}"));
-    }
-    Ok(stamp)
-}
-
-/// Writes `samples` to `file`; returns its device, a handle to sync it by, and how many samples the file's
-/// arithmetic refused for good.
-fn apply(file: &str, samples: &[&str]) -> Result<(u64, File, u64)> {
-    let path = PathBuf::from(file);
-    let mut rrd = Rrd::open(&path, Access::Write)?;
-    let options = Options {
-        name: file,
-        template: None,
-        // Replay offers what is already there.
-        skip_past: true,
-        now: file::clock(),
-        failure: Failure::ChangesNothing,
-        record: false,
-    };
-    let mut bad = 0;
-    match rrd.update(samples, &options) {
-        Ok(_) => {}
-        Err(Error::Refused(_)) => {
-            // One of them is no reading; the others must not be lost with it.
-            for sample in samples {
-                match rrd.update(&[sample], &options) {
-                    Ok(_) => {}
-                    Err(Error::Refused(_)) => bad += 1,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Err(error) => return Err(error),
-    }
-    let handle = File::open(&path).map_err(|error| Error::io("opening", &path, error))?;
-    let device = handle.metadata().map_err(|error| Error::io("stating", &path, error))?.dev();
-    Ok((device, handle, bad))
 }

@@ -1,412 +1,377 @@
-//! The daemon's text protocol: a line in, an answer out; owns no connection.
+//! The daemon's text protocol: lines in, answers out; owns no connection.
+//!
+//! All updates among the lines that came in one piece are taken together: one lock, one write to the log. Their
+//! answers still stand where they belong.
 
-use std::path::{Component, Path, PathBuf};
+use std::borrow::Cow;
 
-use super::pending::Pending;
-use crate::dump::Prologue;
+use super::answers::{self, list};
+use super::commands::{self, Command, Permissions};
+use super::create;
+use super::pending::{Pending, Update};
+use crate::cli;
 use crate::error::{Error, Result, refused};
-use crate::file::{Access, Rrd};
-use crate::info::{self, Value};
-use crate::number;
-use crate::rra::Function;
-use crate::{cache, cli, fetch};
 
-/// Where relative names lie, and whether names may lead elsewhere.
-#[derive(Debug, Clone, Default)]
-pub struct Base {
-    /// The directory.
-    pub directory: PathBuf,
-    /// Whether every file must be below it.
-    pub confine: bool,
-}
+/// Bytes a line may have; rrdcached takes 4096.
+pub const LINE_MAX: usize = 1 << 16;
+/// Errors one batch tells; the rest are counted.
+const BATCH_ERRORS_MAX: usize = 10_000;
 
-impl Base {
-    /// The path a name means.
-    ///
-    /// # Errors
-    /// It leads out of a confining base, be it through a symbolic link.
-    pub fn path(&self, name: &str) -> Result<String> {
-        let path = self.directory.join(name);
-        if self.confine {
-            let outside =
-                || Error::Refused(format!("Permission denied: {name} is not below the base directory"));
-            if path.components().any(|part| part == Component::ParentDir) {
-                return Err(outside());
-            }
-            let base = self.directory.canonicalize().map_err(|_| outside())?;
-            // A file that does not exist yet is judged by its directory.
-            let real =
-                path.canonicalize().or_else(|_| path.parent().unwrap_or(Path::new("/")).canonicalize());
-            if !real.is_ok_and(|real| real.starts_with(&base)) {
-                return Err(outside());
-            }
-        }
-        Ok(path.to_string_lossy().into_owned())
-    }
+/// What a connection is allowed.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// The commands its socket lets through.
+    pub permissions: Permissions,
+    /// Whether CREATE must leave files that are there alone.
+    pub no_overwrite: bool,
+    /// Whether CREATE may make directories.
+    pub make_directories: bool,
 }
 
 /// One client's conversation.
 pub struct Session<'a> {
     pending: &'a Pending,
-    base: &'a Base,
+    rules: Rules,
     batch: Option<Batch>,
 }
 
 #[derive(Default)]
 struct Batch {
     commands: u64,
-    errors: Vec<String>,
+    errors: u64,
+    told: Vec<String>,
 }
 
-/// Errors one batch tells; the rest are counted.
-const BATCH_ERRORS_MAX: usize = 10_000;
-
-/// What to do with a line's outcome.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Send this.
-    Text(String),
-    /// Send these bytes.
-    Bytes(Vec<u8>),
-    /// Send these bytes, then hang up.
-    Last(Vec<u8>),
-    /// Send nothing.
-    Silence,
+/// What follows the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// More lines.
+    Read,
     /// Hang up.
-    Quit,
+    HangUp,
 }
+
+/// An update not taken yet: file, samples, its number in a batch.
+type Waiting<'b> = (Cow<'b, str>, Cow<'b, str>, u64);
 
 impl<'a> Session<'a> {
     /// A conversation about `pending`.
-    pub fn new(pending: &'a Pending, base: &'a Base) -> Self {
-        Self { pending, base, batch: None }
+    pub fn new(pending: &'a Pending, rules: Rules) -> Self {
+        Self { pending, rules, batch: None }
     }
 
-    /// Answers one line, without its end.
-    pub fn line(&mut self, line: &str) -> Reply {
-        let words = words(line);
-        let Some(name) = words.first().map(|word| word.to_ascii_uppercase()) else { return Reply::Silence };
-        if self.batch.is_some() {
-            return self.batched(&name, &words);
-        }
-        match name.as_str() {
-            "QUIT" => Reply::Quit,
-            "BATCH" => {
-                self.batch = Some(Batch::default());
-                Reply::Text("0 Go ahead.  End with dot '.' on its own line.\n".into())
+    /// Answers whole `lines`, each with its end, appending to `out`.
+    pub fn answer(&mut self, lines: &[u8], out: &mut Vec<u8>) -> Next {
+        let mut waiting: Vec<Waiting<'_>> = vec![];
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+            match self.as_update(line) {
+                Ok(update) => waiting.push(update),
+                Err(line) => {
+                    self.take(&mut waiting, out);
+                    if self.line(&line, out) == Next::HangUp {
+                        return Next::HangUp;
+                    }
+                }
             }
-            "FETCHBIN" => match self.fetch_binary(&words[1..]) {
-                Ok(bytes) => Reply::Bytes(bytes),
-                Err(error) => Reply::Text(format!("-1 {error}\n")),
-            },
-            "DUMP" => match self.dump(&words[1..]) {
-                Ok(bytes) => Reply::Last(bytes),
-                Err(error) => Reply::Text(format!("-1 {error}\n")),
-            },
-            _ => Reply::Text(match self.command(&name, &words[1..]) {
-                Ok(text) => text,
-                Err(error) => format!("-1 {error}\n"),
-            }),
         }
+        self.take(&mut waiting, out);
+        Next::Read
     }
 
-    fn batched(&mut self, name: &str, words: &[String]) -> Reply {
-        if name == "." {
-            let batch = self.batch.take().unwrap_or_default();
-            let mut text = format!("{} errors\n", batch.errors.len());
-            text.extend(batch.errors);
-            return Reply::Text(text);
+    /// The update that `line` is, or the line again.
+    fn as_update<'b>(&mut self, line: Cow<'b, str>) -> std::result::Result<Waiting<'b>, Cow<'b, str>> {
+        let is_update = line.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("UPDATE "));
+        if !is_update || !self.rules.permissions.allow(&commands::COMMANDS[0]) {
+            return Err(line);
         }
-        if name == "QUIT" {
-            return Reply::Quit;
-        }
-        let allowed = ["UPDATE", "FLUSH", "FORGET", "CREATE", "SUSPEND", "RESUME", "SUSPENDALL", "RESUMEALL"];
-        let outcome = match allowed.contains(&name) {
-            true => self.command(name, &words[1..]),
-            false => refused(format!("Can't use '{name}' here.")),
+        let (name, samples): (Cow<'b, str>, Cow<'b, str>) = match line {
+            Cow::Borrowed(line) if !line.contains(['\\', '\t']) => {
+                let rest = line[7..].trim_start_matches(' ');
+                let (name, samples) = rest.split_once(' ').unwrap_or((rest, ""));
+                (name.into(), samples.into())
+            }
+            line => {
+                let mut words = words(&line);
+                let samples = words.split_off(words.len().min(2)).join(" ");
+                (words.pop().filter(|_| !words.is_empty()).unwrap_or_default().into(), samples.into())
+            }
         };
+        let number = match &mut self.batch {
+            Some(batch) => {
+                batch.commands += 1;
+                batch.commands
+            }
+            None => 0,
+        };
+        Ok((name, samples, number))
+    }
+
+    /// Takes the updates that wait and answers them.
+    fn take(&mut self, waiting: &mut Vec<Waiting<'_>>, out: &mut Vec<u8>) {
+        if waiting.is_empty() {
+            return;
+        }
+        let names: Vec<Result<Cow<'_, str>>> = waiting
+            .iter()
+            .map(|(name, _, _)| match name.is_empty() {
+                true => refused(format!("Usage: {}", commands::COMMANDS[0].usage())),
+                false => self.pending.base().name(name),
+            })
+            .collect();
+        let good = names
+            .iter()
+            .zip(&*waiting)
+            .filter_map(|(name, (_, samples, _))| Some(Update { file: name.as_ref().ok()?, samples }));
+        let mut outcomes = self.pending.update(&good.collect::<Vec<_>>()).into_iter();
+        for (name, (_, _, number)) in names.iter().zip(&*waiting) {
+            let outcome = match name {
+                Ok(_) => outcomes.next().unwrap_or(Ok(0)).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match (&mut self.batch, outcome) {
+                (Some(_), Ok(_)) => {}
+                (Some(batch), Err(error)) => batch.error(*number, &error),
+                (None, Ok(taken)) => {
+                    out.extend(format!("0 errors, enqueued {taken} value(s).\n").as_bytes());
+                }
+                (None, Err(error)) => out.extend(format!("-1 {error}\n").as_bytes()),
+            }
+        }
+        waiting.clear();
+    }
+
+    fn line(&mut self, line: &str, out: &mut Vec<u8>) -> Next {
+        let words = words(line);
+        let name = words.first().map_or("", String::as_str);
+        let outcome = self.dispatch(name, words.get(1..).unwrap_or(&[]));
+        let (text, next) = match outcome {
+            Ok((text, next)) => (text, next),
+            Err(error) => (format!("-1 {error}\n").into_bytes(), Next::Read),
+        };
+        match &mut self.batch {
+            // The answer to BATCH itself.
+            Some(batch)
+                if batch.commands == 0 && name.eq_ignore_ascii_case("BATCH") && text.starts_with(b"0 Go") =>
+            {
+                out.extend(text);
+            }
+            Some(batch) => {
+                // Errors are told at the end, successes never.
+                if let Some(error) = text.strip_prefix(b"-1 ") {
+                    batch.error(batch.commands, String::from_utf8_lossy(error).trim_end());
+                }
+            }
+            None => out.extend(text),
+        }
+        next
+    }
+
+    fn dispatch(&mut self, name: &str, words: &[String]) -> Result<(Vec<u8>, Next)> {
+        if name == "." {
+            return match self.batch.take() {
+                Some(batch) => Ok((batch.summary(), Next::Read)),
+                None => refused("Can't use '.' here."),
+            };
+        }
         if let Some(batch) = &mut self.batch {
             batch.commands += 1;
-            // FLUSH's answers may be errors of their own.
-            let failed = match outcome {
-                Ok(text) => text.strip_prefix("-1 ").map(str::to_string),
-                Err(error) => Some(format!("{error}\n")),
-            };
-            if let Some(error) = failed.filter(|_| batch.errors.len() < BATCH_ERRORS_MAX) {
-                batch.errors.push(format!("{} {error}", batch.commands));
-            }
         }
-        Reply::Silence
+        let Some(command) = commands::find(name) else {
+            // Journals of rrdcached have it, clients do not.
+            return match name.eq_ignore_ascii_case("WROTE") {
+                true => refused("Can't use 'WROTE' here."),
+                false => refused(format!("Unknown command: {name}")),
+            };
+        };
+        if !self.rules.permissions.allow(command) {
+            return refused("Permission denied.");
+        }
+        if self.batch.is_some() && !command.in_batch() {
+            return refused(format!("Can't use '{}' here.", command.name));
+        }
+        let text = match command.name {
+            "QUIT" => return Ok((vec![], Next::HangUp)),
+            "BATCH" => {
+                self.batch = Some(Batch::default());
+                "0 Go ahead.  End with dot '.' on its own line.\n".into()
+            }
+            "DUMP" => return Ok((answers::dump(self.pending, &self.file(command, words)?)?, Next::HangUp)),
+            "FETCHBIN" => {
+                let file = self.fetched(command, words)?;
+                return Ok((answers::fetch_binary(self.pending, &file, &words[1..])?, Next::Read));
+            }
+            _ => self.text(command, words)?,
+        };
+        Ok((text.into_bytes(), Next::Read))
     }
 
-    fn command(&self, name: &str, words: &[String]) -> Result<String> {
-        let file = || match words.first() {
-            Some(name) => self.base.path(name),
-            None => refused(format!("Usage: {name} <filename>")),
-        };
-        match name {
-            "PING" => Ok("0 PONG\n".into()),
-            "HELP" => Ok(help()),
-            "STATS" => Ok(self.stats()),
-            "UPDATE" => {
-                let samples: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-                if samples.is_empty() {
-                    return refused("Usage: UPDATE <filename> <values> [<values> ...]");
-                }
-                let taken = self.pending.update(&file()?, &samples)?;
-                Ok(format!("0 errors, enqueued {taken} value(s).\n"))
+    /// The file a command is about.
+    fn file(&self, command: &Command, words: &[String]) -> Result<String> {
+        match words.first() {
+            Some(name) => self.pending.base().name(name).map(Cow::into_owned),
+            None => refused(format!("Usage: {}", command.usage())),
+        }
+    }
+
+    fn fetched(&self, command: &Command, words: &[String]) -> Result<String> {
+        match words.len() {
+            0 | 1 => refused(format!("Usage: {}", command.usage())),
+            _ => self.file(command, words),
+        }
+    }
+
+    fn text(&self, command: &Command, words: &[String]) -> Result<String> {
+        let pending = self.pending;
+        let file = || self.file(command, words);
+        let unknown = |file: &str| Error::Refused(format!("{file} - No such file or directory"));
+        Ok(match command.name {
+            "PING" => "0 PONG\n".into(),
+            "HELP" => {
+                let (title, lines) = commands::help(words.first().map(String::as_str));
+                list(&title, &lines)
             }
+            "STATS" => answers::stats(pending),
+            // With blanks before it, or without arguments.
+            "UPDATE" => return refused(format!("Usage: {}", command.usage())),
             "FLUSH" => {
                 let file = file()?;
-                match self.pending.flush(&file)? {
-                    Some(()) => Ok(format!("0 Successfully flushed {file}.\n")),
-                    None if Path::new(&file).exists() => Ok(format!("0 Nothing to flush: {file}.\n")),
-                    None => refused(format!("No such file: {file}.")),
+                match pending.flush(&file)? {
+                    Some(()) => format!("0 Successfully flushed {file}.\n"),
+                    None => match pending.base().open(&file, false) {
+                        Ok(_) => format!("0 Nothing to flush: {file}.\n"),
+                        Err(Error::Io { .. }) => return refused(format!("No such file: {file}.")),
+                        Err(denied) => return Err(denied),
+                    },
                 }
             }
             "FLUSHALL" => {
-                self.pending.flush_all();
-                Ok("0 Started flush.\n".into())
+                pending.flush_all();
+                "0 Started flush.\n".into()
             }
-            "PENDING" => {
-                let samples = self.pending.pending(&file()?).unwrap_or_default();
-                Ok(list("updates pending", samples))
-            }
-            "FORGET" => match self.pending.forget(&file()?)? {
-                true => Ok("0 Gone!\n".into()),
-                false => refused("No such file or directory"),
+            "PENDING" => list("updates pending", &pending.pending(&file()?).unwrap_or_default()),
+            "FORGET" => match pending.forget(&file()?)? {
+                true => "0 Gone!\n".into(),
+                false => return refused("No such file or directory"),
             },
             "QUEUE" => {
-                let line = |(count, file)| format!("{count} {file}");
-                Ok(list("in queue.", self.pending.queue().into_iter().map(line).collect()))
+                let lines = pending.queue().into_iter().map(|(count, file)| format!("{count} {file}"));
+                list("in queue.", &lines.collect::<Vec<_>>())
+            }
+            "FETCH" => answers::fetch(pending, &self.fetched(command, words)?, &words[1..])?,
+            "INFO" => answers::info(pending, &file()?)?,
+            "FIRST" => match words.get(1) {
+                Some(rra) => answers::first(pending, &file()?, rra)?,
+                None => return refused(format!("Usage: {}", command.usage())),
+            },
+            "LAST" => {
+                let last = pending.last(&file()?);
+                format!("0 {}\n", last.map_err(|error| Error::Refused(format!("RRD Error: {error}")))?)
+            }
+            "CREATE" => {
+                create::create(pending, &self.rules, &file()?, words)?;
+                "0 RRD created OK\n".into()
+            }
+            "TUNE" => {
+                self.tune(&file()?, command, words)?;
+                "0 Success\n".into()
+            }
+            "LIST" => {
+                let recursive = words.first().is_some_and(|word| word.eq_ignore_ascii_case("RECURSIVE"));
+                match words.get(usize::from(recursive)).filter(|path| path.starts_with('/')) {
+                    Some(path) => answers::directory(pending.base(), path, recursive)?,
+                    None => return refused(format!("Usage: {}", command.usage())),
+                }
             }
             "SUSPEND" | "RESUME" => {
-                let (file, done) = (file()?, if name == "SUSPEND" { "suspended" } else { "resumed" });
-                match self.pending.suspend(Some(&file), name == "SUSPEND")? {
-                    0 => refused(format!("{file} already {done}")),
-                    _ => Ok(format!("0 {file} {done}\n")),
+                let (file, suspend) = (file()?, command.name == "SUSPEND");
+                match (pending.suspend(&file, suspend), suspend) {
+                    (None, _) => return Err(unknown(&file)),
+                    (Some(true), true) => format!("0 {file} suspended\n"),
+                    (Some(false), true) => format!("0 {file} already suspended\n"),
+                    (Some(true), false) => format!("0 {file} resumed\n"),
+                    (Some(false), false) => format!("0 {file} not suspended\n"),
                 }
             }
-            "SUSPENDALL" => Ok(format!("0 {} rrds suspend\n", self.pending.suspend(None, true)?)),
-            "RESUMEALL" => Ok(format!("0 {} rrds resumed\n", self.pending.suspend(None, false)?)),
-            "FIRST" => {
-                let header = self.open(&file()?)?.header;
-                let rra = words.get(1).map_or(Some(0), |word| word.parse().ok());
-                let Some(rra) = rra.filter(|rra| *rra < header.archives().len()) else {
-                    return refused("invalid rraindex number");
-                };
-                let reach = (header.archives()[rra].rows - 1).wrapping_mul(header.row_seconds(rra));
-                Ok(format!("0 {}\n", header.newest_row_end(rra).wrapping_sub(reach as i64)))
-            }
-            "LAST" => {
-                let file = file()?;
-                let (last, step) = (self.pending.last(&file)?, self.open(&file)?.header.step() as i64);
-                Ok(format!("0 {}\n", last - last.rem_euclid(step)))
-            }
-            "INFO" => self.info(&file()?),
-            "FETCH" => self.fetch(words),
-            "CREATE" => {
-                let file = file()?;
-                let mut arguments = vec!["create".to_string(), file];
-                arguments.extend(words.iter().skip(1).cloned());
-                arguments.retain(|word| word != "-d" && !word.starts_with("--daemon"));
-                cli::create_here(&arguments[1..])?;
-                Ok("0 RRD created OK\n".into())
-            }
-            "LIST" => self.list(words),
-            "TUNE" => {
-                // Name, number of arguments, arguments: the number is what another daemon trusts.
-                let file = file()?;
-                self.pending.flush(&file)?;
-                let mut arguments = vec!["tune".to_string(), file.clone()];
-                arguments.extend(words.iter().skip(2).cloned());
-                arguments.retain(|word| word != "-D" && !word.starts_with("--daemon"));
-                cli::tune_here(&arguments[1..])?;
-                self.pending.forget(&file)?;
-                Ok("0 Success\n".into())
-            }
-            _ => refused(format!("Unknown command: {name}")),
+            "SUSPENDALL" => format!("0 {} rrds suspend\n", pending.suspend_all(true)),
+            "RESUMEALL" => format!("0 {} rrds resumed\n", pending.suspend_all(false)),
+            name => return refused(format!("Unknown command: {name}")),
+        })
+    }
+
+    /// Name, number of arguments, arguments. The number is what another daemon trusts.
+    fn tune(&self, file: &str, command: &Command, words: &[String]) -> Result<()> {
+        if words.get(1).is_none_or(|count| count.parse::<u32>().is_err()) {
+            return refused(format!("Usage: {}", command.usage()));
         }
-    }
-
-    fn open(&self, file: &str) -> Result<Rrd> {
-        Rrd::open(Path::new(file), Access::Read)
-    }
-
-    fn stats(&self) -> String {
-        let (stats, (bytes, rotations)) = self.pending.stats();
-        let lines = [
-            ("QueueLength", stats.queue),
-            ("UpdatesReceived", stats.received),
-            ("FlushesReceived", stats.flushes),
-            ("UpdatesWritten", stats.updates_written),
-            ("DataSetsWritten", stats.sets_written),
-            ("TreeNodesNumber", stats.nodes),
-            ("TreeDepth", 1),
-            ("JournalBytes", bytes),
-            ("JournalRotate", rotations),
-            ("UpdatesPending", stats.waiting),
-            ("WritesFailed", stats.failures),
-            ("UpdatesRefused", stats.refused),
-        ];
-        list("Statistics follow", lines.iter().map(|(name, value)| format!("{name}: {value}")).collect())
-    }
-
-    fn info(&self, file: &str) -> Result<String> {
-        let rrd = self.open(file)?;
-        let line = |(key, value): (String, Value)| match value {
-            Value::Number(number) => format!("{key} 0 {}", info::number_text(number)),
-            Value::Count(count) => format!("{key} 1 {count}"),
-            Value::Text(text) => format!("{key} 2 {text}"),
-            Value::Integer(number) => format!("{key} 3 {number}"),
-        };
-        let lines: Vec<String> = info::describe(&rrd.header, file).into_iter().map(line).collect();
-        Ok(list(&format!("Info for {file} follows"), lines))
-    }
-
-    /// What `FILE CF [START [END]]` asks for, after a flush.
-    fn fetched(&self, words: &[String]) -> Result<(Rrd, fetch::Fetched)> {
-        let [name, function, ..] = words else {
-            return refused("Usage: FETCH <file> <CF> [<start> [<end>]]");
-        };
-        let file = self.base.path(name)?;
-        let Some(function) = Function::from_name(function) else {
-            return refused(format!("unknown consolidation function '{function}'"));
-        };
-        let now = crate::file::clock().seconds;
-        let time = |at: usize, default: i64| match words.get(at) {
-            None => Ok(default),
-            Some(text) => match text.parse::<i64>() {
-                // Not above zero: from now.
-                Ok(seconds) if seconds <= 0 => Ok(now.saturating_add(seconds)),
-                Ok(seconds) => Ok(seconds),
-                Err(_) => refused(format!("Cannot parse the time '{text}'")),
-            },
-        };
-        let (start, end) = (time(2, now - 86_400)?, time(3, now)?);
-        self.pending.flush(&file)?;
-        let rrd = self.open(&file)?;
-        let fetched = fetch::fetch(&rrd, function, start, end, 1)?;
-        Ok((rrd, fetched))
-    }
-
-    fn fetch(&self, words: &[String]) -> Result<String> {
-        let (rrd, fetched) = self.fetched(words)?;
-        let names: Vec<&str> = rrd.header.sources().iter().map(|source| source.name.as_str()).collect();
-        let mut lines = heading(&fetched, names.len());
-        lines.push(format!("DSName: {}", names.join(" ")));
-        for (row, values) in fetched.values.chunks(names.len().max(1)).enumerate() {
-            let time = fetched.start + (row as i64 + 1) * fetched.step as i64;
-            let values: String =
-                values.iter().map(|value| format!(" {}", number::scientific(*value, 17))).collect();
-            lines.push(format!("{time:>10}:{values}"));
-        }
-        Ok(list("Success", lines))
-    }
-
-    fn fetch_binary(&self, words: &[String]) -> Result<Vec<u8>> {
-        let (rrd, fetched) = self.fetched(words)?;
-        let sources = rrd.header.sources();
-        let lines = heading(&fetched, sources.len());
-        let mut answer =
-            format!("{} Success\n{}\n", lines.len() + sources.len(), lines.join("\n")).into_bytes();
-        let rows = fetched.values.len() / sources.len().max(1);
-        for (ds, source) in sources.iter().enumerate() {
-            answer.extend(format!("DSName-{}: BinaryData {rows} 8 LITTLE\n", source.name).bytes());
-            let column = fetched.values.iter().skip(ds).step_by(sources.len());
-            answer.extend(column.flat_map(|value| value.to_bits().to_le_bytes()));
-            answer.push(b'\n');
-        }
-        Ok(answer)
-    }
-
-    fn dump(&self, words: &[String]) -> Result<Vec<u8>> {
-        let Some(name) = words.first() else { return refused("Usage: DUMP <filename>") };
-        let file = self.base.path(name)?;
-        self.pending.flush(&file)?;
-        let mut text = vec![];
-        crate::dump::dump(&self.open(&file)?, Prologue::Dtd, &mut text)?;
-        Ok(text)
-    }
-
-    /// Directories and `.rrd` files below the base directory, without following symbolic links.
-    fn list(&self, words: &[String]) -> Result<String> {
-        let recursive = words.first().is_some_and(|word| word.eq_ignore_ascii_case("RECURSIVE"));
-        let Some(path) = words.get(usize::from(recursive)).filter(|path| path.starts_with('/')) else {
-            return refused("Usage: LIST [RECURSIVE] /<path>");
-        };
-        if self.base.directory.as_os_str().is_empty() {
-            return refused("No permission to list: there is no base directory");
-        }
-        // Always confined: the path is one inside of the base directory.
-        let base = Base { directory: self.base.directory.clone(), confine: true };
-        let directory = PathBuf::from(base.path(path.trim_start_matches('/'))?);
-        let mut names = vec![];
-        if recursive {
-            let mut failed = 0;
-            for file in cache::rrd_files(&directory, &mut failed) {
-                let name = file.strip_prefix(&directory).unwrap_or(&file);
-                names.push(name.to_string_lossy().into_owned());
-            }
-        } else {
-            let failed = |error| Error::io("reading", &directory, error);
-            for entry in std::fs::read_dir(&directory).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let name = entry.file_name().to_string_lossy().into_owned();
-                if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    names.push(name);
-                }
-            }
-            names.sort();
-        }
-        Ok(list("RRDs", names))
+        self.pending.base().check(file)?;
+        let parent = self.pending.base().parent(file)?;
+        let mut arguments = vec![parent.path.to_string_lossy().into_owned()];
+        arguments.extend(words.iter().skip(2).cloned());
+        let tuned = self.pending.change(file, || {
+            cli::tune_here(&arguments)
+                .map_err(|error| Error::Refused(error.to_string().replace(arguments[0].as_str(), file)))
+        });
+        tuned.map_err(answers::failed)
     }
 }
 
-/// What stands before the values of a fetch.
-fn heading(fetched: &fetch::Fetched, sources: usize) -> Vec<String> {
-    vec![
-        "FlushVersion: 1".into(),
-        format!("Start: {}", fetched.start),
-        format!("End: {}", fetched.end),
-        format!("Step: {}", fetched.step),
-        format!("DSCount: {sources}"),
-    ]
-}
-
-/// An answer of several lines.
-fn list(text: &str, lines: Vec<String>) -> String {
-    let mut answer = format!("{} {text}\n", lines.len());
-    for line in lines {
-        answer.push_str(&line);
-        answer.push('\n');
+impl Batch {
+    fn error(&mut self, number: u64, text: &str) {
+        self.errors += 1;
+        if self.told.len() < BATCH_ERRORS_MAX {
+            self.told.push(format!("{number} {text}"));
+        }
     }
-    answer
-}
 
-fn help() -> String {
-    let commands = "BATCH CREATE DUMP FETCH FETCHBIN FIRST FLUSH FLUSHALL FORGET HELP INFO LAST LIST PENDING PING QUEUE QUIT RESUME \
-                    RESUMEALL STATS SUSPEND SUSPENDALL TUNE UPDATE";
-    list("Command overview", commands.split_whitespace().map(str::to_string).collect())
+    fn summary(mut self) -> Vec<u8> {
+        if self.errors > self.told.len() as u64 {
+            self.told.push(format!(
+                "{} and further errors: {}",
+                self.commands,
+                self.errors - self.told.len() as u64
+            ));
+        }
+        list("errors", &self.told).into_bytes()
+    }
 }
 
 /// A line's words: blanks separate, a backslash keeps the next character.
 fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word) = (vec![], String::new());
+    let (mut words, mut word, mut open) = (vec![], String::new(), false);
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '\\' => word.extend(letters.next()),
-            ' ' | '\t' | '\r' => {
-                if !word.is_empty() {
+            '\\' => {
+                word.extend(letters.next());
+                open = true;
+            }
+            ' ' | '\t' => {
+                if open {
                     words.push(std::mem::take(&mut word));
                 }
+                open = false;
             }
-            letter => word.push(letter),
+            letter => {
+                word.push(letter);
+                open = true;
+            }
         }
     }
-    if !word.is_empty() {
+    if open {
         words.push(word);
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backslash_keeps_the_next_character() {
+        assert_eq!(words(r"UPDATE a\ b.rrd  1:2 \\ x\"), ["UPDATE", "a b.rrd", "1:2", "\\", "x"]);
+        assert_eq!(words("   "), [""; 0]);
+    }
 }

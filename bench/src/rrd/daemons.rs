@@ -1,0 +1,184 @@
+//! A caching daemon under measurement: ours or Debian's rrdcached, started the same way, asked the same things.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::client::Connection;
+use crate::agent::build_agent;
+use crate::error::BenchError;
+use crate::program::failed;
+use crate::watched::Watched;
+
+/// Connections that are kept for measuring.
+pub const CONNECTIONS: usize = 16;
+
+/// A daemon gets this long to answer for the first time, and to write what it has.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// How often a daemon is asked how far it is.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Whose daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `khz rrdcached`.
+    Ours,
+    /// Debian's `rrdcached`.
+    Theirs,
+}
+
+impl Side {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Ours => "ours",
+            Side::Theirs => "rrdcached",
+        }
+    }
+}
+
+/// How to start.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Whose.
+    pub side: Side,
+    /// Where log and socket lie.
+    pub folder: PathBuf,
+    /// Seconds an update waits before it is written, and the seconds by which that is spread.
+    pub timeout: u64,
+    /// What the command line is put behind: a program that changes the conditions.
+    pub wrapper: Vec<OsString>,
+}
+
+impl Setup {
+    /// A daemon with a fresh log, which writes only when it is told to.
+    pub fn fresh(side: Side, folder: &Path) -> Result<Self, BenchError> {
+        let folder = folder.join(side.name());
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("log")).map_err(BenchError::file(&folder))?;
+        Ok(Setup { side, folder, timeout: 86_400, wrapper: Vec::new() })
+    }
+
+    fn command(&self) -> Result<Command, BenchError> {
+        let mut words = self.wrapper.clone();
+        match self.side {
+            Side::Ours => words.extend([build_agent()?.into(), "rrdcached".into()]),
+            Side::Theirs => words.push("rrdcached".into()),
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command.arg("-g").arg("-l").arg(format!("unix:{}", self.socket().display()));
+        command.arg("-j").arg(self.folder.join("log")).args(["-t", "4"]);
+        command.arg("-w").arg(self.timeout.to_string());
+        command.arg("-p").arg(self.folder.join("pid"));
+        command.arg("-z").arg(self.timeout.to_string());
+        command.arg("-f").arg((2 * self.timeout).to_string());
+        Ok(command)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+}
+
+/// A running daemon; dropped, it is killed.
+pub struct Daemon {
+    /// How it was started.
+    pub setup: Setup,
+    /// The process.
+    pub process: Watched,
+    /// Open connections; the first is also the one that asks.
+    pub connections: Vec<Connection>,
+    /// When the process was started.
+    pub started: Instant,
+    /// From then to its first answer.
+    pub first_answer: Duration,
+}
+
+impl Daemon {
+    /// Starts it and waits for its first answer.
+    pub fn start(setup: Setup) -> Result<Self, BenchError> {
+        let mut command = setup.command()?;
+        let started = Instant::now();
+        let mut process = Watched::start(&mut command)?;
+        let mut first = loop {
+            let answer = Connection::open(&setup.socket())
+                .and_then(|mut connection| connection.ask("PING").map(|_| connection));
+            match answer {
+                Ok(connection) => break connection,
+                Err(error) if started.elapsed() > PATIENCE || process.has_ended() => {
+                    return Err(failed(setup.side.name(), error));
+                }
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        };
+        let first_answer = started.elapsed();
+        first.stats()?;
+        let mut connections = vec![first];
+        while connections.len() < CONNECTIONS {
+            connections.push(Connection::open(&setup.socket())?);
+        }
+        Ok(Daemon { setup, process, connections, started, first_answer })
+    }
+
+    /// Sends all batches, shared out among the first `connections`; answers how long it took.
+    pub fn send(&mut self, batches: &[Vec<u8>], connections: usize) -> Result<Duration, BenchError> {
+        let share = batches.len().div_ceil(connections).max(1);
+        let start = Instant::now();
+        let outcome: Result<(), BenchError> = std::thread::scope(|scope| {
+            let pairs = self.connections.iter_mut().zip(batches.chunks(share));
+            let threads: Vec<_> = pairs
+                .map(|(connection, batches)| {
+                    scope.spawn(move || batches.iter().try_for_each(|batch| connection.send(batch)))
+                })
+                .collect();
+            threads
+                .into_iter()
+                .try_for_each(|t| t.join().unwrap_or_else(|_| Err(BenchError::Reply("BUG: a sender".into()))))
+        });
+        outcome.map(|()| start.elapsed())
+    }
+
+    /// One of the figures of `STATS`; 0 where the daemon has none of that name.
+    pub fn stat(&mut self, name: &str) -> Result<u64, BenchError> {
+        Ok(self.connections[0].stats()?.get(name).copied().unwrap_or(0))
+    }
+
+    /// Waits until `UpdatesWritten` has grown to `writes`.
+    pub fn wait_for_writes(&mut self, writes: u64) -> Result<(), BenchError> {
+        self.wait("UpdatesWritten", |written| written >= writes)
+    }
+
+    /// Waits until a figure of `STATS` is as wanted.
+    pub fn wait(&mut self, name: &str, wanted: impl Fn(u64) -> bool) -> Result<(), BenchError> {
+        let start = Instant::now();
+        while !wanted(self.stat(name)?) {
+            if start.elapsed() > PATIENCE {
+                return Err(failed(self.setup.side.name(), format!("{name} stays at {}", self.stat(name)?)));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Has everything written that is pending for `files` files.
+    pub fn drain(&mut self, files: usize) -> Result<Duration, BenchError> {
+        let before = self.stat("UpdatesWritten")?;
+        let start = Instant::now();
+        self.connections[0].ask("FLUSHALL")?;
+        self.wait_for_writes(before + files as u64)?;
+        Ok(start.elapsed())
+    }
+
+    /// CPU nanoseconds so far.
+    pub fn cpu_ns(&self) -> Result<u64, BenchError> {
+        Ok(self.process.counted()?.cpu_ns)
+    }
+
+    /// Kills it as a power cut would, and answers how it was started.
+    pub fn kill(self) -> Setup {
+        self.setup.clone() // dropping the process is a SIGKILL
+    }
+}

@@ -1,0 +1,23 @@
+//! `.rrd` files beside librrd and rrdcached: the sections, and what they share.
+
+mod accept;
+mod cgroup;
+mod client;
+mod daemons;
+mod plot;
+mod replay;
+mod resident;
+mod rounds;
+mod tree;
+mod update;
+
+use crate::Section;
+
+/// The sections in their order.
+pub const SECTIONS: [Section; 5] = [
+    ("update", update::run),
+    ("resident", resident::run),
+    ("accept", accept::run),
+    ("replay", replay::run),
+    ("rounds", rounds::run),
+];

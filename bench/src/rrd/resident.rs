@@ -1,0 +1,79 @@
+//! Pages of a file in memory after one ordinary update of files that had none, and what the disk had to read for
+//! it: rrdtool and ours, each with its advice to the page cache and without; the paper's 27 against 8.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use super::tree::{START, STEP, Tree, rrd, sample};
+use crate::agent::build_agent;
+use crate::error::BenchError;
+use crate::program::{compile, failed};
+use crate::record::Record;
+use crate::spread::Spread;
+use crate::table::{Table, figure};
+
+/// Runs the section.
+pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let tree = Tree::fresh(record.effort.of(2_000, 200))?;
+    let (ours, no_advice): (PathBuf, PathBuf) = (build_agent()?, compile("no_advice")?);
+    let ours = [ours.as_os_str(), "rrd".as_ref(), "-".as_ref()];
+    let theirs = ["rrdtool".as_ref(), "-".as_ref()];
+    let cases = [
+        ("ours", ours.to_vec()),
+        ("ours without advice", [&[no_advice.as_os_str()], &ours[..]].concat()),
+        ("rrdtool", theirs.to_vec()),
+        ("rrdtool without advice", [&[no_advice.as_os_str()], &theirs[..]].concat()),
+    ];
+    let mut table = Table::new(&["one update", "resident pages a file", "quartiles", "kB read a file"]);
+    for (number, (name, words)) in cases.iter().enumerate() {
+        rustix::fs::sync();
+        tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
+        let mut process = Command::new(words[0]);
+        process.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let read = update_all(process.spawn().map_err(|e| failed(*name, e))?, &tree, number)?;
+        let paths = tree.paths();
+        let pages = paths.iter().map(|path| khz_rrd::cache::look(path).map(|seen| seen.count() as f64));
+        let pages: Vec<f64> = rrd(pages.collect::<khz_rrd::Result<_>>())?;
+        let mean = pages.iter().sum::<f64>() / pages.len() as f64;
+        record.sample(["resident", &tree.files.to_string(), name], 0, "pages", mean);
+        let Some(spread) = Spread::of(pages) else { continue };
+        table.row([
+            (*name).into(),
+            figure(mean),
+            format!("{}..{}", figure(spread.lower), figure(spread.upper)),
+            figure(read as f64 / 1e3 / tree.files as f64),
+        ]);
+    }
+    let readahead = fs::read_to_string("/sys/block/vda/queue/read_ahead_kb").unwrap_or_default();
+    record.show(
+        &format!("## Resident pages after one update, of 24 (readahead {} kB)", readahead.trim()),
+        &table,
+    );
+    Ok(())
+}
+
+/// Updates every file through a pipe; answers the bytes the disk read for it.
+fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, BenchError> {
+    let (Some(mut input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+        return Err(BenchError::Reply("no pipes".into()));
+    };
+    let mut output = BufReader::new(output);
+    let sample = sample(START + (number as i64 + 1) * STEP);
+    for path in tree.paths() {
+        let pipe = BenchError::file("the pipe");
+        writeln!(input, "update {} {sample}", path.display()).map_err(pipe)?;
+        let mut answer = String::new();
+        output.read_line(&mut answer).map_err(BenchError::file("the pipe"))?;
+        if !answer.starts_with("OK") {
+            return Err(BenchError::Reply(format!("{}: {}", path.display(), answer.trim())));
+        }
+    }
+    let io = format!("/proc/{}/io", process.id());
+    let text = fs::read_to_string(&io).map_err(BenchError::file(&io))?;
+    let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok());
+    drop(input);
+    let _ = process.wait();
+    bytes.ok_or_else(|| BenchError::Reply(format!("{io} has no read_bytes")))
+}

@@ -1,0 +1,169 @@
+//! Rounds under little memory, the paper's figures 3, 8 and 9: 200,000 files, 0.8 GiB for the daemon and the pages
+//! of its files, an update of every file each simulated five minutes from 22:30 on, so that midnight, where all
+//! archives close rows, is among them.
+//!
+//! Simulated minutes pass as fast as the daemon works, but at least [`Effort`]'s pace: an update waits in the daemon
+//! for up to six rounds (half an hour), spread by as much. A round takes as long as its updates need to be accepted
+//! and as long as, until the next round, something is due and not yet written.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::cgroup::Group;
+use super::client::batches;
+use super::daemons::{Daemon, Setup, Side};
+use super::plot::{Line, Plot};
+use super::tree::{START, STEP, Tree, rrd};
+use crate::error::BenchError;
+use crate::program::{build_directory, compile};
+use crate::record::{Bound, Record};
+use crate::spread::{Spread, quantile};
+use crate::table::{Table, figure};
+
+/// Memory of a daemon and its pages.
+const MEMORY: u64 = 858_993_459;
+
+/// Rounds of the two hours.
+const ROUNDS: i64 = 24;
+
+/// Rounds an update waits.
+const WAIT_ROUNDS: u64 = 6;
+
+/// How often a daemon is asked whether something is due.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A round.
+#[derive(Clone, Copy)]
+struct Round {
+    seconds: f64,
+    read_mb: f64,
+    dirtied_mb: f64,
+}
+
+/// Runs the section.
+pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let files = record.effort.of(200_000, 2_000);
+    let pace = Duration::from_millis(record.effort.of(10_000, 1_000));
+    let memory = record.effort.of(MEMORY, MEMORY / 10);
+    let no_advice = compile("no_advice")?;
+    let cases: [(&str, Side, &[std::ffi::OsString]); 3] = [
+        ("ours", Side::Ours, &[]),
+        ("ours without advice", Side::Ours, &[no_advice.into_os_string()]),
+        ("rrdcached", Side::Theirs, &[]),
+    ];
+    let mut lines = Vec::new();
+    for (name, side, wrapper) in cases {
+        let tree = Tree::fresh(files)?;
+        forget_pages(&tree)?;
+        let group = Group::limited(memory)?;
+        let mut setup = Setup::fresh(side, &build_directory()?.join("bench-rrd-daemons"))?;
+        setup.timeout = WAIT_ROUNDS * pace.as_secs();
+        setup.wrapper = group.wrapper();
+        setup.wrapper.extend_from_slice(wrapper);
+        let rounds = case(&mut Daemon::start(setup)?, &tree, pace)?;
+        for (number, round) in rounds.iter().enumerate() {
+            for (what, value) in
+                [("seconds", round.seconds), ("read MB", round.read_mb), ("dirtied MB", round.dirtied_mb)]
+            {
+                record.sample(["rounds", &files.to_string(), name], number, what, value);
+            }
+        }
+        lines.push((name, rounds));
+    }
+    show(record, files, memory, pace, &lines)
+}
+
+/// Nothing of the files is in memory when a case begins.
+fn forget_pages(tree: &Tree) -> Result<(), BenchError> {
+    rustix::fs::sync();
+    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
+    // Inodes and names too, if we may: else they count as warm for everybody.
+    let _ = fs::write("/proc/sys/vm/drop_caches", "2");
+    Ok(())
+}
+
+fn case(daemon: &mut Daemon, tree: &Tree, pace: Duration) -> Result<Vec<Round>, BenchError> {
+    let paths = tree.paths();
+    let mut rounds = Vec::new();
+    for number in 1..=ROUNDS {
+        let batches = batches(paths.iter(), START + number * STEP);
+        let start = Instant::now();
+        let (read, dirtied) = daemon.process.disk_bytes()?;
+        let mut seconds = daemon.send(&batches, 4)?.as_secs_f64();
+        let mut looked = Instant::now();
+        loop {
+            let busy = daemon.stat("QueueLength")? > 0;
+            let over = start.elapsed() >= pace;
+            if over && !busy {
+                break;
+            }
+            std::thread::sleep(LOOK);
+            if busy {
+                seconds += looked.elapsed().as_secs_f64();
+            }
+            looked = Instant::now();
+        }
+        let after = daemon.process.disk_bytes()?;
+        rounds.push(Round {
+            seconds,
+            read_mb: (after.0 - read) as f64 / 1e6,
+            dirtied_mb: (after.1 - dirtied) as f64 / 1e6,
+        });
+    }
+    Ok(rounds)
+}
+
+fn show(
+    record: &mut Record,
+    files: usize,
+    memory: u64,
+    pace: Duration,
+    lines: &[(&str, Vec<Round>)],
+) -> Result<(), BenchError> {
+    let heads = ["rounds", "median s", "longest s", "longest/median", "read MB", "dirtied MB"];
+    let mut table = Table::new(&heads);
+    for (name, rounds) in lines {
+        let seconds = Spread::of(rounds.iter().map(|round| round.seconds));
+        let Some(seconds) = seconds else { continue };
+        // The first rounds fill the cache of a daemon that has just started; spreading begins behind them.
+        let mut later: Vec<f64> = rounds.iter().skip(2 * WAIT_ROUNDS as usize).map(|r| r.seconds).collect();
+        later.sort_by(f64::total_cmp);
+        let swing = later.last().map_or(f64::NAN, |longest| longest / quantile(&later, 0.5));
+        table.row([
+            (*name).into(),
+            figure(seconds.median),
+            figure(seconds.max),
+            figure(swing),
+            figure(rounds.iter().map(|round| round.read_mb).sum()),
+            figure(rounds.iter().map(|round| round.dirtied_mb).sum()),
+        ]);
+        if *name == "ours" {
+            record.verdict("longest round, seconds", Spread::of([seconds.max]), Bound::AtMost(30.0));
+            record.verdict("longest round to the median", Spread::of([swing]), Bound::AtMost(2.0));
+        }
+    }
+    let title = format!(
+        "{files} files, {} MiB of memory, {ROUNDS} rounds at least {} s apart",
+        memory >> 20,
+        pace.as_secs()
+    );
+    record.show(&format!("## Rounds: {title}"), &table);
+    let labels = (1..=ROUNDS).map(|number| {
+        let minutes = (START + number * STEP) / 60 % 1440;
+        format!("{:02}:{:02}", minutes / 60, minutes % 60)
+    });
+    let drawn: Vec<Line> = lines
+        .iter()
+        .map(|(name, rounds)| Line {
+            name: (*name).into(),
+            values: rounds.iter().map(|r| r.seconds).collect(),
+        })
+        .collect();
+    let plot = Plot {
+        title: &title,
+        axis: "seconds until a round is complete",
+        labels: labels.collect(),
+        lines: &drawn,
+    };
+    record.store("rounds.svg", &plot.svg())
+}

@@ -1,0 +1,175 @@
+//! The commands of the protocol: their names, what stands behind them, and which of them a socket lets through.
+
+/// A command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// What stands behind the name.
+    pub arguments: &'static str,
+    /// Whether it may stand in a batch.
+    batch: bool,
+    /// What it does, a line each.
+    help: &'static [&'static str],
+}
+
+const fn command(
+    name: &'static str,
+    arguments: &'static str,
+    batch: bool,
+    help: &'static [&'static str],
+) -> Command {
+    Command { name, arguments, batch, help }
+}
+
+const FETCHED: &str = "<file> <CF> [<start> [<end>] [<column>...]]";
+
+/// All commands a client may give, in the order of HELP.
+pub const COMMANDS: [Command; 24] = [
+    command(
+        "UPDATE",
+        "<filename> <values> [<values> ...]",
+        true,
+        &[
+            "Takes values for a file; they survive this process once they are acknowledged.",
+            "  <values> = <time>:<value>[:<value>[...]]",
+        ],
+    ),
+    command(
+        "FLUSH",
+        "<filename>",
+        true,
+        &["Writes what waits for a file and answers when it is in the file."],
+    ),
+    command("FLUSHALL", "", false, &["Begins to write everything that waits."]),
+    command("PENDING", "<filename>", false, &["Shows what waits for a file."]),
+    command("FORGET", "<filename>", true, &["Drops what waits for a file."]),
+    command("QUEUE", "", false, &["Shows the files about to be written: number of updates, name."]),
+    command("STATS", "", false, &["Shows counters of this daemon."]),
+    command("HELP", "[<command>]", false, &[]),
+    command("PING", "", false, &["Is answered."]),
+    command(
+        "BATCH",
+        "",
+        false,
+        &[
+            "Takes UPDATE, FLUSH, FORGET, CREATE, SUSPEND, RESUME and their -ALL up to a line with a dot.",
+            "Answered are only the errors, each behind the number of its command, and at the end.",
+        ],
+    ),
+    command("FETCH", FETCHED, false, &["Shows rows of a file, with what waits for it, as text."]),
+    command(
+        "FETCHBIN",
+        FETCHED,
+        false,
+        &["Shows rows of a file, with what waits for it, column by column in binary."],
+    ),
+    command(
+        "INFO",
+        "<filename>",
+        false,
+        &["Shows the header of a file, with what waits for it: <key> <type> <value>."],
+    ),
+    command("FIRST", "<filename> <rra index>", false, &["Shows the time of an archive's oldest row."]),
+    command("LAST", "<filename>", false, &["Shows the time of the newest value taken for a file."]),
+    command(
+        "CREATE",
+        "<filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
+        true,
+        &[
+            "Makes a file, in place of one that is there unless -O forbids it.",
+            "Beyond these: -r <source file>, -t <template file>. Times are seconds since 1970.",
+        ],
+    ),
+    command(
+        "LIST",
+        "[RECURSIVE] /[<path>]",
+        false,
+        &["Lists files and directories below the base directory."],
+    ),
+    command(
+        "TUNE",
+        "<filename> <number of arguments> <arguments>",
+        false,
+        &["Changes a file as `rrdtool tune` does, with all in it that waits."],
+    ),
+    command("DUMP", "<filename>", false, &["Sends a file as XML, with what waits for it, and hangs up."]),
+    command("SUSPEND", "<filename>", true, &["Keeps in memory what comes for a file."]),
+    command("RESUME", "<filename>", true, &["Ends SUSPEND."]),
+    command("SUSPENDALL", "", true, &["Keeps in memory what comes for the files known."]),
+    command("RESUMEALL", "", true, &["Ends SUSPEND for all files."]),
+    command("QUIT", "", true, &["Hangs up."]),
+];
+
+/// The command called `name`, whatever its case.
+pub fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+}
+
+impl Command {
+    /// Name and arguments.
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.name, self.arguments).trim_end().to_string()
+    }
+
+    /// Whether it may stand in a batch.
+    pub fn in_batch(&self) -> bool {
+        self.batch
+    }
+}
+
+/// The answer to HELP.
+pub fn help(name: Option<&str>) -> (String, Vec<String>) {
+    let Some(command) = name.and_then(find) else {
+        return ("Command overview".into(), COMMANDS.iter().map(Command::usage).collect());
+    };
+    let mut lines = vec![format!("Usage: {}", command.usage()), String::new()];
+    lines.extend(command.help.iter().map(|line| (*line).to_string()));
+    (format!("Help for {}", command.name), lines)
+}
+
+/// The commands a socket lets through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permissions(u32);
+
+impl Permissions {
+    /// All of them.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// The commands of a list with commas. HELP and QUIT are always among them.
+    ///
+    /// # Errors
+    /// The name that is no command.
+    pub fn parse(list: &str) -> Result<Self, String> {
+        let mut mask = 0;
+        for name in list.split(',').map(str::trim).chain(["HELP", "QUIT"]) {
+            let Some(index) = COMMANDS.iter().position(|command| command.name.eq_ignore_ascii_case(name))
+            else {
+                return Err(name.into());
+            };
+            mask |= 1 << index;
+        }
+        Ok(Self(mask))
+    }
+
+    /// Whether `command` is among them.
+    pub fn allow(self, command: &Command) -> bool {
+        let index = COMMANDS.iter().position(|other| other.name == command.name);
+        index.is_some_and(|index| self.0 >> index & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_lets_through_what_it_names_and_help_and_quit() {
+        let some = Permissions::parse("FLUSH,pending").unwrap();
+        let allowed: Vec<&str> =
+            COMMANDS.iter().filter(|command| some.allow(command)).map(|command| command.name).collect();
+        assert_eq!(allowed, ["FLUSH", "PENDING", "HELP", "QUIT"]);
+        assert_eq!(Permissions::parse("FLUSH,NOPE"), Err("NOPE".into()));
+        assert!(COMMANDS.iter().all(|command| Permissions::ALL.allow(command)));
+    }
+}

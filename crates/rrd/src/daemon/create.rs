@@ -1,0 +1,75 @@
+//! CREATE: which of its arguments are let through, and where the file is made; the file itself is `cli`'s work.
+
+use super::pending::Pending;
+use super::protocol::Rules;
+use crate::cli;
+use crate::error::{Error, Result, refused};
+
+/// Earliest start rrdcached takes.
+const START_MIN: i64 = 3600 * 24 * 365 * 10;
+
+fn usage<T>() -> Result<T> {
+    let command = super::commands::find("CREATE").map_or(String::new(), super::commands::Command::usage);
+    refused(format!("Usage: {command}"))
+}
+
+/// Makes `file` from the words of a command, the name first.
+pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[String]) -> Result<()> {
+    let base = pending.base();
+    let mut arguments = vec![String::new()];
+    // Directories of files read must stay open until they are.
+    let mut parents = vec![];
+    let mut overwrite = !rules.no_overwrite;
+    let mut rest = words[1..].iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-O" => overwrite = false,
+            "-b" | "-s" | "-r" | "-t" => {
+                let Some(value) = rest.next() else { return usage() };
+                let value = match word.as_str() {
+                    "-r" | "-t" => {
+                        let name = base.name(value)?;
+                        base.check(&name)?;
+                        let parent = base.parent(&name)?;
+                        let path = parent.path.to_string_lossy().into_owned();
+                        parents.push(parent);
+                        path
+                    }
+                    "-b" if value.parse().is_ok_and(|start: i64| start < START_MIN) => {
+                        return refused("The first entry must be after 1980.");
+                    }
+                    // What rrdtool sends for a step that was not given.
+                    "-s" if value == "0" => continue,
+                    _ => value.clone(),
+                };
+                arguments.extend([word.clone(), value]);
+            }
+            option if option.starts_with('-') => return usage(),
+            _ => arguments.push(word.clone()),
+        }
+    }
+    if !overwrite {
+        arguments.push("-O".into());
+    }
+    let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
+    let told = |error: Error| Error::Refused(format!("RRD Error: {error}"));
+    let missing = base.listed(directory).is_err_and(|error| match error {
+        Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    });
+    if missing {
+        if !(rules.make_directories && base.confines()) {
+            return refused(format!(
+                "No permission to recursively create: {directory}; start the daemon with -B and -R to allow it"
+            ));
+        }
+        base.make_parents(file).map_err(told)?;
+    }
+    let parent = base.parent(file)?;
+    arguments[0] = parent.path.to_string_lossy().into_owned();
+    pending.replace(file, || {
+        cli::create_here(&arguments).map_err(|error| {
+            Error::Refused(format!("RRD Error: {error}").replace(arguments[0].as_str(), file))
+        })
+    })
+}

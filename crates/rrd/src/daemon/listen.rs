@@ -1,0 +1,214 @@
+//! Sockets and the threads behind them: bytes in, bytes out; each line is answered by [`super::protocol`].
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::pending::Pending;
+use super::protocol::{LINE_MAX, Next, Rules, Session};
+use crate::client::{PORT, host_and_port};
+use crate::error::{Error, Result, refused};
+
+/// Bytes read at once, and so taken together.
+const READ: usize = 1 << 17;
+/// Connections served at once; each has a thread.
+const CONNECTIONS_MAX: usize = 2000;
+/// Connections that may wait to be accepted; as rrdcached has it.
+const BACKLOG: i32 = 511;
+
+/// A socket to be opened.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT`, `[HOST]:PORT`, `:PORT`; empty for every interface.
+    pub address: String,
+    /// What its clients may do.
+    pub rules: Rules,
+    /// The file's mode, for a unix socket.
+    pub mode: Option<u32>,
+    /// The file's group, for a unix socket.
+    pub group: Option<u32>,
+}
+
+/// An open socket.
+pub struct Socket {
+    kind: Kind,
+    rules: Rules,
+    /// The file to remove at the end.
+    path: Option<PathBuf>,
+}
+
+enum Kind {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// Opens the sockets of an address: one, or one for each kind of internet address.
+///
+/// # Errors
+/// The address is none, is taken, or cannot be had.
+pub fn open(address: &Address) -> Result<Vec<Socket>> {
+    let text = address.address.as_str();
+    match text.strip_prefix("unix:").or(Some(text).filter(|text| text.starts_with('/'))) {
+        Some(path) => Ok(vec![open_unix(Path::new(path), address)?]),
+        None => open_tcp(text, address.rules),
+    }
+}
+
+fn open_unix(path: &Path, address: &Address) -> Result<Socket> {
+    remove_dead(path)?;
+    let listener = UnixListener::bind(path).map_err(|error| Error::io("listening on", path, error))?;
+    // rrdcached gives the group its share where no mode says otherwise.
+    let mode = address.mode.or(address.group.map(|_| 0o760));
+    let failed = |error| Error::io("setting the group and mode of", path, error);
+    if address.group.is_some() {
+        std::os::unix::fs::chown(path, None, address.group).map_err(failed)?;
+    }
+    if let Some(mode) = mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
+    }
+    // The directory may be another after a change of place.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    Ok(Socket { kind: Kind::Unix(listener), rules: address.rules, path: Some(path) })
+}
+
+fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
+    let (host, port) = match text.strip_prefix(':') {
+        _ if text.is_empty() => (String::new(), PORT),
+        Some(port) => match port.parse() {
+            Ok(port) => (String::new(), port),
+            Err(_) => return refused(format!("'{text}' is no address")),
+        },
+        None => host_and_port(text)?,
+    };
+    let failed = |error| Error::io("listening on", text, error);
+    if host.is_empty() {
+        // IPv6 takes IPv4 along, unless the machine has only the latter.
+        let listener = TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)));
+        return Ok(vec![Socket { kind: Kind::Tcp(listener.map_err(failed)?), rules, path: None }]);
+    }
+    let addresses: Vec<SocketAddr> = (host.as_str(), port).to_socket_addrs().map_err(failed)?.collect();
+    let mut sockets = vec![];
+    let mut wrong = None;
+    for address in addresses {
+        match TcpListener::bind(address) {
+            Ok(listener) => sockets.push(Socket { kind: Kind::Tcp(listener), rules, path: None }),
+            Err(error) => wrong = Some(error),
+        }
+    }
+    match wrong {
+        Some(error) if sockets.is_empty() => Err(failed(error)),
+        _ => Ok(sockets),
+    }
+}
+
+/// Removes a socket nobody answers on, left by a daemon that was killed.
+fn remove_dead(path: &Path) -> Result<()> {
+    if path.exists() && UnixStream::connect(path).is_ok() {
+        return refused(format!("another daemon answers on {}", path.display()));
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),
+        _ => Ok(()),
+    }
+}
+
+impl Socket {
+    /// The file to remove when the daemon ends.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
+    /// Serves clients in threads of their own, for as long as the process lives.
+    ///
+    /// # Errors
+    /// No thread could be started.
+    pub fn serve(self, pending: Arc<Pending>, busy: Arc<AtomicUsize>) -> Result<()> {
+        let _ = match &self.kind {
+            Kind::Unix(listener) => rustix::net::listen(listener, BACKLOG),
+            Kind::Tcp(listener) => rustix::net::listen(listener.as_fd(), BACKLOG),
+        };
+        let (kind, rules) = (self.kind, self.rules);
+        let accept = move || loop {
+            // A connection that ended before it was accepted, or no descriptor left: the next may do better.
+            match &kind {
+                Kind::Unix(listener) => {
+                    let Ok((stream, _)) = listener.accept() else { continue };
+                    let Ok(reader) = stream.try_clone() else { continue };
+                    meet(reader, stream, &pending, rules, &busy);
+                }
+                Kind::Tcp(listener) => {
+                    let Ok((stream, _)) = listener.accept() else { continue };
+                    let Ok(reader) = stream.try_clone() else { continue };
+                    let _ = stream.set_nodelay(true);
+                    meet(reader, stream, &pending, rules, &busy);
+                }
+            }
+        };
+        super::spawn("khz-rrd-accept", accept).map(|_| ())
+    }
+}
+
+fn meet(
+    mut reader: impl Read + Send + 'static,
+    mut writer: impl Write + Send + 'static,
+    pending: &Arc<Pending>,
+    rules: Rules,
+    busy: &Arc<AtomicUsize>,
+) {
+    if busy.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+        busy.fetch_sub(1, Ordering::Relaxed);
+        // Whoever asks one too many gets a word instead of silence.
+        let _ = writer.write_all(b"-1 too many connections\n");
+        return;
+    }
+    let (pending, counted) = (pending.clone(), busy.clone());
+    let started = super::spawn("khz-rrd-client", move || {
+        let _ = converse(&mut reader, &mut writer, &pending, rules);
+        counted.fetch_sub(1, Ordering::Relaxed);
+    });
+    if started.is_err() {
+        busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads lines and answers them until the client is gone.
+fn converse(
+    reader: &mut impl Read,
+    writer: &mut impl Write,
+    pending: &Pending,
+    rules: Rules,
+) -> std::io::Result<()> {
+    let mut session = Session::new(pending, rules);
+    // Grows to what a busy client sends at once; a silent one costs little.
+    let (mut bytes, mut held, mut out) = (vec![0; 4096], 0, vec![]);
+    loop {
+        let read = reader.read(&mut bytes[held..])?;
+        if read == 0 {
+            return Ok(());
+        }
+        held += read;
+        let full = held == bytes.len();
+        let whole = bytes[..held].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let next = session.answer(&bytes[..whole], &mut out);
+        bytes.copy_within(whole..held, 0);
+        held -= whole;
+        if held > LINE_MAX {
+            out.extend(format!("-1 a line of more than {LINE_MAX} bytes\n").bytes());
+            return writer.write_all(&out);
+        }
+        writer.write_all(&out)?;
+        if next == Next::HangUp {
+            return writer.flush();
+        }
+        out.clear();
+        out.shrink_to(READ);
+        if full {
+            bytes.resize((2 * bytes.len()).min(READ).max(held + 4096), 0);
+        }
+    }
+}

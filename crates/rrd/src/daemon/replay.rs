@@ -1,0 +1,192 @@
+//! What an earlier run left in its log, taken into memory while clients are already answered; writes no updates.
+//!
+//! An update that comes meanwhile waits until all older ones are in, because samples of a file only go forward.
+
+use std::collections::HashMap;
+
+use super::image;
+use super::log::Left;
+use super::nodes::Flags;
+use super::packed::unpack;
+use super::pending::Pending;
+use super::record::{Entry, Image, Records};
+use super::stamp::stamp;
+use super::state::State;
+use crate::error::Result;
+
+/// Records taken in before others get at the state.
+const TURN: usize = 2000;
+
+/// A file's first image that no checkpoint made void.
+struct Kept {
+    sequence: u64,
+    inode: u64,
+    definition: u32,
+    live: Vec<u8>,
+}
+
+/// What only a reboot needs.
+struct Images {
+    boot: String,
+    /// The boot that the records being read were written in.
+    theirs: String,
+    kept: HashMap<String, Kept>,
+    sequence: u64,
+}
+
+impl Pending {
+    /// Takes in what is `left` in the log. Until it is done no file is read or written.
+    ///
+    /// # Errors
+    /// The log cannot be read; what was read before is kept in memory, and in the log.
+    pub fn replay(&self, left: &Left) -> Result<()> {
+        let boot = self.log.as_ref().map_or("", |log| log.boot()).to_string();
+        let mut images = Images { theirs: boot.clone(), boot, kept: HashMap::new(), sequence: 0 };
+        let damage = left.replay(|segment, records| self.take_in(segment, records, &mut images));
+        self.restore(&images);
+        let mut state = self.lock();
+        state.queue.sequence = u32::try_from(images.sequence).unwrap_or(u32::MAX);
+        state.queue.checkpoint = state.queue.sequence + 1;
+        self.take_later(&mut state);
+        state.replaying = false;
+        if damage.is_err()
+            && let Some(log) = &self.log
+        {
+            // What could not be read stays, for a better day.
+            *state.holds.entry(log.oldest()).or_default() += 1;
+        }
+        self.tell(&state);
+        let waiting = state.stats.waiting;
+        drop(state);
+        self.work.notify_all();
+        for text in damage? {
+            self.messages.error(&text);
+        }
+        self.messages.info(&format!("the log is read: {waiting} updates wait"));
+        Ok(())
+    }
+
+    fn take_in(&self, segment: u32, records: &mut Records<'_>, images: &mut Images) {
+        let mut end = false;
+        while !end {
+            let turn: Vec<Entry<'_>> = records.take(TURN).collect();
+            end = turn.len() < TURN;
+            let now = self.now();
+            let mut state = self.lock();
+            for entry in turn {
+                match entry {
+                    Entry::Update { file, samples } => state.take_in(file, samples, segment, now),
+                    Entry::Forget { file, from } => {
+                        state.forget_from(file, from, now);
+                        if from == i64::MIN {
+                            images.kept.remove(file);
+                        }
+                    }
+                    Entry::Image { file, image } => images.keep(file, &image),
+                    Entry::Checkpoint { sequence } => {
+                        images.sequence = images.sequence.max(sequence);
+                        images.kept.retain(|_, kept| kept.sequence >= sequence);
+                    }
+                    Entry::Boot { id } => images.theirs = id.into(),
+                }
+            }
+        }
+    }
+
+    /// After a reboot: files as they were before writes that may be half on disk.
+    fn restore(&self, images: &Images) {
+        for (name, kept) in &images.kept {
+            let image = Image {
+                sequence: kept.sequence,
+                inode: kept.inode,
+                definition: kept.definition,
+                live: &kept.live,
+            };
+            match image::restore(&self.base, name, &image) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.messages.warning(&format!("{name} is another file now and is left as it is"))
+                }
+                Err(error) => {
+                    self.messages.error(&format!("{name}: its header could not be put back: {error}"))
+                }
+            }
+        }
+    }
+
+    /// What came meanwhile.
+    fn take_later(&self, state: &mut State) {
+        let now = self.now();
+        for (id, samples, segment) in std::mem::take(&mut state.later) {
+            let mut last = state.nodes[id].last;
+            let (mut newer, mut old) = (vec![], 0);
+            for sample in samples.split(' ').filter(|sample| !sample.is_empty()) {
+                match stamp(sample) {
+                    Some(stamp) if stamp > last => {
+                        last = stamp;
+                        newer.push(sample);
+                    }
+                    _ => old += 1,
+                }
+            }
+            state.stats.waiting = state.stats.waiting.saturating_sub((newer.len() + old) as u64);
+            if old > 0 {
+                state.stats.refused += old as u64;
+                let name = state.nodes.name(id);
+                self.messages
+                    .error(&format!("{name}: {old} updates are older than what the log had and are dropped"));
+            }
+            if !newer.is_empty() {
+                state.append(id, &newer.join(" "), segment, now);
+                self.queue_if_due(state, id);
+            }
+        }
+        for (id, last) in std::mem::take(&mut state.later_last) {
+            let node = &mut state.nodes[id];
+            if last > node.last {
+                node.last = last;
+                node.set(Flags::PACKED, false);
+            }
+        }
+    }
+}
+
+impl Images {
+    fn keep(&mut self, file: &str, image: &Image<'_>) {
+        self.sequence = self.sequence.max(image.sequence);
+        if self.theirs == self.boot || self.kept.contains_key(file) {
+            return;
+        }
+        let Image { sequence, inode, definition, live } = *image;
+        self.kept.insert(file.into(), Kept { sequence, inode, definition, live: live.into() });
+    }
+}
+
+impl State {
+    fn take_in(&mut self, file: &str, samples: &str, segment: u32, now: u32) {
+        let Some(id) = self.nodes.find_or_make(file) else { return };
+        let mut last = self.nodes[id].last;
+        self.nodes[id].set(Flags::REPLAYED, true);
+        for sample in samples.split(' ') {
+            // What was logged twice counts once.
+            if let Some(stamp) = stamp(sample).filter(|stamp| *stamp > last) {
+                last = stamp;
+                self.append(id, sample, segment, now);
+            }
+        }
+    }
+
+    /// Drops the samples that wait for a file from a stamp on.
+    fn forget_from(&mut self, file: &str, from: i64, now: u32) {
+        let Some(id) = self.nodes.find(file) else { return };
+        let taken = self.take_out(id);
+        self.stats.waiting = self.stats.waiting.saturating_sub(u64::from(taken.count));
+        let kept: Vec<String> =
+            unpack(&taken.bytes).filter(|sample| stamp(sample).is_some_and(|stamp| stamp < from)).collect();
+        self.nodes[id].last = i64::MIN;
+        if !kept.is_empty() {
+            self.append(id, &kept.join(" "), taken.oldest, now);
+        }
+        self.let_go(taken.oldest);
+    }
+}

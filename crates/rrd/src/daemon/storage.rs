@@ -1,0 +1,61 @@
+//! What the log needs of files; tests put disks in its place that fill up, fail, or lose what was not synced.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Makes files that only grow.
+pub trait Storage: Send + Sync {
+    /// Makes the file `path`, so that its name survives a loss of power.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>>;
+}
+
+/// A file that only grows.
+pub trait Appended: Send + Sync {
+    /// Appends `bytes`; part of them may be there after an error.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+    /// Returns when all that was appended would survive a loss of power.
+    ///
+    /// # Errors
+    /// What the system says; what was not synced before may be lost then.
+    fn sync(&self) -> io::Result<()>;
+    /// Cuts the file back to `length` bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn cut(&self, length: u64) -> io::Result<()>;
+}
+
+/// The file system.
+pub struct Disk;
+
+impl Storage for Disk {
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>> {
+        let file = OpenOptions::new().create_new(true).append(true).open(path)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()?;
+        Ok(Arc::new(file))
+    }
+}
+
+impl Appended for File {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.write_all(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn cut(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}

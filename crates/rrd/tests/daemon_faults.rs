@@ -1,0 +1,361 @@
+//! What the daemon does when files and disks fail it: values are kept, and somebody is told.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod oracle;
+mod served;
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use khz_rrd::file::{Access, Rrd};
+use served::{Client, Daemon, check, create, last_on_disk, update};
+
+const FIRST: i64 = 1_000_000_001;
+
+/// A daemon with a log and messages in a file, and one update that waits for `t.rrd`.
+fn with_one_update(name: &str, more: &[&str]) -> (std::path::PathBuf, Daemon, Client) {
+    let dir = oracle::directory(name);
+    let mut arguments = vec!["-j", "log", "-o", "messages"];
+    arguments.extend(more);
+    let daemon = Daemon::ours(&dir, &arguments);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    client.order(&update("t.rrd", FIRST));
+    (dir, daemon, client)
+}
+
+/// FLUSH fails with `error`, and everybody is told: the client, STATS, the log; the value is kept.
+fn fails(client: &mut Client, dir: &Path, error: &str) {
+    let before = client.stat("WritesFailed");
+    let answer = client.ask("FLUSH t.rrd");
+    assert!(answer[0].starts_with("-1 ") && answer[0].contains(error), "{answer:?}");
+    assert_eq!(client.stat("WritesFailed"), before + 1);
+    assert_eq!((client.stat("FilesFailed"), client.stat("UpdatesPending")), (1, 1));
+    assert_eq!(client.ask("PENDING t.rrd"), ["1 updates pending", &format!("{FIRST}:1")]);
+    let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
+    assert!(
+        messages.contains("1 updates are kept and tried again") && messages.contains(error),
+        "{messages}"
+    );
+}
+
+fn heals(client: &mut Client, dir: &Path) {
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &[FIRST]);
+    assert_eq!(client.stat("UpdatesPending"), 0);
+}
+
+#[test]
+fn a_file_locked_by_somebody_else_keeps_its_values_and_is_tried_again() {
+    let (dir, _daemon, mut client) = with_one_update("locked", &[]);
+    let held = Rrd::open(&dir.join("t.rrd"), Access::Write).unwrap();
+    fails(&mut client, &dir, &format!("could not lock RRD '{}'", dir.join("t.rrd").display()));
+    drop(held);
+    // Nobody asks again.
+    client.wait_for("UpdatesPending", |waiting| waiting == 0);
+    check(&dir.join("t.rrd"), &[FIRST]);
+    assert_eq!(client.stat("FilesFailed"), 0);
+}
+
+#[test]
+fn a_read_only_file_keeps_its_values() {
+    let dir = oracle::directory("readonly");
+    let root = dir.metadata().unwrap().uid() == 0;
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+    // Root may write everything, so the daemon is somebody else.
+    let user: &[&str] = if root { &["-U", "nobody"] } else { &[] };
+    std::fs::write(dir.join("messages"), "").unwrap();
+    let daemon = Daemon::ours(&dir, &[&["-j", "log", "-o", "messages"], user].concat());
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    client.order(&update("t.rrd", FIRST));
+    let mode =
+        |mode| std::fs::set_permissions(dir.join("t.rrd"), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o444);
+    fails(&mut client, &dir, &format!("opening '{}': Permission denied", dir.join("t.rrd").display()));
+    mode(0o644);
+    heals(&mut client, &dir);
+}
+
+#[test]
+fn a_deleted_file_keeps_its_values_until_it_is_there_again() {
+    let (dir, _daemon, mut client) = with_one_update("deleted", &[]);
+    std::fs::rename(dir.join("t.rrd"), dir.join("away")).unwrap();
+    fails(
+        &mut client,
+        &dir,
+        &format!("opening '{}': No such file or directory", dir.join("t.rrd").display()),
+    );
+    std::fs::rename(dir.join("away"), dir.join("t.rrd")).unwrap();
+    heals(&mut client, &dir);
+}
+
+#[test]
+fn a_file_replaced_while_it_is_kept_open_gets_its_values_itself() {
+    let (dir, _daemon, mut client) = with_one_update("replaced", &[]);
+    std::fs::copy(dir.join("t.rrd"), dir.join("copy")).unwrap();
+    client.order("FLUSH t.rrd");
+    std::fs::rename(dir.join("copy"), dir.join("t.rrd")).unwrap();
+    assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_000);
+    client.order(&update("t.rrd", FIRST + 1));
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &[FIRST + 1]);
+}
+
+#[test]
+fn values_older_than_what_somebody_else_wrote_are_counted_and_told() {
+    let (dir, _daemon, mut client) = with_one_update("older", &[]);
+    let direct = Command::new("rrdtool").args(["update", "t.rrd", "1000000009:9"]).current_dir(&dir).status();
+    assert!(direct.unwrap().success());
+    client.order("FLUSH t.rrd");
+    assert_eq!(client.stat("UpdatesRefused"), 1);
+    let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
+    assert!(messages.contains("not newer than the file"), "{messages}");
+    check(&dir.join("t.rrd"), &[1_000_000_009]);
+}
+
+#[test]
+fn damaged_files_are_told_with_path_and_place_and_left_alone() {
+    let (dir, _daemon, mut client) = with_one_update("damaged", &[]);
+    let path = dir.join("t.rrd");
+    let good = std::fs::read(&path).unwrap();
+    let pointer = {
+        let rrd = Rrd::open(&path, Access::Read).unwrap();
+        rrd.header.layout().ptr(0)
+    };
+    // Bytes to change or the length to cut to, and what is said.
+    let flip = |at: usize| {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x80;
+        bytes
+    };
+    let name = path.display();
+    let cases = [
+        (flip(0), "is not an RRD file", format!("('{name}' at byte 0)")),
+        (flip(16), "another architecture", format!("('{name}' at byte 16)")),
+        (
+            flip(27),
+            "reached EOF while loading header rrd->ds_def",
+            format!("('{name}' at byte {})", good.len()),
+        ),
+        (
+            flip(pointer + 7),
+            "archive 0 has 5000 rows but stands at row",
+            format!("('{name}' at byte {pointer})"),
+        ),
+        (
+            good[..100].to_vec(),
+            "reached EOF while loading header rrd->stat_head",
+            format!("('{name}' at byte 100)"),
+        ),
+        (good[..good.len() - 8].to_vec(), "is too small", format!("('{name}' at byte {})", good.len() - 8)),
+    ];
+    for (bytes, what, place) in cases {
+        // In place: the daemon may keep the file open.
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+        file.write_all_at(&bytes, 0).unwrap();
+        fails(&mut client, &dir, what);
+        let answer = client.ask("FLUSH t.rrd").remove(0);
+        assert!(answer.contains(&place), "{answer}");
+        for looking in ["INFO t.rrd", "FETCH t.rrd LAST", "FIRST t.rrd 0", "DUMP t.rrd"] {
+            let answer = client.ask(looking).remove(0);
+            assert!(answer.starts_with("-1 ") && answer.contains(&place), "{looking}: {answer}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{what}: it was written");
+    }
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(good.len() as u64).unwrap();
+    file.write_all_at(&good, 0).unwrap();
+    heals(&mut client, &dir);
+}
+
+#[test]
+fn a_reading_the_file_refuses_is_dropped_alone_and_told() {
+    let (dir, _daemon, mut client) = with_one_update("reading", &[]);
+    client.order("UPDATE t.rrd 1000000002:x 1000000003:3");
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &[FIRST, 1_000_000_003]);
+    assert_eq!(client.stat("UpdatesRefused"), 1);
+    let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
+    assert!(messages.contains("the update 1000000002:x is dropped"), "{messages}");
+}
+
+/// Mounts a file system of `size` at `dir/small`; in a namespace of its own where we are not root.
+fn small_disk(dir: &Path, size: &str, daemon: &[&str]) -> Command {
+    let script = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, "sh", size]).arg(dir.join("small"));
+    std::fs::create_dir(dir.join("small")).unwrap();
+    command
+        .arg(env!("CARGO_BIN_EXE_khz-rrd"))
+        .arg("rrdcached")
+        .args(["-b", dir.to_str().unwrap()])
+        .args(daemon);
+    command
+}
+
+#[test]
+fn a_full_disk_refuses_updates_loses_none_and_takes_more_when_it_has_room() {
+    let dir = oracle::directory("full");
+    let daemon = Daemon::spawn(small_disk(&dir, "256k", &["-j", "small", "-o", "messages"]), &dir);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    let (mut time, mut acknowledged) = (FIRST, vec![]);
+    let error = loop {
+        // Batches, so that few questions fill it.
+        let mut text = String::from("BATCH\n");
+        for offset in 0..100 {
+            text.push_str(&update("t.rrd", time + offset));
+            text.push('\n');
+        }
+        client.send(&text);
+        client.send(".\n");
+        client.answer().unwrap();
+        let errors = client.answer().unwrap();
+        if errors.len() == 1 {
+            acknowledged.extend(time..time + 100);
+            time += 100;
+            assert!(time < FIRST + 4900, "the disk does not fill");
+        } else {
+            break errors[1].clone();
+        }
+    };
+    assert!(error.contains("cannot be written: No space left on device"), "{error}");
+    assert_eq!(client.stat("LogInTrouble"), 1);
+    let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
+    assert!(messages.contains("No space left on device"), "{messages}");
+    // The files are on another disk; what is in them need not be in the log.
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &acknowledged);
+    let last = last_on_disk(&dir.join("t.rrd"));
+    client.wait_for("LogBytes", |bytes| bytes < 1000);
+    for time in last + 1..last + 100 {
+        client.order(&update("t.rrd", time));
+    }
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &(last + 1..last + 100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_that_does_not_fit_its_disk_is_not_created_and_leaves_nothing() {
+    let dir = oracle::directory("fullcreate");
+    let daemon = Daemon::spawn(small_disk(&dir, "64k", &[]), &dir);
+    let mut client = daemon.client();
+    let answer = client.ask("CREATE small/t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:50000");
+    assert!(answer[0].contains("No space left on device"), "{answer:?}");
+    assert_eq!(client.ask("LIST /small"), ["0 RRDs"]);
+}
+
+#[test]
+fn at_its_limit_of_memory_it_refuses_and_says_how_old_its_backlog_is() {
+    let dir = oracle::directory("memory");
+    let daemon = Daemon::ours(&dir, &["--memory-max", "16K"]);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    // Suspended, so that writing earlier does not help.
+    client.order(&update("t.rrd", FIRST));
+    client.order("SUSPEND t.rrd");
+    let refused = (FIRST + 1..FIRST + 5000).find_map(|time| {
+        let answer = client.ask(&update("t.rrd", time)).remove(0);
+        answer.starts_with('-').then_some(answer)
+    });
+    let refused = refused.expect("there is no limit");
+    assert!(refused.contains("bytes of updates wait to be written, the oldest for "), "{refused}");
+    assert!(refused.ends_with("at most 16384 are held"), "{refused}");
+    assert!(client.stat("BacklogBytes") <= 16384);
+    client.order("RESUME t.rrd");
+    client.order("FLUSH t.rrd");
+    let last = last_on_disk(&dir.join("t.rrd"));
+    client.order(&update("t.rrd", last + 1));
+}
+
+#[test]
+fn near_its_limit_it_writes_earlier() {
+    let dir = oracle::directory("near");
+    let daemon = Daemon::ours(&dir, &["--memory-max", "16K", "-w", "3600"]);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    let mut time = FIRST;
+    while client.stat("BacklogBytes") <= 16384 / 4 * 3 {
+        client.order(&update("t.rrd", time));
+        time += 1;
+    }
+    client.wait_for("UpdatesWritten", |written| written > 0);
+    check(&dir.join("t.rrd"), &(FIRST..time).collect::<Vec<_>>());
+}
+
+#[test]
+fn at_its_limit_of_log_it_refuses_and_goes_on_when_files_are_written() {
+    let dir = oracle::directory("loglimit");
+    let daemon = Daemon::ours(&dir, &["-j", "log", "--log-max", "8K", "-w", "3600"]);
+    let mut client = daemon.client();
+    create(&mut client, "t.rrd");
+    let mut acknowledged = vec![];
+    let mut refused = None;
+    for time in FIRST..FIRST + 4000 {
+        let answer = client.ask(&update("t.rrd", time)).remove(0);
+        if answer.starts_with('-') {
+            refused = Some(answer);
+            break;
+        }
+        acknowledged.push(time);
+    }
+    let refused = refused.expect("there is no limit");
+    assert!(
+        refused.contains("bytes not yet in their files; at most 8192; the oldest waits for"),
+        "{refused}"
+    );
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &acknowledged);
+    let time = acknowledged.last().unwrap() + 1;
+    let started = std::time::Instant::now();
+    while client.ask(&update("t.rrd", time))[0].starts_with('-') {
+        assert!(started.elapsed() < served::PATIENCE, "it takes nothing any more");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_confined_daemon_touches_nothing_outside() {
+    let (dir, outside) = (oracle::directory("confined"), oracle::directory("outside"));
+    oracle::Oracle::start(&outside).run("create t.rrd --start 1000000000 DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:5");
+    std::os::unix::fs::symlink(&outside, dir.join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.join("t.rrd"), dir.join("file.rrd")).unwrap();
+    let before = std::fs::read(outside.join("t.rrd")).unwrap();
+    let daemon = Daemon::ours(&dir, &["-B", "-R"]);
+    let mut client = daemon.client();
+    let direct = format!("{}/t.rrd", outside.display());
+    for name in ["link/t.rrd", "file.rrd", &direct, "../outside/t.rrd", "link/../link/t.rrd"] {
+        for command in [
+            "UPDATE {} 1000000300:1",
+            "INFO {}",
+            "FLUSH {}",
+            "FETCH {} LAST",
+            "FIRST {} 0",
+            "LAST {}",
+            "DUMP {}",
+            "TUNE {} 2 --heartbeat x:700",
+        ] {
+            let answer = client.ask(&command.replace("{}", name));
+            assert!(answer[0].contains("Permission denied"), "{command} {name}: {answer:?}");
+        }
+    }
+    for name in ["link/new.rrd", "link/deep/new.rrd", "../new.rrd"] {
+        let answer = client.ask(&format!("CREATE {name} DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:5"));
+        assert!(answer[0].contains("Permission denied"), "{name}: {answer:?}");
+    }
+    for path in ["/link", "/link/", "/.."] {
+        assert!(client.ask(&format!("LIST {path}"))[0].contains("Permission denied"), "{path}");
+    }
+    // A link put in the way of a file that is known already.
+    create(&mut client, "sub/t.rrd");
+    client.order(&update("sub/t.rrd", FIRST));
+    std::fs::rename(dir.join("sub"), dir.join("was")).unwrap();
+    std::os::unix::fs::symlink(&outside, dir.join("sub")).unwrap();
+    assert!(client.ask("FLUSH sub/t.rrd")[0].contains("Permission denied"));
+    assert_eq!(std::fs::read(outside.join("t.rrd")).unwrap(), before);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+}

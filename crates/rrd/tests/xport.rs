@@ -1,0 +1,133 @@
+//! Exported tables beside rrdtool's.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod oracle;
+#[path = "oracle/pair.rs"]
+mod pair;
+#[path = "oracle/cases.rs"]
+mod random_cases;
+
+use oracle::Random;
+use pair::{Pair, filled};
+
+const FORMS: [&str; 5] = ["", "-t", "--json", "--json -t", "--enumds"];
+
+#[test]
+fn tables_of_series_and_expressions_are_rrdtools() {
+    let mut pair = Pair::start("xport");
+    let mut compared = 0u64;
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
+        let mut random = Random::new(seed);
+        let (database, time, log) = filled(&mut pair, &mut random, false);
+        for _ in 0..5 {
+            let (start, end) =
+                (time - random.below(30 * database.step) - 1, time + random.below(5 * database.step));
+            let name = &database.names[0];
+            let form = random.pick(&FORMS);
+            let line = format!(
+                "xport {form} -s {start} -e {end} DEF:a=t.rrd:{name}:AVERAGE DEF:b=t.rrd:{name}:AVERAGE \
+                 CDEF:c=a,b,+,2,/ CDEF:d=a,PREV,ADDNAN CDEF:e=a,POP,COUNT CDEF:f=c,PREV(c),- \
+                 XPORT:a:first XPORT:c XPORT:d:sum XPORT:e XPORT:f"
+            );
+            compared += u64::from(compare(&mut pair, &line, &log));
+        }
+    }
+    assert!(compared > 100, "only {compared} tables came to be compared");
+}
+
+#[test]
+fn values_of_whole_series_are_rrdtools() {
+    let functions = [
+        "MAXIMUM",
+        "MINIMUM",
+        "AVERAGE",
+        "STDEV",
+        "FIRST",
+        "LAST",
+        "TOTAL",
+        "40,PERCENT",
+        "95,PERCENT",
+        "40,PERCENTNAN",
+        "95,PERCENTNAN",
+        "0,PERCENTNAN",
+        "100,PERCENT",
+    ];
+    let mut pair = Pair::start("values");
+    let mut compared = 0u64;
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
+        let mut random = Random::new(seed);
+        let (database, time, log) = filled(&mut pair, &mut random, false);
+        let (name, step) = (&database.names[0], database.step);
+        // Rows of one point: rrdtool takes the value of a series from its own rows.
+        let start = time - (2 + random.below(8)) * step - 1;
+        for function in functions {
+            let line = format!(
+                "xport -t -s {start} -e {time} --step {step} DEF:a=t.rrd:{name}:LAST VDEF:v={function_of} \
+                 CDEF:c=a,POP,v XPORT:c",
+                function_of = format_args!("a,{function}")
+            );
+            // Of a table without a whole row rrdtool prints what its memory held.
+            let shown = format!("    <step>{step}</step>");
+            if pair.theirs.run(&line).output.contains(&shown) {
+                compared += u64::from(compare(&mut pair, &line, &log));
+            }
+        }
+    }
+    assert!(compared > 100, "only {compared} values came to be compared");
+}
+
+#[test]
+fn trends_are_rrdtools() {
+    let mut pair = Pair::start("trends");
+    let mut compared = 0u64;
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
+        let mut random = Random::new(seed);
+        let (database, time, log) = filled(&mut pair, &mut random, false);
+        for operator in ["TREND", "TRENDNAN"] {
+            let (name, start) = (&database.names[0], time - random.below(20 * database.step) - 1);
+            let seconds = random.below(6 * database.step);
+            let line = format!(
+                "xport -t -s {start} -e {time} DEF:a=t.rrd:{name}:AVERAGE CDEF:b=a,{seconds},{operator} XPORT:b"
+            );
+            compared += u64::from(compare(&mut pair, &line, &log));
+        }
+    }
+    assert!(compared > 30, "only {compared} trends came to be compared");
+}
+
+/// Rows behind a shift forward: in front rrdtool prints whatever its memory held, ours is unknown.
+#[test]
+fn shifted_columns_are_rrdtools_where_it_has_values() {
+    let mut pair = Pair::start("shift");
+    let mut compared = 0usize;
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
+        let mut random = Random::new(seed);
+        let (database, time, _) = filled(&mut pair, &mut random, false);
+        let (name, start) = (&database.names[0], time - 12 * database.step - 1);
+        let rows = 1 + random.below(3);
+        let line = format!(
+            "xport -s {start} -e {time} DEF:a=t.rrd:{name}:AVERAGE CDEF:b=a,1,+ SHIFT:b:{} XPORT:b",
+            rows * database.step
+        );
+        let (theirs, ours) = pair.both(&line);
+        let of = |lines: &[String]| -> Vec<String> {
+            lines.iter().filter(|line| line.contains("<row>")).skip(rows as usize).cloned().collect()
+        };
+        let one_point =
+            theirs.output.iter().any(|line| *line == format!("    <step>{}</step>", database.step));
+        if theirs.error.is_none() && one_point {
+            assert_eq!(of(&ours.output), of(&theirs.output), "{line}");
+            compared += of(&theirs.output).len();
+        }
+    }
+    assert!(compared > 100, "only {compared} rows came to be compared");
+}
+
+/// Compares an export that rrdtool does not refuse; whether it did not.
+fn compare(pair: &mut Pair, line: &str, log: &[String]) -> bool {
+    let answered = pair.theirs.run(line).error.is_none();
+    if answered {
+        pair.same(line, log);
+    }
+    answered
+}

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use khz_block::Encoder;
 use khz_link::frame::{kind, split};
 use khz_link::limits::{FRAME_MAX, VERSION};
-use khz_link::{Beat, End, Hello, LaneOffer, Role, put};
+use khz_link::{Beat, End, Frame, Hello, LaneOffer, Role, Told, put};
 use khz_model::{Nanos, Stamp};
 
 use super::cluster::SLOTS;
@@ -20,6 +20,7 @@ const CHANGING: usize = 30;
 /// A connected node whose lane is wanted.
 pub struct Publisher {
     socket: TcpStream,
+    period: Nanos,
     encoder: Encoder,
     row: u64,
     out: Vec<u8>,
@@ -63,9 +64,9 @@ impl Publisher {
         out.extend_from_slice(schema);
         piece.close(&mut out);
         socket.write_all(&out).map_err(wrong)?;
-        wait_for(&mut socket, kind::WANT)?;
+        wait_for(&mut socket, |frame| matches!(frame, Frame::Want(_)).then_some(()))?;
         let encoder = Encoder::new(0, 1, period);
-        Ok(Publisher { socket, encoder, row: 0, out: Vec::new(), bytes: Vec::new() })
+        Ok(Publisher { socket, period, encoder, row: 0, out: Vec::new(), bytes: Vec::new() })
     }
 
     /// Says a row, stamped now.
@@ -96,10 +97,21 @@ impl Publisher {
         self.row += 1;
         self.socket.write_all(&self.out).map_err(|e| failed("the publisher", e))
     }
+
+    /// Waits for a reader's interest, and says that its lane serves it: it goes row by row anyway.
+    pub fn serve_interest(&mut self) -> Result<(), BenchError> {
+        let interest = wait_for(&mut self.socket, |frame| match frame {
+            Frame::Interest(interest) => Some(interest.number),
+            _ => None,
+        })?;
+        self.out.clear();
+        Told { interest, granted: true, period: self.period, text: "", lane: 1 }.put(&mut self.out);
+        self.socket.write_all(&self.out).map_err(|e| failed("the publisher", e))
+    }
 }
 
-/// Reads until a frame of this kind has come.
-pub fn wait_for(socket: &mut TcpStream, wanted: u8) -> Result<(), BenchError> {
+/// Reads until a frame has come that `take` makes something of.
+fn wait_for<T>(socket: &mut TcpStream, take: impl Fn(&Frame<'_>) -> Option<T>) -> Result<T, BenchError> {
     let wrong = |problem: &dyn std::fmt::Display| failed("the publisher", problem);
     let (mut bytes, mut room) = (Vec::new(), [0; 4_096]);
     loop {
@@ -108,10 +120,10 @@ pub fn wait_for(socket: &mut TcpStream, wanted: u8) -> Result<(), BenchError> {
             read => bytes.extend_from_slice(&room[..read]),
         }
         let mut at = 0;
-        while let Some(frame) = split(&bytes[at..], FRAME_MAX).map_err(|e| wrong(&e))? {
-            at += frame.length;
-            if frame.kind == wanted {
-                return Ok(());
+        while let Some(raw) = split(&bytes[at..], FRAME_MAX).map_err(|e| wrong(&e))? {
+            at += raw.length;
+            if let Some(found) = take(&Frame::decode(raw.kind, raw.body).map_err(|e| wrong(&e))?) {
+                return Ok(found);
             }
         }
         bytes.drain(..at);

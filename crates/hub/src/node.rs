@@ -172,6 +172,7 @@ impl Node {
         link: Link,
         now: Nanos,
     ) {
+        let another_boot = self.link.is_some() && identity.boot != self.identity.boot;
         if let Some(before) = self.link.replace(link) {
             let text = format!("{} has connected anew", self.name);
             before.mailbox.put(before.connection, Command::Cut { reason: Reason::Superseded, text });
@@ -183,7 +184,10 @@ impl Node {
         self.address = address;
         self.heard = now;
         self.connects += 1;
-        self.problem = None;
+        // A reboot is seen after its old connection has ended; two boots at once are two machines.
+        self.problem = another_boot.then(|| {
+            "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
+        });
         self.forget_connection();
     }
 

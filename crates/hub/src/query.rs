@@ -290,14 +290,14 @@ impl ClusterSubscription {
         };
         let wish = Wish { patterns: patterns.clone(), rate, exact, prompt: self.prompt };
         let wish = (!is_base).then_some(&wish);
-        let name = node.name.clone();
-        match Follower::new(node, Arc::new(patterns), wish, rate.period()) {
-            Some(follower) => self.followers.push(follower),
-            None => {
-                let text = "is asked for too many different things: try again when others have gone".into();
-                self.notices.push(Notice { node: name, text });
-            }
+        let (name, patterns) = (node.name.clone(), Arc::new(patterns));
+        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, rate.period());
+        if follower.is_none() {
+            let text = "is asked for too many different things; showing the base lane: try again when others have gone";
+            self.notices.push(Notice { node: name, text: text.into() });
+            follower = Follower::new(node, patterns, None, rate.period());
         }
+        self.followers.extend(follower);
     }
 }
 

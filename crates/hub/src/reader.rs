@@ -33,6 +33,8 @@ struct Feed {
     prompt: bool,
     subscription: ClusterSubscription,
     lanes: Vec<FeedLane>,
+    /// The follower that is looked after first.
+    next: usize,
 }
 
 /// The lane of one node for one interest.
@@ -84,7 +86,13 @@ impl Reader {
         let interest = Interest { patterns, rate, exact: frame.exact };
         let subscription = ClusterSubscription::new(cluster.clone(), interest, frame.prompt);
         self.dismiss(frame.number);
-        self.feeds.push(Feed { number: frame.number, prompt: frame.prompt, subscription, lanes: Vec::new() });
+        self.feeds.push(Feed {
+            number: frame.number,
+            prompt: frame.prompt,
+            subscription,
+            lanes: Vec::new(),
+            next: 0,
+        });
         Ok(rate)
     }
 
@@ -136,15 +144,19 @@ impl Reader {
         }
         for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || !prompt_only) {
             let number = feed.number;
-            for (index, follower) in feed.subscription.followers().iter_mut().enumerate() {
+            let followers = feed.subscription.followers();
+            while feed.lanes.len() < followers.len() {
+                self.lanes_made += 1;
+                feed.lanes.push(FeedLane::new(self.lanes_made));
+            }
+            // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
+            let (all, first) = (followers.len(), feed.next);
+            for index in (0..all).map(|n| (first + n) % all) {
                 if out.len() > OUT_BYTES_MAX {
+                    feed.next = index;
                     return;
                 }
-                if feed.lanes.len() == index {
-                    self.lanes_made += 1;
-                    feed.lanes.push(FeedLane::new(self.lanes_made));
-                }
-                feed.lanes[index].pump(number, follower, cluster, out);
+                feed.lanes[index].pump(number, &mut followers[index], cluster, out);
             }
         }
     }

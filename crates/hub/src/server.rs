@@ -103,6 +103,11 @@ impl LinkServer {
         Ok(LinkServer { mailbox, addresses, thread: Some(thread) })
     }
 
+    /// True when the thread has ended, which it does by itself only by a panic.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Where it listens.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

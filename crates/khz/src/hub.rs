@@ -1,6 +1,7 @@
 //! `khz hub`: takes nodes in at the link door, and answers for all of them at the HTTP door.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use khz_http::Counters;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
@@ -30,7 +31,19 @@ pub fn run(plan: &Plan) -> Outcome {
         }
         None => None,
     };
-    serve::runtime()?.block_on(serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub))
+    serve::runtime()?.block_on(async {
+        tokio::select! {
+            outcome = serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub) => outcome,
+            () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
+        }
+    })
+}
+
+/// Ready when the link's thread is gone: a hub without it would only look alive.
+async fn ended(server: &LinkServer) {
+    while !server.has_ended() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {

@@ -69,7 +69,7 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
         return refused("specified time is out of range");
     };
     // An end before the start makes this the hugest of numbers.
-    let wanted = (end.wrapping_sub(start) / seconds) as u64;
+    let wanted = ((i128::from(end) - i128::from(start)) / i128::from(seconds)) as u64;
     if wanted > ROWS_MAX {
         return refused(format!("{wanted} rows asked for; at most {ROWS_MAX} are given at once"));
     }
@@ -110,7 +110,8 @@ mod tests {
         let ends = [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX];
         for (start, end) in ends.into_iter().flat_map(|start| ends.map(|end| (start, end))) {
             if let Ok(fetched) = fetch(&rrd, Function::Average, start, end, 1) {
-                assert_eq!(fetched.values.len() as i64, (fetched.end - fetched.start) / 300);
+                let span = i128::from(fetched.end) - i128::from(fetched.start);
+                assert_eq!(fetched.values.len() as i128, span / 300);
             }
         }
         assert!(fetch(&rrd, Function::Average, i64::MIN, i64::MIN + 1, 1).is_err());

@@ -21,6 +21,18 @@ use crate::watched::{Held, Watched};
 /// CPU per sample of the agent may be this many times that of the bare loop.
 const DEARER: f64 = 1.25;
 
+/// Who is held against the bare loop, and what is promised of him.
+pub struct Contest<'a> {
+    /// The section, for raw samples and verdicts.
+    pub section: &'a str,
+    /// Over the table.
+    pub title: &'a str,
+    /// How the agent is started at a rate.
+    pub command: &'a dyn Fn(&Path, u64) -> Command,
+    /// CPU per sample at a rate may be so many times that of the bare loop.
+    pub dearer: fn(u64) -> f64,
+}
+
 /// Share of the ticks that is to be reached at 1,000 Hz.
 const REACHED: f64 = 0.999;
 
@@ -65,6 +77,12 @@ struct OwnCounts {
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
+    let title = "## The whole agent, doors idle, beside a bare C loop";
+    compare(record, &Contest { section: "agent", title, command: &agent_command, dearer: |_| DEARER })
+}
+
+/// Holds an agent against the bare loop at every rate.
+pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchError> {
     let bare = compile("paced")?;
     let agent = build_agent()?;
     let pinned = Pinned::here()?;
@@ -77,15 +95,22 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         // Five times A B B A are ten pairs of neighbours.
         for group in 0..record.effort.of(5, 2) {
             for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
-                let program = if side == Side::Bare { &bare } else { &agent };
-                let turn = watch(side, program, rate, window)?;
-                keep(record, rate, side, group * 4 + place, turn);
+                let command = match side {
+                    Side::Bare => {
+                        let mut command = Command::new(&bare);
+                        command.arg(rate.to_string());
+                        command
+                    }
+                    Side::Agent => (contest.command)(&agent, rate),
+                };
+                let turn = watch(side, command, rate, window)?;
+                keep(record, contest, rate, side, group * 4 + place, turn);
                 turns[side as usize].push(turn);
             }
         }
-        show_rate(record, &mut table, rate, &turns);
+        show_rate(record, contest, &mut table, rate, &turns);
     }
-    record.show("## The whole agent, doors idle, beside a bare C loop", &table);
+    record.show(contest.title, &table);
     record.say(&format!(
         "Both on CPU {}, watched from outside (schedstat, io, status). Reached: reads counted by the kernel\n\
          against reads due (the agent reads its own status once a second besides). Late, as each says of\n\
@@ -129,15 +154,7 @@ pub fn build_agent() -> Result<PathBuf, BenchError> {
 }
 
 /// One turn: start, warm up, watch for whole periods, end.
-fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn, BenchError> {
-    let mut command = match side {
-        Side::Bare => {
-            let mut command = Command::new(program);
-            command.arg(rate.to_string());
-            command
-        }
-        Side::Agent => agent_command(program, rate),
-    };
+fn watch(side: Side, mut command: Command, rate: u64, window: Duration) -> Result<Turn, BenchError> {
     let mut process = Watched::start(&mut command)?;
     let mut output = BufReader::new(process.output()?);
     let address = if side == Side::Agent { Some(announced(&mut output)?) } else { None };
@@ -154,10 +171,7 @@ fn watch(side: Side, program: &Path, rate: u64, window: Duration) -> Result<Turn
     let (to, after) = (wall_clock(), process.counted()?);
 
     if after.cpu_ns == before.cpu_ns {
-        return Err(failed(
-            program.display().to_string(),
-            "the kernel counts no CPU time (CONFIG_SCHED_INFO)",
-        ));
+        return Err(failed(format!("{command:?}"), "the kernel counts no CPU time (CONFIG_SCHED_INFO)"));
     }
     let held = process.held()?;
     let metrics = address.map(|a| http::get(a, "/metrics")).transpose()?;
@@ -236,7 +250,7 @@ fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
     OwnCounts { late: per_1000(1), skipped: per_1000(2) }
 }
 
-fn keep(record: &mut Record, rate: u64, side: Side, number: usize, turn: Turn) {
+fn keep(record: &mut Record, contest: &Contest<'_>, rate: u64, side: Side, number: usize, turn: Turn) {
     let who = if side == Side::Bare { "bare" } else { "khz" };
     let case = format!("{rate} Hz");
     for (what, value) in [
@@ -250,11 +264,17 @@ fn keep(record: &mut Record, rate: u64, side: Side, number: usize, turn: Turn) {
         ("rss_shmem_kb", turn.held.shared_kb as f64),
         ("threads", turn.held.threads as f64),
     ] {
-        record.sample(["agent", &case, who], number, what, value);
+        record.sample([contest.section, &case, who], number, what, value);
     }
 }
 
-fn show_rate(record: &mut Record, table: &mut Table, rate: u64, [bare, agent]: &[Vec<Turn>; 2]) {
+fn show_rate(
+    record: &mut Record,
+    contest: &Contest<'_>,
+    table: &mut Table,
+    rate: u64,
+    [bare, agent]: &[Vec<Turn>; 2],
+) {
     let cost = |turns: &[Turn]| turns.iter().map(|t| t.cpu_us).collect::<Vec<_>>();
     let times = Spread::of(ratios(&cost(agent), &cost(bare)));
     for (who, turns, times) in [("bare", bare, None), ("khz", agent, times)] {
@@ -275,7 +295,8 @@ fn show_rate(record: &mut Record, table: &mut Table, rate: u64, [bare, agent]: &
             figure(median(|t| t.held.anonymous_kb as f64)),
         ]);
     }
-    record.verdict(&format!("agent / bare loop, {rate} Hz"), times, Bound::AtMost(DEARER));
+    let promise = format!("{} / bare loop, {rate} Hz", contest.section);
+    record.verdict(&promise, times, Bound::AtMost((contest.dearer)(rate)));
     if rate == 1_000 {
         let reached_by = |turns: &[Turn]| turns.iter().map(|t| t.reached).collect::<Vec<_>>();
         let reached = Spread::of(reached_by(agent));

@@ -1,6 +1,7 @@
 //! `khz-bench hub`: the hub with thousands of nodes, beside plain TCP loops that move the same bytes. The sections
 //! stand in files of their own; this one only chooses among them.
 
+mod agent;
 mod bytes;
 mod cluster;
 mod drain;
@@ -19,12 +20,13 @@ use crate::record::Record;
 type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
 
 /// What it measures.
-pub const SECTIONS: [Section; 5] = [
+pub const SECTIONS: [Section; 6] = [
     ("nodes", nodes::run),
     ("bytes", bytes::run),
     ("latency", latency::run),
     ("fanout", fanout::run),
     ("reconnect", reconnect::run),
+    ("agent", agent::run),
 ];
 
 /// What the benchmark starts of itself.

@@ -62,6 +62,7 @@ Sections of hub:
   latency    one node at 1,000 Hz, row by row, to a reader; beside two plain TCP hops
   fanout     one node at 100 Hz to 1,000 readers
   reconnect  4,096 nodes come back after their hub was killed and started again
+  agent      an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and 1,000 Hz
 
   --quick  few pairs and short batches: a look, not a claim
 

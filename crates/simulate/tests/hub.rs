@@ -1,0 +1,142 @@
+//! Simulated nodes and a real hub, over real connections.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings as HubSettings};
+use khz_model::{ByteSize, Interest, Nanos, Pattern, Query, Rate};
+use khz_simulate::{Crowd, Library, Report, Settings};
+use khz_trust::ClusterKey;
+
+const NODES: usize = 24;
+
+fn hub(identity: u8, listen: &str, key: Option<ClusterKey>) -> (LinkServer, HubQuery) {
+    let settings = HubSettings {
+        name: "hub".into(),
+        history: ByteSize(64 << 20),
+        rate_max: Rate::from_hz(1_000).unwrap(),
+    };
+    let cluster = Cluster::new(settings, [identity; 16]);
+    let listen = vec![listen.parse().unwrap()];
+    let door = LinkDoor { listen, tls: None, key, certificates: false, insecure: false };
+    (LinkServer::start(cluster.clone(), door).unwrap(), HubQuery::new(cluster))
+}
+
+struct Simulation {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Report>,
+}
+
+impl Simulation {
+    fn of(hub: std::net::SocketAddr, key: Option<ClusterKey>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/workloads");
+            let names = ["compile", "netcopy"].map(String::from);
+            let settings = Settings {
+                hub,
+                tls: None,
+                key,
+                nodes: NODES,
+                prefix: "n".into(),
+                period: Nanos::from_millis(10),
+                seed: 5,
+                length: None,
+                held: Nanos::from_secs(600),
+            };
+            let crowd = Crowd::new(settings, Library::read(&names, &folder, 300).unwrap()).unwrap();
+            crowd.run(&told, |_| {})
+        });
+        Simulation { stop, thread }
+    }
+
+    fn end(self) -> Report {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn number(hub: &HubQuery, name: &str) -> u64 {
+    let samples = hub.own().unwrap();
+    samples.iter().find(|one| one.series.metric.name == name).unwrap().reading.value().unwrap()
+}
+
+fn rows_of_every_node(hub: &HubQuery, rows: u64) -> bool {
+    let status = hub.status();
+    status.len() == NODES && status.iter().all(|node| node.lanes.iter().any(|lane| lane.rows >= rows))
+}
+
+#[test]
+fn every_row_that_was_played_arrives_once() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let simulation = Simulation::of(server.addresses()[0], None);
+    until("200 rows of every node", || rows_of_every_node(&query, 200));
+    let report = simulation.end();
+    assert_eq!((report.unacknowledged, report.lost, report.welcomes), (0, 0, NODES as u64));
+    assert_eq!(number(&query, "khz.hub.rows"), report.rows);
+    assert_eq!(number(&query, "khz.hub.rows_twice"), 0);
+}
+
+#[test]
+fn a_hub_that_has_just_begun_gets_everything_that_the_rings_hold() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let address = server.addresses()[0];
+    let simulation = Simulation::of(address, None);
+    until("200 rows of every node", || rows_of_every_node(&query, 200));
+    drop(server);
+    let (_server, query) = hub(2, &address.to_string(), None);
+    until("what they had before and more", || rows_of_every_node(&query, 400));
+    let report = simulation.end();
+    assert_eq!((report.unacknowledged, report.lost), (0, 0));
+    assert_eq!(number(&query, "khz.hub.rows"), report.rows);
+    assert!(number(&query, "khz.hub.rows_late") > 0, "the past came behind the present");
+}
+
+#[test]
+fn a_reader_that_wants_more_gets_a_lane_of_its_own() {
+    let (server, query) = hub(1, "127.0.0.1:0", None);
+    let simulation = Simulation::of(server.addresses()[0], None);
+    until("a row of every node", || rows_of_every_node(&query, 1));
+    let interest = |pattern: &str, hz| Interest {
+        patterns: vec![Pattern::new(pattern).unwrap()],
+        rate: Rate::from_hz(hz).unwrap(),
+        exact: false,
+    };
+    let mut fast = query.subscribe(interest("n07:kernel.*", 1_000)).unwrap();
+    let mut stamps = Vec::new();
+    until("two hundred rows at 1,000 Hz", || {
+        for delivery in fast.poll() {
+            assert_eq!(delivery.node.as_str(), "n07");
+            stamps.extend(delivery.rows.iter().map(|row| row.stamp.boot.0));
+        }
+        stamps.windows(2).filter(|pair| pair[1] - pair[0] == 1_000_000).count() > 200
+    });
+    drop(fast);
+    simulation.end();
+}
+
+#[test]
+fn nodes_show_the_tokens_that_a_hub_wants() {
+    let key = || ClusterKey::from_bytes([9; 32]);
+    let (server, query) = hub(1, "127.0.0.1:0", Some(key()));
+    let strangers = Simulation::of(server.addresses()[0], None);
+    until("they are refused", || number(&query, "khz.hub.refused") >= NODES as u64);
+    assert_eq!(strangers.end().welcomes, 0);
+    let known = Simulation::of(server.addresses()[0], Some(key()));
+    until("a row of every node", || rows_of_every_node(&query, 1));
+    assert_eq!(known.end().unacknowledged, 0);
+}

@@ -142,6 +142,10 @@ pub fn serve(settings: Settings) -> Result<()> {
         pid_file.iter().for_each(|file| remove(&file.path()));
         error
     };
+    // Whoever can connect finds our number; in the background it is another one, and written then.
+    if let Some(file) = pid_file.as_ref().filter(|_| settings.foreground) {
+        file.fill().map_err(cleanup)?;
+    }
     let mut sockets = vec![];
     for address in &settings.listen {
         sockets.extend(listen::open(address).map_err(cleanup)?);
@@ -162,7 +166,7 @@ pub fn serve(settings: Settings) -> Result<()> {
     if !settings.foreground {
         process::to_background().map_err(cleanup)?;
     }
-    if let Some(file) = &pid_file {
+    if let Some(file) = pid_file.as_ref().filter(|_| !settings.foreground) {
         file.fill().map_err(cleanup)?;
     }
     process::become_other(settings.user, settings.group).map_err(cleanup)?;

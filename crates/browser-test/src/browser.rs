@@ -60,17 +60,7 @@ pub struct Browser {
 impl Browser {
     /// Starts chromedriver (`CHROMEDRIVER`, or the one in the path) and a Chromium below it.
     pub async fn start() -> Self {
-        let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
-        let mut driver = Command::new(&program)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap_or_else(|error| {
-                panic!("{program}: {error}; Debian has it in the packages chromium and chromium-driver")
-            });
-        let port = port_of(&mut driver).await;
+        let (driver, port) = start_driver().await;
         let profile = std::env::temp_dir().join(format!("khz-browser-{}-{port}", std::process::id()));
         let mut flags: Vec<String> = FLAGS.iter().map(|flag| flag.to_string()).collect();
         flags.push(format!("--user-data-dir={}", profile.display()));
@@ -150,22 +140,49 @@ impl WebDriverCompatibleCommand for Extension {
     }
 }
 
-/// The port that chromedriver chose: "ChromeDriver was started successfully on port 41523."
-async fn port_of(driver: &mut Child) -> u16 {
+/// Starts chromedriver, which chooses a port for itself. It takes a free one of IPv4 and wants the same of IPv6 too;
+/// where another test has that one in this very moment it ends, hence the further attempts.
+async fn start_driver() -> (Child, u16) {
+    const ATTEMPTS: u32 = 5;
+    let program = std::env::var("CHROMEDRIVER").unwrap_or_else(|_| "chromedriver".into());
+    let mut said = String::new();
+    for _ in 0..ATTEMPTS {
+        let mut driver = Command::new(&program)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{program}: {error}; Debian has it in the packages chromium and chromium-driver")
+            });
+        match port_of(&mut driver).await {
+            Ok(port) => return (driver, port),
+            Err(output) => said = output,
+        }
+    }
+    panic!("{program} did not start in {ATTEMPTS} attempts; the last time it said:\n{said}");
+}
+
+/// The port that chromedriver chose: "ChromeDriver was started successfully on port 41523"; else all that it said.
+async fn port_of(driver: &mut Child) -> Result<u16, String> {
     let stdout = driver.stdout.take().expect("BUG: stdout was asked to be piped");
     let mut lines = BufReader::new(stdout).lines();
+    let mut said = String::new();
     let port = async {
         while let Ok(Some(line)) = lines.next_line().await {
             let port = line.split_once(" successfully on port ").map(|(_, rest)| rest.trim_end_matches('.'));
             if let Some(port) = port.and_then(|digits| digits.parse().ok()) {
                 return Some(port);
             }
+            said += &line;
+            said.push('\n');
         }
         None
     };
     let port = tokio::time::timeout(PATIENCE, port).await.ok().flatten();
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    port.expect("chromedriver says on which port it listens")
+    port.ok_or(said)
 }
 
 /// Every process below `ancestor` with its ticks of user and system time, those of its ended children included.

@@ -79,11 +79,8 @@ impl Cluster {
 
     /// The columns that any pattern selects.
     fn select(&self, patterns: &[Pattern]) -> Result<Arc<Vec<Series>>, QueryError> {
-        let wanted = |series: &&Series| {
-            let instance = series.instance.as_ref().map(Instance::as_str);
-            patterns.iter().any(|p| p.matches_series(&series.metric.name, instance))
-        };
-        let columns: Vec<Series> = self.columns.iter().filter(wanted).cloned().collect();
+        let wanted = self.columns.iter().filter(|series| series.is_selected(patterns));
+        let columns: Vec<Series> = wanted.cloned().collect();
         if columns.is_empty() {
             let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             return Err(QueryError::NothingMatches { patterns });

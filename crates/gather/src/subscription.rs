@@ -38,8 +38,7 @@ impl Columns {
         let before = self.slots.len();
         let mut series = Vec::clone(&self.series);
         for (slot, one) in schema.iter().enumerate().skip(self.seen) {
-            let instance = one.instance.as_ref().map(|i| i.as_str());
-            if patterns.iter().any(|p| p.matches_series(&one.metric.name, instance)) {
+            if one.is_selected(patterns) {
                 self.slots.push(slot as u32);
                 series.push(one.clone());
             }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Instance, Kind, Metric, Nanos, Pattern, Reading, Row, Series};
+use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, Reading, Row, Series};
 
 /// What the number of a node is.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Measure {
     }
 
     fn excepts(&self, series: &Series) -> bool {
-        selects(&self.except, series)
+        series.is_selected(&self.except)
     }
 }
 
@@ -70,11 +70,6 @@ fn quantity(patterns: &[Pattern], metrics: &[Arc<Metric>]) -> Result<Option<Stri
         }
     }
     Ok(first.map(|(_, unit)| unit))
-}
-
-fn selects(patterns: &[Pattern], series: &Series) -> bool {
-    let instance = series.instance.as_ref().map(Instance::as_str);
-    patterns.iter().any(|p| p.matches_series(&series.metric.name, instance))
 }
 
 /// The number of one node, kept up to date with its rows.
@@ -128,7 +123,7 @@ impl Meter {
             old.iter().find(|part| self.columns.get(part.column) == Some(series)).and_then(|part| part.last)
         };
         let part = |(column, series): (usize, &Series)| {
-            let (upper, lower) = (selects(&measure.upper, series), selects(&measure.lower, series));
+            let (upper, lower) = (series.is_selected(&measure.upper), series.is_selected(&measure.lower));
             ((upper || lower) && !measure.excepts(series)).then(|| Part {
                 column,
                 upper,
@@ -209,7 +204,7 @@ impl Fold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::{Absence, Exposition, Fault, NodeName, Origin, Refresh, Stamp, Unit};
+    use khz_model::{Absence, Exposition, Fault, Instance, NodeName, Origin, Refresh, Stamp, Unit};
 
     fn metric(name: &'static str, kind: Kind, unit: Unit, places: u8) -> Arc<Metric> {
         Arc::new(Metric {

@@ -63,11 +63,7 @@ impl Columns {
         if self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
             return false;
         }
-        let selects = |series: &Series| {
-            let instance = series.instance.as_ref().map(khz_model::Instance::as_str);
-            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
-        };
-        let chosen = schema.series().iter().enumerate().filter(|(_, series)| selects(series));
+        let chosen = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
         let (slots, series): (Vec<u32>, Vec<Series>) =
             chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
         self.columns = vec![None; schema.series().len()];

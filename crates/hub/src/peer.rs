@@ -315,9 +315,6 @@ impl HubSide for Talk<'_> {
     }
 
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>) {
-        if let Peer::Reader(reader) = &mut *self.peer {
-            reader.beaten = self.now;
-        }
         // A connection that was superseded is cut by the command that waits for it.
         let _ = self.node(|node| {
             node.heard = self.now;

@@ -123,10 +123,7 @@ fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
         .series()
         .iter()
         .enumerate()
-        .filter(|(_, series)| {
-            let instance = series.instance.as_ref().map(Instance::as_str);
-            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
-        })
+        .filter(|(_, series)| series.is_selected(patterns))
         .map(|(slot, series)| (slot, series.clone()))
         .collect();
     let decoder = lane.latest()?;

@@ -19,8 +19,6 @@ use crate::query::ClusterSubscription;
 /// Somebody who wants rows.
 pub(crate) struct Reader {
     pub identity: Identity,
-    /// When it was last heard.
-    pub beaten: Nanos,
     feeds: Vec<Feed>,
     lanes_made: u32,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
@@ -55,7 +53,7 @@ struct FeedLane {
 
 impl Reader {
     pub fn new(identity: Identity) -> Self {
-        Reader { identity, beaten: Nanos(0), feeds: Vec::new(), lanes_made: 0, answers: Vec::new() }
+        Reader { identity, feeds: Vec::new(), lanes_made: 0, answers: Vec::new() }
     }
 
     /// A new interest.

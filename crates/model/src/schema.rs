@@ -21,6 +21,12 @@ pub struct Series {
 }
 
 impl Series {
+    /// True when any of the patterns selects it; the node part is not looked at.
+    pub fn is_selected(&self, patterns: &[Pattern]) -> bool {
+        let instance = self.instance.as_ref().map(Instance::as_str);
+        patterns.iter().any(|pattern| pattern.matches_series(&self.metric.name, instance))
+    }
+
     /// `cpu3user`, `eth0rxbytes`, `memfree`: the name without marks that the ancestors used. A metric named
     /// for a CPU state keeps its prefix: the instance goes between `cpu` and the state.
     pub fn flat_name(&self) -> String {
@@ -103,10 +109,7 @@ impl Schema {
 
     /// The slots that any of the patterns selects, in slot order; the node part is not looked at.
     pub fn select(&self, patterns: &[Pattern]) -> Vec<u32> {
-        let selected = |s: &Series| {
-            let instance = s.instance.as_ref().map(Instance::as_str);
-            patterns.iter().any(|p| p.matches_series(&s.metric.name, instance))
-        };
-        self.series.iter().enumerate().filter(|(_, s)| selected(s)).map(|(slot, _)| slot as u32).collect()
+        let selected = self.series.iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
+        selected.map(|(slot, _)| slot as u32).collect()
     }
 }

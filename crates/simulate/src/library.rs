@@ -63,11 +63,7 @@ impl Library {
         }
         let recording = &self.recordings[which];
         let file = |slot: usize| &*recording.series[slot].metric.origin.file;
-        let is_wanted = |slot: &usize| {
-            let series = &recording.series[*slot];
-            let instance = series.instance.as_ref().map(|instance| instance.as_str());
-            patterns.iter().any(|pattern| pattern.matches_series(&series.metric.name, instance))
-        };
+        let is_wanted = |slot: &usize| recording.series[*slot].is_selected(patterns);
         let mut files: Vec<String> =
             (0..recording.slots()).filter(is_wanted).map(|slot| file(slot).to_owned()).collect();
         files.sort_unstable();

@@ -62,8 +62,7 @@ impl Recording {
             let mut slots = vec![None; self.columns.len()];
             for (slot, series) in schema(&self.reader, generation).into_iter().enumerate() {
                 let instance = series.instance.as_ref().map(|instance| instance.as_str());
-                let is_wanted = |p: &Pattern| p.matches_series(&series.metric.name, instance);
-                if !patterns.is_empty() && !patterns.iter().any(is_wanted) {
+                if !patterns.is_empty() && !series.is_selected(patterns) {
                     continue;
                 }
                 let name = (series.metric.name.to_string(), instance.map(str::to_owned));

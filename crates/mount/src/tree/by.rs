@@ -1,0 +1,118 @@
+//! One metric of all nodes: what stands in `.by/METRIC`, one line a node.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::time::Instant;
+
+use khz_model::{Decimal, Instance, Pattern, Reading, Series};
+
+use super::{Answer, Tree};
+use crate::inode::NodeId;
+use crate::limits::METRIC_WISHES_MAX;
+use crate::limits::LEASE;
+
+/// The metrics that are asked of all nodes.
+#[derive(Debug, Default)]
+pub struct By {
+    /// The wish of each, and until when it is wanted.
+    pub(super) wanted: BTreeMap<String, (Option<u32>, Instant)>,
+    tables: HashMap<u32, HashMap<NodeId, Line>>,
+}
+
+/// What a node says to one metric.
+#[derive(Debug, Default)]
+struct Line {
+    columns: Vec<(Option<Instance>, u8)>,
+    readings: Vec<Option<Reading>>,
+}
+
+impl By {
+    pub fn columns(&mut self, wish: u32, node: NodeId, columns: &[Series]) {
+        let columns = columns.iter().map(|one| (one.instance.clone(), one.metric.places)).collect::<Vec<_>>();
+        let readings = vec![None; columns.len()];
+        self.tables.entry(wish).or_default().insert(node, Line { columns, readings });
+    }
+
+    pub fn row(&mut self, wish: u32, node: NodeId, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
+        let Some(line) = self.tables.get_mut(&wish).and_then(|table| table.get_mut(&node)) else { return };
+        for (column, reading) in cells {
+            if let Some(place) = line.readings.get_mut(column) {
+                *place = Some(reading);
+            }
+        }
+    }
+
+    /// A wish was taken back: its table goes.
+    pub fn forget(&mut self, wish: u32) {
+        self.tables.remove(&wish);
+    }
+}
+
+impl Tree {
+    /// The lines of a metric; waits until every node that is up has said something, or until time is up.
+    pub(super) fn by_text(&mut self, metric: &str, now: Instant, late: bool) -> Answer<Vec<u8>> {
+        self.want_roster(now);
+        if !self.want_metric(metric, now) {
+            return Answer::Fail(libc::EDQUOT);
+        }
+        let wish = self.by.wanted.get(metric).and_then(|(wish, _)| *wish);
+        let table = wish.and_then(|wish| self.by.tables.get(&wish));
+        let has = |id: &NodeId| {
+            table.and_then(|table| table.get(id)).is_some_and(|line| line.readings.iter().any(Option::is_some))
+        };
+        let is_up = |id: &NodeId| {
+            self.node(*id).and_then(|node| node.status.as_ref()).is_some_and(|(status, _)| status.up)
+        };
+        let missing = self.by_name.values().filter(|id| is_up(id) && !has(id)).count();
+        if !late && (!self.roster_complete || missing > 0) {
+            return Answer::Wait;
+        }
+        let Some(table) = table.filter(|table| !table.is_empty()) else { return Answer::Fail(libc::ETIMEDOUT) };
+        let mut text = String::new();
+        for (name, id) in &self.by_name {
+            let Some(line) = table.get(id) else { continue };
+            for ((instance, places), reading) in line.columns.iter().zip(&line.readings) {
+                let Some(Reading::Present(value)) = reading else { continue };
+                let value = Decimal::new(*value, *places);
+                // Writing to a string cannot fail.
+                let _ = match instance {
+                    Some(instance) if !metric.ends_with(']') => writeln!(text, "{name} {instance} {value}"),
+                    _ => writeln!(text, "{name} {value}"),
+                };
+            }
+        }
+        Answer::Ready(text.into_bytes())
+    }
+
+    /// `false`: too many metrics are wanted of all nodes already.
+    fn want_metric(&mut self, metric: &str, now: Instant) -> bool {
+        let until = now + LEASE;
+        if let Some((_, lease)) = self.by.wanted.get_mut(metric) {
+            *lease = until;
+            return true;
+        }
+        if self.by.wanted.len() >= METRIC_WISHES_MAX {
+            self.counts.wishes_left_out += 1;
+            return false;
+        }
+        self.by.wanted.insert(metric.to_owned(), (None, until));
+        self.wishes.stale = true;
+        true
+    }
+
+    /// True for what can be a metric of all nodes: `load.1m`, `net.rx_bytes[eth0]`.
+    pub(super) fn may_be_metric(&self, name: &str) -> bool {
+        let is_plain = !name.contains(['*', '?', ':']);
+        is_plain && Pattern::new(name).is_ok() && name.split('[').next().is_some_and(khz_model::name::is_metric_name)
+    }
+
+    /// Metrics without instances that some node is known to have.
+    pub(super) fn known_metrics(&self) -> Vec<String> {
+        let series = self.layouts.iter().flat_map(|layout| layout.series.iter());
+        let names = series.filter(|one| one.instance.is_none()).map(|one| one.metric.name.to_string());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

@@ -20,6 +20,7 @@ mod peer;
 mod query;
 mod ranges;
 mod reader;
+mod roster;
 mod schemas;
 mod server;
 mod wire;

@@ -342,6 +342,11 @@ impl HubSide for Talk<'_> {
         Ok(())
     }
 
+    fn roster(&mut self, wanted: bool) -> Taken {
+        self.reader()?.roster(wanted);
+        Ok(())
+    }
+
     fn want(&mut self, want: &WantFrame<'_>) -> Taken {
         self.reader()?.want(want.lane);
         Ok(())

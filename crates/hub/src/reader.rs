@@ -15,6 +15,7 @@ use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
 use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
 use crate::query::ClusterSubscription;
+use crate::roster::Roster;
 
 /// Somebody who wants rows.
 pub(crate) struct Reader {
@@ -23,6 +24,8 @@ pub(crate) struct Reader {
     lanes_made: u32,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
     answers: Vec<(u32, Result<Rate, String>)>,
+    /// It wants to know how the nodes are.
+    roster: Option<Roster>,
 }
 
 /// One interest of a reader.
@@ -53,7 +56,7 @@ struct FeedLane {
 
 impl Reader {
     pub fn new(identity: Identity) -> Self {
-        Reader { identity, feeds: Vec::new(), lanes_made: 0, answers: Vec::new() }
+        Reader { identity, feeds: Vec::new(), lanes_made: 0, answers: Vec::new(), roster: None }
     }
 
     /// A new interest.
@@ -99,6 +102,14 @@ impl Reader {
         self.feeds.retain(|feed| feed.number != number);
     }
 
+    /// Wants to know how the nodes are, or does not any more.
+    pub fn roster(&mut self, wanted: bool) {
+        match wanted {
+            true => self.roster.get_or_insert_with(Roster::new),
+            false => return self.roster = None,
+        };
+    }
+
     /// A lane that was offered is wanted.
     pub fn want(&mut self, lane: u32) {
         self.set_wanted(lane, true);
@@ -128,7 +139,7 @@ impl Reader {
 
     /// True where there is something to look for.
     pub fn is_busy(&self) -> bool {
-        !self.feeds.is_empty() || !self.answers.is_empty()
+        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some()
     }
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
@@ -139,6 +150,9 @@ impl Reader {
                 Err(text) => (false, Nanos(0), text.as_str()),
             };
             Told { interest, granted, period, text, lane: 0 }.put(out);
+        }
+        if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
+            roster.pump(cluster, out);
         }
         for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || !prompt_only) {
             let number = feed.number;

@@ -1,6 +1,6 @@
 //! Frames to bytes and back. A decoded frame borrows from the bytes it came in; nothing is copied.
 
-use khz_model::Nanos;
+use khz_model::{Nanos, NodeStatus};
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
 
@@ -28,6 +28,7 @@ pub mod kind {
     pub const INTEREST: u8 = 6;
     pub const DISMISS: u8 = 7;
     pub const BEATEN: u8 = 8;
+    pub const ROSTER: u8 = 16;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -39,6 +40,8 @@ pub mod kind {
     pub const CLOSED: u8 = 41;
     pub const TOLD: u8 = 42;
     pub const BEAT: u8 = 43;
+    pub const NODE: u8 = 48;
+    pub const NODES: u8 = 49;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -87,6 +90,13 @@ pub enum Frame<'a> {
     },
     Told(Told<'a>),
     Beat(Beat),
+    Roster {
+        wanted: bool,
+    },
+    Node(Box<NodeStatus>),
+    Nodes {
+        count: u64,
+    },
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -157,6 +167,9 @@ impl<'a> Frame<'a> {
             Frame::Closed { .. } => kind::CLOSED,
             Frame::Told(_) => kind::TOLD,
             Frame::Beat(_) => kind::BEAT,
+            Frame::Roster { .. } => kind::ROSTER,
+            Frame::Node(_) => kind::NODE,
+            Frame::Nodes { .. } => kind::NODES,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -183,6 +196,9 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::CLOSED => "Closed",
         kind::TOLD => "Told",
         kind::BEAT => "Beat",
+        kind::ROSTER => "Roster",
+        kind::NODE => "Node",
+        kind::NODES => "Nodes",
         SKIPPED_FROM.. => "a newer frame",
         _ => return None,
     })
@@ -222,6 +238,9 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             offset: body.i64()?,
             retransmits: body.varint()?,
         }),
+        kind::ROSTER => Frame::Roster { wanted: flags(body, 1)? == 1 },
+        kind::NODE => Frame::Node(Box::new(crate::node_status::decode(body)?)),
+        kind::NODES => Frame::Nodes { count: body.varint()? },
         kind => Frame::Newer { kind },
     })
 }

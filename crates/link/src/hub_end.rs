@@ -93,6 +93,11 @@ pub trait HubSide {
         Ok(())
     }
 
+    /// A reader wants to know how the nodes are, or does not any more.
+    fn roster(&mut self, wanted: bool) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A reader wants a lane that it was offered.
     fn want(&mut self, want: &WantFrame<'_>) -> Result<(), Reject> {
         Ok(())
@@ -313,6 +318,7 @@ fn from_reader<H: HubSide>(
     Ok(match frame {
         Frame::Interest(interest) => hub.interest(interest),
         Frame::Dismiss { number } => hub.dismiss(*number),
+        Frame::Roster { wanted } => hub.roster(*wanted),
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),

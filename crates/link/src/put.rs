@@ -130,6 +130,13 @@ impl<P: AsRef<str>> Ask<'_, P> {
     }
 }
 
+/// Wants to know how the nodes are, or does not any more.
+pub fn roster(out: &mut Vec<u8>, wanted: bool) {
+    let frame = open(out, kind::ROSTER);
+    out.push(u8::from(wanted));
+    frame.close(out);
+}
+
 /// Appends a Dismiss.
 pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);

@@ -31,9 +31,10 @@ const HALF_HOUR: i64 = 1800;
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let _pinned = Pinned::here()?;
     for &files in record.effort.of(&[10_000, 100_000][..], &[2_000][..]) {
-        let tree = Tree::fresh(files)?;
+        let tree = Tree::fresh(record, files)?;
         let clock = Cell::new(START);
         for values in [1, 12] {
+            record.progress(&format!("{files} files, {values} value(s) a call"));
             let turns = case(record, &tree, &clock, values)?;
             let name = format!("{files} files {values} a call");
             record.turns("update", &name, &turns);
@@ -64,6 +65,7 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
             time += STEP;
         }
         clock.set(time + (values - 1) * STEP);
+        record.progress(&format!("a turn, at {time}"));
         Ok(time)
     };
     let ours = |keep: Option<usize>| {

@@ -150,7 +150,7 @@ impl Pending {
         let mut ticket = None;
         let mut state = self.lock();
         state.stats.received += updates.len() as u64;
-        if let Err(error) = self.admit(&state, bytes as u64) {
+        if let Err(error) = self.admit(&mut state, bytes as u64) {
             let text = error.to_string();
             return updates.iter().map(|_| refused(text.clone())).collect();
         }
@@ -172,7 +172,7 @@ impl Pending {
         outcomes
     }
 
-    fn admit(&self, state: &State, bytes: u64) -> Result<()> {
+    fn admit(&self, state: &mut State, bytes: u64) -> Result<()> {
         let held = state.memory();
         if held + bytes > self.limits.memory_max {
             let (age, most) = (state.age(self.now()), self.limits.memory_max);
@@ -320,7 +320,7 @@ impl Pending {
 
     /// The numbers of STATS, and the log's bytes and segments.
     pub fn stats(&self) -> (Stats, (u64, u64)) {
-        let state = self.lock();
+        let mut state = self.lock();
         let (queue, nodes) = (state.queue.len() as u64, state.nodes.len() as u64);
         let stats = Stats {
             queue,

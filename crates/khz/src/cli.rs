@@ -88,6 +88,15 @@ pub enum Command {
     /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
     #[command(subcommand)]
     Ring(RingCommand),
+    /// Show the cluster as a file tree: every node's values as files.
+    ///
+    /// Any program reads any node's numbers like a local file, and says how often it wants them. Without --hub it is
+    /// what the khz on this machine knows: a hub, or `khz` alone. It goes to the background once the tree stands.
+    #[command(after_help = crate::mount::EXAMPLES)]
+    Mount(crate::mount::MountFlags),
+    /// Unmount it.
+    #[command(after_help = crate::mount::UMOUNT_EXAMPLES)]
+    Umount(crate::mount::UmountFlags),
     /// Play the part of many nodes, to see what a hub makes of them.
     ///
     /// One process speaks for all of them, each over a connection of its own.

@@ -25,6 +25,7 @@ mod hub_status;
 mod log;
 mod man;
 mod matrix;
+mod mount;
 mod nodes;
 mod notify;
 mod outcome;
@@ -105,6 +106,12 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Mount(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            log::start(plan.log);
+            mount::run(&flags, &plan)
+        }
+        Some(Command::Umount(flags)) => mount::umount(&flags),
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

@@ -1,8 +1,8 @@
 //! Frames to bytes and back. A decoded frame borrows from the bytes it came in; nothing is copied.
 
-use khz_model::{Nanos, NodeStatus};
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
+use khz_model::{Nanos, NodeStatus};
 
 use crate::error::LinkError;
 use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, TEXT_MAX};

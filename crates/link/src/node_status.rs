@@ -81,7 +81,8 @@ pub(crate) fn decode(body: &mut Body<'_>) -> Result<NodeStatus, Misfit> {
 fn lane(body: &mut Body<'_>) -> Result<LaneStatus, Misfit> {
     let name = body.text(INSTANCE_MAX)?.to_owned();
     let at = body.at();
-    let rate = Rate::from_period(Nanos(body.u64()?)).ok_or(Misfit { at, problem: "there is no such rate" })?;
+    let rate =
+        Rate::from_period(Nanos(body.u64()?)).ok_or(Misfit { at, problem: "there is no such rate" })?;
     Ok(LaneStatus {
         name,
         rate,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request as Asked, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, INodeNo, InitFlags, IoctlFlags, KernelConfig,
+    LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow, WriteFlags,
 };
 
 use crate::attributes::attributes;
@@ -33,7 +33,7 @@ impl Kernel {
 }
 
 fn asker(asked: &Asked) -> Asker {
-    Asker { user: asked.uid(), thread: asked.pid() }
+    Asker { user: asked.uid() }
 }
 
 /// The process of a thread, as settings that are held know it.
@@ -56,7 +56,8 @@ impl Filesystem for Kernel {
     fn lookup(&self, _asked: &Asked, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match Kernel::inode(parent) {
             Ok(parent) => {
-                self.0.serve(Request::Lookup { parent, name: name.as_bytes().to_vec(), reply }, Instant::now());
+                self.0
+                    .serve(Request::Lookup { parent, name: name.as_bytes().to_vec(), reply }, Instant::now());
             }
             Err(errno) => reply.error(errno),
         }
@@ -117,7 +118,15 @@ impl Filesystem for Kernel {
         reply.error(FORBIDDEN);
     }
 
-    fn mkdir(&self, _asked: &Asked, _parent: INodeNo, _name: &OsStr, _mode: u32, _umask: u32, reply: ReplyEntry) {
+    fn mkdir(
+        &self,
+        _asked: &Asked,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
         reply.error(FORBIDDEN);
     }
 
@@ -266,7 +275,14 @@ impl Filesystem for Kernel {
         if is_open { reply.ok() } else { reply.error(Errno::EBADF) }
     }
 
-    fn releasedir(&self, _asked: &Asked, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
+    fn releasedir(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
         self.0.with(|tree| tree.release(fh.0, Instant::now()));
         reply.ok();
     }

@@ -35,7 +35,9 @@ impl Layout {
         for (slot, way) in paths.iter().enumerate() {
             let path = way.as_ref().and_then(|way| way.last().copied());
             let path = path.and_then(|path| match layout.directories.contains_key(&path) {
-                true => names.intern(path, OF_DIRECTORY).inspect(|&own| layout.enter(path, &[own], &mut seen)),
+                true => {
+                    names.intern(path, OF_DIRECTORY).inspect(|&own| layout.enter(path, &[own], &mut seen))
+                }
                 false => Some(path),
             });
             if let Some(path) = path {
@@ -95,11 +97,16 @@ mod tests {
     #[test]
     fn series_become_files_and_instances_are_names_in_their_metrics_directory() {
         let mut names = Names::new();
-        let all = Arc::new(vec![series("mem.free", None), series("net.rx_bytes", Some("eth0")), series("load.1m", None)]);
+        let all = Arc::new(vec![
+            series("mem.free", None),
+            series("net.rx_bytes", Some("eth0")),
+            series("load.1m", None),
+        ]);
         let layout = Layout::new(&mut names, Names::TOP, all);
         let texts: Vec<String> = layout.paths.iter().flatten().map(|&path| names.text(path)).collect();
         assert_eq!(texts, ["mem/free", "net/rx_bytes/eth0", "load/1m"]);
-        let top: Vec<&str> = layout.entries(Names::TOP).unwrap().iter().map(|&path| names.name(path)).collect();
+        let top: Vec<&str> =
+            layout.entries(Names::TOP).unwrap().iter().map(|&path| names.name(path)).collect();
         assert_eq!(top, ["mem", "net", "load"]);
         assert_eq!(layout.slot(layout.paths[1].unwrap()), Some(1));
     }
@@ -117,7 +124,11 @@ mod tests {
     fn an_instance_never_leaves_its_directory_and_one_too_long_is_left_out() {
         let mut names = Names::new();
         let long = "/".repeat(200);
-        let all = Arc::new(vec![series("disk.x", Some("../../etc")), series("disk.x", Some("..")), series("disk.x", Some(&long))]);
+        let all = Arc::new(vec![
+            series("disk.x", Some("../../etc")),
+            series("disk.x", Some("..")),
+            series("disk.x", Some(&long)),
+        ]);
         let layout = Layout::new(&mut names, Names::TOP, all);
         let texts: Vec<String> = layout.paths.iter().flatten().map(|&path| names.text(path)).collect();
         assert_eq!(texts, ["disk/x/..%2F..%2Fetc", "disk/x/%2E%2E"]);

@@ -10,6 +10,7 @@ mod inode;
 mod kernel;
 mod layout;
 pub mod limits;
+mod link_source;
 mod mount;
 mod names;
 mod pusher;
@@ -21,6 +22,7 @@ mod source;
 mod state;
 mod tree;
 
+pub use link_source::LinkSource;
 pub use mount::{Mount, MountError, Place, detach};
 pub use query_source::QuerySource;
 pub use source::{Sink, Source, Wish};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{Config, MountOption, Session, SessionACL};
 
 use crate::kernel::Kernel;
 use crate::pusher;
@@ -54,47 +54,56 @@ fn advice(error: &io::Error) -> &'static str {
 /// A mounted tree. Dropping it unmounts it.
 pub struct Mount {
     shared: Arc<Shared>,
-    session: Option<BackgroundSession>,
+    kernel: JoinHandle<()>,
     pusher: Option<JoinHandle<()>>,
     directory: PathBuf,
 }
 
 impl Mount {
-    /// Mounts; `start` begins to bring values to the sink that it is given.
+    /// Mounts; `start` begins to bring values to the sink that it is given. `over` is called once when the tree is not
+    /// mounted any more, whoever has unmounted it.
     pub fn start<E: From<MountError>>(
         place: &Place,
         options: Options,
+        over: impl FnOnce() + Send + 'static,
         start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Source>, E>,
     ) -> Result<Self, E> {
         let shared = Shared::new(Tree::new(options), place.owner);
         clear_dead(&place.directory);
         let refused = |source| MountError::Refused { directory: place.directory.clone(), source };
-        let session = Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
+        let session =
+            Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
         let notifier = session.notifier();
         let source = start(shared.clone())?;
-        let session = session.spawn().map_err(MountError::Thread)?;
+        let ends = shared.clone();
+        let serve = move || {
+            if let Err(error) = session.run() {
+                tracing::warn!("the mount has ended: {error}");
+            }
+            ends.stop();
+            over();
+        };
+        let kernel =
+            std::thread::Builder::new().name("kernel".into()).spawn(serve).map_err(MountError::Thread)?;
         let pushes = shared.clone();
         let pusher = std::thread::Builder::new()
             .name("push".into())
             .spawn(move || pusher::run(&pushes, &notifier, &source))
             .map_err(MountError::Thread)?;
-        Ok(Mount { shared, session: Some(session), pusher: Some(pusher), directory: place.directory.clone() })
+        Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
     }
 
     /// True once somebody has unmounted it.
     pub fn is_over(&self) -> bool {
-        self.session.as_ref().is_none_or(|session| session.guard.is_finished())
+        self.kernel.is_finished()
     }
 
     /// Unmounts, even while somebody has files open: those give errors from then on.
     fn end(&mut self) {
         self.shared.stop();
-        if let Some(session) = self.session.take() {
-            if !session.guard.is_finished() {
-                detach(&self.directory);
-            }
-            // Descriptors that are still open keep the session's thread; the process takes it along.
-            drop(session);
+        // Descriptors that are still open keep the kernel's thread; it is not waited for, the process takes it along.
+        if !self.is_over() {
+            detach(&self.directory);
         }
         if let Some(pusher) = self.pusher.take() {
             // A panic of its was printed when it happened.
@@ -127,7 +136,8 @@ fn config(place: &Place) -> Config {
 
 /// A mount whose process was killed stands in the way of the next one.
 fn clear_dead(directory: &Path) {
-    let is_dead = std::fs::metadata(directory).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN));
+    let is_dead =
+        std::fs::metadata(directory).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN));
     if is_dead {
         tracing::info!("{} was mounted by a process that is dead: unmounting it first", directory.display());
         detach(directory);
@@ -140,6 +150,7 @@ pub fn detach(directory: &Path) -> bool {
     if as_root.is_ok_and(|done| done.status.success()) {
         return true;
     }
-    let as_user = std::process::Command::new("fusermount3").args(["-u", "-q", "-z", "--"]).arg(directory).output();
+    let as_user =
+        std::process::Command::new("fusermount3").args(["-u", "-q", "-z", "--"]).arg(directory).output();
     as_user.is_ok_and(|done| done.status.success())
 }

@@ -171,7 +171,8 @@ impl Looker {
 
     fn dismiss(&mut self, number: u32) {
         self.followed.remove(&number);
-        let gone: Vec<(u32, NodeName)> = self.lanes.keys().filter(|(wish, _)| *wish == number).cloned().collect();
+        let gone: Vec<(u32, NodeName)> =
+            self.lanes.keys().filter(|(wish, _)| *wish == number).cloned().collect();
         for key in gone {
             if let Some((lane, _)) = self.lanes.remove(&key) {
                 self.sink.closed(lane);
@@ -183,7 +184,8 @@ impl Looker {
         for (&wish, followed) in &mut self.followed {
             for delivery in followed.poll() {
                 let key = (wish, delivery.node.clone());
-                let known = self.lanes.get(&key).filter(|(_, columns)| Arc::ptr_eq(columns, &delivery.columns));
+                let known =
+                    self.lanes.get(&key).filter(|(_, columns)| Arc::ptr_eq(columns, &delivery.columns));
                 let lane = match known {
                     Some((lane, _)) => *lane,
                     None => {
@@ -209,4 +211,3 @@ impl Looker {
         }
     }
 }
-

@@ -99,7 +99,13 @@ pub struct Full;
 
 impl Settings {
     /// Sets, or takes back with `None`, what an owner has of one kind at a place.
-    pub fn set(&mut self, place: Place, owner: Owner, class: Class, setting: Option<Setting>) -> Result<(), Full> {
+    pub fn set(
+        &mut self,
+        place: Place,
+        owner: Owner,
+        class: Class,
+        setting: Option<Setting>,
+    ) -> Result<(), Full> {
         if setting.is_some() && !self.places.contains_key(&place) && self.places.len() >= SETTINGS_MAX {
             return Err(Full);
         }
@@ -116,7 +122,8 @@ impl Settings {
     /// The setting of a kind that stands at a place: what a process has set itself, else the mount's.
     pub fn at(&self, place: Place, class: Class, process: Option<u32>) -> Option<&Setting> {
         let there = self.places.get(&place)?.iter().filter(|(_, setting)| setting.class() == class);
-        let mine = |owner: &Owner| matches!(owner, Owner::Held { process: whose, .. } if Some(*whose) == process);
+        let mine =
+            |owner: &Owner| matches!(owner, Owner::Held { process: whose, .. } if Some(*whose) == process);
         let mut own = there.clone().filter(|(owner, _)| mine(owner));
         let mut all = there.filter(|(owner, _)| *owner == Owner::Mount);
         own.next_back().or_else(|| all.next_back()).map(|(_, setting)| setting)
@@ -161,7 +168,8 @@ impl Settings {
     pub fn close(&mut self, place: Place, class: Class, handle: u64, at_once: bool) -> bool {
         let Some(there) = self.places.get_mut(&place) else { return false };
         let is_its = |owner: &Owner| matches!(owner, Owner::Held { handle: whose, .. } if *whose == handle);
-        let Some(at) = there.iter().position(|(owner, setting)| is_its(owner) && setting.class() == class) else {
+        let Some(at) = there.iter().position(|(owner, setting)| is_its(owner) && setting.class() == class)
+        else {
             return false;
         };
         let (_, setting) = there.remove(at);
@@ -231,7 +239,9 @@ mod tests {
         settings.set(attribute, held, Class::Range, Some(range("5 6"))).unwrap();
         let places = [attribute, node];
         assert!(settings.filter(&places, Some(77)).holds(5, 0));
-        assert!(settings.filter(&places, Some(78)).holds(1, 0) && !settings.filter(&places, None).holds(5, 0));
+        assert!(
+            settings.filter(&places, Some(78)).holds(1, 0) && !settings.filter(&places, None).holds(5, 0)
+        );
         assert!(settings.close(attribute, Class::Range, 5, false));
         assert!(settings.filter(&places, Some(77)).holds(0, 0));
     }

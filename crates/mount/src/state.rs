@@ -114,7 +114,9 @@ impl Shared {
                     let seen = seen.map(|seen| attributes(&seen, self.owner)).ok_or(libc::ENOENT);
                     return Said::Entry(reply, seen, ttl);
                 }
-                Answer::Fail(errno) => return self.failed(state, Said::Entry(reply, Err(errno), Duration::ZERO), errno),
+                Answer::Fail(errno) => {
+                    return self.failed(state, Said::Entry(reply, Err(errno), Duration::ZERO), errno);
+                }
                 Answer::Wait => Request::Lookup { parent, name, reply },
             },
             Request::Open { inode, writes, asker, reply } => {
@@ -191,8 +193,10 @@ impl Shared {
         let (due, rest) = std::mem::take(&mut state.waiting).into_iter().partition(is_due);
         state.waiting = rest;
         let due: Vec<Waiting> = due;
-        let said: Vec<Said> =
-            due.into_iter().map(|Waiting { request, until }| self.answer(&mut state, request, until, now)).collect();
+        let said: Vec<Said> = due
+            .into_iter()
+            .map(|Waiting { request, until }| self.answer(&mut state, request, until, now))
+            .collect();
         let waiting = state.waiting.len();
         state.tree.set_waiting(waiting);
         drop(state);

@@ -98,7 +98,6 @@ pub struct Tree {
 #[derive(Clone, Copy, Debug)]
 struct Fixed {
     by: PathId,
-    control: PathId,
     mount: PathId,
     stats: PathId,
     status: PathId,
@@ -183,7 +182,6 @@ impl Tree {
         let mount = fixed(Names::TOP, ".mount");
         let fixed = Fixed {
             by: fixed(Names::TOP, ".by"),
-            control: fixed(Names::TOP, ".control"),
             mount,
             stats: fixed(mount, "stats"),
             status: fixed(Names::TOP, "status"),

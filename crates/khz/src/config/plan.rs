@@ -243,7 +243,8 @@ fn rrd_layout(text: &str) -> Result<Layout, String> {
     Ok(Layout { step, heartbeat: 2 * step, archives })
 }
 
-fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
+/// Addresses of hubs, separated by commas.
+pub fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
     items(text).map(hub_address).collect()
 }
 

@@ -8,8 +8,8 @@ use khz_model::{Decimal, Instance, Pattern, Reading, Series};
 
 use super::{Answer, Tree};
 use crate::inode::NodeId;
-use crate::limits::METRIC_WISHES_MAX;
 use crate::limits::LEASE;
+use crate::limits::METRIC_WISHES_MAX;
 
 /// The metrics that are asked of all nodes.
 #[derive(Debug, Default)]
@@ -58,7 +58,9 @@ impl Tree {
         let wish = self.by.wanted.get(metric).and_then(|(wish, _)| *wish);
         let table = wish.and_then(|wish| self.by.tables.get(&wish));
         let has = |id: &NodeId| {
-            table.and_then(|table| table.get(id)).is_some_and(|line| line.readings.iter().any(Option::is_some))
+            table
+                .and_then(|table| table.get(id))
+                .is_some_and(|line| line.readings.iter().any(Option::is_some))
         };
         let is_up = |id: &NodeId| {
             self.node(*id).and_then(|node| node.status.as_ref()).is_some_and(|(status, _)| status.up)
@@ -67,7 +69,9 @@ impl Tree {
         if !late && (!self.roster_complete || missing > 0) {
             return Answer::Wait;
         }
-        let Some(table) = table.filter(|table| !table.is_empty()) else { return Answer::Fail(libc::ETIMEDOUT) };
+        let Some(table) = table.filter(|table| !table.is_empty()) else {
+            return Answer::Fail(libc::ETIMEDOUT);
+        };
         let mut text = String::new();
         for (name, id) in &self.by_name {
             let Some(line) = table.get(id) else { continue };
@@ -103,7 +107,9 @@ impl Tree {
     /// True for what can be a metric of all nodes: `load.1m`, `net.rx_bytes[eth0]`.
     pub(super) fn may_be_metric(&self, name: &str) -> bool {
         let is_plain = !name.contains(['*', '?', ':']);
-        is_plain && Pattern::new(name).is_ok() && name.split('[').next().is_some_and(khz_model::name::is_metric_name)
+        is_plain
+            && Pattern::new(name).is_ok()
+            && name.split('[').next().is_some_and(khz_model::name::is_metric_name)
     }
 
     /// Metrics without instances that some node is known to have.

@@ -29,13 +29,17 @@ impl Tree {
             return true;
         }
         let layout = self.node(node).and_then(|node| node.layout.as_ref());
-        let is_known = |layout: &Arc<crate::layout::Layout>| layout.slot(path).is_some() || layout.entries(path).is_some();
+        let is_known = |layout: &Arc<crate::layout::Layout>| {
+            layout.slot(path).is_some() || layout.entries(path).is_some()
+        };
         node != NodeId::TREE && (path == self.fixed.metrics || layout.is_some_and(is_known))
     }
 
     /// True where values themselves are filtered: at the file of one.
     pub(super) fn has_filter(&self, node: NodeId, path: PathId) -> bool {
-        self.node(node).and_then(|node| node.layout.as_ref()).is_some_and(|layout| layout.slot(path).is_some())
+        self.node(node)
+            .and_then(|node| node.layout.as_ref())
+            .is_some_and(|layout| layout.slot(path).is_some())
     }
 
     pub(super) fn open_control(&mut self, inode: Inode, asker: Asker, now: Instant) -> Answer<Opened> {
@@ -70,7 +74,11 @@ impl Tree {
         let cleared = setting.is_none();
         let owner = Owner::Held { handle, process };
         if self.settings.set((inode.node, inode.path), owner, inode.class, setting).is_err() {
-            return self.refuse(inode, libc::ENOSPC, "too many places have settings: take some back with `default`");
+            return self.refuse(
+                inode,
+                libc::ENOSPC,
+                "too many places have settings: take some back with `default`",
+            );
         }
         if let Some(What::Control(control)) = self.handles.get_mut(&handle).map(|open| &mut open.what) {
             control.written = Some(now);
@@ -84,16 +92,24 @@ impl Tree {
     fn line(&self, inode: Inode, bytes: &[u8]) -> Result<Option<Setting>, (i32, String)> {
         let wrong = |problem| (libc::EINVAL, problem);
         if bytes.len() > CONTROL_BYTES_MAX {
-            return Err(wrong(format!("a line has at most {CONTROL_BYTES_MAX} bytes, this one {}", bytes.len())));
+            return Err(wrong(format!(
+                "a line has at most {CONTROL_BYTES_MAX} bytes, this one {}",
+                bytes.len()
+            )));
         }
         Ok(match inode.class {
-            Class::Range => control::range(bytes).map_err(wrong)?.map(|range| Setting::Range(Arc::new(range))),
-            Class::Change => control::change(bytes).map_err(wrong)?.map(|change| Setting::Change(Arc::new(change))),
+            Class::Range => {
+                control::range(bytes).map_err(wrong)?.map(|range| Setting::Range(Arc::new(range)))
+            }
+            Class::Change => {
+                control::change(bytes).map_err(wrong)?.map(|change| Setting::Change(Arc::new(change)))
+            }
             _ => {
                 let rate = control::rate(bytes).map_err(wrong)?;
                 let (ceiling, role) = &self.options.ceiling;
                 if let Some(rate) = rate.filter(|rate| rate.period() < ceiling.period()) {
-                    let problem = format!("{rate} is beyond what this mount may ask for as {role}: {ceiling}");
+                    let problem =
+                        format!("{rate} is beyond what this mount may ask for as {role}: {ceiling}");
                     return Err((libc::EPERM, problem));
                 }
                 rate.map(Setting::Rate)
@@ -110,7 +126,8 @@ impl Tree {
         };
         let node = self.node(inode.node).map_or("", |node| node.name.as_str());
         let path = self.names.text(inode.path);
-        let way: Vec<&str> = [node, ".control", &path, file].into_iter().filter(|part| !part.is_empty()).collect();
+        let way: Vec<&str> =
+            [node, ".control", &path, file].into_iter().filter(|part| !part.is_empty()).collect();
         self.error = format!("{}: {problem}\n", way.join("/"));
         Answer::Fail(errno)
     }

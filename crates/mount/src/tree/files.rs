@@ -17,8 +17,6 @@ use crate::settings::Filter;
 pub struct Asker {
     /// User.
     pub user: u32,
-    /// Thread, as the kernel names it.
-    pub thread: u32,
 }
 
 /// What an inode is.
@@ -86,7 +84,6 @@ pub(super) struct OpenFile {
 pub(super) struct Handle {
     pub inode: Inode,
     pub user: u32,
-    pub thread: u32,
     pub what: What,
     /// Place whose rate it causes.
     pub caused: Option<(NodeId, PathId)>,
@@ -111,12 +108,16 @@ impl Tree {
         let Inode { node, class, path } = inode;
         match class {
             Class::Control => self.has_settings(node, path).then_some(Kind::Directory),
-            Class::Rate | Class::Range | Class::Change => self.has_settings(node, path).then_some(Kind::Control),
+            Class::Rate | Class::Range | Class::Change => {
+                self.has_settings(node, path).then_some(Kind::Control)
+            }
             Class::Error => Some(Kind::Text),
             Class::Plain if node == NodeId::TREE => match path {
                 Names::TOP => Some(Kind::Directory),
                 path if path == self.fixed.by || path == self.fixed.mount => Some(Kind::Directory),
-                path if path == self.fixed.stats || self.names.parent(path) == self.fixed.by => Some(Kind::Text),
+                path if path == self.fixed.stats || self.names.parent(path) == self.fixed.by => {
+                    Some(Kind::Text)
+                }
                 _ => None,
             },
             Class::Plain if path == Names::TOP || path == self.fixed.metrics => Some(Kind::Directory),
@@ -143,14 +144,22 @@ impl Tree {
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
             seen.size = shown.map_or(0, length);
-            seen.modified = value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
+            seen.modified =
+                value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
             seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };
         }
         Some(seen)
     }
 
     /// Opens a file for reading; a setting also for writing. `late`: its first value has not come in time.
-    pub fn open(&mut self, inode: Inode, writes: bool, asker: Asker, now: Instant, late: bool) -> Answer<Opened> {
+    pub fn open(
+        &mut self,
+        inode: Inode,
+        writes: bool,
+        asker: Asker,
+        now: Instant,
+        late: bool,
+    ) -> Answer<Opened> {
         let Some(kind) = self.kind(inode) else { return Answer::Fail(libc::ENOENT) };
         if writes && kind != Kind::Control {
             return Answer::Fail(if kind == Kind::Directory { libc::EISDIR } else { libc::EACCES });
@@ -260,7 +269,7 @@ impl Tree {
         self.handles_made += 1;
         let handle = self.handles_made;
         self.counts.opens += 1;
-        self.handles.insert(handle, Handle { inode, user: asker.user, thread: asker.thread, what, caused: None });
+        self.handles.insert(handle, Handle { inode, user: asker.user, what, caused: None });
         self.users.entry(asker.user).or_default().handles += 1;
         let is_new = self.node_mut(inode.node).is_some_and(|node| {
             node.handles += 1;
@@ -272,7 +281,9 @@ impl Tree {
 
     /// What a file holds from `offset` on.
     pub fn read(&mut self, handle: u64, offset: u64, size: usize, now: Instant) -> Answer<Vec<u8>> {
-        let Some(Handle { inode, what, .. }) = self.handles.get(&handle) else { return Answer::Fail(libc::EBADF) };
+        let Some(Handle { inode, what, .. }) = self.handles.get(&handle) else {
+            return Answer::Fail(libc::EBADF);
+        };
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
@@ -366,7 +377,8 @@ impl Tree {
             file.handles == 0
                 && file.closed.is_none_or(|closed| now.saturating_duration_since(closed) >= FILE_LEASE)
         };
-        let gone: Vec<Inode> = self.files.iter().filter(|(_, file)| old(file)).map(|(&inode, _)| inode).collect();
+        let gone: Vec<Inode> =
+            self.files.iter().filter(|(_, file)| old(file)).map(|(&inode, _)| inode).collect();
         for inode in gone {
             self.stop_pushing(inode);
             self.files.remove(&inode);

@@ -73,7 +73,11 @@ impl Tree {
         *all_stirred
             || self.wishes.stale
             || self.settings_seen != self.settings.revision()
-            || !(orders.is_empty() && soiled.is_empty() && wakes.is_empty() && forget.is_empty() && stirred.is_empty())
+            || !(orders.is_empty()
+                && soiled.is_empty()
+                && wakes.is_empty()
+                && forget.is_empty()
+                && stirred.is_empty())
     }
 
     /// Takes out what is to be done now.

@@ -26,7 +26,8 @@ impl Tree {
             Some(Kind::Directory) => {}
             Some(_) => return Answer::Fail(libc::ENOTDIR),
         }
-        if self.users.get(&asker.user).is_some_and(|user| user.handles >= crate::limits::HANDLES_PER_USER_MAX) {
+        if self.users.get(&asker.user).is_some_and(|user| user.handles >= crate::limits::HANDLES_PER_USER_MAX)
+        {
             self.counts.too_many_handles += 1;
             return Answer::Fail(libc::ENFILE);
         }
@@ -66,7 +67,8 @@ impl Tree {
             };
         }
         if class == Class::Plain && path == Names::TOP {
-            let [status, metrics] = [self.fixed.status, self.fixed.metrics].map(|path| self.plain_entry(node, path));
+            let [status, metrics] =
+                [self.fixed.status, self.fixed.metrics].map(|path| self.plain_entry(node, path));
             return Answer::Ready(vec![status, metrics, directory(self.fixed_control(node), ".control")]);
         }
         self.want_node(node, now);
@@ -108,7 +110,9 @@ impl Tree {
             directory(self.fixed_control(NodeId::TREE), ".control"),
             self.plain_entry(NodeId::TREE, self.fixed.mount),
         ];
-        let node = |(name, &id): (&khz_model::NodeName, &NodeId)| directory(Inode::plain(id, Names::TOP), name.as_str());
+        let node = |(name, &id): (&khz_model::NodeName, &NodeId)| {
+            directory(Inode::plain(id, Names::TOP), name.as_str())
+        };
         entries.extend(self.by_name.iter().map(node));
         Answer::Ready(entries)
     }

@@ -59,7 +59,9 @@ impl Tree {
         let Some((reading, _, places)) = self.value(inode) else { return };
         let Some(file) = self.files.get_mut(&inode) else { return };
         let passes = match (file.shown, reading) {
-            (Reading::Present(last), Reading::Present(value)) => file.filter.passes(Some(last), value, places),
+            (Reading::Present(last), Reading::Present(value)) => {
+                file.filter.passes(Some(last), value, places)
+            }
             _ => true,
         };
         if passes {
@@ -105,7 +107,8 @@ impl Tree {
                 Some((Reading::Present(value), _, places)) => filter.holds(value, places),
                 _ => true,
             };
-            let Some(What::Value(Some(poller))) = self.handles.get_mut(&handle).map(|open| &mut open.what) else {
+            let Some(What::Value(Some(poller))) = self.handles.get_mut(&handle).map(|open| &mut open.what)
+            else {
                 return;
             };
             poller.news |= holds(&poller.filter);

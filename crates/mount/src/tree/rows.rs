@@ -115,13 +115,15 @@ impl Tree {
         let before = node.layout.replace(layout.clone());
         let old = |path| before.as_ref()?.slot(path);
         let none = Value { reading: NOT_YET, stamp: Stamp::default(), lane: 0, watched: false };
-        let taken = |path: &Option<_>| path.and_then(old).and_then(|slot| node.values.get(slot as usize).copied());
+        let taken =
+            |path: &Option<_>| path.and_then(old).and_then(|slot| node.values.get(slot as usize).copied());
         node.values = layout.paths.iter().map(|path| taken(path).unwrap_or(none)).collect();
         if before.is_none() {
             return;
         }
         // The slots of its other lanes are others now.
-        let others: Vec<u64> = self.lanes.iter().filter(|(_, lane)| lane.node == id).map(|(&lane, _)| lane).collect();
+        let others: Vec<u64> =
+            self.lanes.iter().filter(|(_, lane)| lane.node == id).map(|(&lane, _)| lane).collect();
         for lane in others {
             if let Some(Lane { cells: Cells::Node(slots), .. }) = self.lanes.get_mut(&lane) {
                 remap(slots, before.as_deref(), &layout);
@@ -139,7 +141,8 @@ impl Tree {
         let mut way = |series: &Series| {
             let instance = series.instance.as_ref().map(ToString::to_string);
             let words = series.metric.name.split('.').chain(instance.as_deref());
-            let path = words.into_iter().try_fold(self.fixed.metrics, |at, word| self.names.find(at, word))?;
+            let path =
+                words.into_iter().try_fold(self.fixed.metrics, |at, word| self.names.find(at, word))?;
             let own = self.names.find(path, crate::layout::OF_DIRECTORY);
             layout.slot(path).or_else(|| layout.slot(own?))
         };
@@ -147,12 +150,7 @@ impl Tree {
     }
 
     /// A row: the columns that may have changed.
-    pub fn row(
-        &mut self,
-        lane: u64,
-        stamp: Stamp,
-        cells: &mut dyn Iterator<Item = (usize, Reading)>,
-    ) {
+    pub fn row(&mut self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
         self.counts.rows += 1;
         let Some(Lane { node: id, stamp: last, cells: places }) = self.lanes.get_mut(&lane) else { return };
         *last = stamp;
@@ -184,7 +182,8 @@ impl Tree {
         let mut changed = Vec::new();
         for (column, reading) in cells {
             let slot = slots.get(column).copied().flatten();
-            let Some((slot, value)) = slot.and_then(|slot| Some((slot, node.values.get_mut(slot as usize)?))) else {
+            let Some((slot, value)) = slot.and_then(|slot| Some((slot, node.values.get_mut(slot as usize)?)))
+            else {
                 continue;
             };
             if is_older(stamp, value.stamp) {
@@ -239,4 +238,3 @@ fn remap(slots: &mut [Option<u32>], before: Option<&Layout>, after: &Layout) {
         *slot = path.and_then(|path| after.slot(path));
     }
 }
-

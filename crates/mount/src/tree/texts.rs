@@ -34,7 +34,11 @@ impl Tree {
     }
 
     fn stats_text(&self) -> Vec<u8> {
-        let up = self.nodes.iter().filter(|node| node.status.as_ref().is_some_and(|(status, _)| status.up)).count();
+        let up = self
+            .nodes
+            .iter()
+            .filter(|node| node.status.as_ref().is_some_and(|(status, _)| status.up))
+            .count();
         let counts = &self.counts;
         let mut text = format!("hub {}\n", if self.hub.up { "connected" } else { "away" });
         let mut line = |name: &str, value: &dyn std::fmt::Display| {

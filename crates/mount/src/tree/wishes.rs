@@ -93,7 +93,8 @@ impl Tree {
             return;
         }
         let wanted = self.purposes();
-        let gone: Vec<Purpose> = self.wishes.asked.keys().filter(|known| !wanted.contains(known)).cloned().collect();
+        let gone: Vec<Purpose> =
+            self.wishes.asked.keys().filter(|known| !wanted.contains(known)).cloned().collect();
         for purpose in wanted {
             self.ask(purpose);
         }
@@ -113,7 +114,9 @@ impl Tree {
         self.wishes.made += 1;
         let number = self.wishes.made;
         let (patterns, rate) = match &purpose {
-            Purpose::Node(id) => (self.node(*id).map(|node| format!("{}:*", node.name)).into_iter().collect(), None),
+            Purpose::Node(id) => {
+                (self.node(*id).map(|node| format!("{}:*", node.name)).into_iter().collect(), None)
+            }
             Purpose::Everything => (vec!["*".to_owned()], None),
             Purpose::Metric(metric) => {
                 if let Some((wish, _)) = self.by.wanted.get_mut(metric) {
@@ -121,7 +124,9 @@ impl Tree {
                 }
                 (vec![metric.clone()], None)
             }
-            Purpose::Rate(period, patterns) => (patterns.clone(), Rate::from_period(khz_model::Nanos(*period))),
+            Purpose::Rate(period, patterns) => {
+                (patterns.clone(), Rate::from_period(khz_model::Nanos(*period)))
+            }
         };
         self.wishes.asked.insert(purpose.clone(), number);
         self.wishes.by_number.insert(number, purpose);
@@ -129,7 +134,8 @@ impl Tree {
     }
 
     fn purposes(&mut self) -> Vec<Purpose> {
-        let mut purposes: Vec<Purpose> = self.by.wanted.keys().map(|metric| Purpose::Metric(metric.clone())).collect();
+        let mut purposes: Vec<Purpose> =
+            self.by.wanted.keys().map(|metric| Purpose::Metric(metric.clone())).collect();
         let ids = (1..).map(NodeId);
         let is_wanted = |node: &super::Node| node.handles > 0 || node.leased_until.is_some();
         let nodes: Vec<NodeId> =
@@ -162,7 +168,10 @@ impl Tree {
         let mut patterns: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for ((period, series), nodes) in wanted {
             let hostlists = hostlists(nodes.into_iter());
-            patterns.entry(period).or_default().extend(hostlists.into_iter().map(|nodes| format!("{nodes}:{series}")));
+            patterns
+                .entry(period)
+                .or_default()
+                .extend(hostlists.into_iter().map(|nodes| format!("{nodes}:{series}")));
         }
         let mut purposes = Vec::new();
         for (period, patterns) in patterns {

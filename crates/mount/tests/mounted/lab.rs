@@ -22,7 +22,6 @@ pub struct Lab {
     pub said: Arc<Mutex<Said>>,
     pub sink: Arc<dyn Sink>,
     columns: Arc<Vec<Series>>,
-    nodes: usize,
     /// Held until last: dropping it unmounts.
     pub mount: Option<Mount>,
 }
@@ -102,13 +101,18 @@ impl Lab {
         tune(&mut options);
         let place = Place { directory: directory.clone(), allow_other: true, owner: (0, 0) };
         let mut kept = None;
-        let mount = Mount::start::<MountError>(&place, options, |sink| {
-            sink.connected(true, "test");
-            kept = Some(sink.clone());
-            Ok(Arc::new(Feed { said: said.clone(), sink, columns: columns.clone(), nodes }))
-        });
+        let mount = Mount::start::<MountError>(
+            &place,
+            options,
+            || {},
+            |sink| {
+                sink.connected(true, "test");
+                kept = Some(sink.clone());
+                Ok(Arc::new(Feed { said: said.clone(), sink, columns: columns.clone(), nodes }))
+            },
+        );
         let mount = Some(mount.unwrap());
-        Lab { directory, said, sink: kept.unwrap(), columns, nodes, mount }
+        Lab { directory, said, sink: kept.unwrap(), columns, mount }
     }
 
     pub fn path(&self, below: &str) -> PathBuf {
@@ -127,9 +131,11 @@ impl Lab {
     /// A new value of a column, as rows of every wish that selects it; at `seconds`.
     pub fn set(&self, node: usize, column: usize, value: Reading, seconds: u64) {
         for wish in self.wishes() {
-            let patterns: Vec<khz_model::Pattern> = wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
+            let patterns: Vec<khz_model::Pattern> =
+                wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
             let is_of = patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str()));
-            let chosen: Vec<usize> = (0..self.columns.len()).filter(|&at| self.columns[at].is_selected(&patterns)).collect();
+            let chosen: Vec<usize> =
+                (0..self.columns.len()).filter(|&at| self.columns[at].is_selected(&patterns)).collect();
             if let Some(at) = chosen.iter().position(|&at| at == column).filter(|_| is_of) {
                 self.sink.row(lane(wish.number, node), stamp(seconds), &mut std::iter::once((at, value)));
             }
@@ -141,10 +147,6 @@ impl Lab {
         let text = self.read(".mount/stats").unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
         line.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap()
-    }
-
-    pub fn nodes(&self) -> usize {
-        self.nodes
     }
 }
 

@@ -241,6 +241,3 @@ impl Tree {
         places
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::time::Instant;
 
-use khz_model::{Decimal, Instance, Pattern, Reading, Series};
+use khz_model::{Decimal, Instance, NodeName, Pattern, Reading, Series};
 
 use super::{Answer, Tree};
 use crate::inode::NodeId;
-use crate::limits::LEASE;
-use crate::limits::METRIC_WISHES_MAX;
+use crate::limits::{LEASE, METRIC_WISHES_MAX};
 
 /// The metrics that are asked of all nodes.
 #[derive(Debug, Default)]
@@ -53,7 +52,7 @@ impl Tree {
     pub(super) fn by_text(&mut self, metric: &str, now: Instant, late: bool) -> Answer<Vec<u8>> {
         self.want_roster(now);
         if !self.want_metric(metric, now) {
-            return Answer::Fail(libc::EDQUOT);
+            return self.by_values(metric, now, late);
         }
         let wish = self.by.wanted.get(metric).and_then(|(wish, _)| *wish);
         let table = wish.and_then(|wish| self.by.tables.get(&wish));
@@ -77,12 +76,39 @@ impl Tree {
             let Some(line) = table.get(id) else { continue };
             for ((instance, places), reading) in line.columns.iter().zip(&line.readings) {
                 let Some(Reading::Present(value)) = reading else { continue };
-                let value = Decimal::new(*value, *places);
-                // Writing to a string cannot fail.
-                let _ = match instance {
-                    Some(instance) if !metric.ends_with(']') => writeln!(text, "{name} {instance} {value}"),
-                    _ => writeln!(text, "{name} {value}"),
-                };
+                put(&mut text, name, instance.as_ref().filter(|_| !metric.ends_with(']')), *value, *places);
+            }
+        }
+        Answer::Ready(text.into_bytes())
+    }
+
+    /// The same when many metrics are wanted of all nodes: everything is, and the values say it.
+    fn by_values(&mut self, metric: &str, now: Instant, late: bool) -> Answer<Vec<u8>> {
+        let Ok(pattern) = Pattern::new(metric) else { return Answer::Fail(libc::ENOENT) };
+        let nodes: Vec<NodeId> = self.by_name.values().copied().collect();
+        nodes.iter().for_each(|&id| self.want_node(id, now));
+        let is_up = |node: &super::Node| node.status.as_ref().is_some_and(|(status, _)| status.up);
+        let known = nodes.iter().filter_map(|&id| self.node(id));
+        let is_missing = known.clone().any(|node| is_up(node) && node.layout.is_none());
+        if !late && (!self.roster_complete || is_missing) {
+            return Answer::Wait;
+        }
+        let mut text = String::new();
+        for (name, node) in self.by_name.iter().filter_map(|(name, &id)| Some((name, self.node(id)?))) {
+            let series = node.layout.iter().flat_map(|layout| layout.series.iter());
+            for (one, value) in series.zip(&node.values) {
+                let instance = one.instance.as_ref().map(Instance::as_str);
+                if let Reading::Present(units) = value.reading
+                    && pattern.matches_series(&one.metric.name, instance)
+                {
+                    put(
+                        &mut text,
+                        name,
+                        one.instance.as_ref().filter(|_| !metric.ends_with(']')),
+                        units,
+                        one.metric.places,
+                    );
+                }
             }
         }
         Answer::Ready(text.into_bytes())
@@ -96,7 +122,6 @@ impl Tree {
             return true;
         }
         if self.by.wanted.len() >= METRIC_WISHES_MAX {
-            self.counts.wishes_left_out += 1;
             return false;
         }
         self.by.wanted.insert(metric.to_owned(), (None, until));
@@ -121,4 +146,13 @@ impl Tree {
         names.dedup();
         names
     }
+}
+
+fn put(text: &mut String, name: &NodeName, instance: Option<&Instance>, units: u64, places: u8) {
+    let value = Decimal::new(units, places);
+    // Writing to a string cannot fail.
+    let _ = match instance {
+        Some(instance) => writeln!(text, "{name} {instance} {value}"),
+        None => writeln!(text, "{name} {value}"),
+    };
 }

@@ -1,6 +1,6 @@
 //! A mounted tree whose values a test brings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -172,9 +172,4 @@ pub fn errno<T>(result: std::io::Result<T>) -> i32 {
         Ok(_) => 0,
         Err(error) => error.raw_os_error().unwrap_or(-1),
     }
-}
-
-pub fn is_mounted(directory: &Path) -> bool {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    mounts.lines().any(|line| line.split(' ').nth(1) == directory.to_str())
 }

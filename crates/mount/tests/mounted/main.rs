@@ -1,8 +1,11 @@
 //! The tree as the kernel shows it. Needs /dev/fuse and root, or fusermount3.
 
+mod forbidden;
 mod lab;
+mod many;
 #[path = "../../src/sample.rs"]
 mod sample;
+mod sleepers;
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

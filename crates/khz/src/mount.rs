@@ -216,26 +216,21 @@ fn ceiling(role: Role) -> Result<Rate, Failure> {
 
 /// The mount point by its whole name: it is unmounted by it, wherever we are then.
 fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
-    let is_dead = |error: &std::io::Error| error.raw_os_error() == Some(107);
     match std::fs::metadata(directory) {
-        Ok(seen) if !seen.is_dir() => Err(Failure::usage(format!("{} is no directory", directory.display()))),
-        Ok(seen) => {
-            let is_mounted = seen.ino() == 1 && Path::new(directory).join(".mount/stats").exists();
-            if is_mounted {
-                return Err(Failure::usage(format!(
-                    "{} is mounted already; `khz umount` it first",
-                    directory.display()
-                )));
-            }
-            std::path::absolute(directory).map_err(|error| Failure::usage(error.to_string()))
+        Ok(seen) if !seen.is_dir() => {
+            return Err(Failure::usage(format!("{} is no directory", directory.display())));
         }
-        Err(error) if is_dead(&error) => {
-            std::path::absolute(directory).map_err(|error| Failure::usage(error.to_string()))
+        Ok(seen) if seen.ino() == 1 && directory.join(".mount/stats").exists() => {
+            let directory = directory.display();
+            return Err(Failure::usage(format!("{directory} is mounted already; `khz umount` it first")));
         }
-        Err(error) => {
-            Err(Failure::usage(format!("{}: {error}; make the directory first", directory.display())))
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::usage(format!("{} does not exist; make it first", directory.display())));
         }
+        // A mount whose process was killed is such an error; it is taken away before the next.
+        _ => {}
     }
+    std::path::absolute(directory).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// The line that people see and scripts wait for.

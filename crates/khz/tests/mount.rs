@@ -76,10 +76,13 @@ impl Lab {
             Who::Agent => &["agent", "--hub", &port, "--node", "n1", "--base-rate", "10Hz", "--ring", "4MiB"],
             Who::Mount => &["mount", &cluster, "--foreground", "-o", "wait=500ms"],
         };
-        let mut child = self.khz(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let said = self.folder.join(format!("{who:?}.log"));
+        let log = File::create(&said).unwrap();
+        let mut child = self.khz(words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("Kilohertz"), "{who:?} did not start: {line}");
+        let why = || std::fs::read_to_string(&said).unwrap_or_default();
+        assert!(line.starts_with("Kilohertz"), "{who:?} did not start: {line}{} {:?}", why(), child.wait());
         *self.place(who) = Some(child);
     }
 

@@ -16,6 +16,9 @@ use crate::tree::{Options, Tree};
 /// Threads that answer the kernel. None of them ever waits, so that two are enough for any number of readers.
 const KERNEL_THREADS: usize = 2;
 
+/// Dead mounts on top of one another that are taken away.
+const STACKED_MAX: usize = 8;
+
 /// Where and for whom.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -136,9 +139,14 @@ fn config(place: &Place) -> Config {
 
 /// A mount whose process was killed stands in the way of the next one.
 fn clear_dead(directory: &Path) {
+    // Its attributes may still be in the kernel's cache: only opening it tells. What the dead one was asked last is
+    // answered with ECONNABORTED.
     let is_dead =
-        std::fs::metadata(directory).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN));
-    if is_dead {
+        |error: io::Error| matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED));
+    for _ in 0..STACKED_MAX {
+        if !std::fs::read_dir(directory).is_err_and(is_dead) {
+            return;
+        }
         tracing::info!("{} was mounted by a process that is dead: unmounting it first", directory.display());
         detach(directory);
     }
@@ -146,8 +154,7 @@ fn clear_dead(directory: &Path) {
 
 /// Takes a mount away from its place at once; who has files open in it keeps them until he closes them.
 pub fn detach(directory: &Path) -> bool {
-    let as_root = std::process::Command::new("umount").arg("-l").arg("--").arg(directory).output();
-    if as_root.is_ok_and(|done| done.status.success()) {
+    if rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH).is_ok() {
         return true;
     }
     let as_user =

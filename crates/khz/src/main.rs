@@ -31,6 +31,7 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod renew;
 mod ring;
 mod rrd;
 mod run;

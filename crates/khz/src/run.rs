@@ -4,9 +4,9 @@
 use khz_http::Counters;
 
 use crate::config::Plan;
-use crate::here;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::Outcome;
 use crate::serve::{self, Behind};
+use crate::{here, renew};
 
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
@@ -15,12 +15,12 @@ pub fn run(plan: &Plan) -> Outcome {
     let mut agent = here::start(plan, counters.metrics())?;
     let runtime = serve::runtime()?;
     let query = agent.query();
-    let outcome = runtime.block_on(async {
+    let ended = runtime.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, sockets, query, counters, Behind::Node) => outcome,
-            () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
+            outcome = serve::serve(plan, sockets, query, counters, Behind::Node) => Ok(outcome),
+            end = agent.end() => Err(end),
         }
     });
     agent.stop();
-    outcome
+    ended.unwrap_or_else(renew::after)
 }

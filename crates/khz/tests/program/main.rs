@@ -13,3 +13,4 @@ mod ring;
 mod rrd;
 mod service;
 mod usage;
+mod worn;

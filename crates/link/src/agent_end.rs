@@ -43,6 +43,8 @@ pub struct AgentEnd<L> {
     interests: Vec<u32>,
     beats: Beats,
     last_beat: Option<Nanos>,
+    /// Bytes of the last Beaten.
+    answer_bytes: usize,
     phase: u64,
     next_flush: Nanos,
     pace: Pace,
@@ -65,6 +67,7 @@ impl<L: Lane> AgentEnd<L> {
             interests: Vec::new(),
             beats: Beats::default(),
             last_beat: None,
+            answer_bytes: 0,
             next_flush: now,
             pace: Pace::new(now),
             full: false,
@@ -170,6 +173,7 @@ impl<L: Lane> AgentEnd<L> {
         if let Some(took) = self.beats.beaten(beaten, now, wall) {
             self.pace.answered(took);
         }
+        self.answer_bytes = beaten.frame_bytes();
         for ack in beaten.acks() {
             if let Ok(Some(entry)) = self.book.numbered(ack.lane)
                 && let Some(sender) = &mut entry.sender
@@ -263,7 +267,9 @@ impl<L: Lane> AgentEnd<L> {
                     sender.look(&entry.lane, scratch);
                 }
             }
-            self.beats.beat(now, wall, self.retransmits).put(out);
+            // What is said of the past is paced by how fast answers come.
+            let may_wait = !self.has_past;
+            self.beats.beat(now, wall, self.retransmits, may_wait).put(out);
         }
     }
 
@@ -302,6 +308,13 @@ impl<L: Lane> AgentEnd<L> {
         let waits_for_pace = self.has_past && !self.past_is_held;
         let past = if waits_for_pace { self.pace.ready_at() } else { Nanos(u64::MAX) };
         deadline.min(self.next_flush).min(past)
+    }
+
+    /// `Some`: nothing but a Beaten of so many bytes is expected, and that need not wake anybody: it may be read before
+    /// the next poll. (Of an agent's three wake-ups a second, at 1 Hz, it is one.)
+    pub fn answer_may_wait(&self) -> Option<usize> {
+        let may_wait = self.is_welcome() && !self.has_past && self.answer_bytes > 0;
+        (may_wait && self.beats.answer_may_wait()).then_some(self.answer_bytes)
     }
 
     /// True when more is due and waits only for room in `out`.

@@ -72,6 +72,8 @@ pub(crate) struct Session<'a, L: Lanes> {
     pub welcome: Option<Nanos>,
     next_look: Nanos,
     counted: AgentCounts,
+    /// So many bytes make the socket readable.
+    readable_from: usize,
 }
 
 impl<'a, L: Lanes> Session<'a, L> {
@@ -96,6 +98,7 @@ impl<'a, L: Lanes> Session<'a, L> {
             welcome: None,
             next_look: Nanos(0),
             counted: AgentCounts::default(),
+            readable_from: 1,
         }
     }
 
@@ -115,6 +118,10 @@ impl<'a, L: Lanes> Session<'a, L> {
             return Err(Ended::Stopped);
         }
         let (now, wall) = (clock::now(), clock::wall());
+        if self.readable_from > 1 {
+            // An answer may have come that woke nobody.
+            self.read()?;
+        }
         if now >= self.next_look {
             self.look(now);
         }
@@ -130,9 +137,20 @@ impl<'a, L: Lanes> Session<'a, L> {
     fn sleep(&mut self, now: Nanos) -> Result<(), Ended> {
         let waits = !self.buffers.out.is_empty() || self.transport.wants_write();
         let interest = if waits { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        self.wake_at_bytes();
         let until = self.end.next_wake().since(now);
         let woken = sleep(Some((self.transport.fd(), interest)), &self.shared.bell, until);
         if woken { self.read() } else { Ok(()) }
+    }
+
+    /// A Beaten that need not be timed waits in the socket for the next flush; anything beyond it, such as an interest,
+    /// still wakes us at once.
+    fn wake_at_bytes(&mut self) {
+        let bytes = self.end.answer_may_wait().map_or(1, |answer| self.transport.wire_bytes(answer) + 1);
+        if bytes != self.readable_from {
+            self.readable_from = bytes;
+            tcp::set_readable_from(self.transport.socket(), bytes);
+        }
     }
 
     fn read(&mut self) -> Result<(), Ended> {

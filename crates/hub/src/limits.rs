@@ -14,8 +14,8 @@ pub const HANDSHAKES_MAX: usize = 1_024;
 /// Lanes of one node: what an agent has at most, and as many readers' wishes again.
 pub const LANES_MAX: usize = 64;
 
-/// Slots of one lane: a node of 10,000 interfaces has 160,000.
-pub const SLOTS_MAX: usize = 1 << 18;
+/// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
+pub use khz_model::schema::SLOTS_MAX;
 
 /// Bytes of one schema: as many slots with names of 16 bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;

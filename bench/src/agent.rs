@@ -31,9 +31,9 @@ pub struct Contest<'a> {
     pub command: &'a dyn Fn(&Path, u64) -> Command,
     /// CPU per sample at a rate may be so many times that of the bare loop.
     pub dearer: fn(u64) -> f64,
-    /// A process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
+    /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
     /// hub.
-    pub warm_up: Duration,
+    pub warm_up: fn(u64) -> Duration,
 }
 
 /// Share of the ticks that is to be reached at 1,000 Hz.
@@ -82,7 +82,10 @@ struct OwnCounts {
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let title = "## The whole agent, doors idle, beside a bare C loop";
     let dearer = |_| DEARER;
-    compare(record, &Contest { section: "agent", title, command: &agent_command, dearer, warm_up: WARM_UP })
+    compare(
+        record,
+        &Contest { section: "agent", title, command: &agent_command, dearer, warm_up: |_| WARM_UP },
+    )
 }
 
 /// Holds an agent against the bare loop at every rate.
@@ -107,7 +110,7 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
                     }
                     Side::Agent => (contest.command)(&agent, rate),
                 };
-                let turn = watch(side, command, rate, window, contest.warm_up)?;
+                let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
                 keep(record, contest, rate, side, group * 4 + place, turn);
                 turns[side as usize].push(turn);
             }

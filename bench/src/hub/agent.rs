@@ -1,6 +1,8 @@
 //! An agent that sends every row of five files to a hub, beside the bare loop that only reads and parses them: what
 //! sending costs the node.
 
+use std::time::Duration;
+
 use super::cluster::Hub;
 use crate::agent::{Contest, agent_command, build_agent, compare};
 use crate::error::BenchError;
@@ -11,8 +13,11 @@ fn dearer(rate: u64) -> f64 {
     if rate >= 100 { 1.4 } else { 2.0 }
 }
 
-/// An agent times its first four answers, and then every tenth: it is to be seen as it is for the rest of its life.
-const WARM_UP: std::time::Duration = std::time::Duration::from_secs(6);
+/// An agent times its first four answers, and then every tenth. Where an answer weighs, it is to be seen as it is for the
+/// rest of its life.
+fn warm_up(rate: u64) -> Duration {
+    Duration::from_secs(if rate >= 100 { 2 } else { 6 })
+}
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {

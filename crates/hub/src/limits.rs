@@ -5,6 +5,10 @@ use khz_model::Nanos;
 /// Nodes that a hub remembers, connected or not. One that was down the longest makes room.
 pub const NODES_MAX: usize = 65_536;
 
+/// So many nodes may send their slow lanes at the moment they have gathered, all at once; more of them take turns within a
+/// second. A node that sends when it has gathered wakes up once, not twice, and its rows are here at once.
+pub const NODES_AT_ONCE: usize = 16;
+
 /// Connections at once, nodes and readers together.
 pub const CONNECTIONS_MAX: usize = 65_536;
 

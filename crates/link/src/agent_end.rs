@@ -18,6 +18,9 @@ use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
 
+/// Where rows carry the beats, one is said without them after so long.
+const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
+
 /// What a connection has done and found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounts {
@@ -203,10 +206,14 @@ impl<L: Lane> AgentEnd<L> {
                 sender.release(&entry.lane);
             }
         }
+        let before = out.len();
         self.full = self.live(out) == Progress::Full;
         if due {
             self.beat(now, wall, out);
             self.next_flush = Nanos(now.0 + flush::wait(self.interval(), self.phase, wall).0);
+        } else if out.len() > before && self.rows_carry_a_beat(now) {
+            self.beat(now, wall, out);
+            self.next_flush = Nanos(now.0 + BEAT_WITHOUT_ROWS.0);
         }
         self.past(now, is_idle && !self.full, out);
         self.book.close_gone(out);
@@ -271,6 +278,13 @@ impl<L: Lane> AgentEnd<L> {
             let may_wait = !self.has_past;
             self.beats.beat(now, wall, self.retransmits, may_wait).put(out);
         }
+    }
+
+    /// Where all lanes are prompt, a Beat that is due soon goes along with rows: it is no reason to wake up once more.
+    fn rows_carry_a_beat(&self, now: Nanos) -> bool {
+        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 * 9 / 10);
+        let mut senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
+        is_due && senders.all(|sender| sender.prompt)
     }
 
     /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.

@@ -44,7 +44,7 @@ impl Ranges {
         if from >= to {
             return 0;
         }
-        let before = self.len();
+        let before = self.rows();
         let first = self.ranges.partition_point(|&(_, end)| end < from);
         let last = self.ranges.partition_point(|&(start, _)| start <= to);
         if first < last {
@@ -52,7 +52,7 @@ impl Ranges {
             to = to.max(self.ranges[last - 1].1);
         }
         self.ranges.splice(first..last, [(from, to)]);
-        let added = self.len() - before;
+        let added = self.rows() - before;
         if self.ranges.len() > RANGES_MAX {
             self.given_up += self.ranges[1].0 - self.ranges[0].1;
             self.ranges[1].0 = self.ranges[0].0;

@@ -30,10 +30,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         agent
     };
     let title = "## An agent that sends every row to a hub, beside a bare C loop";
-    compare(
-        record,
-        &Contest { section: "sending agent", title, command: &command, dearer, warm_up: WARM_UP },
-    )?;
+    compare(record, &Contest { section: "sending agent", title, command: &command, dearer, warm_up })?;
     let rows = hub.count("khz_hub_rows_total")?;
     record.say(&format!("The hub has received {rows} rows of all turns together.\n"));
     Ok(())

@@ -13,6 +13,7 @@ mod interest;
 mod lane;
 pub mod limits;
 mod log_limit;
+mod look;
 mod mailbox;
 mod node;
 mod own;

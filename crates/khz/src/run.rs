@@ -4,12 +4,14 @@
 use crate::config::Plan;
 use crate::here;
 use crate::outcome::{Failure, Outcome};
+use crate::own_link::OwnLink;
 use crate::serve::{self, Behind, Doors};
 
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let mut agent = here::start(plan, doors.metrics())?;
+    let _link = OwnLink::open(plan, agent.shared_lanes())?;
     let runtime = serve::runtime()?;
     let query = agent.query();
     let outcome = runtime.block_on(async {

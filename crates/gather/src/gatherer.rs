@@ -16,6 +16,7 @@ use crate::inbox::{Inbox, LaneAnswer, Request};
 use crate::lane::{Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
+use crate::page::Page;
 use crate::plan::Plan;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
@@ -40,6 +41,8 @@ pub(crate) struct Gatherer {
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     rings: Rings,
+    /// The snapshot in shared memory, where there is one.
+    page: Option<Page>,
     /// Lanes before this index are the plan's; the others close when their readers go.
     fixed_lanes: usize,
     lanes_opened: u16,
@@ -75,12 +78,14 @@ impl Gatherer {
         outworn: oneshot::Sender<Outworn>,
     ) -> Self {
         let fixed_lanes = lanes.len();
+        let page = Page::open(&rings, sources.len());
         Gatherer {
             plan,
             inbox,
             sources,
             lanes,
             rings,
+            page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
@@ -185,6 +190,9 @@ impl Gatherer {
         source.gather(now, &mut self.room);
         for lane in &mut self.lanes {
             lane.note(index, source);
+        }
+        if let Some(page) = &mut self.page {
+            page.note(index, source);
         }
     }
 

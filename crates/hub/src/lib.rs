@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod caller;
 mod clock;
 mod cluster;
 mod connection;
@@ -12,7 +13,9 @@ mod follow;
 mod interest;
 mod lane;
 pub mod limits;
+mod listener;
 mod log_limit;
+mod look;
 mod mailbox;
 mod node;
 mod own;

@@ -1,12 +1,12 @@
-//! The HTTP door of this process, fitted with what the plan says: TLS, tokens, roles and the local socket. It
-//! refuses to open it.
+//! What the doors of this process are fitted with, as the plan says: TLS, tokens, roles and local sockets. It refuses
+//! to open them.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use khz_http::{Access, Door, LocalSocket};
+use khz_door::{Access, LocalSocket};
 use khz_trust::{ClientCertificates, ClusterKey, Protocol, REFRESH_PERIOD, Role, TlsServer, TrustError};
 
 use crate::config::Plan;
@@ -24,28 +24,41 @@ const SOCKETS: [&str; 3] = [HUB_SOCKET, ALONE_SOCKET, AGENT_SOCKET];
 /// Everybody may look for a socket in it; who he is decides what he may do there.
 const RUN_DIR_MODE: u32 = 0o755;
 
-/// The door with TLS and tokens where the plan has them; `here` is the role of who comes from this machine and
-/// shows nothing. Who comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
-pub fn fit(plan: &Plan, door: Door, here: Role) -> Result<Door, Failure> {
+/// What the plan gives to doors.
+pub struct Fitting {
+    /// TLS of the HTTP door.
+    pub http: Option<Arc<TlsServer>>,
+    /// TLS of the text door.
+    pub text: Option<Arc<TlsServer>>,
+    /// Who may do what.
+    pub access: Access,
+}
+
+/// TLS and tokens where the plan has them; `here` is the role of who comes from this machine and shows nothing. Who
+/// comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
+pub fn fitting(plan: &Plan, here: Role) -> Result<Fitting, Failure> {
     let unusable = |error: TrustError| Failure::usage(sentence(&error));
-    let files = plan.trust.server_files();
-    let tls = files.map(|files| TlsServer::load(files, ClientCertificates::Optional, Protocol::Http));
-    let tls = tls.transpose().map_err(unusable)?.map(Arc::new);
+    let tls = |protocol| {
+        let files = plan.trust.server_files();
+        let tls = files.map(|files| TlsServer::load(files, ClientCertificates::Optional, protocol));
+        tls.transpose().map(|tls| tls.map(Arc::new)).map_err(unusable)
+    };
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read);
     let key = key.transpose().map_err(unusable)?.map(Arc::new);
     let elsewhere = plan.insecure.then_some(Role::Reader);
-    Ok(Door { tls, access: Access { here, elsewhere, key }, ..door })
+    let access = Access { here, elsewhere, key };
+    Ok(Fitting { http: tls(Protocol::Http)?, text: tls(Protocol::Text)?, access })
 }
 
-/// Reads the door's certificate again whenever its files change; never ends.
-pub async fn keep_fresh(tls: Option<Arc<TlsServer>>) {
+/// Reads a door's certificate again whenever its files change; never ends.
+pub async fn keep_fresh(door: &str, tls: Option<Arc<TlsServer>>) {
     let Some(tls) = tls else { return std::future::pending().await };
     loop {
         tokio::time::sleep(REFRESH_PERIOD).await;
         match tls.refresh() {
             Ok(false) => {}
-            Ok(true) => tracing::info!("the HTTP door has read its new certificate"),
-            Err(error) => tracing::error!("the HTTP door keeps its old certificate: {}", sentence(&error)),
+            Ok(true) => tracing::info!("the {door} door has read its new certificate"),
+            Err(error) => tracing::error!("the {door} door keeps its old certificate: {}", sentence(&error)),
         }
     }
 }
@@ -64,6 +77,14 @@ pub fn local_socket(plan: &Plan, name: &str) -> Option<LocalSocket> {
     }
 }
 
+/// A local socket for a thread of its own; why there is none is only logged.
+pub fn listener(socket: &mut LocalSocket) -> Option<UnixListener> {
+    socket.std_listener().unwrap_or_else(|error| {
+        tracing::info!("there is no local socket: {error}");
+        None
+    })
+}
+
 /// The best local socket at which a khz answers.
 pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| SOCKETS.map(|name| folder.join(name));
@@ -72,18 +93,5 @@ pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
 
 /// Where local sockets may be; the first is where ours goes.
 fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
-    const SYSTEM: &str = "/run/khz";
-    if let Some(folder) = &plan.run_dir {
-        return vec![folder.clone()];
-    }
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // Set by systemd for a unit with RuntimeDirectory=.
-    let of_service = absolute("RUNTIME_DIRECTORY");
-    let is_root = rustix::process::geteuid().is_root();
-    let own = absolute("XDG_RUNTIME_DIR").filter(|_| !is_root).map(|folder| folder.join("khz"));
-    let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
-    if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
-        folders.push(SYSTEM.into());
-    }
-    folders
+    khz_client::place::run_dirs(plan.run_dir.as_deref())
 }

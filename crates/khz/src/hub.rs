@@ -1,30 +1,33 @@
-//! `khz hub`: takes nodes in at the link door, and answers for all of them at the HTTP door.
+//! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
 
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_http::Counters;
+use khz_client::place::HUB_LINK_SOCKET;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
 use khz_model::Query;
 use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Plan;
+use crate::door;
 use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
-use crate::serve::{self, Behind};
+use crate::serve::{self, Behind, Doors};
 
 /// Serves until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
-    let sockets = serve::bind(plan)?;
-    let link = link_door(plan)?;
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
+    let link = link_door(plan, local.as_mut().and_then(door::listener))?;
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster));
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
             Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
@@ -33,7 +36,7 @@ pub fn run(plan: &Plan) -> Outcome {
     };
     serve::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub) => outcome,
+            outcome = serve::serve(&plan, doors, query, Behind::Hub) => outcome,
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     })
@@ -46,7 +49,7 @@ async fn ended(server: &LinkServer) {
     }
 }
 
-fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
+fn link_door(plan: &Plan, local: Option<UnixListener>) -> Result<LinkDoor, Failure> {
     let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
     let tls = match plan.trust.server_files() {
         Some(files) => {
@@ -57,6 +60,7 @@ fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
     Ok(LinkDoor {
         listen: plan.link_listen.clone(),
+        local,
         certificates: tls.is_some() && plan.trust.ca.is_some(),
         tls,
         key,
@@ -64,8 +68,8 @@ fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     })
 }
 
-/// Random: nodes see that they talk to a hub that has just begun.
-fn identity() -> Result<[u8; 16], Failure> {
+/// A hub's identity. Random: nodes see that they talk to a hub that has just begun.
+pub fn identity() -> Result<[u8; 16], Failure> {
     let mut identity = [0; 16];
     let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
     match read {

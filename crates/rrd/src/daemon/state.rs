@@ -45,6 +45,8 @@ pub(super) struct State {
     /// The last answer of [`State::age`], and when it was given.
     pub(super) aged: Option<(u32, u32)>,
     pub(super) scratch: Vec<u8>,
+    /// Records of what was taken and is not staged yet; empty whenever the lock is free.
+    pub(super) records: Vec<u8>,
 }
 
 /// What the disk says of a file.

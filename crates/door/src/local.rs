@@ -68,10 +68,20 @@ impl LocalSocket {
     }
 
     /// The socket itself, for a runtime; once.
-    pub(crate) fn listener(&mut self) -> io::Result<Option<UnixListener>> {
+    pub fn listener(&mut self) -> io::Result<Option<UnixListener>> {
+        self.std_listener()?.map(UnixListener::from_std).transpose()
+    }
+
+    /// The same for a thread without a runtime; it does not block.
+    pub fn std_listener(&mut self) -> io::Result<Option<net::UnixListener>> {
         let Some(listener) = self.listener.take() else { return Ok(None) };
         listener.set_nonblocking(true)?;
-        UnixListener::from_std(listener).map(Some)
+        Ok(Some(listener))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -82,7 +92,7 @@ impl Drop for LocalSocket {
 }
 
 /// Who is at the other end: root and our own user own this process.
-pub(crate) fn origin(socket: &UnixStream) -> Origin {
+pub fn origin(socket: &UnixStream) -> Origin {
     let own = rustix::process::geteuid().as_raw();
     match socket.peer_cred() {
         Ok(peer) if peer.uid() == 0 || peer.uid() == own => Origin::Owner,

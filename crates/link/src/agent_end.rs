@@ -280,9 +280,10 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Where all lanes are prompt, a Beat that is due soon goes along with rows: it is no reason to wake up once more.
+    /// Where all lanes are prompt, a Beat goes along with rows, a little early if need be: it is no reason to wake up once
+    /// more.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
-        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 * 9 / 10);
+        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 / 2);
         let mut senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
         is_due && senders.all(|sender| sender.prompt)
     }

@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_between_two_beats_shows_in_the_next_answer_however_slow_it_was() {
         let mut beats = Beats::default();
-        beats.beat(Nanos(0), 0, 0);
+        beats.beat(Nanos(0), 0, 0, false);
         beats.beaten(&answer(0, 1_000, 1_000), Nanos(2_000), 2_000);
         // A slow and uneven trip contradicts nothing.
-        beats.beat(Nanos(10_000), 10_000, 0);
+        beats.beat(Nanos(10_000), 10_000, 0, false);
         beats.beaten(&answer(10_000, 5_010_000, 5_010_000), Nanos(5_020_000), 5_020_000);
         assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(2_000), offset: 0 }));
         let hour = 3_600_000_000_000;
-        beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0);
+        beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0, false);
         beats.beaten(&answer(6_000_000 + hour, 6_005_000, 6_005_000), Nanos(6_010_000), 6_010_000 + hour);
         assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(10_000), offset: -hour }));
     }

@@ -1,6 +1,6 @@
 //! Evaluation of an expression on a stack, at a moment or at a place of a series.
 
-use super::order::{deviation, known, mean, merge_sort, pick};
+use super::order::{deviation, known, mean, merge_sort, pick, without_unknown};
 use super::{Node, Op, Program};
 use crate::number::{self, UNKNOWN};
 
@@ -282,8 +282,7 @@ impl Stack {
         let result = match op {
             Op::Avg => mean(&values),
             Op::Median => {
-                let known: Vec<f64> = values.iter().rev().copied().collect();
-                let sorted = merge_sort(&known);
+                let sorted = merge_sort(&without_unknown(all));
                 match sorted.len() {
                     0 => UNKNOWN,
                     len if len % 2 == 1 => sorted[len / 2],

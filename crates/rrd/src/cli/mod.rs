@@ -10,6 +10,8 @@ use std::io::Write;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::file::Rrd;
+use crate::{spec, tune as change};
 
 /// The version whose behaviour this is.
 const VERSION: &str = "1.7.2";
@@ -46,7 +48,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
-        "tune" => store::tune(rest, store::Place::WhereNamed, out),
+        "tune" => store::tune(rest, out),
         "resize" => store::resize(rest),
         "restore" => store::restore(rest),
         "info" => inspect::info(rest, out),
@@ -110,12 +112,13 @@ pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
     store::create(arguments, store::Place::Here)
 }
 
-/// `tune` on this machine, whatever daemon the environment names.
+/// `tune` of a file called `name` that is open and locked, by its arguments behind the name: for the daemon itself.
 ///
 /// # Errors
 /// As the command's.
-pub(crate) fn tune_here(arguments: &[String]) -> Result<()> {
-    store::tune(arguments, store::Place::Here, &mut std::io::sink())
+pub(crate) fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
+    let parsed = options::parse(arguments, change::OPTIONS)?;
+    change::tune(rrd, &parsed.options, &parsed.rest, spec::season_hash(name), store::random_rows())
 }
 
 /// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.

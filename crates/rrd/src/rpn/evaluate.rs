@@ -282,9 +282,11 @@ impl Stack {
         let result = match op {
             Op::Avg => mean(&values),
             Op::Median => {
+                // Which of the unknown ones it is shows in its sign.
+                let unknown = all.get(1).copied().unwrap_or(lowest);
                 let sorted = merge_sort(&without_unknown(all));
                 match sorted.len() {
-                    0 => UNKNOWN,
+                    0 => unknown,
                     len if len % 2 == 1 => sorted[len / 2],
                     len => 0.5 * (sorted[len / 2] + sorted[len / 2 - 1]),
                 }

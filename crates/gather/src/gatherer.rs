@@ -15,6 +15,7 @@ use crate::inbox::{Inbox, LaneAnswer, Request};
 use crate::lane::{Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
+use crate::page::Page;
 use crate::plan::Plan;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
@@ -32,6 +33,8 @@ pub(crate) struct Gatherer {
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     rings: Rings,
+    /// The snapshot in shared memory, where there is one.
+    page: Option<Page>,
     /// Lanes before this index are the plan's; the others close when their readers go.
     fixed_lanes: usize,
     lanes_opened: u16,
@@ -58,12 +61,14 @@ impl Drop for CloseAtEnd {
 impl Gatherer {
     pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>, rings: Rings) -> Self {
         let fixed_lanes = lanes.len();
+        let page = Page::open(&rings, sources.len());
         Gatherer {
             plan,
             inbox,
             sources,
             lanes,
             rings,
+            page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
@@ -167,6 +172,9 @@ impl Gatherer {
         source.gather(now, &mut self.room);
         for lane in &mut self.lanes {
             lane.note(index, source);
+        }
+        if let Some(page) = &mut self.page {
+            page.note(index, source);
         }
     }
 

@@ -17,6 +17,7 @@ mod lane_handle;
 mod machine;
 mod own;
 mod own_memory;
+mod page;
 mod placement;
 mod plan;
 mod probe;
@@ -27,7 +28,7 @@ mod source;
 mod subscription;
 pub mod ticks;
 
-pub use agent::Agent;
+pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;
 pub use error::GatherError;
 pub use gatherer::LANES_MAX;

@@ -33,6 +33,7 @@ mod own_link;
 mod properties;
 mod quantities;
 mod rates;
+mod renew;
 mod ring;
 mod rrd;
 mod run;

@@ -29,6 +29,7 @@ pub mod kind {
     pub const DISMISS: u8 = 7;
     pub const BEATEN: u8 = 8;
     pub const ROSTER: u8 = 16;
+    pub const NOW: u8 = 9;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -42,6 +43,7 @@ pub mod kind {
     pub const BEAT: u8 = 43;
     pub const NODE: u8 = 48;
     pub const NODES: u8 = 49;
+    pub const GIVEN: u8 = 44;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -63,6 +65,10 @@ pub enum Frame<'a> {
         number: u32,
     },
     Beaten(Beaten<'a>),
+    Now {
+        interest: u32,
+        ask: u32,
+    },
     Hello(Hello<'a>),
     Lane(LaneOffer<'a>),
     Schema(SchemaPiece<'a>),
@@ -96,6 +102,10 @@ pub enum Frame<'a> {
     Node(Box<NodeStatus>),
     Nodes {
         count: u64,
+    },
+    Given {
+        lane: u32,
+        ask: u32,
     },
     /// A kind that a newer version knows.
     Newer {
@@ -170,6 +180,8 @@ impl<'a> Frame<'a> {
             Frame::Roster { .. } => kind::ROSTER,
             Frame::Node(_) => kind::NODE,
             Frame::Nodes { .. } => kind::NODES,
+            Frame::Now { .. } => kind::NOW,
+            Frame::Given { .. } => kind::GIVEN,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -199,6 +211,8 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::ROSTER => "Roster",
         kind::NODE => "Node",
         kind::NODES => "Nodes",
+        kind::NOW => "Now",
+        kind::GIVEN => "Given",
         SKIPPED_FROM.. => "a newer frame",
         _ => return None,
     })
@@ -241,6 +255,8 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::ROSTER => Frame::Roster { wanted: flags(body, 1)? == 1 },
         kind::NODE => Frame::Node(Box::new(crate::node_status::decode(body)?)),
         kind::NODES => Frame::Nodes { count: body.varint()? },
+        kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
+        kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
         kind => Frame::Newer { kind },
     })
 }

@@ -6,6 +6,7 @@
 mod certs;
 mod crowded;
 mod elsewhere;
+mod examples;
 mod exposition;
 mod link;
 mod live;
@@ -13,4 +14,6 @@ mod process;
 mod ring;
 mod rrd;
 mod service;
+mod text;
 mod usage;
+mod worn;

@@ -113,9 +113,10 @@ impl Reader {
     /// Wants to know how the nodes are, or does not any more.
     pub fn roster(&mut self, wanted: bool) {
         match wanted {
-            true => self.roster.get_or_insert_with(Roster::new),
-            false => return self.roster = None,
-        };
+            true if self.roster.is_none() => self.roster = Some(Roster::new()),
+            true => {}
+            false => self.roster = None,
+        }
     }
 
     /// A lane that was offered is wanted.

@@ -14,7 +14,6 @@ mod link_source;
 mod mount;
 mod names;
 mod pusher;
-mod query_source;
 #[cfg(test)]
 mod sample;
 mod settings;
@@ -24,6 +23,5 @@ mod tree;
 
 pub use link_source::LinkSource;
 pub use mount::{Mount, MountError, Place, detach};
-pub use query_source::QuerySource;
 pub use source::{Sink, Source, Wish};
 pub use tree::{Options, Tree};

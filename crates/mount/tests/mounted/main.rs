@@ -1,5 +1,7 @@
 //! The tree as the kernel shows it. Needs /dev/fuse and root, or fusermount3.
 
+#![allow(clippy::unwrap_used)]
+
 mod forbidden;
 mod lab;
 mod many;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that has it.
-const PROGRAMS: [(&str, &str, &str); 9] = [
+const PROGRAMS: [(&str, &str, &str); 13] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -13,6 +13,10 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
     ("ip", "iproute2", "the test with 500 interfaces"),
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),
+    ("nc", "netcat-openbsd", "the example in shell"),
+    ("perl", "perl", "the example in Perl"),
+    ("python3", "python3", "the example in Python"),
+    ("java", "default-jdk-headless", "the example in Java"),
     ("rrdtool", "rrdtool", "the tests of .rrd files"),
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
 ];

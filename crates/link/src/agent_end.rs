@@ -120,6 +120,9 @@ impl<L: Lane> AgentEnd<L> {
             }
             Frame::Interest(interest) => self.interest(interest, lanes, out),
             Frame::Dismiss { number } => self.dismiss(*number, lanes),
+            Frame::Now { interest, ask } if self.interests.contains(interest) => lanes.now(*interest, *ask),
+            // Dismissed before it was asked: it came from somebody who did not know yet.
+            Frame::Now { .. } => {}
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
@@ -248,10 +251,11 @@ impl<L: Lane> AgentEnd<L> {
     fn live(&mut self, out: &mut Vec<u8>) -> Progress {
         let LaneBook { entries, scratch, .. } = &mut self.book;
         for entry in entries {
-            if let Some(sender) = &mut entry.sender
-                && sender.live(&entry.lane, scratch, out) == Progress::Full
-            {
-                return Progress::Full;
+            if let Some(sender) = &mut entry.sender {
+                if sender.live(&entry.lane, scratch, out) == Progress::Full {
+                    return Progress::Full;
+                }
+                sender.given(out);
             }
         }
         Progress::Done
@@ -280,9 +284,10 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Where all lanes are prompt, a Beat that is due soon goes along with rows: it is no reason to wake up once more.
+    /// Where all lanes are prompt, a Beat goes along with rows, a little early if need be: it is no reason to wake up once
+    /// more.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
-        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 * 9 / 10);
+        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 / 2);
         let mut senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
         is_due && senders.all(|sender| sender.prompt)
     }

@@ -1,6 +1,7 @@
 //! Series of a recording on one grid of time, so that those of different nodes and lanes can be held against each other.
 //! Counters are rates. What does not fit the limits is left out and said.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_model::{Nanos, Pattern, Series};
@@ -60,11 +61,16 @@ pub struct Grid {
     pub left_out: usize,
 }
 
+/// For each node the place of its series.
+type Places = HashMap<Arc<str>, HashMap<String, usize>>;
+
 /// Sums under way.
 struct Cells {
     sums: Vec<f32>,
     counts: Vec<u16>,
     growth: Growth,
+    /// Whose growth that is: a counter of another start of the agent is another counter.
+    lane: Option<usize>,
 }
 
 impl Grid {
@@ -86,12 +92,12 @@ impl Grid {
         let samples = (end.since(start).0 / step.0 + 2) as usize;
         let mut grid = Grid { start, step, rows_a_sample, ..Grid::default() };
         let places = grid.choose(survey, patterns, step_of, limits, samples);
-        grid.fill(recording, &places, samples)?;
+        grid.fill(recording, survey, &places, samples)?;
         Ok(grid)
     }
 
-    /// For each lane, which of its series stand where in the grid. What `first` selects comes first, whatever the
-    /// limits leave out.
+    /// Which series of which node stand where in the grid. What `first` selects comes first, whatever the limits leave
+    /// out.
     fn choose(
         &mut self,
         survey: &Survey,
@@ -99,22 +105,25 @@ impl Grid {
         first: &[Pattern],
         limits: GridLimits,
         samples: usize,
-    ) -> Vec<Vec<(Series, usize)>> {
+    ) -> Places {
         let most = limits.series.min(limits.values / samples.max(1));
-        let mut places = vec![Vec::new(); survey.lanes.len()];
+        let mut places = Places::new();
         for is_first in [true, false] {
-            for (number, lane) in survey.lanes.iter().enumerate() {
+            for lane in &survey.lanes {
                 for series in &lane.series {
                     let is_step = !first.is_empty() && lane.selects(first, series);
                     if is_step != is_first || !(is_step || lane.selects(patterns, series)) {
                         continue;
                     }
-                    let known = places[number].iter().any(|(known, _)| known == series);
-                    if known || self.series.len() >= most {
-                        self.left_out += usize::from(!known);
+                    let of_node = places.entry(lane.lane.node.clone()).or_default();
+                    if of_node.contains_key(&series.to_string()) {
                         continue;
                     }
-                    places[number].push((series.clone(), self.series.len()));
+                    if self.series.len() >= most {
+                        self.left_out += 1;
+                        continue;
+                    }
+                    of_node.insert(series.to_string(), self.series.len());
                     let (node, series) = (lane.lane.node.clone(), series.clone());
                     self.series.push(GridSeries { node, series, samples: Vec::new() });
                 }
@@ -126,31 +135,38 @@ impl Grid {
     fn fill(
         &mut self,
         recording: &Recording,
-        places: &[Vec<(Series, usize)>],
+        survey: &Survey,
+        places: &Places,
         samples: usize,
     ) -> Result<(), RecordError> {
-        let cells =
-            || Cells { sums: vec![0.0; samples], counts: vec![0; samples], growth: Growth::default() };
+        let cells = || Cells {
+            sums: vec![0.0; samples],
+            counts: vec![0; samples],
+            growth: Growth::default(),
+            lane: None,
+        };
         let mut cells: Vec<Cells> = self.series.iter().map(|_| cells()).collect();
         // The slot of each chosen series in the present schema of its lane.
-        let mut slots: Vec<Vec<(usize, usize)>> = vec![Vec::new(); places.len()];
+        let mut slots: Vec<Vec<(usize, usize)>> = vec![Vec::new(); survey.lanes.len()];
         let (start, step) = (self.start, self.step);
         let series = &self.series;
         recording.read(|event| match event {
             Event::Columns(lane, columns) => {
-                let Some(chosen) = places.get(lane) else { return };
-                let slot = |(one, place): &(Series, usize)| {
-                    Some((columns.iter().position(|column| column == one)?, *place))
-                };
-                slots[lane] = chosen.iter().filter_map(slot).collect();
+                let Some(chosen) = places.get(&survey.lanes[lane].lane.node) else { return };
+                let place = |(slot, one): (usize, &Series)| Some((slot, *chosen.get(&one.to_string())?));
+                slots[lane] = columns.iter().enumerate().filter_map(place).collect();
             }
             Event::Block(block) => {
-                let Some(chosen) = slots.get(block.lane).filter(|chosen| !chosen.is_empty()) else { return };
+                let lane = block.lane;
+                let Some(chosen) = slots.get(lane).filter(|chosen| !chosen.is_empty()) else { return };
                 block.rows(|number, row| {
                     let stamp = row.stamp();
                     let at = (stamp.real().since(start).0 + step.0 / 2) / step.0;
                     for &(slot, place) in chosen {
                         let cell = &mut cells[place];
+                        if cell.lane.replace(lane) != Some(lane) {
+                            cell.growth = Growth::default();
+                        }
                         let one = &series[place].series;
                         let reading = row.reading(slot);
                         let value = cell.growth.next(one, number, stamp.boot, reading, Measure::PerSecond);

@@ -6,5 +6,5 @@ pub mod place;
 mod rows;
 mod show;
 
-pub use export::export;
+pub use export::{cell, export};
 pub use show::show;

@@ -88,6 +88,12 @@ pub enum Command {
     /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
     #[command(subcommand)]
     Ring(RingCommand),
+    /// Record rows into a file, while they come or after the fact, or as long as a program runs.
+    ///
+    /// One self-describing file of blocks. It can be read while it is written, and is valid to its last whole block
+    /// whatever happens. Nodes sample at the asked rate for as long as the recording lasts.
+    #[command(after_help = crate::record::flags::EXAMPLES)]
+    Record(Box<crate::record::flags::RecordFlags>),
     /// Print the rows of a recording: exact decimals, as CSV or JSON.
     #[command(after_help = crate::trace::flags::EXPORT_EXAMPLES)]
     Export(crate::trace::flags::ExportFlags),

@@ -32,6 +32,7 @@ mod outcome;
 mod properties;
 mod quantities;
 mod rates;
+mod record;
 mod ring;
 mod rrd;
 mod run;
@@ -106,6 +107,11 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Record(flags)) => {
+            let flags = record::filled(*flags)?;
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            record::record(&flags, &plan)
+        }
         Some(Command::Export(flags)) => trace::export(&flags, out),
         Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
         Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),

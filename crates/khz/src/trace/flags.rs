@@ -11,7 +11,7 @@ pub struct Chosen {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Only these series: [NODES:]METRIC[INSTANCE]; may be given several times.
-    #[arg(short, long = "match", value_name = "PATTERN")]
+    #[arg(short = 'm', long = "match", value_name = "PATTERN")]
     pub patterns: Vec<String>,
     /// Only from this time after the first row on: 5s.
     #[arg(long, value_name = "DURATION")]

@@ -9,4 +9,5 @@ mod plot;
 
 pub use correlate::correlate;
 pub use export::export;
+pub use open::of_error;
 pub use plot::plot;

@@ -52,7 +52,8 @@ Sections of rrd (needs Debian's rrdtool, rrdcached and librrd-dev; the files, 20
 directory for the next run):
   update    updates of warm files beside librrd, one core
   resident  pages a file holds after one update, with and without advice to the page cache
-  accept    updates accepted by the daemon beside rrdcached, memory, and the time until all are written
+  accept    updates accepted by the daemon beside rrdcached, and its memory
+  drain     the time until all that waits is written, beside rrdcached
   replay    a million updates in the log after kill -9: first answer, all there again
   rounds    200,000 files in 0.8 GiB of memory, two hours with a midnight in them (needs root, for a cgroup)
 

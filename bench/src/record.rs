@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::BenchError;
 use crate::machine;
@@ -51,6 +51,7 @@ pub struct Record {
     samples: BufWriter<File>,
     summary: String,
     verdicts: Vec<[String; 5]>,
+    started: Instant,
 }
 
 impl Record {
@@ -61,7 +62,14 @@ impl Record {
         let path = directory.join("samples.csv");
         let mut samples = BufWriter::new(File::create(&path).map_err(BenchError::file(&path))?);
         writeln!(samples, "section,case,who,turn,what,value").map_err(BenchError::file(&path))?;
-        let mut record = Record { effort, directory, samples, summary: String::new(), verdicts: Vec::new() };
+        let mut record = Record {
+            effort,
+            directory,
+            samples,
+            summary: String::new(),
+            verdicts: Vec::new(),
+            started: Instant::now(),
+        };
         record.say(&format!("# {name}, {date}\n"));
         if effort.quick {
             record.say("A quick look: few pairs, short batches. Not a claim.\n");
@@ -83,6 +91,11 @@ impl Record {
         println!("{text}");
         self.summary.push_str(text);
         self.summary.push('\n');
+    }
+
+    /// Tells whoever waits how far the run is; not kept.
+    pub fn progress(&self, text: &str) {
+        eprintln!("[{:4} s] {text}", self.started.elapsed().as_secs());
     }
 
     /// Prints a table and keeps it.

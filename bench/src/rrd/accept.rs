@@ -1,4 +1,4 @@
-//! What a daemon takes in and writes out: updates accepted with a log on disk, sorted and shuffled, over one and
+//! What a daemon takes in (section `accept`) and writes out (section `drain`): updates accepted with a log on disk, sorted and shuffled, over one and
 //! sixteen connections; memory per file and per pending value; the time until everything is written.
 //!
 //! Both daemons run all the time and take turns, each with files of its own.
@@ -32,10 +32,25 @@ struct Turn {
     cpu_s: f64,
 }
 
-/// Runs the section.
-pub fn run(record: &mut Record) -> Result<(), BenchError> {
+/// Runs the section `accept`.
+pub fn accepted(record: &mut Record) -> Result<(), BenchError> {
+    each_size(record, |record, both, files| {
+        memory(record, both, files)?;
+        accept(record, both, files)
+    })
+}
+
+/// Runs the section `drain`.
+pub fn drained(record: &mut Record) -> Result<(), BenchError> {
+    each_size(record, drains)
+}
+
+fn each_size(
+    record: &mut Record,
+    run: impl Fn(&mut Record, &mut [Contender], usize) -> Result<(), BenchError>,
+) -> Result<(), BenchError> {
     for &files in record.effort.of(&[10_000, 100_000][..], &[2_000][..]) {
-        let tree = Tree::fresh(2 * files)?;
+        let tree = Tree::fresh(record, 2 * files)?;
         let folder = build_directory()?.join("bench-rrd-daemons");
         let mut both = [Side::Theirs, Side::Ours]
             .into_iter()
@@ -47,11 +62,15 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
                 Ok(Contender { daemon, paths, shuffled, time: START })
             })
             .collect::<Result<Vec<_>, BenchError>>()?;
-        memory(record, &mut both, files)?;
-        accept(record, &mut both, files)?;
-        drains(record, &mut both, files)?;
+        run(record, &mut both, files)?;
     }
     Ok(())
+}
+
+/// Nothing written earlier is still on its way to the disk when a measurement begins.
+fn settle(record: &Record, text: &str) {
+    record.progress(text);
+    rustix::fs::sync();
 }
 
 /// The same paths in an order that has nothing to do with their places.
@@ -106,6 +125,7 @@ fn accept(record: &mut Record, both: &mut [Contender], files: usize) -> Result<(
     for (order, is_shuffled) in [("sorted", false), ("shuffled", true)] {
         for connections in [1, CONNECTIONS] {
             let name = format!("{files} files {order} {connections} connections");
+            settle(record, &name);
             let all = turns(both, record.effort.pairs(), |who| who.round(is_shuffled, connections))?;
             let rates = keep(record, "accept", &name, &all, |turn| files as f64 / turn.wall_s);
             let costs = keep(record, "accept-cpu-us", &name, &all, |turn| turn.cpu_s * 1e6 / files as f64);
@@ -130,6 +150,7 @@ fn memory(record: &mut Record, both: &mut [Contender], files: usize) -> Result<(
     let mut table = Table::new(&["memory", "empty MB", "B/file, 1 value", "B/value more", "after drain MB"]);
     let mut held = Vec::new();
     for who in both.iter_mut() {
+        settle(record, "memory");
         let empty = who.held_bytes()?;
         who.round(false, 1)?;
         let one = who.held_bytes()?;
@@ -163,6 +184,7 @@ fn drains(record: &mut Record, both: &mut [Contender], files: usize) -> Result<(
     for pending in [1, PENDING] {
         let name = format!("{files} files {pending} values");
         let all = turns(both, record.effort.of(5, 2), |who| {
+            settle(record, &name);
             (0..pending).try_for_each(|_| who.round(false, 1).map(drop))?;
             who.drain()
         })?;

@@ -14,10 +14,11 @@ mod update;
 use crate::Section;
 
 /// The sections in their order.
-pub const SECTIONS: [Section; 5] = [
+pub const SECTIONS: [Section; 6] = [
     ("update", update::run),
     ("resident", resident::run),
-    ("accept", accept::run),
+    ("accept", accept::accepted),
+    ("drain", accept::drained),
     ("replay", replay::run),
     ("rounds", rounds::run),
 ];

@@ -16,10 +16,11 @@ const VALUES: i64 = 10;
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let files = record.effort.of(100_000, 2_000);
-    let tree = Tree::fresh(files)?;
+    let tree = Tree::fresh(record, files)?;
     let folder = build_directory()?.join("bench-rrd-daemons");
     let mut both = Vec::new();
     for side in [Side::Theirs, Side::Ours] {
+        record.progress(&format!("{} takes {VALUES} updates a file, then it is killed", side.name()));
         let mut daemon = Daemon::start(Setup::fresh(side, &folder)?)?;
         for value in 1..=VALUES {
             daemon.send(&batches(tree.paths().iter(), START + value * STEP), 1)?;
@@ -40,6 +41,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             for (what, value) in [("first answer s", answer), ("replayed s", all)] {
                 record.sample(["replay", &files.to_string(), setup.side.name()], turn, what, value);
             }
+            record.progress(&format!("turn {turn}, {}: {all:.1} s", setup.side.name()));
             daemon.kill();
         }
     }

@@ -16,7 +16,7 @@ use crate::table::{Table, figure};
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let tree = Tree::fresh(record.effort.of(2_000, 200))?;
+    let tree = Tree::fresh(record, record.effort.of(2_000, 200))?;
     let (ours, no_advice): (PathBuf, PathBuf) = (build_agent()?, compile("no_advice")?);
     let ours = [ours.as_os_str(), "rrd".as_ref(), "-".as_ref()];
     let theirs = ["rrdtool".as_ref(), "-".as_ref()];
@@ -28,6 +28,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     ];
     let mut table = Table::new(&["one update", "resident pages a file", "quartiles", "kB read a file"]);
     for (number, (name, words)) in cases.iter().enumerate() {
+        record.progress(name);
         rustix::fs::sync();
         tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
         let mut process = Command::new(words[0]);
@@ -43,7 +44,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             (*name).into(),
             figure(mean),
             format!("{}..{}", figure(spread.lower), figure(spread.upper)),
-            figure(read as f64 / 1e3 / tree.files as f64),
+            figure(read as f64 / 1e3 / (tree.files - 1) as f64),
         ]);
     }
     let readahead = fs::read_to_string("/sys/block/vda/queue/read_ahead_kb").unwrap_or_default();
@@ -54,13 +55,15 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Updates every file through a pipe; answers the bytes the disk read for it.
+/// Updates every file through a pipe; answers the bytes the disk read for all but the first, with which the program
+/// may still be loaded itself.
 fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, BenchError> {
     let (Some(mut input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(BenchError::Reply("no pipes".into()));
     };
     let mut output = BufReader::new(output);
     let sample = sample(START + (number as i64 + 1) * STEP);
+    let mut before = None;
     for path in tree.paths() {
         let pipe = BenchError::file("the pipe");
         writeln!(input, "update {} {sample}", path.display()).map_err(pipe)?;
@@ -69,11 +72,20 @@ fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, Ben
         if !answer.starts_with("OK") {
             return Err(BenchError::Reply(format!("{}: {}", path.display(), answer.trim())));
         }
+        if before.is_none() {
+            before = Some(bytes_read(&process)?);
+        }
     }
+    let after = bytes_read(&process)?;
+    drop(input);
+    let _ = process.wait();
+    Ok(after - before.unwrap_or(after))
+}
+
+/// The bytes the disk has read for a process so far.
+fn bytes_read(process: &Child) -> Result<u64, BenchError> {
     let io = format!("/proc/{}/io", process.id());
     let text = fs::read_to_string(&io).map_err(BenchError::file(&io))?;
     let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok());
-    drop(input);
-    let _ = process.wait();
     bytes.ok_or_else(|| BenchError::Reply(format!("{io} has no read_bytes")))
 }

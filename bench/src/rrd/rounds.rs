@@ -29,6 +29,9 @@ const ROUNDS: i64 = 24;
 /// Rounds an update waits.
 const WAIT_ROUNDS: u64 = 6;
 
+/// A case that takes longer ends early: the next needs its time. At the full pace nobody does who keeps up.
+const CASE_MAX: Duration = Duration::from_secs(270);
+
 /// How often a daemon is asked whether something is due.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -43,7 +46,7 @@ struct Round {
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let files = record.effort.of(200_000, 2_000);
-    let pace = Duration::from_millis(record.effort.of(10_000, 1_000));
+    let pace = Duration::from_millis(record.effort.of(8_000, 1_000));
     let memory = record.effort.of(MEMORY, MEMORY / 10);
     let no_advice = compile("no_advice")?;
     let cases: [(&str, Side, &[std::ffi::OsString]); 3] = [
@@ -53,14 +56,21 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     ];
     let mut lines = Vec::new();
     for (name, side, wrapper) in cases {
-        let tree = Tree::fresh(files)?;
+        let tree = Tree::fresh(record, files)?;
         forget_pages(&tree)?;
         let group = Group::limited(memory)?;
         let mut setup = Setup::fresh(side, &build_directory()?.join("bench-rrd-daemons"))?;
         setup.timeout = WAIT_ROUNDS * pace.as_secs();
         setup.wrapper = group.wrapper();
         setup.wrapper.extend_from_slice(wrapper);
-        let rounds = case(&mut Daemon::start(setup)?, &tree, pace)?;
+        let mut rounds = Vec::new();
+        let mut daemon = Daemon::start(setup)?;
+        let ended = case(record, &mut daemon, &tree, pace, &mut rounds);
+        drop(daemon);
+        if let Err(error) = ended {
+            // The others are measured all the same.
+            record.say(&format!("{name} ended early, in round {}: {error}", rounds.len() + 1));
+        }
         for (number, round) in rounds.iter().enumerate() {
             for (what, value) in
                 [("seconds", round.seconds), ("read MB", round.read_mb), ("dirtied MB", round.dirtied_mb)]
@@ -82,9 +92,15 @@ fn forget_pages(tree: &Tree) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn case(daemon: &mut Daemon, tree: &Tree, pace: Duration) -> Result<Vec<Round>, BenchError> {
+fn case(
+    record: &Record,
+    daemon: &mut Daemon,
+    tree: &Tree,
+    pace: Duration,
+    rounds: &mut Vec<Round>,
+) -> Result<(), BenchError> {
     let paths = tree.paths();
-    let mut rounds = Vec::new();
+    let begun = Instant::now();
     for number in 1..=ROUNDS {
         let batches = batches(paths.iter(), START + number * STEP);
         let start = Instant::now();
@@ -102,6 +118,13 @@ fn case(daemon: &mut Daemon, tree: &Tree, pace: Duration) -> Result<Vec<Round>, 
                 seconds += looked.elapsed().as_secs_f64();
             }
             looked = Instant::now();
+            if begun.elapsed() > CASE_MAX {
+                return Err(BenchError::Reply(format!(
+                    "not done after {} s; {} files wait",
+                    CASE_MAX.as_secs(),
+                    daemon.stat("QueueLength")?
+                )));
+            }
         }
         let after = daemon.process.disk_bytes()?;
         rounds.push(Round {
@@ -109,8 +132,9 @@ fn case(daemon: &mut Daemon, tree: &Tree, pace: Duration) -> Result<Vec<Round>, 
             read_mb: (after.0 - read) as f64 / 1e6,
             dirtied_mb: (after.1 - dirtied) as f64 / 1e6,
         });
+        record.progress(&format!("{}, round {number}: {seconds:.1} s", daemon.setup.side.name()));
     }
-    Ok(rounds)
+    Ok(())
 }
 
 fn show(
@@ -138,8 +162,9 @@ fn show(
             figure(rounds.iter().map(|round| round.dirtied_mb).sum()),
         ]);
         if *name == "ours" {
-            record.verdict("longest round, seconds", Spread::of([seconds.max]), Bound::AtMost(30.0));
-            record.verdict("longest round to the median", Spread::of([swing]), Bound::AtMost(2.0));
+            let whole = |figure| (rounds.len() == ROUNDS as usize).then(|| Spread::of([figure])).flatten();
+            record.verdict("longest round, seconds", whole(seconds.max), Bound::AtMost(30.0));
+            record.verdict("longest round to the median", whole(swing), Bound::AtMost(2.0));
         }
     }
     let title = format!(

@@ -11,6 +11,7 @@ use khz_rrd::header::Header;
 
 use crate::error::BenchError;
 use crate::program::build_directory;
+use crate::record::Record;
 
 /// Seconds a primary point.
 pub const STEP: i64 = 300;
@@ -20,6 +21,9 @@ pub const START: i64 = 1_700_001_000;
 
 /// Rows of the archives: each has more than the 256 rows that fill a page, as the paper's files.
 const ARCHIVES: [(u64, u64); 4] = [(1, 600), (6, 700), (24, 775), (288, 797)];
+
+/// Files between two words of how far the making is.
+const TOLD: usize = 20_000;
 
 /// Files a directory.
 const DIRECTORY: usize = 1000;
@@ -34,7 +38,7 @@ pub struct Tree {
 
 impl Tree {
     /// Makes the files that are missing, and sets all back to [`START`]. They stay for the next run.
-    pub fn fresh(files: usize) -> Result<Self, BenchError> {
+    pub fn fresh(record: &Record, files: usize) -> Result<Self, BenchError> {
         let tree = Tree { directory: build_directory()?.join("bench-rrd"), files };
         let mut seed = 1u64;
         let mut row = move |_: usize, rows: u64| {
@@ -44,9 +48,13 @@ impl Tree {
         let unknown = khz_rrd::number::UNKNOWN.to_bits().to_le_bytes();
         let body = unknown.repeat(2 * 2 * ARCHIVES.iter().map(|(_, rows)| *rows as usize).sum::<usize>());
         for index in 0..files {
+            if index % TOLD == 0 {
+                record.progress(&format!("file {index} of {files} is made, or set back to the start"));
+            }
             let header = header(&mut row)?;
             tree.put(&tree.path(index), &header, &body)?;
         }
+        record.progress("all files are being synced");
         rustix::fs::sync();
         Ok(tree)
     }

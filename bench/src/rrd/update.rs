@@ -24,6 +24,9 @@ use crate::table::{Table, figure};
 /// Files that are open for other reasons.
 const OTHER_FILES: usize = 100;
 
+/// From here on turns are long enough.
+const MANY_FILES: usize = 50_000;
+
 /// Longer rows close at multiples of this.
 const HALF_HOUR: i64 = 1800;
 
@@ -31,9 +34,10 @@ const HALF_HOUR: i64 = 1800;
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let _pinned = Pinned::here()?;
     for &files in record.effort.of(&[10_000, 100_000][..], &[2_000][..]) {
-        let tree = Tree::fresh(files)?;
+        let tree = Tree::fresh(record, files)?;
         let clock = Cell::new(START);
         for values in [1, 12] {
+            record.progress(&format!("{files} files, {values} value(s) a call"));
             let turns = case(record, &tree, &clock, values)?;
             let name = format!("{files} files {values} a call");
             record.turns("update", &name, &turns);
@@ -64,6 +68,7 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
             time += STEP;
         }
         clock.set(time + (values - 1) * STEP);
+        record.progress(&format!("a turn, at {time}"));
         Ok(time)
     };
     let ours = |keep: Option<usize>| {
@@ -82,7 +87,9 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
         Contender::foreign("ours", ours(None)),
         Contender::foreign("kept open", ours(Some(open_files_max()?))),
     ];
-    interleave(&mut contenders, record.effort.pairs(), Duration::from_millis(1))
+    // Ten pairs of neighbours at least: each group of turns has two, and a turn with many files takes seconds.
+    let groups = if tree.files > MANY_FILES { record.effort.of(5, 3) } else { record.effort.pairs() };
+    interleave(&mut contenders, groups, Duration::from_millis(1))
 }
 
 /// Updates every file once with `samples`; where they are kept open, `keep` at a time, opening them is not counted.

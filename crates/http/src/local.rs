@@ -69,9 +69,19 @@ impl LocalSocket {
 
     /// The socket itself, for a runtime; once.
     pub(crate) fn listener(&mut self) -> io::Result<Option<UnixListener>> {
+        self.std_listener()?.map(UnixListener::from_std).transpose()
+    }
+
+    /// The same for a thread without a runtime; it does not block.
+    pub fn std_listener(&mut self) -> io::Result<Option<net::UnixListener>> {
         let Some(listener) = self.listener.take() else { return Ok(None) };
         listener.set_nonblocking(true)?;
-        UnixListener::from_std(listener).map(Some)
+        Ok(Some(listener))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 

@@ -90,6 +90,14 @@ impl Cluster {
         Some(node.clone())
     }
 
+    /// Where the epochs of a connection's lanes begin: a lane of another connection, or of a hub that was restarted, is
+    /// another lane.
+    pub(crate) fn epochs(&self, connection: u64) -> u64 {
+        let random = self.identity.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        // An odd factor and the count of connections keep them apart.
+        random.wrapping_add(connection.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
     /// Changes when a node appears.
     pub(crate) fn appeared(&self) -> u64 {
         self.appeared.load(Ordering::Acquire)

@@ -1,12 +1,12 @@
 //! One connection of the link door: its socket, its end of the protocol, and what waits to be sent.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use khz_link::{Ask, HubEnd, LinkError};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
+use crate::caller::Caller;
 use crate::limits::OUT_BYTES_MAX;
 use crate::mailbox::Command;
 use crate::peer::Peer;
@@ -18,7 +18,7 @@ pub(crate) struct Connection {
     pub wire: Wire,
     pub end: HubEnd,
     pub out: Vec<u8>,
-    pub address: SocketAddr,
+    pub caller: Caller,
     pub peer: Peer,
     /// How much of `out` is sent.
     sent: usize,
@@ -70,8 +70,8 @@ impl Ended {
 }
 
 impl Connection {
-    pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, address: SocketAddr) -> Self {
-        Connection { token, wire, end, out, address, peer: Peer::Stranger, sent: 0, waits: false }
+    pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
+        Connection { token, wire, end, out, caller, peer: Peer::Stranger, sent: 0, waits: false }
     }
 
     /// True before it has said who it is.
@@ -87,9 +87,9 @@ impl Connection {
     /// For the log.
     pub fn who(&self) -> String {
         match &self.peer {
-            Peer::Stranger => format!("stranger {}", self.address),
-            Peer::Node(node) => format!("{} ({})", node.name, self.address),
-            Peer::Reader(reader) => format!("{} ({})", reader.identity, self.address),
+            Peer::Stranger => format!("stranger {}", self.caller),
+            Peer::Node(node) => format!("{} ({})", node.name, self.caller),
+            Peer::Reader(reader) => format!("{} ({})", reader.identity, self.caller),
         }
     }
 

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod caller;
 mod clock;
 mod cluster;
 mod connection;
@@ -12,6 +13,7 @@ mod follow;
 mod interest;
 mod lane;
 pub mod limits;
+mod listener;
 mod log_limit;
 mod mailbox;
 mod node;

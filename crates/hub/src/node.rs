@@ -1,12 +1,12 @@
 //! One node as the hub sees it: who it is, whether it is there, its lanes, and what readers want of it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::Reason;
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
+use crate::caller::Caller;
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
 use crate::limits::{
@@ -84,7 +84,7 @@ pub(crate) struct Node {
     pub name: NodeName,
     pub identity: Identity,
     pub version: String,
-    pub address: Option<SocketAddr>,
+    pub caller: Option<Caller>,
     pub link: Option<Link>,
     /// When it was last heard, and when it came or went, on our boot clock.
     pub heard: Nanos,
@@ -118,7 +118,7 @@ impl Node {
             name,
             identity: Identity::default(),
             version: String::new(),
-            address: None,
+            caller: None,
             link: None,
             heard: now,
             changed: now,
@@ -149,7 +149,7 @@ impl Node {
         let name = &self.name;
         if identity.machine != self.identity.machine {
             let address =
-                self.address.map_or_else(String::new, |address| format!(" (from {})", address.ip()));
+                self.caller.map_or_else(String::new, |caller| format!(" (from {})", caller.place()));
             let text = format!(
                 "the name {name} is taken by another machine that is connected{address}: give one of them another name (--node)"
             );
@@ -168,7 +168,7 @@ impl Node {
         &mut self,
         identity: Identity,
         version: &str,
-        address: Option<SocketAddr>,
+        caller: Option<Caller>,
         link: Link,
         now: Nanos,
     ) {
@@ -181,7 +181,7 @@ impl Node {
         }
         self.identity = identity;
         version.clone_into(&mut self.version);
-        self.address = address;
+        self.caller = caller;
         self.heard = now;
         self.connects += 1;
         // A reboot is seen after its old connection has ended; two boots at once are two machines.
@@ -411,7 +411,7 @@ impl Node {
             up,
             heard: (self.connects > 0).then(|| now.since(self.heard)),
             since: Some(now.since(self.changed)),
-            address: self.address.map(|address| address.to_string()),
+            address: self.caller.map(|caller| caller.to_string()),
             version: self.version.clone(),
             // A lane that is only offered sends nothing, and one that has ended has only a past.
             lanes: (self.lanes.iter().filter(|lane| lane.has_rows() && (lane.alive || lane.name == BASE)))

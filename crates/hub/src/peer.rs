@@ -1,7 +1,6 @@
 //! What frames of a connection mean for the cluster: who speaks, and for which node. The protocol itself is
 //! `khz_link`'s; bytes are the connection's.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -12,6 +11,7 @@ use khz_link::{
 use khz_model::{Nanos, NodeName};
 use khz_trust::{ClusterKey, Identity};
 
+use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::interest::Told;
@@ -40,7 +40,7 @@ pub(crate) struct Talk<'a> {
     pub proof_needed: bool,
     pub certified: Option<Result<Identity, String>>,
     pub connection: u64,
-    pub address: SocketAddr,
+    pub caller: Caller,
     pub now: Nanos,
     pub peer: &'a mut Peer,
 }
@@ -66,6 +66,15 @@ impl Talk<'_> {
             Err(error) => return reject(Reason::NotAllowed, error.to_string()),
         };
         let said = Identity { role, name };
+        match self.caller.may_be(role) {
+            Some(true) => return Ok(said),
+            Some(false) => {
+                let text =
+                    format!("{said} may come by the local socket only from root or the hub's own user");
+                return reject(Reason::NotAllowed, text);
+            }
+            None => {}
+        }
         match (&self.certified, self.key, hello.proof) {
             (Some(Ok(certified)), ..) if *certified == said => Ok(said),
             (Some(Ok(certified)), ..) => {
@@ -91,11 +100,11 @@ impl Talk<'_> {
         {
             let mut node = shared.lock();
             if let Err((reason, text)) = node.admits(&identity) {
-                node.problem = Some(format!("refused {}: {text}", self.address.ip()));
+                node.problem = Some(format!("refused {}: {text}", self.caller.place()));
                 return Err(Reject { reason, text });
             }
             let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
-            node.connect(identity, hello.program, Some(self.address), link, self.now);
+            node.connect(identity, hello.program, Some(self.caller), link, self.now);
             for interest in &node.interests {
                 let command = crate::mailbox::Command::Interest {
                     number: interest.number,
@@ -183,7 +192,8 @@ impl HubSide for Talk<'_> {
         let welcomed = self.identified(hello, nonce).and_then(|identity| match hello.role {
             Role::Node => self.welcome_node(hello, &identity.name),
             _ => {
-                *self.peer = Peer::Reader(Box::new(Reader::new(identity)));
+                let epochs = self.cluster.epochs(self.connection);
+                *self.peer = Peer::Reader(Box::new(Reader::new(identity, epochs)));
                 Ok(())
             }
         });

@@ -21,6 +21,8 @@ pub(crate) struct Reader {
     pub identity: Identity,
     feeds: Vec<Feed>,
     lanes_made: u32,
+    /// Where the epochs of its lanes begin.
+    epochs: u64,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
     answers: Vec<(u32, Result<Rate, String>)>,
 }
@@ -38,6 +40,7 @@ struct Feed {
 /// The lane of one node for one interest.
 struct FeedLane {
     number: u32,
+    epoch: u64,
     wanted: bool,
     generation: u32,
     columns: Option<Arc<Vec<Series>>>,
@@ -52,8 +55,8 @@ struct FeedLane {
 }
 
 impl Reader {
-    pub fn new(identity: Identity) -> Self {
-        Reader { identity, feeds: Vec::new(), lanes_made: 0, answers: Vec::new() }
+    pub fn new(identity: Identity, epochs: u64) -> Self {
+        Reader { identity, feeds: Vec::new(), lanes_made: 0, epochs, answers: Vec::new() }
     }
 
     /// A new interest.
@@ -145,7 +148,7 @@ impl Reader {
             let followers = feed.subscription.followers();
             while feed.lanes.len() < followers.len() {
                 self.lanes_made += 1;
-                feed.lanes.push(FeedLane::new(self.lanes_made));
+                feed.lanes.push(FeedLane::new(self.lanes_made, self.epochs));
             }
             // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
             let (all, first) = (followers.len(), feed.next);
@@ -161,9 +164,10 @@ impl Reader {
 }
 
 impl FeedLane {
-    fn new(number: u32) -> Self {
+    fn new(number: u32, epochs: u64) -> Self {
         FeedLane {
             number,
+            epoch: epochs.wrapping_add(u64::from(number)),
             wanted: false,
             generation: 0,
             columns: None,
@@ -236,7 +240,7 @@ impl FeedLane {
             lane: self.number,
             node,
             name: &format!("interest{interest}"),
-            epoch: u64::from(self.number),
+            epoch: self.epoch,
             generation: self.generation,
             period,
             interest,

@@ -1,7 +1,8 @@
 //! The link door: one thread that accepts nodes and readers, takes their bytes, and says what there is to say. It
 //! sleeps in one `epoll_wait`; it never waits for a peer, and a peer that is silent or floods is cut.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -12,17 +13,17 @@ use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, TlsS
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
-use rustls::ServerConnection;
 
+use crate::caller::Caller;
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::connection::{Connection, Ended};
 use crate::counts::Counts;
 use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
-use crate::wire::Wire;
 
 /// The loop looks at the time this often when somebody reads in flushes; a tenth of the readers each time.
 const TICK: Nanos = Nanos::from_millis(10);
@@ -43,6 +44,8 @@ const LISTENERS: u64 = u64::MAX - 1_024;
 pub struct LinkDoor {
     /// Addresses.
     pub listen: Vec<SocketAddr>,
+    /// A socket of this machine, which does not block: root and our own user may be anybody there, others read.
+    pub local: Option<UnixListener>,
     /// TLS, where it is configured; then for every connection.
     pub tls: Option<TlsServer>,
     /// The cluster key that tokens are made from.
@@ -81,7 +84,7 @@ pub struct LinkServer {
 
 impl LinkServer {
     /// Binds every address, or none, and starts the thread.
-    pub fn start(cluster: Arc<Cluster>, door: LinkDoor) -> Result<Self, LinkDoorError> {
+    pub fn start(cluster: Arc<Cluster>, mut door: LinkDoor) -> Result<Self, LinkDoorError> {
         let means = Means {
             tls: door.tls.is_some(),
             identifies: door.key.is_some() || door.certificates,
@@ -94,9 +97,10 @@ impl LinkServer {
             let listener = TcpListener::bind(address).map_err(bind)?;
             listener.set_nonblocking(true)?;
             rustix::net::listen(&listener, 4_096).map_err(std::io::Error::from)?;
-            listeners.push(listener);
+            listeners.push(Listener::Net(listener));
         }
-        let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<_, _>>()?;
+        let addresses = listeners.iter().filter_map(Listener::address).collect::<Result<_, _>>()?;
+        listeners.extend(door.local.take().map(Listener::Local));
         let mailbox = Arc::new(Mailbox::new().map_err(std::io::Error::from)?);
         let server = Server::new(cluster, door, listeners, mailbox.clone())?;
         let thread = std::thread::Builder::new().name("link".into()).spawn(move || server.run())?;
@@ -128,7 +132,7 @@ struct Server {
     cluster: Arc<Cluster>,
     door: LinkDoor,
     proof_needed: bool,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener>,
     mailbox: Arc<Mailbox>,
     epoll: OwnedFd,
     config: HubEndConfig,
@@ -156,7 +160,7 @@ impl Server {
     fn new(
         cluster: Arc<Cluster>,
         door: LinkDoor,
-        listeners: Vec<TcpListener>,
+        listeners: Vec<Listener>,
         mailbox: Arc<Mailbox>,
     ) -> Result<Self, std::io::Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -235,10 +239,10 @@ impl Server {
         // A scan must not keep those waiting who are connected.
         for _ in 0..64 {
             match self.listeners[listener].accept() {
-                Ok((socket, address)) => {
+                Ok((socket, caller)) => {
                     Counts::add(&self.cluster.counts.accepted, 1);
-                    if let Err(error) = self.take_in(socket, address, now) {
-                        tracing::debug!("{address}: {error}");
+                    if let Err(error) = self.take_in(socket, caller, now) {
+                        tracing::debug!("{caller}: {error}");
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
@@ -280,7 +284,7 @@ impl Server {
         is_stranger
     }
 
-    fn take_in(&mut self, socket: TcpStream, address: SocketAddr, now: Nanos) -> Result<(), std::io::Error> {
+    fn take_in(&mut self, socket: Socket, caller: Caller, now: Nanos) -> Result<(), std::io::Error> {
         if self.open >= CONNECTIONS_MAX {
             Counts::add(&self.cluster.counts.refused, 1);
             return Ok(());
@@ -290,16 +294,7 @@ impl Server {
         {
             self.push_out(oldest, now);
         }
-        socket.set_nonblocking(true)?;
-        socket.set_nodelay(true)?;
-        rustix::net::sockopt::set_tcp_user_timeout(&socket, 5_000)?;
-        let wire = match &self.door.tls {
-            None => Wire::Plain(socket),
-            Some(tls) => {
-                let session = ServerConnection::new(tls.config()).map_err(std::io::Error::other)?;
-                Wire::Tls(socket, Box::new(session))
-            }
-        };
+        let wire = socket.wire(self.door.tls.as_ref())?;
         let mut nonce = [0; 32];
         self.random.fill(&mut nonce).map_err(|_| std::io::Error::other("no random numbers"))?;
         let place = self.free.pop().unwrap_or_else(|| {
@@ -310,7 +305,7 @@ impl Server {
         let token = self.made << 32 | place as u64;
         let mut out = Vec::new();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);
-        let mut connection = Box::new(Connection::new(token, wire, end, out, address));
+        let mut connection = Box::new(Connection::new(token, wire, end, out, caller));
         let data = epoll::EventData::new_u64(token);
         epoll::add(&self.epoll, connection.wire.socket(), data, epoll::EventFlags::IN)?;
         let sent = connection.flush(&self.epoll);
@@ -353,7 +348,7 @@ impl Server {
     }
 
     fn receive(&mut self, connection: &mut Connection, now: Nanos) -> Result<(), Ended> {
-        let Connection { token, wire, end, out, address, peer, .. } = connection;
+        let Connection { token, wire, end, out, caller, peer, .. } = connection;
         let (cluster, mailbox) = (&self.cluster, &self.mailbox);
         let (key, proof_needed) = (self.door.key.as_ref(), self.proof_needed);
         let mut failed: Option<LinkError> = None;
@@ -371,7 +366,7 @@ impl Server {
                 proof_needed,
                 certified,
                 connection: *token,
-                address: *address,
+                caller: *caller,
                 now,
                 peer,
             };

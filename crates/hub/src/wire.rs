@@ -2,14 +2,18 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 
 use khz_trust::Identity;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustls::ServerConnection;
 
 /// A connection's bytes.
 pub(crate) enum Wire {
     /// As they are.
     Plain(TcpStream),
+    /// The same within this machine.
+    Local(UnixStream),
     /// In TLS.
     Tls(TcpStream, Box<ServerConnection>),
 }
@@ -36,9 +40,17 @@ pub(crate) enum WireError {
 
 impl Wire {
     /// The socket.
-    pub fn socket(&self) -> &TcpStream {
+    pub fn socket(&self) -> BorrowedFd<'_> {
         match self {
-            Wire::Plain(socket) | Wire::Tls(socket, _) => socket,
+            Wire::Plain(socket) | Wire::Tls(socket, _) => socket.as_fd(),
+            Wire::Local(socket) => socket.as_fd(),
+        }
+    }
+
+    fn read_socket(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Wire::Plain(socket) | Wire::Tls(socket, _) => socket.read(room),
+            Wire::Local(socket) => socket.read(room),
         }
     }
 
@@ -48,7 +60,7 @@ impl Wire {
         room: &mut [u8],
         mut take: impl FnMut(&Wire, &[u8]) -> Result<(), WireError>,
     ) -> Result<Readiness, WireError> {
-        let read = match self.socket().read(room) {
+        let read = match self.read_socket(room) {
             Ok(0) => return Ok(Readiness::End),
             Ok(read) => read,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -80,12 +92,9 @@ impl Wire {
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WireError> {
         match self {
             // Most of what comes needs no answer, and an empty write is a call all the same.
-            Wire::Plain(_) if bytes.is_empty() => Ok(0),
-            Wire::Plain(socket) => match socket.write(bytes) {
-                Ok(written) => Ok(written),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-                Err(error) => Err(error.into()),
-            },
+            Wire::Plain(_) | Wire::Local(_) if bytes.is_empty() => Ok(0),
+            Wire::Plain(socket) => written(socket.write(bytes)),
+            Wire::Local(socket) => written(socket.write(bytes)),
             Wire::Tls(socket, session) => {
                 let mut taken = 0;
                 loop {
@@ -118,5 +127,13 @@ impl Wire {
         let Wire::Tls(_, session) = self else { return None };
         let certificate = session.peer_certificates()?.first()?;
         Some(Identity::of_certificate(certificate))
+    }
+}
+
+/// A socket that is full has taken nothing.
+fn written(result: std::io::Result<usize>) -> Result<usize, WireError> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+        result => Ok(result?),
     }
 }

@@ -35,7 +35,11 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let bell = Bell::new().map_err(no_bell)?;
     let lanes = AgentLanes::new(agent.shared_lanes(), bell.again().map_err(no_bell)?);
     let settings = Settings {
-        hubs: plan.hubs.iter().map(|hub| HubAddress { host: hub.host.clone(), port: hub.port }).collect(),
+        hubs: plan
+            .hubs
+            .iter()
+            .map(|hub| HubAddress::Net { host: hub.host.clone(), port: hub.port })
+            .collect(),
         identity: Arc::new(identity(plan, token)),
         tls,
         counters: link,
@@ -101,7 +105,8 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
     Ok((tls, token))
 }
 
-fn identity(plan: &Plan, token: Option<Token>) -> Identity {
+/// Who this node is on a link.
+pub fn identity(plan: &Plan, token: Option<Token>) -> Identity {
     let machine = Machine::this();
     let prove = token.map(|token| Box::new(move |nonce: &[u8; 32]| token.proof(nonce)) as Prove);
     let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);

@@ -2,8 +2,8 @@
 //! refuses to open it.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use khz_http::{Access, Door, LocalSocket};
@@ -64,6 +64,14 @@ pub fn local_socket(plan: &Plan, name: &str) -> Option<LocalSocket> {
     }
 }
 
+/// A local socket for a thread of its own; why there is none is only logged.
+pub fn listener(socket: &mut LocalSocket) -> Option<UnixListener> {
+    socket.std_listener().unwrap_or_else(|error| {
+        tracing::info!("there is no local socket: {error}");
+        None
+    })
+}
+
 /// The best local socket at which a khz answers.
 pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| SOCKETS.map(|name| folder.join(name));
@@ -72,18 +80,5 @@ pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
 
 /// Where local sockets may be; the first is where ours goes.
 fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
-    const SYSTEM: &str = "/run/khz";
-    if let Some(folder) = &plan.run_dir {
-        return vec![folder.clone()];
-    }
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // Set by systemd for a unit with RuntimeDirectory=.
-    let of_service = absolute("RUNTIME_DIRECTORY");
-    let is_root = rustix::process::geteuid().is_root();
-    let own = absolute("XDG_RUNTIME_DIR").filter(|_| !is_root).map(|folder| folder.join("khz"));
-    let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
-    if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
-        folders.push(SYSTEM.into());
-    }
-    folders
+    khz_client::place::run_dirs(plan.run_dir.as_deref())
 }

@@ -1,8 +1,10 @@
 //! `khz hub`: takes nodes in at the link door, and answers for all of them at the HTTP door.
 
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_client::place::HUB_LINK_SOCKET;
 use khz_http::Counters;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
 use khz_model::Query;
@@ -10,6 +12,7 @@ use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Plan;
+use crate::door;
 use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
 use crate::serve::{self, Behind};
@@ -18,7 +21,8 @@ use crate::serve::{self, Behind};
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
     let sockets = serve::bind(plan)?;
-    let link = link_door(plan)?;
+    let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
+    let link = link_door(plan, local.as_mut().and_then(door::listener))?;
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
     let server =
@@ -46,7 +50,7 @@ async fn ended(server: &LinkServer) {
     }
 }
 
-fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
+fn link_door(plan: &Plan, local: Option<UnixListener>) -> Result<LinkDoor, Failure> {
     let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
     let tls = match plan.trust.server_files() {
         Some(files) => {
@@ -57,6 +61,7 @@ fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
     Ok(LinkDoor {
         listen: plan.link_listen.clone(),
+        local,
         certificates: tls.is_some() && plan.trust.ca.is_some(),
         tls,
         key,
@@ -64,8 +69,8 @@ fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     })
 }
 
-/// Random: nodes see that they talk to a hub that has just begun.
-fn identity() -> Result<[u8; 16], Failure> {
+/// A hub's identity. Random: nodes see that they talk to a hub that has just begun.
+pub fn identity() -> Result<[u8; 16], Failure> {
     let mut identity = [0; 16];
     let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
     match read {

@@ -29,6 +29,7 @@ mod matrix;
 mod nodes;
 mod notify;
 mod outcome;
+mod own_link;
 mod properties;
 mod quantities;
 mod rates;

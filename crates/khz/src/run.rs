@@ -1,4 +1,4 @@
-//! `khz` alone, the cluster of one: the gatherer's thread and the HTTP door in one process, until Ctrl-C or
+//! `khz` alone, the cluster of one: the gatherer's thread and its doors in one process, until Ctrl-C or
 //! SIGTERM. It starts nothing before the plan is checked and the address is bound, and no thread of its own.
 
 use khz_http::Counters;
@@ -6,6 +6,7 @@ use khz_http::Counters;
 use crate::config::Plan;
 use crate::here;
 use crate::outcome::{Failure, Outcome};
+use crate::own_link::OwnLink;
 use crate::serve::{self, Behind};
 
 /// Watches until told to stop.
@@ -13,6 +14,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let sockets = serve::bind(plan)?;
     let counters = Counters::default();
     let mut agent = here::start(plan, counters.metrics())?;
+    let _link = OwnLink::open(plan, agent.shared_lanes())?;
     let runtime = serve::runtime()?;
     let query = agent.query();
     let outcome = runtime.block_on(async {

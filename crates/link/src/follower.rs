@@ -8,7 +8,7 @@ use khz_block::Decoder;
 use khz_model::Nanos;
 
 use crate::beats::{Beats, Pair};
-use crate::dial::{Dial, Identity};
+use crate::dial::{Dial, HubName, Identity};
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
@@ -41,11 +41,15 @@ pub struct Wish {
 pub trait FollowSink {
     /// A lane is offered, or was offered before and answers an interest now; `None`: not wanted.
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish>;
+    /// A lane that is wanted has other slots or another period from here on.
+    fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
+        let _ = (lane, offer);
+    }
     /// The next bytes of a generation's schema; `offset` 0 begins it.
     fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]);
     /// As in [`RowSink::row`].
     fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder);
-    /// As in [`RowSink::block`].
+    /// As in [`RowSink::block`]; at the end of a connection or an interest also the rows of the block that was open.
     fn block(&mut self, lane: &LaneKey, bytes: &[u8]);
     /// As in [`RowSink::lost`].
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64);
@@ -74,6 +78,8 @@ impl<S: FollowSink> RowSink for Named<'_, S> {
 #[derive(Debug)]
 struct Followed {
     key: LaneKey,
+    /// The interest that it was offered for, 0: none.
+    interest: u32,
     intake: Intake,
 }
 
@@ -107,6 +113,10 @@ impl Follower {
 
     /// Another connection was established: what is settled stays settled. Interests are to be said anew.
     pub fn reconnected(&mut self, now: Nanos) {
+        if !self.lanes.is_empty() {
+            // What the last connection did not offer any more does not come back.
+            self.kept.clear();
+        }
         for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
             self.leave_lane(lane);
         }
@@ -171,8 +181,10 @@ impl Follower {
         out: &mut Vec<u8>,
     ) -> Result<(), Reject> {
         let key = LaneKey { node: offer.node.into(), name: offer.name.into(), epoch: offer.epoch };
-        if self.lanes.get(&offer.lane).is_some_and(|followed| followed.key == key) {
+        if let Some(followed) = self.lanes.get_mut(&offer.lane).filter(|followed| followed.key == key) {
             // It was offered before and has changed; what is wanted stays wanted.
+            followed.interest = offer.interest;
+            sink.changed(&key, offer);
             return Ok(());
         }
         let Some(wish) = sink.wish(&key, offer) else { return Ok(()) };
@@ -181,13 +193,13 @@ impl Follower {
         }
         let intake = self.kept.remove(&key).unwrap_or_else(|| Intake::new(key.epoch));
         intake.want(offer, wish.span, wish.prompt).put(offer.lane, out);
-        self.lanes.insert(offer.lane, Followed { key, intake });
+        self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
         Ok(())
     }
 
     fn lane<S: FollowSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
         // What was under way when the lane was left is nobody's any more.
-        let Some(Followed { key, intake }) = self.lanes.get_mut(&lane) else { return Ok(()) };
+        let Some(Followed { key, intake, .. }) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let mut named = Named(key, sink);
         match frame {
             Frame::Schema(piece) => {
@@ -211,7 +223,7 @@ impl Follower {
     }
 
     fn leave_lane(&mut self, lane: u32) {
-        let Some(Followed { key, mut intake }) = self.lanes.remove(&lane) else { return };
+        let Some(Followed { key, mut intake, .. }) = self.lanes.remove(&lane) else { return };
         intake.cut();
         // Lanes that come and go for ever must not fill the memory: one that is forgotten comes again whole.
         if self.kept.len() < FOLLOWED_MAX {
@@ -253,9 +265,25 @@ impl Follower {
         ask.put(out);
     }
 
-    /// Takes an interest back.
-    pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
+    /// Takes an interest back: its lanes are over.
+    pub fn dismiss<S: FollowSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
+        for (_, Followed { key, intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number) {
+            intake.cut_off(&mut Named(&key, sink));
+            sink.closed(&key);
+        }
+    }
+
+    /// The connection is over: hands out the rows of blocks that will not be finished.
+    pub fn cut<S: FollowSink>(&mut self, sink: &mut S) {
+        for Followed { key, intake, .. } in self.lanes.values() {
+            intake.cut_off(&mut Named(key, sink));
+        }
+    }
+
+    /// What the hub has said of itself.
+    pub fn hub(&self) -> &HubName {
+        self.dial.hub()
     }
 
     /// Does not want a lane any more.

@@ -174,6 +174,20 @@ impl Intake {
         }
     }
 
+    /// Hands out the whole rows of the block that is open, as a closed block, for those who will not see its end. They
+    /// do not count as settled: of a lane that goes on the block comes again, whole.
+    pub fn cut_off(&self, sink: &mut impl RowSink) {
+        let Some(open) = self.open.as_ref().filter(|open| open.rows > 0) else { return };
+        let mut bytes = open.bytes[..open.done].to_vec();
+        let Some(mut header) = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok()) else {
+            return;
+        };
+        let body = &bytes[HEADER_BYTES..];
+        header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
+        bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        sink.block(&bytes);
+    }
+
     /// The connection is over: what was not complete comes again.
     pub fn cut(&mut self) {
         self.open = None;

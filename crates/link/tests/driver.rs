@@ -251,7 +251,7 @@ fn start(hubs: Vec<HubAddress>, lanes: TestLanes) -> (Driver, Counters) {
 
 fn local(listener: &TcpListener) -> HubAddress {
     let port = listener.local_addr().expect("an address").port();
-    HubAddress { host: "localhost".into(), port }
+    HubAddress::Net { host: "localhost".into(), port }
 }
 
 fn listener() -> TcpListener {

@@ -79,27 +79,14 @@ impl Rrd {
         Ok(Self { path: path.into(), file, header, unwritten: Writes::default() })
     }
 
-    /// Reads the header again, for a file kept open that others may have written since.
-    ///
-    /// # Errors
-    /// As [`Rrd::open`].
-    pub fn refresh(&mut self) -> Result<()> {
-        let length = length(&self.file, &self.path)?;
-        let mut bytes = vec![0; self.header.bytes().len()];
-        if length >= self.header.file_len() {
-            let read = self.file.read_exact_at(&mut bytes, 0);
-            read.map_err(|error| Error::io("reading", &self.path, error))?;
-            if self.header.take_live(&bytes, &self.path)? {
-                return Ok(());
-            }
-        }
-        self.header = read_header(&self.file, length, &self.path)?;
-        Ok(())
-    }
-
     /// The file itself, to lock or sync it.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file alone, to be kept open: the header has to be read again anyway, and takes 3 KB.
+    pub fn into_file(self) -> File {
+        self.file
     }
 
     /// Applies `samples` to what this shows of the file, and writes nothing. The file is not to be updated through

@@ -147,21 +147,6 @@ impl Header {
         Ok(())
     }
 
-    /// Takes the live part of `bytes`, the same file's header read again, if all before it is as it was; whether it
-    /// is.
-    ///
-    /// # Errors
-    /// As [`Header::parse`].
-    pub fn take_live(&mut self, bytes: &[u8], path: &Path) -> Result<bool> {
-        let live = self.layout.live_head;
-        if bytes.len() != self.bytes.len() || bytes[..live] != self.bytes[..live] {
-            return Ok(false);
-        }
-        self.bytes[live..].copy_from_slice(&bytes[live..]);
-        self.check(path)?;
-        Ok(true)
-    }
-
     /// A new header for `definition`: state zeroed, no rows yet. `None` where it would not fit memory.
     pub fn new(definition: Definition) -> Option<Self> {
         let (ds_count, rra_count) = (definition.sources.len() as u64, definition.archives.len() as u64);

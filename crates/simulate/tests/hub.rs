@@ -23,7 +23,7 @@ fn hub(identity: u8, listen: &str, key: Option<ClusterKey>) -> (LinkServer, HubQ
     };
     let cluster = Cluster::new(settings, [identity; 16]);
     let listen = vec![listen.parse().unwrap()];
-    let door = LinkDoor { listen, tls: None, key, certificates: false, insecure: false };
+    let door = LinkDoor { listen, local: None, tls: None, key, certificates: false, insecure: false };
     (LinkServer::start(cluster.clone(), door).unwrap(), HubQuery::new(cluster))
 }
 

@@ -28,6 +28,7 @@ impl Hub {
         let cluster = Cluster::new(settings, [7; 16]);
         let mut door = LinkDoor {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
+            local: None,
             tls: None,
             key: None,
             certificates: false,

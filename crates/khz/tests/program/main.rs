@@ -7,6 +7,7 @@ mod certs;
 mod crowded;
 mod elsewhere;
 mod exposition;
+mod link;
 mod live;
 mod process;
 mod ring;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 
+use crate::beats::Pair;
+
 type Text = Cow<'static, str>;
 
 /// A gauge with this value is not known.
@@ -77,6 +79,13 @@ impl Counters {
         let gauges = [&self.hub, &self.round_trip, &self.clock_behind, &self.clock_ahead, &self.retransmits];
         gauges.iter().for_each(|gauge| set(gauge, None));
         set(&self.rows_backlog, None);
+    }
+
+    /// The shortest recent round trip, and what it says about the clocks.
+    pub(crate) fn set_pair(&self, pair: Option<Pair>) {
+        set(&self.round_trip, pair.map(|pair| pair.round_trip.0));
+        set(&self.clock_behind, pair.map(|pair| pair.offset.max(0) as u64));
+        set(&self.clock_ahead, pair.map(|pair| pair.offset.min(0).unsigned_abs()));
     }
 }
 

@@ -1,56 +1,35 @@
-//! The agent's thread `link`: keeps one connection to one of the hubs, however often they fail. It shares nothing with
-//! the gather thread but the rings, and a hub that is slow, frozen or hostile can only keep this thread busy.
+//! Links over real sockets, each a thread of its own. [`Driver`] sends an agent's lanes to a hub; it shares nothing
+//! with the gather thread but the rings. [`Following`] brings rows from a hub to whoever wants them.
 
+mod agent;
 mod bell;
 mod clock;
 mod counters;
+mod dialer;
+mod events;
+mod following;
 mod lookup;
 mod session;
 mod tcp;
 mod transport;
+mod worker;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-
-use khz_model::Nanos;
-use rustix::event::PollFlags;
-use rustix::fd::{AsFd, OwnedFd};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 
 pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
+pub use dialer::{HubAddress, TlsSettings};
+pub use events::{EVENT_BYTES, Event, EventSink, Events};
+pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
 
-use crate::agent_end::AgentEnd;
 use crate::dial::Identity;
-use crate::error::LinkError;
-use crate::roster::{Outcome, Roster};
 use crate::source::Lanes;
-use lookup::Lookup;
-use session::{Buffers, Ended, Session, sleep};
-use transport::Transport;
+use agent::Agent;
+use dialer::Dialer;
+use worker::Running;
 
-/// A name must be looked up in this time; then the next hub is tried.
-const LOOKUP_MAX: Nanos = Nanos::SECOND;
-
-/// Stack of the thread: its deepest call is rustls'.
-const STACK_BYTES: usize = 256 << 10;
-
-/// The settings of TLS for the next connection: files may have changed.
-pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send>;
-
-/// A hub of the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HubAddress {
-    /// Its name or address, as its certificate has it.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-}
-
-/// What the thread needs to know.
+/// What the agent's thread needs to know.
 pub struct Settings {
     /// The hubs, the preferred one first.
     pub hubs: Vec<HubAddress>,
@@ -64,17 +43,37 @@ pub struct Settings {
     pub bell: Bell,
 }
 
-/// What the thread shares with who started it.
+/// What a thread shares with who started it.
 pub(crate) struct Shared {
-    pub stop: AtomicBool,
+    stop: AtomicBool,
+    /// What goes wrong from here on is no news.
+    muted: AtomicBool,
     pub bell: Bell,
     pub counters: Counters,
 }
 
-/// The running thread. Dropping it ends the connection and the thread.
+impl Shared {
+    fn new(bell: Bell, counters: Counters) -> Arc<Self> {
+        Arc::new(Shared { stop: AtomicBool::new(false), muted: AtomicBool::new(false), bell, counters })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_muted(&self) -> bool {
+        self.muted.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.bell.ring();
+    }
+}
+
+/// The agent's running thread. Dropping it ends the connection and the thread.
 pub struct Driver {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    running: Running,
 }
 
 impl Driver {
@@ -84,158 +83,13 @@ impl Driver {
     /// The system has no thread for it.
     pub fn start<L: Lanes + Send + 'static>(settings: Settings, lanes: L) -> std::io::Result<Self> {
         let Settings { hubs, identity, tls, counters, bell } = settings;
-        let shared = Arc::new(Shared { stop: AtomicBool::new(false), bell, counters });
-        let worker = Worker {
-            roster: Roster::new(hubs.len()),
-            lookups: hubs.iter().map(|hub| Lookup::new(&hub.host, hub.port)).collect(),
-            hubs,
-            identity,
-            tls,
-            lanes,
-            shared: shared.clone(),
-            buffers: Buffers::new(),
-            last_problem: String::new(),
-        };
-        let builder = std::thread::Builder::new().name("link".into()).stack_size(STACK_BYTES);
-        let thread = builder.spawn(move || worker.run())?;
-        Ok(Driver { shared, thread: Some(thread) })
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.bell.ring();
-        if let Some(thread) = self.thread.take() {
-            // A panic of its was printed when it happened.
-            let _ = thread.join();
-        }
-    }
-}
-
-struct Worker<L: Lanes> {
-    hubs: Vec<HubAddress>,
-    lookups: Vec<Lookup>,
-    roster: Roster,
-    identity: Arc<Identity>,
-    tls: Option<TlsSettings>,
-    lanes: L,
-    shared: Arc<Shared>,
-    buffers: Buffers,
-    /// What was logged last: a hub that is away for a week is one line.
-    last_problem: String,
-}
-
-impl<L: Lanes> Worker<L> {
-    fn run(mut self) {
-        while !self.is_stopped() && !self.hubs.is_empty() {
-            let (hub, at) = self.roster.next(clock::now());
-            let wait = at.since(clock::now());
-            if wait > Nanos(0) {
-                sleep(None, &self.shared.bell, wait);
-                continue;
-            }
-            let (outcome, problem) = self.attempt(hub);
-            self.shared.counters.forget();
-            self.roster.ended(hub, outcome, clock::now(), random());
-            if !self.is_stopped() {
-                counters::add(&self.shared.counters.failures, 1);
-                self.log(hub, outcome, problem);
-            }
-        }
+        let caller = Agent { identity, lanes };
+        let running = Running::start(Dialer::new(hubs, tls), Shared::new(bell, counters), caller)?;
+        Ok(Driver { running })
     }
 
-    fn is_stopped(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
-    }
-
-    fn log(&mut self, hub: usize, outcome: Outcome, problem: String) {
-        let HubAddress { host, port } = &self.hubs[hub];
-        let line = format!("hub {host}:{port}: {problem}");
-        if matches!(outcome, Outcome::Broke { lasted } if lasted > Nanos(0)) || line != self.last_problem {
-            tracing::warn!("{line}");
-        }
-        self.last_problem = line;
-    }
-
-    /// Everything with one hub, from its name to the end of its connection.
-    fn attempt(&mut self, hub: usize) -> (Outcome, String) {
-        let failed = |problem| (Outcome::Broke { lasted: Nanos(0) }, problem);
-        let transport = match self.connect(hub) {
-            Ok(transport) => transport,
-            Err(problem) => return failed(problem),
-        };
-        let end = AgentEnd::new(self.identity.clone(), clock::now());
-        let number = hub as u64 + 1;
-        let mut session =
-            Session::new(end, transport, &mut self.buffers, &mut self.lanes, &self.shared, number);
-        let ended = session.talk();
-        let lasted = session.welcome.map_or(Nanos(0), |since| clock::now().since(since));
-        let Session { end, lanes, .. } = session;
-        end.close(lanes);
-        let broke = Outcome::Broke { lasted };
-        match ended {
-            Ended::Stopped => (broke, String::new()),
-            Ended::Socket(problem) => (broke, problem),
-            Ended::Link(error @ LinkError::Refused { .. }) => {
-                counters::add(&self.shared.counters.refusals, 1);
-                (Outcome::Refused, error.to_string())
-            }
-            Ended::Link(error) => (broke, error.to_string()),
-        }
-    }
-
-    fn connect(&self, hub: usize) -> Result<Transport, String> {
-        let mut problem = String::from("stopped");
-        for address in self.look_up(hub)? {
-            match self.connect_to(&address) {
-                Ok(socket) => return self.transport(hub, socket),
-                Err(why) => problem = format!("cannot connect to {address}: {why}"),
-            }
-        }
-        Err(problem)
-    }
-
-    /// The hub's addresses; waits for the resolver no longer than it may.
-    fn look_up(&self, hub: usize) -> Result<Vec<SocketAddr>, String> {
-        let lookup = &self.lookups[hub];
-        lookup.begin(&self.shared.bell);
-        let until = Nanos(clock::now().0 + LOOKUP_MAX.0);
-        while !lookup.is_done() && clock::now() < until && !self.is_stopped() {
-            sleep(None, &self.shared.bell, until.since(clock::now()));
-        }
-        lookup.addresses()
-    }
-
-    fn connect_to(&self, address: &SocketAddr) -> Result<OwnedFd, String> {
-        let socket = tcp::begin_connect(address).map_err(|errno| errno.to_string())?;
-        let until = Nanos(clock::now().0 + tcp::CONNECT_MAX.0);
-        loop {
-            let left = until.since(clock::now());
-            if left == Nanos(0) || self.is_stopped() {
-                return Err("no answer".into());
-            }
-            sleep(Some((socket.as_fd(), PollFlags::OUT)), &self.shared.bell, left);
-            tcp::connected(&socket).map_err(|errno| errno.to_string())?;
-            if rustix::net::getpeername(&socket).is_ok() {
-                return Ok(socket);
-            }
-        }
-    }
-
-    fn transport(&self, hub: usize, socket: OwnedFd) -> Result<Transport, String> {
-        let Some(tls) = &self.tls else { return Ok(Transport::plain(socket)) };
-        let host = self.hubs[hub].host.clone();
-        let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
-        Transport::tls(socket, tls(), name).map_err(|error| error.to_string())
-    }
-}
-
-/// Any number.
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
-        Ok(8) => u64::from_le_bytes(bytes),
-        _ => clock::wall() as u64 ^ u64::from(std::process::id()) << 32,
+    /// The hub is about to go, and we know: nothing is logged of it any more.
+    pub fn mute(&self) {
+        self.running.shared.muted.store(true, Ordering::Relaxed);
     }
 }

@@ -1,26 +1,48 @@
-//! One connection from its welcome to its end: bytes between the socket and the state machine, and a sleep in one
-//! `ppoll` between them.
-
-use std::sync::atomic::Ordering;
+//! One connection from its welcome to its end: bytes between the socket and one end of the protocol, and a sleep in
+//! one `ppoll` between them.
 
 use khz_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
-use crate::agent_end::{AgentCounts, AgentEnd};
 use crate::driver::bell::Bell;
 use crate::driver::counters::{Counters, add, set};
 use crate::driver::transport::Transport;
 use crate::driver::{Shared, clock, tcp};
 use crate::error::LinkError;
 use crate::limits::OUT_MAX;
-use crate::source::Lanes;
 
 /// Bytes read at once.
 const READ_MAX: usize = 16 << 10;
 /// How often the connection's own numbers are looked up.
 const LOOK: Nanos = Nanos::SECOND;
+
+/// One end of the protocol, as a session drives it: an agent's or a reader's.
+pub(crate) trait End {
+    /// Takes bytes from the hub.
+    fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError>;
+    /// Says what is due.
+    fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError>;
+    /// When it wants to be polled next.
+    fn next_wake(&self) -> Nanos;
+    /// True where it has more to say as soon as what waits is sent.
+    fn wants_room(&self) -> bool {
+        false
+    }
+    /// True once the hub has welcomed us.
+    fn is_welcome(&self) -> bool;
+    /// The hub has welcomed us, just now.
+    fn welcomed(&mut self) {}
+    /// The kernel has sent so many segments again.
+    fn retransmitted(&mut self, segments: u64) {
+        let _ = segments;
+    }
+    /// Everything that had come was taken.
+    fn read_all(&mut self) {}
+    /// Once a second, and at the end: writes down what it has counted.
+    fn count(&mut self, counters: &Counters);
+}
 
 /// Buffers that outlive connections.
 #[derive(Debug)]
@@ -59,51 +81,29 @@ impl From<std::io::Error> for Ended {
 }
 
 /// A connection.
-pub(crate) struct Session<'a, L: Lanes> {
-    pub end: AgentEnd<L::Lane>,
-    pub transport: Transport,
-    pub buffers: &'a mut Buffers,
-    pub lanes: &'a mut L,
-    pub shared: &'a Shared,
-    pub counters: &'a Counters,
+pub(crate) struct Session<'a, E: End> {
+    pub end: E,
+    transport: Transport,
+    buffers: &'a mut Buffers,
+    shared: &'a Shared,
     /// Which hub it is, from 1.
-    pub hub: u64,
+    hub: u64,
     /// Since when it is welcome.
     pub welcome: Option<Nanos>,
     next_look: Nanos,
-    counted: AgentCounts,
 }
 
-impl<'a, L: Lanes> Session<'a, L> {
-    pub fn new(
-        end: AgentEnd<L::Lane>,
-        transport: Transport,
-        buffers: &'a mut Buffers,
-        lanes: &'a mut L,
-        shared: &'a Shared,
-        hub: u64,
-    ) -> Self {
+impl<'a, E: End> Session<'a, E> {
+    pub fn new(end: E, transport: Transport, buffers: &'a mut Buffers, shared: &'a Shared, hub: u64) -> Self {
         buffers.out.clear();
-        let counters = &shared.counters;
-        Session {
-            end,
-            transport,
-            buffers,
-            lanes,
-            shared,
-            counters,
-            hub,
-            welcome: None,
-            next_look: Nanos(0),
-            counted: AgentCounts::default(),
-        }
+        Session { end, transport, buffers, shared, hub, welcome: None, next_look: Nanos(0) }
     }
 
     /// Talks until something ends it.
     pub fn talk(&mut self) -> Ended {
         loop {
             if let Err(ended) = self.turn() {
-                self.publish();
+                self.count();
                 // The hub may have said why before it closed.
                 return self.read().err().filter(|_| matches!(ended, Ended::Socket(_))).unwrap_or(ended);
             }
@@ -111,14 +111,14 @@ impl<'a, L: Lanes> Session<'a, L> {
     }
 
     fn turn(&mut self) -> Result<(), Ended> {
-        if self.shared.stop.load(Ordering::Relaxed) {
+        if self.shared.is_stopped() {
             return Err(Ended::Stopped);
         }
         let (now, wall) = (clock::now(), clock::wall());
         if now >= self.next_look {
             self.look(now);
         }
-        self.end.poll(now, wall, self.lanes, &mut self.buffers.out)?;
+        self.end.poll(now, wall, &mut self.buffers.out)?;
         self.write()?;
         if self.end.wants_room() && self.buffers.out.is_empty() {
             return Ok(());
@@ -136,14 +136,20 @@ impl<'a, L: Lanes> Session<'a, L> {
     }
 
     fn read(&mut self) -> Result<(), Ended> {
+        let result = self.read_what_came();
+        self.end.read_all();
+        result
+    }
+
+    fn read_what_came(&mut self) -> Result<(), Ended> {
         loop {
             let Some(count) = self.transport.read(&mut self.buffers.input)? else { return Ok(()) };
             if count == 0 {
                 return Err(Ended::Socket("the hub has closed the connection".into()));
             }
-            add(&self.counters.bytes_received, count as u64);
+            add(&self.shared.counters.bytes_received, count as u64);
             let bytes = &self.buffers.input[..count];
-            self.end.receive(bytes, clock::now(), clock::wall(), self.lanes, &mut self.buffers.out)?;
+            self.end.receive(bytes, clock::now(), clock::wall(), &mut self.buffers.out)?;
             if self.welcome.is_none() && self.end.is_welcome() {
                 self.welcomed();
             }
@@ -155,8 +161,9 @@ impl<'a, L: Lanes> Session<'a, L> {
 
     fn welcomed(&mut self) {
         self.welcome = Some(clock::now());
-        add(&self.counters.connects, 1);
-        set(&self.counters.hub, Some(self.hub));
+        add(&self.shared.counters.connects, 1);
+        set(&self.shared.counters.hub, Some(self.hub));
+        self.end.welcomed();
     }
 
     fn write(&mut self) -> Result<(), Ended> {
@@ -165,8 +172,8 @@ impl<'a, L: Lanes> Session<'a, L> {
             return Ok(());
         }
         let written = self.transport.write(out)?;
-        add(&self.counters.bytes_sent, written as u64);
-        add(&self.counters.sends, 1);
+        add(&self.shared.counters.bytes_sent, written as u64);
+        add(&self.shared.counters.sends, 1);
         out.drain(..written);
         if out.is_empty() && out.capacity() > 4 * OUT_MAX {
             // A very large block made it grow; the next ones are as usual.
@@ -180,24 +187,14 @@ impl<'a, L: Lanes> Session<'a, L> {
         // A little early, so that it falls on the flush that beats.
         self.next_look = Nanos(now.0 + LOOK.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {
-            self.end.set_retransmits(segments);
-            set(&self.counters.retransmits, Some(segments));
+            self.end.retransmitted(segments);
+            set(&self.shared.counters.retransmits, Some(segments));
         }
-        self.publish();
+        self.count();
     }
 
-    fn publish(&mut self) {
-        let counts = self.end.counts();
-        add(&self.counters.rows, counts.rows - self.counted.rows);
-        add(&self.counters.rows_lost, counts.lost - self.counted.lost);
-        self.counted = counts;
-        if self.welcome.is_none() {
-            return;
-        }
-        set(&self.counters.rows_backlog, Some(counts.backlog));
-        set(&self.counters.round_trip, counts.pair.map(|pair| pair.round_trip.0));
-        set(&self.counters.clock_behind, counts.pair.map(|pair| pair.offset.max(0) as u64));
-        set(&self.counters.clock_ahead, counts.pair.map(|pair| pair.offset.min(0).unsigned_abs()));
+    fn count(&mut self) {
+        self.end.count(&self.shared.counters);
     }
 }
 

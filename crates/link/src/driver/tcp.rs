@@ -1,13 +1,14 @@
-//! A TCP socket as the link wants it: it never blocks, waits for nobody's small packets, holds little, and notices a
+//! A socket as the link wants it: it never blocks, waits for nobody's small packets, holds little, and notices a
 //! peer that is gone. The only unsafe code of this crate asks the kernel for a connection's retransmissions.
 
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
+use std::path::Path;
 
 use khz_model::Nanos;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
 use crate::limits::{OUT_MAX, SILENCE};
 
@@ -27,6 +28,14 @@ pub(crate) fn begin_connect(address: &SocketAddr) -> Result<OwnedFd, Errno> {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(errno) => Err(errno),
     }
+}
+
+/// Connects to a socket of this machine. One whose queue is full answers `EAGAIN`, which is a failure like others.
+pub(crate) fn connect_local(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// How connecting has ended.

@@ -30,6 +30,12 @@ pub(super) struct Parent {
     pub(super) path: PathBuf,
 }
 
+/// Whether nothing in `whole` needs a second look: no slash is followed by a slash or a dot.
+fn is_plain(whole: &str) -> bool {
+    let bytes = whole.as_bytes();
+    memchr::memchr_iter(b'/', bytes).all(|at| !matches!(bytes.get(at + 1), Some(b'/' | b'.')))
+}
+
 fn denied<T>(name: &str) -> Result<T> {
     refused(format!("{name}: Permission denied"))
 }
@@ -68,6 +74,9 @@ impl Base {
             true => Cow::Borrowed(name),
             false => Cow::Owned(format!("{}/{name}", self.directory)),
         };
+        if is_plain(&whole) && (self.root.is_none() || self.holds(&whole)) {
+            return Ok(whole);
+        }
         while let Some(at) = whole.find("/./").or_else(|| whole.find("//")) {
             let skip = if whole[at..].starts_with("//") { 1 } else { 2 };
             whole.to_mut().replace_range(at..at + skip, "");

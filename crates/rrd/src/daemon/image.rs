@@ -11,7 +11,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use super::base::Base;
-use super::checksum::checksum;
 use super::record::Image;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
@@ -24,7 +23,7 @@ pub(super) fn take(rrd: &Rrd) -> Result<(u64, u32, Vec<u8>)> {
 
 /// Checksum of what stands before the live header.
 fn definition(rrd: &Rrd) -> u32 {
-    checksum(&rrd.header.bytes()[..rrd.header.layout().live_head])
+    crc32c::crc32c(&rrd.header.bytes()[..rrd.header.layout().live_head])
 }
 
 /// Puts `image` back into the file called `name`; whether that was the file and older than it.

@@ -134,6 +134,18 @@ impl Log {
         Ok(Ticket(outbox.staged))
     }
 
+    /// Stages records encoded before, as [`Log::stage`] does one. They are taken out of `records`.
+    pub fn stage_all(&self, records: &mut Vec<u8>) -> Ticket {
+        let mut outbox = lock(&self.shared.outbox);
+        outbox.staged += records.len() as u64;
+        match outbox.bytes.is_empty() {
+            true => std::mem::swap(&mut outbox.bytes, records),
+            false => outbox.bytes.extend_from_slice(records),
+        }
+        records.clear();
+        Ticket(outbox.staged)
+    }
+
     /// Returns when everything up to `ticket` survives the process, and with a window of zero the machine.
     ///
     /// # Errors

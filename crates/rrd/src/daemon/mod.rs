@@ -6,7 +6,6 @@ mod answers;
 pub mod base;
 mod cells;
 mod checkpoint;
-mod checksum;
 mod claim;
 pub mod commands;
 mod commit;

@@ -1,8 +1,8 @@
 //! What is known of each file, some 100 bytes each, found by name or number; decides nothing.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::cells::Chain;
 
@@ -78,7 +78,7 @@ impl Node {
 #[derive(Default)]
 pub(super) struct Nodes {
     table: HashTable<Id>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     nodes: Vec<Node>,
     free: Vec<Id>,
     /// Length (two bytes) and text of each name.
@@ -86,19 +86,31 @@ pub(super) struct Nodes {
     garbage: usize,
 }
 
-fn name_at(names: &[u8], at: u32) -> &str {
+fn bytes_at(names: &[u8], at: u32) -> &[u8] {
     let at = at as usize;
     let length = names.get(at..at + 2).map_or(0, |two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+    names.get(at + 2..at + 2 + length).unwrap_or(&[])
+}
+
+fn name_at(names: &[u8], at: u32) -> &str {
     // BUG if it is none: only whole texts were put there.
-    names.get(at + 2..at + 2 + length).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("")
+    std::str::from_utf8(bytes_at(names, at)).unwrap_or("")
 }
 
 impl Nodes {
     /// The file called `name`.
     pub(super) fn find(&self, name: &str) -> Option<Id> {
-        let hash = self.hasher.hash_one(name);
-        let same = |id: &Id| name_at(&self.names, self.nodes[*id as usize].name) == name;
+        let hash = self.hasher.hash_one(name.as_bytes());
+        let same = |id: &Id| bytes_at(&self.names, self.nodes[*id as usize].name) == name.as_bytes();
         self.table.find(hash, same).copied()
+    }
+
+    /// The file called `name` if it is the one that was made after `before`: clients tend to go through their files in
+    /// one order.
+    pub(super) fn find_next(&self, name: &str, before: Id) -> Option<Id> {
+        let id = before.checked_add(1)?;
+        let node = self.nodes.get(id as usize).filter(|node| node.is(Flags::KNOWN))?;
+        (bytes_at(&self.names, node.name) == name.as_bytes()).then_some(id)
     }
 
     /// The file called `name`, made if it is new. `None` where no more fit.
@@ -135,17 +147,19 @@ impl Nodes {
             }
         };
         let (names, nodes, hasher) = (&self.names, &self.nodes, &self.hasher);
-        let hash = |id: &Id| hasher.hash_one(name_at(names, nodes[*id as usize].name));
-        self.table.insert_unique(hasher.hash_one(name), id, hash);
+        let hash = |id: &Id| hasher.hash_one(bytes_at(names, nodes[*id as usize].name));
+        self.table.insert_unique(hasher.hash_one(name.as_bytes()), id, hash);
         Some(id)
     }
 
     /// Removes a file nobody refers to any more.
     pub(super) fn remove(&mut self, id: Id) {
-        let hash = self.hasher.hash_one(self.name(id));
+        let hash = self.hasher.hash_one(bytes_at(&self.names, self.nodes[id as usize].name));
         if let Ok(entry) = self.table.find_entry(hash, |other| *other == id) {
             entry.remove();
             self.garbage += 2 + self.name(id).len();
+            // A name that leads nowhere is not to be taken for one that does.
+            self.nodes[id as usize].flags = Flags::default();
             self.free.push(id);
         }
         if self.garbage > GARBAGE_MAX && self.garbage > self.names.len() / 2 {

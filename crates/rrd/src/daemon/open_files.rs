@@ -19,7 +19,7 @@ use crate::file::Rrd;
 
 /// Files kept open.
 pub(super) struct OpenFiles {
-    kept: Mutex<HashMap<Id, Rrd>>,
+    kept: Mutex<HashMap<Id, File>>,
     most: usize,
 }
 
@@ -29,7 +29,7 @@ impl OpenFiles {
         Self { kept: Mutex::default(), most }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Rrd>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, File>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -38,19 +38,10 @@ impl OpenFiles {
     /// # Errors
     /// What the system says, or what is wrong with the file.
     pub(super) fn take(&self, id: Id, name: &str, base: &Base) -> Result<Rrd> {
-        let kept = self.lock().remove(&id).filter(|rrd| same(rrd.file(), name));
-        match kept {
-            Some(mut rrd) => {
-                lock(rrd.file(), name)?;
-                rrd.refresh()?;
-                Ok(rrd)
-            }
-            None => {
-                let file = base.open(name, true)?;
-                lock(&file, name)?;
-                Rrd::over(file, Path::new(name))
-            }
-        }
+        let kept = self.lock().remove(&id).filter(|file| same(file, name));
+        let file = kept.map_or_else(|| base.open(name, true), Ok)?;
+        lock(&file, name)?;
+        Rrd::over(file, Path::new(name))
     }
 
     /// Unlocks a file and keeps it. Past the limit it is closed and not an older one: files are written in turns, and
@@ -58,7 +49,7 @@ impl OpenFiles {
     pub(super) fn give(&self, id: Id, rrd: Rrd) {
         let mut kept = self.lock();
         if kept.len() < self.most && set_lock(rrd.file(), libc::F_UNLCK).is_ok() {
-            kept.insert(id, rrd);
+            kept.insert(id, rrd.into_file());
         }
     }
 

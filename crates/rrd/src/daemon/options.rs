@@ -32,7 +32,7 @@ Usage: rrdcached [options]
   -s GROUP       give the unix sockets that follow to this group
   -m MODE        file mode (octal) of the unix sockets that follow
   -w SECONDS     write what has waited this long (default 300)
-  -z SECONDS     wait up to this much longer, each file differently (default 0)
+  -z SECONDS     wait up to this much longer: each file has its own moment (default 0)
   -f SECONDS     look this often for files whose updates stopped (default 3600)
   -j DIR         log updates in DIR before they are acknowledged
   -F             write everything before ending, even with -j

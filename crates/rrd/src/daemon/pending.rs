@@ -11,7 +11,7 @@ use super::messages::Messages;
 use super::nodes::{Flags, Id};
 use super::open_files::OpenFiles;
 use super::place::place;
-use super::record::Entry;
+use super::record::{self, Entry};
 use super::stamp;
 use super::state::{Look, Shape, State};
 use crate::error::{Error, Result, refused};
@@ -97,6 +97,15 @@ pub struct Update<'a> {
     pub samples: &'a str,
 }
 
+/// What is kept while updates that came together are taken.
+struct Intake {
+    now: u32,
+    /// The last of them in the log.
+    ticket: Option<Ticket>,
+    /// The file before.
+    before: Option<Id>,
+}
+
 impl Pending {
     /// Nothing waits yet; with a log, `replaying` says that its older segments are going to be replayed.
     pub fn new(base: Base, limits: Limits, log: Option<Log>, replaying: bool, messages: Messages) -> Self {
@@ -147,21 +156,22 @@ impl Pending {
     /// its samples were taken, or why the first one that was not.
     pub fn update(&self, updates: &[Update<'_>]) -> Vec<Result<usize>> {
         let bytes: usize = updates.iter().map(|update| update.file.len() + update.samples.len()).sum();
-        let mut ticket = None;
+        let mut intake = Intake { now: self.now(), ticket: None, before: None };
         let mut state = self.lock();
         state.stats.received += updates.len() as u64;
-        if let Err(error) = self.admit(&state, bytes as u64) {
+        if let Err(error) = self.admit(&mut state, bytes as u64) {
             let text = error.to_string();
             return updates.iter().map(|_| refused(text.clone())).collect();
         }
         let mut outcomes = Vec::with_capacity(updates.len());
         for update in updates {
             let outcome;
-            (state, outcome) = self.take(state, update, &mut ticket);
+            (state, outcome) = self.take(state, update, &mut intake);
             outcomes.push(outcome);
         }
+        self.stage(&mut state, &mut intake);
         drop(state);
-        if let (Some(log), Some(ticket)) = (&self.log, ticket)
+        if let (Some(log), Some(ticket)) = (&self.log, intake.ticket)
             && let Err(error) = log.commit(ticket)
         {
             // They stay in memory and may reach their files, but nothing is promised.
@@ -172,7 +182,7 @@ impl Pending {
         outcomes
     }
 
-    fn admit(&self, state: &State, bytes: u64) -> Result<()> {
+    fn admit(&self, state: &mut State, bytes: u64) -> Result<()> {
         let held = state.memory();
         if held + bytes > self.limits.memory_max {
             let (age, most) = (state.age(self.now()), self.limits.memory_max);
@@ -191,12 +201,13 @@ impl Pending {
         &'a self,
         state: MutexGuard<'a, State>,
         update: &Update<'_>,
-        ticket: &mut Option<Ticket>,
+        intake: &mut Intake,
     ) -> (MutexGuard<'a, State>, Result<usize>) {
-        let (mut state, id) = match self.know(state, update.file) {
+        let (mut guard, id) = match self.know(state, update.file, intake) {
             (state, Ok(id)) => (state, id),
             (state, Err(error)) => return (state, Err(error)),
         };
+        let state = &mut *guard;
         let node = &state.nodes[id];
         let readings = state.shapes.get(usize::from(node.shape)).map_or(0, |shape| shape.readings);
         let mut last = node.last;
@@ -222,9 +233,10 @@ impl Pending {
         let mut segment = 0;
         if let Some(log) = self.log.as_ref().filter(|_| taken > 0) {
             segment = log.current();
-            match log.stage(&Entry::Update { file: update.file, samples }) {
-                Ok(staged) => *ticket = Some(staged),
-                Err(error) => return (state, Err(error)),
+            if let Err(error) =
+                record::encode(&Entry::Update { file: update.file, samples }, &mut state.records)
+            {
+                return (guard, Err(error));
             }
         }
         if state.replaying && taken > 0 {
@@ -232,23 +244,42 @@ impl Pending {
             state.later_last.insert(id, last);
             state.stats.waiting += taken as u64;
         } else if taken > 0 {
-            state.append(id, samples, segment, self.now());
-            self.queue_if_due(&mut state, id);
+            state.append(id, samples, segment, intake.now);
+            self.queue_if_due(state, id, intake.now);
         }
         let outcome = match wrong {
             Some(error) => Err(error),
             None if taken == 0 => refused("No values updated."),
             None => Ok(taken),
         };
-        (state, outcome)
+        (guard, outcome)
+    }
+
+    /// Fixes the place in the log of what was taken. The lock must not be given up before: whoever has it then could
+    /// stage newer samples of the same file.
+    fn stage(&self, state: &mut State, intake: &mut Intake) {
+        if let Some(log) = self.log.as_ref().filter(|_| !state.records.is_empty()) {
+            intake.ticket = Some(log.stage_all(&mut state.records));
+        }
     }
 
     /// The number of the file called `name`, looked at if it is new.
-    fn know<'a>(&'a self, state: MutexGuard<'a, State>, name: &str) -> (MutexGuard<'a, State>, Result<Id>) {
-        match state.nodes.find(name).filter(|id| state.nodes[*id].is(Flags::KNOWN)) {
-            Some(id) => return (state, Ok(id)),
-            None => drop(state),
+    fn know<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        name: &str,
+        intake: &mut Intake,
+    ) -> (MutexGuard<'a, State>, Result<Id>) {
+        if let Some(id) = intake.before.and_then(|before| state.nodes.find_next(name, before)) {
+            intake.before = Some(id);
+            return (state, Ok(id));
         }
+        if let Some(id) = state.nodes.find(name).filter(|id| state.nodes[*id].is(Flags::KNOWN)) {
+            intake.before = Some(id);
+            return (state, Ok(id));
+        }
+        self.stage(&mut state, intake);
+        drop(state);
         let looked = self.look(name);
         let mut state = self.lock();
         let outcome = looked.and_then(|look| match state.learn(name, &look) {
@@ -320,7 +351,7 @@ impl Pending {
 
     /// The numbers of STATS, and the log's bytes and segments.
     pub fn stats(&self) -> (Stats, (u64, u64)) {
-        let state = self.lock();
+        let mut state = self.lock();
         let (queue, nodes) = (state.queue.len() as u64, state.nodes.len() as u64);
         let stats = Stats {
             queue,

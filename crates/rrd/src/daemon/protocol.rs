@@ -63,9 +63,13 @@ impl<'a> Session<'a> {
     /// Answers whole `lines`, each with its end, appending to `out`.
     pub fn answer(&mut self, lines: &[u8], out: &mut Vec<u8>) -> Next {
         let mut waiting: Vec<Waiting<'_>> = vec![];
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', lines) {
+            let line = &lines[begin..end];
+            begin = end + 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let line =
+                std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
             match self.as_update(line) {
                 Ok(update) => waiting.push(update),
                 Err(line) => {
@@ -87,7 +91,7 @@ impl<'a> Session<'a> {
             return Err(line);
         }
         let (name, samples): (Cow<'b, str>, Cow<'b, str>) = match line {
-            Cow::Borrowed(line) if !line.contains(['\\', '\t']) => {
+            Cow::Borrowed(line) if memchr::memchr2(b'\\', b'\t', line.as_bytes()).is_none() => {
                 let rest = line[7..].trim_start_matches(' ');
                 let (name, samples) = rest.split_once(' ').unwrap_or((rest, ""));
                 (name.into(), samples.into())

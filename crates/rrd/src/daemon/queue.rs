@@ -206,7 +206,7 @@ impl Pending {
             if job.ends_claim {
                 state.nodes[id].set(Flags::CLAIMED, false);
             }
-            self.queue_if_due(&mut state, id);
+            self.queue_if_due(&mut state, id, now);
         }
         self.tell(&state);
         outcome

@@ -11,8 +11,8 @@
 //!
 //! `length` counts from the kind on, and the checksum is over the same bytes.
 
-use super::checksum::checksum;
 use crate::error::{Result, refused};
+use crc32c::crc32c;
 
 /// Bytes a record may have behind its checksum: a protocol line, or the header of a very wide file.
 const RECORD_MAX: usize = 4 << 20;
@@ -78,13 +78,13 @@ pub fn encode(entry: &Entry<'_>, out: &mut Vec<u8>) -> Result<()> {
     let mut begin = |kind: u8, name: &str| {
         out.push(kind);
         out.extend((name.len() as u16).to_le_bytes());
-        out.extend(name.as_bytes());
+        out.extend_from_slice(name.as_bytes());
         name.len()
     };
     let name = match entry {
         Entry::Update { file, samples } => {
             let name = begin(0, file);
-            out.extend(samples.as_bytes());
+            out.extend_from_slice(samples.as_bytes());
             name
         }
         Entry::Forget { file, from } => {
@@ -116,7 +116,7 @@ pub fn encode(entry: &Entry<'_>, out: &mut Vec<u8>) -> Result<()> {
         out.truncate(start);
         return refused(format!("a record of {length} bytes; at most {RECORD_MAX} are logged"));
     }
-    let sum = checksum(&out[start + HEAD..]);
+    let sum = crc32c(&out[start + HEAD..]);
     out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
     out[start + 4..start + HEAD].copy_from_slice(&sum.to_le_bytes());
     Ok(())
@@ -130,7 +130,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
         return None;
     }
     let body = bytes.get(HEAD..HEAD + length)?;
-    if *body.first()? > 4 || checksum(body) != sum {
+    if *body.first()? > 4 || crc32c(body) != sum {
         return None;
     }
     Some((entry(body)?, HEAD + length))
@@ -239,7 +239,7 @@ mod tests {
         // Kind 1 had no stamp then.
         let body = b"\x01\x01\0a";
         let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
-        bytes.extend(checksum(body).to_le_bytes());
+        bytes.extend(crc32c(body).to_le_bytes());
         bytes.extend(body);
         assert_eq!(records(&bytes).collect::<Vec<_>>(), [Entry::Forget { file: "a", from: i64::MIN }]);
     }

@@ -138,7 +138,7 @@ impl Pending {
             }
             if !newer.is_empty() {
                 state.append(id, &newer.join(" "), segment, now);
-                self.queue_if_due(state, id);
+                self.queue_if_due(state, id, now);
             }
         }
         for (id, last) in std::mem::take(&mut state.later_last) {

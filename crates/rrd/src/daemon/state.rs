@@ -42,7 +42,11 @@ pub(super) struct State {
     pub(super) stats: Stats,
     /// How many wait for `changed`.
     pub(super) waiters: usize,
+    /// The last answer of [`State::age`], and when it was given.
+    pub(super) aged: Option<(u32, u32)>,
     pub(super) scratch: Vec<u8>,
+    /// Records of what was taken and is not staged yet; empty whenever the lock is free.
+    pub(super) records: Vec<u8>,
 }
 
 /// What the disk says of a file.
@@ -67,10 +71,16 @@ impl State {
         self.cells.bytes() + self.nodes.bytes() + self.later.len() as u64 * 100
     }
 
-    /// Seconds the oldest sample that waits has waited.
-    pub(super) fn age(&self, now: u32) -> u32 {
+    /// Seconds the oldest sample that waits has waited. Looked for once a second at most: it means a look at every
+    /// file, and some ask all the time.
+    pub(super) fn age(&mut self, now: u32) -> u32 {
+        if let Some((_, age)) = self.aged.filter(|(then, _)| *then == now && self.stats.waiting > 0) {
+            return age;
+        }
         let waiting = self.nodes.ids().map(|id| &self.nodes[id]).filter(|node| node.count > 0);
-        waiting.map(|node| now.saturating_sub(node.since)).max().unwrap_or(0)
+        let age = waiting.map(|node| now.saturating_sub(node.since)).max().unwrap_or(0);
+        self.aged = Some((now, age));
+        age
     }
 
     pub(super) fn learn(&mut self, name: &str, look: &Look) -> Option<Id> {

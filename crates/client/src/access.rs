@@ -1,0 +1,236 @@
+//! How a program comes to a hub: where it is, what proves who we are, and as what we come. It opens no connection.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use khz_link::driver::{Counters, FollowingSettings, HubAddress, TlsSettings};
+use khz_link::{Prove, Role};
+use khz_model::NodeName;
+use khz_trust::{ClientFiles, Exposure, ExposureError, Identity, Protocol, TlsClient, Token, TrustError};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::place;
+
+/// The way to a hub. What is not set is found where a khz on this machine would have it.
+///
+/// ```no_run
+/// use khz_client::Access;
+///
+/// let here = Access::local()?;
+/// let there = Access::hub("hub1", 7071).with_ca("/etc/khz/tls/ca.pem").with_token("/etc/khz/tls/job.token")?;
+/// # Ok::<(), khz_client::AccessError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The hubs, the preferred one first.
+    pub hubs: Vec<HubAddress>,
+    /// The CA of the hubs, and a certificate of ours where we have one.
+    pub files: Option<ClientFiles>,
+    /// Our token.
+    pub token: Option<Token>,
+    /// Go to other machines without TLS.
+    pub insecure: bool,
+    /// What we are called where neither token nor certificate says it.
+    pub name: NodeName,
+}
+
+/// Why there is no way to a hub.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// Nobody is there to be asked.
+    #[error("no khz answers on this machine (looked for {sockets} in {folders}), and no hub is named")]
+    NobodyHere {
+        /// The names looked for.
+        sockets: String,
+        /// Where.
+        folders: String,
+    },
+    /// A file of ours cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// A certificate that says nothing of us.
+    #[error("{path}: {problem}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Token or certificate are of somebody who sends rows.
+    #[error("{identity} may send rows but not read them; a reader's token is made by `khz certs token`")]
+    MayNotRead {
+        /// Who.
+        identity: Identity,
+    },
+    /// What would be said could be heard.
+    #[error("hub {hub}: {source}")]
+    Exposed {
+        /// The hub.
+        hub: HubAddress,
+        /// Why.
+        source: ExposureError,
+    },
+}
+
+impl Access {
+    /// By the local socket of a khz that runs on this machine: a hub, or one alone.
+    ///
+    /// # Errors
+    /// None answers.
+    pub fn local() -> Result<Self, AccessError> {
+        Access::local_in(None)
+    }
+
+    /// The same where the sockets are in this directory.
+    ///
+    /// # Errors
+    /// None answers.
+    pub fn local_in(run_dir: Option<&Path>) -> Result<Self, AccessError> {
+        match place::link_socket(run_dir) {
+            Some(socket) => Ok(Access::to(vec![HubAddress::Local(socket)])),
+            None => {
+                let folders = place::run_dirs(run_dir);
+                let folders: Vec<String> =
+                    folders.iter().map(|folder| folder.display().to_string()).collect();
+                Err(AccessError::NobodyHere {
+                    sockets: [place::HUB_LINK_SOCKET, place::ALONE_LINK_SOCKET].join(" and "),
+                    folders: folders.join(", "),
+                })
+            }
+        }
+    }
+
+    /// To a hub's link door.
+    pub fn hub(host: impl Into<String>, port: u16) -> Self {
+        Access::to(vec![HubAddress::Net { host: host.into(), port }])
+    }
+
+    /// To the first of these hubs that answers.
+    pub fn to(hubs: Vec<HubAddress>) -> Self {
+        Access { hubs, files: None, token: None, insecure: false, name: host_name() }
+    }
+
+    /// With TLS, to hubs whose certificate is of this CA.
+    #[must_use]
+    pub fn with_ca(self, ca: impl Into<PathBuf>) -> Self {
+        Access { files: Some(ClientFiles::new(ca)), ..self }
+    }
+
+    /// With the token in this file.
+    ///
+    /// # Errors
+    /// The file cannot be used.
+    pub fn with_token(self, path: impl AsRef<Path>) -> Result<Self, AccessError> {
+        Ok(Access { token: Some(Token::read(path.as_ref())?), ..self })
+    }
+
+    /// As what we come: as token or certificate say; else as operator where we own the khz whose socket it is; else
+    /// as reader.
+    ///
+    /// # Errors
+    /// The certificate says nothing of us, or that we may not read.
+    pub fn identity(&self) -> Result<Identity, AccessError> {
+        let identity = self.said()?;
+        if !identity.role.may_read() {
+            return Err(AccessError::MayNotRead { identity });
+        }
+        Ok(identity)
+    }
+
+    fn said(&self) -> Result<Identity, AccessError> {
+        if let Some(token) = &self.token {
+            return Ok(token.identity().clone());
+        }
+        if let Some((certificate, _)) = self.files.as_ref().and_then(|files| files.pair.as_ref()) {
+            return of_certificate(certificate);
+        }
+        let owns = |hub: &HubAddress| matches!(hub, HubAddress::Local(path) if is_ours(path));
+        let all_ours = !self.hubs.is_empty() && self.hubs.iter().all(owns);
+        let role = if all_ours { khz_trust::Role::Operator } else { khz_trust::Role::Reader };
+        Ok(Identity { role, name: self.name.clone() })
+    }
+
+    /// What a link's thread needs to know.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the way would be open to others.
+    pub fn settings(&self) -> Result<FollowingSettings, AccessError> {
+        for hub in &self.hubs {
+            let HubAddress::Net { host, port } = hub else { continue };
+            let address = SocketAddr::new(ip_of(host), *port);
+            Exposure::of_caller(address, self.files.is_some(), self.insecure)
+                .map_err(|source| AccessError::Exposed { hub: hub.clone(), source })?;
+        }
+        let identity = link_identity(self.identity()?, self.token.clone());
+        let tls = self.files.clone().map(tls_settings).transpose()?;
+        Ok(FollowingSettings {
+            hubs: self.hubs.clone(),
+            identity: Arc::new(identity),
+            tls,
+            counters: Counters::default(),
+        })
+    }
+}
+
+/// A name may mean any machine: it is somewhere else.
+fn ip_of(host: &str) -> IpAddr {
+    const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    match host {
+        "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        host => host.parse().unwrap_or(ELSEWHERE),
+    }
+}
+
+/// Files that changed are read again for each connection; wrong ones leave what there was.
+fn tls_settings(files: ClientFiles) -> Result<TlsSettings, TrustError> {
+    let client = TlsClient::load(files, Protocol::Link)?;
+    Ok(Box::new(move || {
+        let _ = client.refresh();
+        client.config()
+    }))
+}
+
+fn of_certificate(path: &Path) -> Result<Identity, AccessError> {
+    let wrong = |problem: String| AccessError::Certificate { path: path.into(), problem };
+    let pem = khz_trust::read_public(path)?;
+    khz_trust::Certificate::read_pem(&pem)
+        .and_then(|certificate| certificate.identity())
+        .map_err(|error| wrong(error.to_string()))
+}
+
+/// Root owns everything, and who made the socket owns what is behind it.
+fn is_ours(socket: &Path) -> bool {
+    let own = rustix::process::geteuid();
+    own.is_root() || std::fs::metadata(socket).is_ok_and(|about| about.uid() == own.as_raw())
+}
+
+fn host_name() -> NodeName {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    NodeName::new(&name)
+        .or_else(|_| NodeName::new("localhost"))
+        .expect("BUG: 'localhost' is a valid node name")
+}
+
+fn link_identity(identity: Identity, token: Option<Token>) -> khz_link::Identity {
+    let boot = clock_gettime(ClockId::Boottime);
+    let mut nonce = [0; 8];
+    // Where the kernel has none, the time does: it tells two starts apart, and proves nothing.
+    let _ = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::NONBLOCK);
+    khz_link::Identity {
+        role: match identity.role {
+            khz_trust::Role::Node => Role::Node,
+            khz_trust::Role::Reader => Role::Reader,
+            khz_trust::Role::Operator => Role::Operator,
+            khz_trust::Role::Hub => Role::Hub,
+        },
+        name: identity.name.to_string(),
+        machine: [0; 16],
+        boot: [0; 16],
+        started: boot.tv_sec * 1_000_000_000 + boot.tv_nsec,
+        start_nonce: u64::from_le_bytes(nonce) ^ boot.tv_nsec as u64,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        prove: token.map(|token| Box::new(move |nonce: &[u8; 32]| token.proof(nonce)) as Prove),
+    }
+}

@@ -1,0 +1,34 @@
+//! Where on this machine a khz that runs is found: the directories of its sockets, and the socket that speaks the link.
+//! It makes none of them.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// The local socket of a hub that speaks the link.
+pub const HUB_LINK_SOCKET: &str = "hub-link.sock";
+/// The same of a cluster of one.
+pub const ALONE_LINK_SOCKET: &str = "khz-link.sock";
+
+/// Where local sockets may be, the own ones first; or there where somebody says so.
+pub fn run_dirs(told: Option<&Path>) -> Vec<PathBuf> {
+    const SYSTEM: &str = "/run/khz";
+    if let Some(folder) = told {
+        return vec![folder.to_owned()];
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // Set by systemd for a unit with RuntimeDirectory=.
+    let of_service = absolute("RUNTIME_DIRECTORY");
+    let is_root = rustix::process::geteuid().is_root();
+    let own = absolute("XDG_RUNTIME_DIR").filter(|_| !is_root).map(|folder| folder.join("khz"));
+    let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
+    if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
+        folders.push(SYSTEM.into());
+    }
+    folders
+}
+
+/// The best local socket at which a khz speaks the link: a hub knows every node.
+pub fn link_socket(told: Option<&Path>) -> Option<PathBuf> {
+    let of_folder = |folder: PathBuf| [HUB_LINK_SOCKET, ALONE_LINK_SOCKET].map(|name| folder.join(name));
+    run_dirs(told).into_iter().flat_map(of_folder).find(|path| UnixStream::connect(path).is_ok())
+}

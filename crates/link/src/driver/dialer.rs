@@ -1,0 +1,142 @@
+//! How a hub is reached: its name looked up, its address connected to, TLS set up; one after the other, and never
+//! longer than each may take. Agents and readers dial alike. It says nothing on what it has connected.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use khz_model::Nanos;
+use rustix::event::PollFlags;
+use rustix::fd::{AsFd, OwnedFd};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use crate::driver::Shared;
+use crate::driver::clock;
+use crate::driver::lookup::Lookup;
+use crate::driver::session::sleep;
+use crate::driver::tcp;
+use crate::driver::transport::Transport;
+
+/// A name must be looked up in this time; then the next hub is tried.
+const LOOKUP_MAX: Nanos = Nanos::SECOND;
+
+/// The settings of TLS for the next connection: files may have changed.
+pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send>;
+
+/// A hub of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HubAddress {
+    /// Over the network.
+    Net {
+        /// Its name or address, as its certificate has it.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// On this machine: its local socket, where the kernel says who comes and TLS is not needed.
+    Local(PathBuf),
+}
+
+impl fmt::Display for HubAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HubAddress::Net { host, port } => write!(f, "{host}:{port}"),
+            HubAddress::Local(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The hubs of one link.
+pub(crate) struct Dialer {
+    hubs: Vec<Hub>,
+    tls: Option<TlsSettings>,
+}
+
+struct Hub {
+    address: HubAddress,
+    lookup: Option<Lookup>,
+}
+
+impl Dialer {
+    pub fn new(hubs: Vec<HubAddress>, tls: Option<TlsSettings>) -> Self {
+        let hub = |address: HubAddress| {
+            let lookup = match &address {
+                HubAddress::Net { host, port } => Some(Lookup::new(host, *port)),
+                HubAddress::Local(_) => None,
+            };
+            Hub { address, lookup }
+        };
+        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls }
+    }
+
+    /// How many hubs there are.
+    pub fn hubs(&self) -> usize {
+        self.hubs.len()
+    }
+
+    /// One of them, for people.
+    pub fn address(&self, hub: usize) -> &HubAddress {
+        &self.hubs[hub].address
+    }
+
+    /// A connection to a hub; the protocol begins behind it.
+    pub fn dial(&self, hub: usize, shared: &Shared) -> Result<Transport, String> {
+        let Hub { address, lookup } = &self.hubs[hub];
+        match (address, lookup) {
+            (HubAddress::Net { host, .. }, Some(lookup)) => self.dial_net(host, lookup, shared),
+            (HubAddress::Local(path), _) => dial_local(path),
+            (HubAddress::Net { .. }, None) => unreachable!("BUG: a name that nobody looks up"),
+        }
+    }
+
+    fn dial_net(&self, host: &str, lookup: &Lookup, shared: &Shared) -> Result<Transport, String> {
+        let mut problem = String::from("stopped");
+        for address in look_up(lookup, shared)? {
+            match connect(&address, shared) {
+                Ok(socket) => return self.transport(host, socket),
+                Err(why) => problem = format!("cannot connect to {address}: {why}"),
+            }
+        }
+        Err(problem)
+    }
+
+    fn transport(&self, host: &str, socket: OwnedFd) -> Result<Transport, String> {
+        let Some(tls) = &self.tls else { return Ok(Transport::plain(socket)) };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        Transport::tls(socket, tls(), name).map_err(|error| error.to_string())
+    }
+}
+
+/// The hub's addresses; waits for the resolver no longer than it may.
+fn look_up(lookup: &Lookup, shared: &Shared) -> Result<Vec<SocketAddr>, String> {
+    lookup.begin(&shared.bell);
+    let until = Nanos(clock::now().0 + LOOKUP_MAX.0);
+    while !lookup.is_done() && clock::now() < until && !shared.is_stopped() {
+        sleep(None, &shared.bell, until.since(clock::now()));
+    }
+    lookup.addresses()
+}
+
+fn connect(address: &SocketAddr, shared: &Shared) -> Result<OwnedFd, String> {
+    let socket = tcp::begin_connect(address).map_err(|errno| errno.to_string())?;
+    let until = Nanos(clock::now().0 + tcp::CONNECT_MAX.0);
+    loop {
+        let left = until.since(clock::now());
+        if left == Nanos(0) || shared.is_stopped() {
+            return Err("no answer".into());
+        }
+        sleep(Some((socket.as_fd(), PollFlags::OUT)), &shared.bell, left);
+        tcp::connected(&socket).map_err(|errno| errno.to_string())?;
+        if rustix::net::getpeername(&socket).is_ok() {
+            return Ok(socket);
+        }
+    }
+}
+
+/// A socket of this machine answers at once or not at all.
+fn dial_local(path: &Path) -> Result<Transport, String> {
+    let socket = tcp::connect_local(path).map_err(|errno| format!("cannot connect: {errno}"))?;
+    Ok(Transport::plain(socket))
+}

@@ -1,0 +1,324 @@
+//! What comes on a link, as a queue for another thread: blocks whole and undecoded, for those who keep or pass them
+//! on. It is bounded: when its reader is slow, the oldest blocks go, and are told as lost.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use khz_block::{Decoder, Header};
+use khz_model::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::dial::HubName;
+use crate::driver::bell::Bell;
+use crate::driver::following::FollowingSink;
+use crate::follower::{FollowSink, LaneKey, Wish};
+use crate::message::{LaneOffer, Told};
+
+/// Bytes of a queue where nobody says otherwise: seconds of thousands of nodes.
+pub const EVENT_BYTES: usize = 32 << 20;
+
+/// What an event takes beside its bytes, about.
+const OWN_BYTES: usize = 96;
+
+/// Something that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A hub has welcomed us.
+    Up {
+        /// Its name.
+        hub: String,
+    },
+    /// There is no connection; lanes are over. Said once until the reason changes.
+    Down {
+        /// Why.
+        problem: String,
+    },
+    /// A lane was offered and is wanted, or has changed.
+    Lane {
+        /// Which.
+        lane: Arc<LaneKey>,
+        /// The interest that it answers.
+        interest: u32,
+        /// Of its schema.
+        generation: u32,
+        /// Time between two rows.
+        period: Nanos,
+    },
+    /// The next bytes of a schema (`docs/block.md`); `offset` 0 begins it.
+    Schema {
+        /// Whose.
+        lane: Arc<LaneKey>,
+        /// Of its schema.
+        generation: u32,
+        /// Where the bytes stand.
+        offset: u64,
+        /// The bytes.
+        bytes: Box<[u8]>,
+    },
+    /// A closed block whose checksum is right.
+    Block {
+        /// Whose.
+        lane: Arc<LaneKey>,
+        /// Header and rows.
+        bytes: Box<[u8]>,
+    },
+    /// Rows (the last not included) that will not come: lost before the hub had them, in the hub, or in this queue.
+    Lost {
+        /// Whose.
+        lane: Arc<LaneKey>,
+        /// The first of them.
+        from: u64,
+        /// The first behind them.
+        to: u64,
+    },
+    /// What became of an interest.
+    Told {
+        /// Which.
+        interest: u32,
+        /// Whether it was granted.
+        granted: bool,
+        /// At this period; 0: as asked.
+        period: Nanos,
+        /// Why it was refused, or runs slower.
+        text: String,
+    },
+    /// Nothing more comes in the lane.
+    Closed {
+        /// Which.
+        lane: Arc<LaneKey>,
+    },
+}
+
+impl Event {
+    fn bytes(&self) -> usize {
+        OWN_BYTES
+            + match self {
+                Event::Schema { bytes, .. } | Event::Block { bytes, .. } => bytes.len(),
+                Event::Up { hub: text } | Event::Down { problem: text } | Event::Told { text, .. } => {
+                    text.len()
+                }
+                _ => 0,
+            }
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    events: VecDeque<Event>,
+    bytes: usize,
+    limit: usize,
+    dropped: u64,
+    /// The sink is gone: nothing more will come.
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct SharedQueue {
+    queue: Mutex<Queue>,
+    bell: Bell,
+}
+
+impl SharedQueue {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Queue {
+    fn push(&mut self, event: Event) {
+        self.bytes += event.bytes();
+        self.events.push_back(event);
+        if self.bytes > self.limit {
+            self.make_room();
+        }
+    }
+
+    /// The oldest blocks become the news that they are lost.
+    fn make_room(&mut self) {
+        for event in &mut self.events {
+            if self.bytes <= self.limit {
+                return;
+            }
+            let Event::Block { lane, bytes } = &*event else { continue };
+            let header = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok());
+            let (from, rows) =
+                header.map_or((0, 0), |h| (h.first_row, h.closed.map_or(0, |(rows, ..)| rows)));
+            let lost = Event::Lost { lane: lane.clone(), from, to: from + u64::from(rows) };
+            self.bytes -= event.bytes() - lost.bytes();
+            self.dropped += u64::from(rows);
+            *event = lost;
+        }
+    }
+
+    fn is_overfull(&self) -> bool {
+        self.bytes > self.limit
+    }
+}
+
+/// The link's end of the queue.
+#[derive(Debug)]
+pub struct EventSink {
+    shared: Arc<SharedQueue>,
+    lanes: HashMap<LaneKey, Arc<LaneKey>>,
+    last_problem: Option<String>,
+    /// There is something that the reader was not woken for.
+    news: bool,
+}
+
+/// The reader's end of the queue. Its descriptor can be polled: it is readable while there may be events.
+#[derive(Debug)]
+pub struct Events {
+    shared: Arc<SharedQueue>,
+}
+
+impl Events {
+    /// A queue of at most so many bytes, and its other end.
+    ///
+    /// # Errors
+    /// The system has no descriptor for it.
+    pub fn new(limit: usize) -> std::io::Result<(EventSink, Events)> {
+        let queue = Queue { events: VecDeque::new(), bytes: 0, limit, dropped: 0, is_over: false };
+        let shared = Arc::new(SharedQueue { queue: Mutex::new(queue), bell: Bell::new()? });
+        let sink =
+            EventSink { shared: shared.clone(), lanes: HashMap::new(), last_problem: None, news: false };
+        Ok((sink, Events { shared }))
+    }
+
+    /// The oldest event, if there is one.
+    pub fn try_next(&self) -> Option<Event> {
+        let mut queue = self.shared.lock();
+        let event = queue.events.pop_front();
+        match &event {
+            Some(event) => queue.bytes -= event.bytes(),
+            None if !queue.is_over => self.shared.bell.silence(),
+            None => {}
+        }
+        event
+    }
+
+    /// The oldest event; waits for one so long. `None`: none has come.
+    pub fn next_within(&self, time: Duration) -> Option<Event> {
+        let until = Instant::now() + time;
+        loop {
+            if let Some(event) = self.try_next() {
+                return Some(event);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.is_over() {
+                return None;
+            }
+            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            // Interrupted or not, the queue says what there is.
+            let _ = poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&timeout));
+        }
+    }
+
+    /// Rows that were dropped because this end was slow.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
+    }
+
+    /// True when the link has ended and everything was taken.
+    pub fn is_over(&self) -> bool {
+        let queue = self.shared.lock();
+        queue.is_over && queue.events.is_empty()
+    }
+}
+
+impl AsFd for Events {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+}
+
+impl EventSink {
+    fn push(&mut self, event: Event) {
+        self.shared.lock().push(event);
+        self.news = true;
+    }
+
+    fn name(&mut self, lane: &LaneKey) -> Arc<LaneKey> {
+        self.lanes.entry(lane.clone()).or_insert_with(|| Arc::new(lane.clone())).clone()
+    }
+
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
+        let lane = self.name(lane);
+        let LaneOffer { interest, generation, period, .. } = *offer;
+        self.push(Event::Lane { lane, interest, generation, period });
+    }
+}
+
+impl FollowSink for EventSink {
+    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+        self.offered(lane, offer);
+        Some(Wish { span: Nanos(0), prompt: false })
+    }
+
+    fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
+        self.offered(lane, offer);
+    }
+
+    fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
+        let lane = self.name(lane);
+        self.push(Event::Schema { lane, generation, offset, bytes: bytes.into() });
+    }
+
+    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
+
+    fn block(&mut self, lane: &LaneKey, bytes: &[u8]) {
+        let lane = self.name(lane);
+        self.push(Event::Block { lane, bytes: bytes.into() });
+    }
+
+    fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
+        let lane = self.name(lane);
+        self.push(Event::Lost { lane, from, to });
+    }
+
+    fn told(&mut self, told: &Told<'_>) {
+        let Told { interest, granted, period, text, .. } = *told;
+        self.push(Event::Told { interest, granted, period, text: text.to_owned() });
+    }
+
+    fn closed(&mut self, lane: &LaneKey) {
+        let name = self.name(lane);
+        self.lanes.remove(lane);
+        self.push(Event::Closed { lane: name });
+    }
+}
+
+impl FollowingSink for EventSink {
+    fn up(&mut self, hub: &HubName) {
+        self.last_problem = None;
+        self.push(Event::Up { hub: hub.name.clone() });
+    }
+
+    fn down(&mut self, problem: &str) {
+        self.lanes.clear();
+        if self.last_problem.as_deref() != Some(problem) {
+            self.last_problem = Some(problem.to_owned());
+            self.push(Event::Down { problem: problem.to_owned() });
+        }
+    }
+
+    fn rest(&mut self) {
+        if std::mem::take(&mut self.news) {
+            self.shared.bell.ring();
+        }
+    }
+
+    /// What is no block cannot be dropped.
+    fn refusal(&mut self) -> Option<String> {
+        let overfull = self.shared.lock().is_overfull();
+        overfull.then(|| "its reader is too slow for what the hub has to say".to_owned())
+    }
+}
+
+impl Drop for EventSink {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.bell.ring();
+    }
+}

@@ -1,0 +1,336 @@
+//! The reader's side: a connection to one of its hubs, on which its interests are said and their rows come back. It
+//! says them anew on every connection; who takes the rows is somebody else.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use khz_block::Decoder;
+use khz_model::{Interest, Nanos};
+
+use crate::dial::{HubName, Identity};
+use crate::driver::Shared;
+use crate::driver::bell::Bell;
+use crate::driver::clock;
+use crate::driver::counters::Counters;
+use crate::driver::dialer::{Dialer, HubAddress, TlsSettings};
+use crate::driver::session::End;
+use crate::driver::worker::{Caller, Running};
+use crate::error::{LinkError, Reject};
+use crate::follower::{FollowSink, Follower, LaneKey, Wish};
+use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
+use crate::message::{LaneOffer, Told};
+use crate::put::Ask;
+
+/// Interests that one reader may have at a time: a hub takes no more on one connection.
+pub const WISHES_MAX: usize = INTERESTS_MAX;
+
+/// Interests said in one go, and a second: half of what a hub allows, since its clock is not ours.
+const SAID_AT_ONCE: u64 = INTERESTS_AT_ONCE / 2;
+const SAID_A_SECOND: u64 = INTERESTS_A_SECOND / 2;
+
+/// What the thread needs to know.
+pub struct FollowingSettings {
+    /// The hubs, the preferred one first.
+    pub hubs: Vec<HubAddress>,
+    /// Who we are; the role is reader, operator or hub.
+    pub identity: Arc<Identity>,
+    /// TLS around the link; `None`: none.
+    pub tls: Option<TlsSettings>,
+    /// Numbers that it counts.
+    pub counters: Counters,
+}
+
+/// Who takes what comes, on the link's thread: what it does must be short, or rows are lost at the hub.
+///
+/// Lanes are those of one connection. When it is down they are over, and on the next one they are offered anew, with
+/// another epoch.
+pub trait FollowingSink: FollowSink + Send + 'static {
+    /// A hub has welcomed us.
+    fn up(&mut self, hub: &HubName);
+    /// There is no connection, for this reason; said at every failed attempt.
+    fn down(&mut self, problem: &str);
+    /// Everything that had come was handed over.
+    fn rest(&mut self) {}
+    /// Why the connection cannot go on, if it cannot.
+    fn refusal(&mut self) -> Option<String> {
+        None
+    }
+}
+
+/// Why an interest cannot be said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FollowingError {
+    /// There are as many as a hub takes.
+    #[error("there are {WISHES_MAX} interests already, as many as one connection may have; dismiss one")]
+    TooMany,
+    /// It selects nothing, or has too many patterns.
+    #[error("an interest has between 1 and {PATTERNS_MAX} patterns; this one has {0}")]
+    Patterns(usize),
+}
+
+/// A reader's running thread. Dropping it ends the connection and the thread.
+pub struct Following {
+    wishes: Arc<Mutex<Wishes>>,
+    running: Running,
+}
+
+/// What is wanted, on whatever connection.
+#[derive(Default)]
+struct Wishes {
+    asked: u32,
+    standing: Vec<Standing>,
+}
+
+#[derive(Clone)]
+struct Standing {
+    number: u32,
+    period: Nanos,
+    exact: bool,
+    prompt: bool,
+    patterns: Vec<String>,
+}
+
+fn lock(wishes: &Mutex<Wishes>) -> MutexGuard<'_, Wishes> {
+    wishes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Following {
+    /// Starts the thread, which connects at once.
+    ///
+    /// # Errors
+    /// The system has no thread or no descriptor for it.
+    pub fn start<S: FollowingSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
+        let FollowingSettings { hubs, identity, tls, counters } = settings;
+        let wishes = Arc::<Mutex<Wishes>>::default();
+        let reader = Reader { follower: Follower::new(identity, clock::now()), sink, wishes: wishes.clone() };
+        let shared = Shared::new(Bell::new()?, counters);
+        Ok(Following { wishes, running: Running::start(Dialer::new(hubs, tls), shared, reader)? })
+    }
+
+    /// Says an interest, now and on every later connection; `prompt`: every row at once, not in flushes. Its number
+    /// comes with the lanes that are offered for it, and with what the hub tells of it.
+    ///
+    /// # Errors
+    /// There are too many, or it has too many patterns.
+    pub fn ask(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
+        let patterns = interest.patterns.len();
+        if patterns == 0 || patterns > PATTERNS_MAX {
+            return Err(FollowingError::Patterns(patterns));
+        }
+        let mut wishes = lock(&self.wishes);
+        if wishes.standing.len() >= WISHES_MAX {
+            return Err(FollowingError::TooMany);
+        }
+        wishes.asked = wishes.asked.wrapping_add(1).max(1);
+        let number = wishes.asked;
+        wishes.standing.push(Standing {
+            number,
+            period: interest.rate.period(),
+            exact: interest.exact,
+            prompt,
+            patterns: interest.patterns.iter().map(ToString::to_string).collect(),
+        });
+        drop(wishes);
+        self.running.shared.bell.ring();
+        Ok(number)
+    }
+
+    /// Takes an interest back: its lanes are closed, one after the other, and nothing comes in them any more.
+    pub fn dismiss(&self, number: u32) {
+        lock(&self.wishes).standing.retain(|standing| standing.number != number);
+        self.running.shared.bell.ring();
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> &Counters {
+        &self.running.shared.counters
+    }
+}
+
+/// A reader, whatever the connection.
+struct Reader<S> {
+    follower: Follower,
+    sink: S,
+    wishes: Arc<Mutex<Wishes>>,
+}
+
+impl<S: FollowingSink> Caller for Reader<S> {
+    type End<'a> = ReaderSession<'a, S>;
+
+    fn begin(&mut self) -> ReaderSession<'_, S> {
+        let now = clock::now();
+        self.follower.reconnected(now);
+        ReaderSession { reader: self, said: HashSet::new(), allowance: Allowance::full(now) }
+    }
+
+    fn end(end: ReaderSession<'_, S>, problem: &str) {
+        let Reader { follower, sink, .. } = end.reader;
+        follower.cut(sink);
+        sink.down(problem);
+        sink.rest();
+    }
+
+    fn failed(&mut self, problem: &str) {
+        self.sink.down(problem);
+        self.sink.rest();
+    }
+}
+
+/// A reader on one connection.
+struct ReaderSession<'a, S> {
+    reader: &'a mut Reader<S>,
+    /// Interests that the hub knows.
+    said: HashSet<u32>,
+    allowance: Allowance,
+}
+
+impl<S: FollowingSink> ReaderSession<'_, S> {
+    /// Says what the hub does not know yet, and takes back what is not wanted any more.
+    fn say(&mut self, now: Nanos, out: &mut Vec<u8>) {
+        let Reader { follower, sink, wishes, .. } = &mut *self.reader;
+        let wishes = lock(wishes);
+        let is_wanted = |number: &u32| wishes.standing.iter().any(|standing| standing.number == *number);
+        for number in self.said.extract_if(|number| !is_wanted(number)) {
+            follower.dismiss(number, sink, out);
+        }
+        for standing in &wishes.standing {
+            if self.said.contains(&standing.number) || !self.allowance.take(now) {
+                continue;
+            }
+            let Standing { number, period, exact, prompt, ref patterns } = *standing;
+            follower.ask(&Ask { number, period, exact, prompt, patterns }, out);
+            self.said.insert(number);
+        }
+    }
+}
+
+impl<S: FollowingSink> End for ReaderSession<'_, S> {
+    fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        let mut sink = Wanted { said: &self.said, sink: &mut self.reader.sink };
+        self.reader.follower.receive(bytes, now, wall, &mut sink, out)?;
+        match self.reader.sink.refusal() {
+            Some(text) => Err(LinkError::Rejected(Reject::protocol(text))),
+            None => Ok(()),
+        }
+    }
+
+    fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        self.reader.follower.poll(now, wall, out)?;
+        if self.reader.follower.is_welcome() {
+            self.say(now, out);
+        }
+        Ok(())
+    }
+
+    fn next_wake(&self) -> Nanos {
+        let wake = self.reader.follower.next_wake();
+        let waits = lock(&self.reader.wishes).standing.len() > self.said.len();
+        match self.allowance.next() {
+            Some(next) if waits => wake.min(next),
+            _ => wake,
+        }
+    }
+
+    fn is_welcome(&self) -> bool {
+        self.reader.follower.is_welcome()
+    }
+
+    fn welcomed(&mut self) {
+        let Reader { follower, sink, .. } = &mut *self.reader;
+        sink.up(follower.hub());
+    }
+
+    fn read_all(&mut self) {
+        self.reader.sink.rest();
+    }
+
+    fn count(&mut self, counters: &Counters) {
+        if self.is_welcome() {
+            counters.set_pair(self.reader.follower.pair());
+        }
+    }
+}
+
+/// How many interests may be said at once.
+struct Allowance {
+    left: u64,
+    filled: Nanos,
+}
+
+impl Allowance {
+    const EACH: u64 = 1_000_000_000 / SAID_A_SECOND;
+
+    fn full(now: Nanos) -> Self {
+        Allowance { left: SAID_AT_ONCE, filled: now }
+    }
+
+    fn take(&mut self, now: Nanos) -> bool {
+        let gained = now.since(self.filled).0 / Self::EACH;
+        self.left = (self.left + gained).min(SAID_AT_ONCE);
+        self.filled = Nanos(self.filled.0 + gained * Self::EACH);
+        let may = self.left > 0;
+        self.left -= u64::from(may);
+        may
+    }
+
+    /// When there is something again; `None`: there is.
+    fn next(&self) -> Option<Nanos> {
+        (self.left == 0).then(|| Nanos(self.filled.0 + Self::EACH))
+    }
+}
+
+/// The sink, without lanes of interests that were dismissed while their offer was under way.
+struct Wanted<'a, S> {
+    said: &'a HashSet<u32>,
+    sink: &'a mut S,
+}
+
+impl<S: FollowSink> FollowSink for Wanted<'_, S> {
+    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+        if offer.interest != 0 && !self.said.contains(&offer.interest) {
+            return None;
+        }
+        self.sink.wish(lane, offer)
+    }
+    fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
+        self.sink.changed(lane, offer);
+    }
+    fn schema(&mut self, lane: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
+        self.sink.schema(lane, generation, offset, bytes);
+    }
+    fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder) {
+        self.sink.row(lane, number, row);
+    }
+    fn block(&mut self, lane: &LaneKey, bytes: &[u8]) {
+        self.sink.block(lane, bytes);
+    }
+    fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
+        self.sink.lost(lane, from, to);
+    }
+    fn told(&mut self, told: &Told<'_>) {
+        self.sink.told(told);
+    }
+    fn closed(&mut self, lane: &LaneKey) {
+        self.sink.closed(lane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_interests_stays_within_what_a_hub_allows() {
+        let (mut allowance, mut now, mut said) = (Allowance::full(Nanos(0)), Nanos(0), 0);
+        while now < Nanos::from_secs(10) {
+            if allowance.take(now) {
+                said += 1;
+                continue;
+            }
+            let next = allowance.next().expect("it is used up");
+            assert!(next > now);
+            now = next;
+        }
+        assert_eq!(said, SAID_AT_ONCE + 10 * SAID_A_SECOND - 1);
+    }
+}

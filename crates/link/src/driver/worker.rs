@@ -1,0 +1,140 @@
+//! The thread `link`: keeps one connection to one of the hubs, however often they fail. A hub that is slow, frozen or
+//! hostile can only keep this thread busy.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use khz_model::Nanos;
+
+use crate::driver::dialer::Dialer;
+use crate::driver::session::{Buffers, End, Ended, Session, sleep};
+use crate::driver::{Shared, clock, counters};
+use crate::error::LinkError;
+use crate::roster::{Outcome, Roster};
+
+/// Stack of the thread: its deepest call is rustls'.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Who calls hubs, across connections.
+pub(crate) trait Caller: Send + 'static {
+    /// Its end of the protocol on one connection.
+    type End<'a>: End
+    where
+        Self: 'a;
+    /// A connection begins.
+    fn begin(&mut self) -> Self::End<'_>;
+    /// A connection is over, for this reason.
+    fn end(end: Self::End<'_>, problem: &str);
+    /// No connection came about, for this reason.
+    fn failed(&mut self, problem: &str) {
+        let _ = problem;
+    }
+}
+
+/// The running thread. Dropping it ends the connection and the thread.
+pub(crate) struct Running {
+    pub shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Starts the thread.
+    pub fn start<C: Caller>(dialer: Dialer, shared: Arc<Shared>, caller: C) -> std::io::Result<Self> {
+        let worker = Worker {
+            roster: Roster::new(dialer.hubs()),
+            dialer,
+            caller,
+            shared: shared.clone(),
+            buffers: Buffers::new(),
+            last_problem: String::new(),
+        };
+        let builder = std::thread::Builder::new().name("link".into()).stack_size(STACK_BYTES);
+        let thread = builder.spawn(move || worker.run())?;
+        Ok(Running { shared, thread: Some(thread) })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic of its was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker<C> {
+    dialer: Dialer,
+    roster: Roster,
+    caller: C,
+    shared: Arc<Shared>,
+    buffers: Buffers,
+    /// What was logged last: a hub that is away for a week is one line.
+    last_problem: String,
+}
+
+impl<C: Caller> Worker<C> {
+    fn run(mut self) {
+        while !self.shared.is_stopped() && self.dialer.hubs() > 0 {
+            let (hub, at) = self.roster.next(clock::now());
+            let wait = at.since(clock::now());
+            if wait > Nanos(0) {
+                sleep(None, &self.shared.bell, wait);
+                continue;
+            }
+            let (outcome, problem) = self.attempt(hub);
+            self.shared.counters.forget();
+            self.roster.ended(hub, outcome, clock::now(), random());
+            if !self.shared.is_stopped() {
+                counters::add(&self.shared.counters.failures, 1);
+                self.log(hub, outcome, &problem);
+            }
+        }
+    }
+
+    fn log(&mut self, hub: usize, outcome: Outcome, problem: &str) {
+        let line = format!("hub {}: {problem}", self.dialer.address(hub));
+        let is_news =
+            matches!(outcome, Outcome::Broke { lasted } if lasted > Nanos(0)) || line != self.last_problem;
+        if is_news && !self.shared.is_muted() {
+            tracing::warn!("{line}");
+        }
+        self.last_problem = line;
+    }
+
+    /// Everything with one hub, from its name to the end of its connection.
+    fn attempt(&mut self, hub: usize) -> (Outcome, String) {
+        let transport = match self.dialer.dial(hub, &self.shared) {
+            Ok(transport) => transport,
+            Err(problem) => {
+                self.caller.failed(&format!("{}: {problem}", self.dialer.address(hub)));
+                return (Outcome::Broke { lasted: Nanos(0) }, problem);
+            }
+        };
+        let end = self.caller.begin();
+        let mut session = Session::new(end, transport, &mut self.buffers, &self.shared, hub as u64 + 1);
+        let ended = session.talk();
+        let lasted = session.welcome.map_or(Nanos(0), |since| clock::now().since(since));
+        let (outcome, problem) = match ended {
+            Ended::Stopped => (Outcome::Broke { lasted }, String::new()),
+            Ended::Socket(problem) => (Outcome::Broke { lasted }, problem),
+            Ended::Link(error @ LinkError::Refused { .. }) => {
+                counters::add(&self.shared.counters.refusals, 1);
+                (Outcome::Refused, error.to_string())
+            }
+            Ended::Link(error) => (Outcome::Broke { lasted }, error.to_string()),
+        };
+        C::end(session.end, &format!("{}: {problem}", self.dialer.address(hub)));
+        (outcome, problem)
+    }
+}
+
+/// Any number.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
+        Ok(8) => u64::from_le_bytes(bytes),
+        _ => clock::wall() as u64 ^ u64::from(std::process::id()) << 32,
+    }
+}

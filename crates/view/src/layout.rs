@@ -237,6 +237,10 @@ impl<'a> Plane<'a> {
         let top = self.panel_top(0);
         let bottom = self.panel_top(self.chart.panels.len()) - BETWEEN;
         for (number, axis) in self.chart.axes.iter().enumerate() {
+            let fits = |text: &str| text.chars().count() as f32 * NORMAL * LETTER <= bottom - top;
+            // The legend says which series it is; what is counted stands behind the comma.
+            let behind = axis.title.rsplit(", ").next().unwrap_or_default();
+            let text = if fits(&axis.title) { axis.title.as_str() } else { behind };
             let x = if number == 0 { 16.0 } else { self.width - 8.0 };
             self.marks.push(Mark::Text {
                 at: [x, (top + bottom) / 2.0],
@@ -244,7 +248,7 @@ impl<'a> Plane<'a> {
                 size: NORMAL,
                 colour: if self.chart.axes.len() > 1 { self.axis_colour(number) } else { INK },
                 is_upwards: true,
-                text: axis.title.clone(),
+                text: text.to_owned(),
             });
         }
     }

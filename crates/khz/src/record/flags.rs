@@ -12,6 +12,8 @@ Examples:
   khz record --rate 100 --for 10s -o run.khzt     this node, everything, ten seconds
   khz record 'cpu.*' 'net.*' --rate 1kHz -o run.khzt -- mpirun ./program
                                                   from just before the program starts to its end
+  khz record 'node*:load.*' --hub hub1 --insecure --rate 100 --for 1m -o all.khzt
+                                                  every node that reports to a hub
   khz record --last 5m -o before.khzt             what was, out of the rings of this machine's agents
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten files of 100 MiB each
@@ -43,6 +45,15 @@ pub struct RecordFlags {
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
+    /// Ask this hub [default: the one that runs on this machine, else this node itself].
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "direct")]
+    pub hub: Option<String>,
+    /// Ask nobody: read this node's kernel in this process.
+    #[arg(long)]
+    pub direct: bool,
+    /// Speak to a hub on another machine without TLS.
+    #[arg(long)]
+    pub insecure: bool,
     /// Record what was: so far back from now, out of the rings.
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command"])]
     pub last: Option<String>,

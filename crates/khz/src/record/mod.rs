@@ -2,6 +2,8 @@
 //! `khz_record`; this decides from where, how long, and what is said.
 
 pub mod flags;
+mod of_hub;
+mod origin;
 mod own;
 mod params;
 mod progress;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use khz_model::{ByteSize, Nanos, Pattern, Rate};
+use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
 use khz_record::{RecordError, Recorder, Rotation};
 use serde_json::json;
 
@@ -24,7 +26,7 @@ use crate::serve;
 use crate::trace::of_error;
 
 use flags::RecordFlags;
-use own::Own;
+use origin::Origin;
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
@@ -118,30 +120,38 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
     let stop = serve::stop_on_signal()?;
-    let mut own = Own::start(plan, &task.patterns, rate, flags.exact)?;
+    let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
+    let mut origin = Origin::start(flags, plan, &interest)?;
     let mut recorder = task.recorder(flags, plan)?;
-    let period = own.begin(&mut recorder).map_err(of_error)?;
-    if period > rate.period() {
-        let granted = Rate::from_period(period).map_or_else(|| period.to_string(), |rate| rate.to_string());
-        eprintln!("khz: this node runs at {granted} instead of {rate}, to stay below its CPU ceiling");
-    }
+    origin.begin(&mut recorder).map_err(of_error)?;
     let mut child = start(&flags.command)?;
     let mut progress = Progress::new(flags.quiet);
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
-    let followed = follow(&mut own, &mut recorder, &mut progress, &stop, until, &mut child);
+    let followed = follow(&mut origin, &mut recorder, &mut progress, &stop, until, &mut child);
     let code = end_of(&mut child, followed.is_ok());
     followed.map_err(of_error)?;
-    own.finish(&mut recorder).map_err(of_error)?;
+    origin.finish(&mut recorder).map_err(of_error)?;
     let path = recorder.path().to_owned();
-    let note = json!({ "end": "whole", "exit_code": code });
+    let (dropped, missing) = (origin.dropped(), origin.missing(&task.patterns));
+    let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": missing });
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    Ok(code.map_or(Done::Wholly, Done::OfCommand))
+    if let Some(text) = origin.refused() {
+        return Err(Failure::work(text));
+    }
+    if dropped > 0 {
+        return Err(Failure::work(format!("{dropped} rows were given up: the disk was too slow for them")));
+    }
+    match code {
+        Some(code) => Ok(Done::OfCommand(code)),
+        None if missing.is_empty() => Ok(Done::Wholly),
+        None => Ok(Done::Partly { missing }),
+    }
 }
 
 /// Copies rows until the time is over, somebody says stop, or the program has ended.
 fn follow(
-    own: &mut Own,
+    origin: &mut Origin,
     recorder: &mut Recorder,
     progress: &mut Progress,
     stop: &Arc<AtomicBool>,
@@ -149,12 +159,13 @@ fn follow(
     child: &mut Option<Child>,
 ) -> Result<(), RecordError> {
     loop {
-        own.copy(recorder)?;
+        origin.copy(recorder)?;
         recorder.tick(now())?;
         progress.draw(&recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
         // Ctrl-C reaches the program as well: its end is the recording's.
-        let is_stopped = child.is_none() && stop.load(Ordering::Relaxed);
+        let is_stopped =
+            origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
             return Ok(());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, LaneHandle};
-use khz_model::{Nanos, Pattern, Rate};
+use khz_model::Interest;
 use khz_record::{RecordError, Recorder};
 
 use super::ring_copy::RingCopy;
@@ -24,19 +24,25 @@ pub struct Own {
 
 impl Own {
     /// Begins to gather, and waits for the first row.
-    pub fn start(plan: &Plan, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<Self, Failure> {
+    pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+        let Interest { patterns, rate, exact } = interest;
         let node = plan.node.as_str();
         if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
-            return Err(Failure::work(format!("this node is {node}, and no pattern speaks of it")));
+            return Err(Failure::work(format!(
+                "this node is {node}, and no pattern speaks of it; others are recorded through a hub (--hub)"
+            )));
         }
         let agent = here::start_recorder(plan)?;
-        let lane = agent.follow(patterns, rate, exact).map_err(|error| match error {
+        let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
             khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
             _ => Failure::work(sentence(&error)),
         })?;
         let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
         let own = Own { lane, copy, agent };
         own.wait_for_row(Duration::from(rate.period()))?;
+        if own.lane.period() > rate.period() {
+            eprintln!("khz: this node runs at a period of {} instead of {}, to stay below its CPU ceiling", own.lane.period(), rate.period());
+        }
         Ok(own)
     }
 
@@ -54,10 +60,8 @@ impl Own {
     }
 
     /// Says what comes, and at which rate.
-    pub fn begin(&self, recorder: &mut Recorder) -> Result<Nanos, RecordError> {
-        let period = self.lane.period();
-        self.copy.begin(recorder, period)?;
-        Ok(period)
+    pub fn begin(&self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.copy.begin(recorder, self.lane.period())
     }
 
     /// What has come since.

@@ -11,7 +11,8 @@ use crate::suggest;
 
 /// A larger file holds no parameters.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-const KEYS: [&str; 9] = ["match", "rate", "for", "last", "lane", "output", "rotate", "keep", "command"];
+const KEYS: [&str; 10] =
+    ["match", "rate", "for", "last", "lane", "hub", "output", "rotate", "keep", "command"];
 
 /// What the file says, where the flags are silent.
 pub fn fill(flags: &mut RecordFlags, path: &Path) -> Result<(), Failure> {
@@ -42,6 +43,7 @@ fn read(flags: &mut RecordFlags, name: &str, text: &str) -> Result<(), Failure> 
             "rate" => fill_in(&mut flags.rate, one()?),
             "for" => fill_in(&mut flags.duration, one()?),
             "last" => fill_in(&mut flags.last, one()?),
+            "hub" => fill_in(&mut flags.hub, one()?),
             "lane" => fill_in(&mut flags.lane, one()?),
             "rotate" => fill_in(&mut flags.rotate, one()?),
             "output" => fill_in(&mut flags.output, one()?.into()),

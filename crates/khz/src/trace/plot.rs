@@ -102,7 +102,9 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
     let points = flags.width as usize;
     let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
-    let (curves, left_out) = curves(opened, &patterns, measure, points)?;
+    let (mut curves, left_out) = curves(opened, &patterns, measure, points)?;
+    // Axes and colours in the order in which the series were asked for.
+    curves.sort_by_key(|curve| patterns.iter().position(|pattern| selects(pattern, curve)));
     if left_out > 0 {
         eprintln!("khz: {left_out} series are not drawn: one picture holds {}", super::curves::CURVES_MAX);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
-use khz_link::driver::{Event, Events, Following, HubAddress};
+use khz_link::driver::{Event, Events, Following};
 use khz_model::{Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 use khz_trust::ClientFiles;
@@ -47,10 +47,10 @@ pub struct OfHub {
 /// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
 pub fn find(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
     let access = match &flags.hub {
-        Some(text) => match hub_address(text).map_err(Failure::usage)? {
-            HubAddress::Net { host, port } => Access::hub(host, port),
-            local => Access::to(vec![local]),
-        },
+        Some(text) => {
+            let address = hub_address(text).map_err(Failure::usage)?;
+            Access::hub(address.host, address.port)
+        }
         None if flags.direct => return Ok(None),
         None => match Access::local_in(plan.run_dir.as_deref()) {
             Ok(access) => access,

@@ -54,6 +54,16 @@ impl Decoder {
         Some(Reading::from_parts(*self.states.get(slot)?, *self.values.get(slot)?))
     }
 
+    /// [`Reading::bits`] of every slot of the present row.
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// [`Reading::state`] of every slot of the present row.
+    pub fn states(&self) -> &[u8] {
+        &self.states
+    }
+
     /// Slots that the last row changed (all of them after a key row).
     pub fn changed(&self) -> &[u32] {
         &self.changed

@@ -1,14 +1,15 @@
 //! The agent's answer to [`khz_model::Query`]: one node, its latest readings through the gather thread, its rows
 //! out of the rings.
 
+use std::collections::HashMap;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_channel::oneshot;
 use khz_model::{
-    Delivery, Interest, Metric, Nanos, NodeName, Pattern, Query, QueryError, Rate, Reading, Sample, Snapshot,
-    Subscription, WaitFor,
+    Delivery, Interest, Look, Metric, Nanos, NodeName, Part, Pattern, Query, QueryError, Rate, Reading,
+    Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
 };
 
 use crate::catalogue::catalogue;
@@ -32,6 +33,8 @@ pub(crate) struct NodeQuery {
     metrics: Vec<Arc<Metric>>,
     /// For each source the names of its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
+    /// For each metric's name the bit of its source.
+    source_of: HashMap<String, u64>,
     /// Decoding ten minutes takes milliseconds and megabytes: one reader after the other.
     history: Mutex<()>,
 }
@@ -43,13 +46,19 @@ impl NodeQuery {
         let of = |source: &Source| source.kernel_file().map_or_else(own, |file| file.metrics());
         let mut metrics = catalogue();
         metrics.extend(tallies());
+        let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
+        let bits = sources
+            .iter()
+            .enumerate()
+            .flat_map(|(i, metrics)| metrics.iter().map(move |metric| (metric.name.to_string(), 1 << i)));
         NodeQuery {
+            source_of: bits.collect(),
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             inbox,
             lanes,
             metrics,
-            sources: sources.iter().map(of).collect(),
+            sources,
             history: Mutex::new(()),
         }
     }
@@ -109,6 +118,24 @@ impl NodeQuery {
         }
     }
 
+    /// One bit for each source that has a wanted metric.
+    fn sources_of_wanted(&self, wanted: &Wanted) -> u64 {
+        let all = (1 << self.sources.len()) - 1;
+        let Some(metrics) = &wanted.metrics else { return all };
+        metrics.iter().filter_map(|metric| self.source_of.get(&*metric.name)).fold(0, |bits, bit| bits | bit)
+    }
+
+    /// What some sources hold, gathered anew where it is older than that.
+    async fn published(
+        &self,
+        sources: u64,
+        age_max: Nanos,
+    ) -> Result<Vec<Option<Arc<Published>>>, QueryError> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.put(Request::Latest { sources, asked: clock::boot(), age_max, reply })?;
+        answer.await.map_err(|_| QueryError::Stopped)
+    }
+
     async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
         if patterns.is_empty() {
             // Nobody is asked for anything, but a gatherer that has ended says so.
@@ -123,9 +150,7 @@ impl NodeQuery {
                 Ok(Snapshot { nodes: vec![], missing })
             };
         }
-        let (reply, answer) = oneshot::channel();
-        self.inbox.put(Request::Latest { sources, asked: clock::boot(), age_max, reply })?;
-        let published = answer.await.map_err(|_| QueryError::Stopped)?;
+        let published = self.published(sources, age_max).await?;
         let samples = published.iter().flatten().flat_map(|p| samples(p, &ours)).collect();
         Ok(Snapshot { nodes: vec![(self.node.clone(), samples)], missing })
     }
@@ -147,6 +172,43 @@ fn samples(published: &Published, patterns: &[Pattern]) -> Vec<Sample> {
     published.schema.select(patterns).into_iter().filter_map(sample).collect()
 }
 
+/// One look at this node.
+struct NodeLook<'a> {
+    query: &'a NodeQuery,
+    sources: u64,
+    age_max: Nanos,
+    published: Vec<Arc<Published>>,
+}
+
+impl Look for NodeLook<'_> {
+    fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
+        Box::pin(async move {
+            if self.sources != 0 {
+                let published = self.query.published(self.sources, self.age_max).await?;
+                self.published = published.into_iter().flatten().collect();
+            }
+            Ok(())
+        })
+    }
+
+    fn next(&mut self, show: &mut Show<'_>) -> bool {
+        let published = std::mem::take(&mut self.published);
+        let parts: Vec<Part<'_>> = published
+            .iter()
+            .map(|source| Part {
+                columns: source.schema.clone(),
+                stamp: source.stamp,
+                values: &source.values,
+                states: &source.states,
+            })
+            .collect();
+        if !parts.is_empty() {
+            show(&self.query.node, &parts);
+        }
+        !parts.is_empty()
+    }
+}
+
 impl Query for NodeQuery {
     fn nodes(&self) -> Vec<NodeName> {
         vec![self.node.clone()]
@@ -166,6 +228,11 @@ impl Query for NodeQuery {
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
         Box::pin(self.ask_latest(patterns, age_max))
+    }
+
+    fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
+        let sources = if wanted.has_node(&self.node) { self.sources_of_wanted(wanted) } else { 0 };
+        Box::new(NodeLook { query: self, sources, age_max, published: Vec::new() })
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {

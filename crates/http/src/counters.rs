@@ -1,32 +1,10 @@
-//! What the door counts about itself, and the catalogue entries of these numbers, so that whoever gathers the
-//! agent's own numbers can publish them like every metric. It refuses to publish anything itself.
+//! What the HTTP door counts about itself.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use khz_door::Held;
+pub(crate) use khz_door::counts::{count, count_n};
 
-use khz_model::metric::Text;
-use khz_model::{Exposition, Kind, Metric, Origin, Refresh, Unit};
-
-macro_rules! counters {
-    ($($field:ident: $kind:ident, $help:literal;)*) => {
-        /// Counts of one door; clones share the same numbers. All are plain counts of things.
-        #[derive(Clone, Debug, Default)]
-        pub struct Counters {
-            $(#[doc = $help] pub $field: Arc<AtomicU64>,)*
-        }
-
-        impl Counters {
-            /// The catalogue entry of every count beside the count: `khz.http.<field>`, exposed as
-            /// `khz_http_<field>` (with `_total` for counters).
-            pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
-                vec![$((entry(stringify!($field), Kind::$kind, $help), Arc::clone(&self.$field)),)*]
-            }
-        }
-    };
-}
-
-counters! {
+khz_door::counters! {
+    "http";
     connections: Counter, "Connections that the HTTP door accepted.";
     connections_open: Gauge, "Connections that are open at the HTTP door now.";
     connections_refused: Counter, "Connections closed at once because the limit was reached and none was idle.";
@@ -42,67 +20,10 @@ counters! {
     streams_dropped_slow: Counter, "Streams dropped because their reader did not keep up.";
 }
 
-/// Adds one.
-pub(crate) fn count(counter: &AtomicU64) {
-    count_n(counter, 1);
-}
-
-/// Adds `n`.
-pub(crate) fn count_n(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
-}
-
-/// A gauge that is one higher for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Held(Arc<AtomicU64>);
-
-impl Held {
-    pub(crate) fn new(gauge: &Arc<AtomicU64>) -> Self {
-        count(gauge);
-        Held(Arc::clone(gauge))
-    }
-
-    /// The same, unless the gauge already stands at `limit`.
-    pub(crate) fn below(gauge: &Arc<AtomicU64>, limit: usize) -> Option<Self> {
-        let raise = |n: u64| (n < limit as u64).then_some(n + 1);
-        gauge.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).ok()?;
-        Some(Held(Arc::clone(gauge)))
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn entry(field: &str, kind: Kind, help: &'static str) -> Metric {
-    let total = if kind == Kind::Counter { "_total" } else { "" };
-    Metric {
-        name: Text::from(format!("khz.http.{field}")),
-        kind,
-        unit: Unit::Count,
-        places: 0,
-        max: None,
-        refresh: Refresh::Event,
-        help: Cow::Borrowed(help),
-        origin: Origin { file: Cow::Borrowed("khz"), field: Text::from(format!("http {field}")) },
-        instances: None,
-        exposition: Exposition {
-            help: None,
-            name: Text::from(format!("khz_http_{field}{total}")),
-            labels: Cow::Borrowed(&[]),
-            instance_label: None,
-            divisor: 1,
-            untyped: false,
-        },
-        flat: Text::from(format!("khzhttp{}", field.replace('_', ""))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_count_is_seen_through_its_catalogue_entry() {
@@ -115,14 +36,5 @@ mod tests {
         for (metric, _) in &metrics {
             assert!(khz_model::name::is_metric_name(&metric.name), "{}", metric.name);
         }
-    }
-
-    #[test]
-    fn a_held_gauge_falls_when_its_holder_goes_and_never_passes_its_limit() {
-        let gauge = Arc::new(AtomicU64::new(0));
-        let first = Held::below(&gauge, 1);
-        assert!(first.is_some() && Held::below(&gauge, 1).is_none());
-        drop(first);
-        assert_eq!(gauge.load(Ordering::Relaxed), 0);
     }
 }

@@ -2,34 +2,27 @@
 //! before every address is bound, and closes in a bounded time.
 
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
+use khz_door::listeners::ACCEPT_RETRY;
+use khz_door::{Accepted, Access, Admission, Connections, DoorError, Listeners, LocalSocket, Sealed};
 use khz_model::{Nanos, Query};
 use khz_trust::TlsServer;
-use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::access::Access;
-use crate::connections::{Admission, Connections};
 use crate::counters::{Counters, Held, count};
-use crate::entrance::Accepted;
 use crate::guard::Guard;
-use crate::limits::{
-    CLOSING_GRACE, HISTORIES_MAX, LISTEN_BACKLOG, Limits, SEND_BUFFER_BYTES, VANISHED_TIMEOUT,
-};
-use crate::local::LocalSocket;
+use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits};
 use crate::routes::{App, router};
 use crate::talk::{Shared, Talk};
 
-/// When the process has no file descriptor left, accepting is tried again after this long.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// For who speaks plain HTTP where TLS is spoken: browsers do when somebody leaves out the `s`.
+const SPEAK_TLS: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\
+    Connection: close\r\n\r\n{\"error\":\"this door speaks TLS: begin with https://\"}\n";
 
 /// An HTTP door that is not open yet.
 pub struct Door {
@@ -55,50 +48,6 @@ pub struct Door {
     pub counters: Counters,
 }
 
-/// Why a door cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    /// Another process listens there.
-    #[error(
-        "{addr} is in use by another program; stop that one or choose another address with --listen ADDRESS:PORT"
-    )]
-    InUse {
-        /// The address.
-        addr: SocketAddr,
-    },
-    /// The address cannot be bound for another reason.
-    #[error("cannot listen on {addr}; choose another address with --listen ADDRESS:PORT")]
-    Bind {
-        /// The address.
-        addr: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A bound socket stopped working.
-    #[error("the listening socket failed")]
-    Socket(#[from] io::Error),
-}
-
-/// Binds every address, or none. It needs no runtime: call it before anything else is started, and hand the
-/// sockets to [`Door::on`].
-pub fn listen(addrs: &[SocketAddr]) -> Result<Vec<std::net::TcpListener>, DoorError> {
-    addrs.iter().map(|&addr| listen_on(addr)).collect()
-}
-
-fn listen_on(addr: SocketAddr) -> Result<std::net::TcpListener, DoorError> {
-    let listener = std::net::TcpListener::bind(addr).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => DoorError::InUse { addr },
-        _ => DoorError::Bind { addr, source },
-    })?;
-    listener.set_nonblocking(true)?;
-    // The standard library lets 128 wait; listening again only changes that number.
-    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(io::Error::from)?;
-    // Accepted sockets inherit both.
-    set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES).map_err(io::Error::from)?;
-    set_tcp_user_timeout(&listener, VANISHED_TIMEOUT.as_millis() as u32).map_err(io::Error::from)?;
-    Ok(listener)
-}
-
 impl Door {
     /// A door with the usual window of 100 µs and the usual limits, on 127.0.0.1:7070.
     pub fn new(query: Arc<dyn Query>) -> Self {
@@ -118,19 +67,15 @@ impl Door {
 
     /// Binds every address; in a tokio runtime with I/O and time.
     pub async fn bind(self) -> Result<Bound, DoorError> {
-        let listeners = listen(&self.listen)?;
+        let listeners = khz_door::listen(&self.listen, "--listen")?;
         self.on(listeners)
     }
 
-    /// The door on sockets that [`listen`] bound; in a tokio runtime with I/O and time.
+    /// The door on sockets that [`khz_door::listen`] bound; in a tokio runtime with I/O and time.
     pub fn on(mut self, listeners: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
-        let tcp = listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
-        let addrs = tcp.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
-        let local = match &mut self.local {
-            Some(socket) => socket.listener()?,
-            None => None,
-        };
-        Ok(Bound { door: self, listeners: Listeners { tcp, local }, addrs })
+        let listeners = Listeners::new(listeners, self.local.as_mut())?;
+        let addrs = listeners.addresses()?;
+        Ok(Bound { door: self, listeners, addrs })
     }
 }
 
@@ -179,29 +124,6 @@ impl Bound {
     }
 }
 
-/// The sockets of a door.
-struct Listeners {
-    tcp: Vec<TcpListener>,
-    local: Option<UnixListener>,
-}
-
-impl Listeners {
-    /// The next connection on any of them.
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
-        for listener in &self.tcp {
-            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
-                return Poll::Ready(accepted.map(|(socket, peer)| Accepted::Tcp(socket, peer)));
-            }
-        }
-        match &self.local {
-            Some(listener) => {
-                listener.poll_accept(cx).map(|accepted| accepted.map(|(s, _)| Accepted::Local(s)))
-            }
-            None => Poll::Pending,
-        }
-    }
-}
-
 /// Where connections are received: what all of them share.
 struct Hall {
     connections: Arc<Connections>,
@@ -223,7 +145,8 @@ impl Hall {
         };
         let connections = Connections::new(limits.connections);
         let router = router(Arc::new(app));
-        let shared = Shared { router, guard: Guard::new(&hosts), access, tls, limits, counters };
+        let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
+        let shared = Shared { router, guard: Guard::new(&hosts), access, sealed, limits, counters };
         Hall { connections, shared: Arc::new(shared), closing }
     }
 
@@ -246,5 +169,17 @@ impl Hall {
             _open: Held::new(&counters.connections_open),
         };
         talks.spawn(talk.run(socket));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_has_the_length_that_it_says() {
+        let text = std::str::from_utf8(SPEAK_TLS).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
     }
 }

@@ -13,12 +13,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use khz_door::{Busy, Caller, Connection, Origin, Way};
 use tower_service::Service;
 
-use crate::access::{Caller, Origin};
-use crate::connections::{Busy, Connection};
+use crate::bearer::bearer;
 use crate::counters::count;
-use crate::entrance::Way;
 use crate::refusal::Refusal;
 use crate::talk::Shared;
 
@@ -61,7 +60,8 @@ impl Exchange {
     /// Who asks, if the request is in order and he may ask.
     fn check(&self, request: &Request<Incoming>) -> Result<Caller, Refusal> {
         self.shared.guard.check(request, self.way)?;
-        self.shared.access.caller(&self.origin, request.headers())
+        let token = bearer(request.headers())?;
+        Ok(self.shared.access.caller(&self.origin, token)?)
     }
 
     async fn route(self, request: Request<Incoming>, caller: Caller) -> Response {

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode, Version};
+use khz_door::Way;
 
-use crate::entrance::Way;
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
 

@@ -5,14 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod accept;
-mod access;
 mod assets;
+mod bearer;
 mod catalog;
-mod connections;
 mod counters;
 mod door;
 mod encoder;
-mod entrance;
 mod event_stream;
 mod exchange;
 mod exposition;
@@ -21,23 +19,19 @@ mod history;
 mod json;
 mod latest;
 mod limits;
-mod local;
 mod measure;
 mod nodes;
 mod params;
 mod refusal;
 mod roster;
 mod routes;
-mod stall;
 mod stream;
 mod talk;
 mod targets;
 mod tiles;
 
-pub use access::Access;
 pub use counters::Counters;
-pub use door::{Bound, Door, DoorError, listen};
+pub use door::{Bound, Door};
 pub use exposition::{Format, render, render_own};
 pub use limits::Limits;
-pub use local::{LocalSocket, LocalSocketError};
 pub use routes::documented;

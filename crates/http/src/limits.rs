@@ -8,16 +8,10 @@ use std::time::Duration;
 pub const CONNECTIONS_MAX: usize = 512;
 /// Streams at once: each samples on its own timer, and sixty-four screens see the same node more than enough.
 pub const STREAMS_MAX: usize = 64;
-/// Connections that the kernel holds until they are accepted; beyond it they wait a second and try again. A
-/// flood must not make an honest client wait, and accepting takes microseconds.
-pub const LISTEN_BACKLOG: i32 = 4_096;
 /// A connection that has not sent a whole request head for this long, fresh or kept alive, is closed.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// A client that takes no byte for this long while bytes wait for it is dropped.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// A client whose machine has vanished, so that nothing sent is acknowledged, is given up after this long;
-/// the kernel alone would wait a quarter of an hour. Heartbeats make sure that something is sent.
-pub const VANISHED_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests under way may take to finish after the door was told to close.
 pub const CLOSING_GRACE: Duration = Duration::from_secs(1);
 /// Bytes of one request head, and of what is buffered for one connection in user space; browsers send 1-2 KiB.
@@ -28,9 +22,6 @@ pub const HEADERS_MAX: usize = 64;
 pub const URI_BYTES_MAX: usize = 8 * 1024;
 /// `match=` parameters of one request: each is tried on every series.
 pub const PATTERNS_MAX: usize = 64;
-/// Bytes that the kernel may hold for one connection that does not read (it counts them double). Without it
-/// the kernel would take up to 4 MiB for each.
-pub const SEND_BUFFER_BYTES: usize = 256 * 1024;
 /// Readings that may wait for one stream: a second of 1,000 columns at 1,000 Hz. A reader who has fallen
 /// further behind is dropped, not buffered.
 pub const BACKLOG_READINGS_MAX: usize = 1 << 20;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use khz_door::Caller;
 use khz_model::{LaneStatus, Nanos, NodeStatus, Pattern, Stamp};
 
-use crate::access::Caller;
 use crate::json;
 use crate::params::Params;
 use crate::refusal::Refusal;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use khz_door::{Caller, Connection};
 use khz_model::{Delivery, Interest, Rate, Subscription};
 
-use crate::access::Caller;
-use crate::connections::Connection;
 use crate::counters::{Counters, count, count_n};
 use crate::encoder::{Encoder, notices};
 use crate::event_stream::{Due, EventStream, Source, place};

@@ -11,24 +11,20 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use khz_trust::TlsServer;
+use khz_door::{Accepted, Access, Connection, Entered, Sealed, Stalling, Turned, enter};
 use tokio::sync::watch;
 
-use crate::access::Access;
-use crate::connections::Connection;
 use crate::counters::{Counters, Held, count};
-use crate::entrance::{Accepted, Entered, Turned, enter};
 use crate::exchange::Exchange;
 use crate::guard::Guard;
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, Limits};
-use crate::stall::Stalling;
 
 /// What all connections of a door share.
 pub(crate) struct Shared {
     pub router: Router,
     pub guard: Guard,
     pub access: Access,
-    pub tls: Option<Arc<TlsServer>>,
+    pub sealed: Option<Sealed>,
     pub limits: Limits,
     pub counters: Counters,
 }
@@ -45,7 +41,7 @@ impl Talk {
     /// Lets it in, and talks until either side ends it.
     pub(crate) async fn run(mut self, socket: Accepted) {
         let entered = tokio::select! {
-            entered = enter(socket, self.shared.tls.clone()) => entered,
+            entered = enter(socket, self.shared.sealed.clone()) => entered,
             () = self.connection.evicted() => return,
             _ = self.closing.changed() => return,
         };

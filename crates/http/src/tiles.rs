@@ -10,10 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use khz_door::Connection;
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
-use crate::connections::Connection;
 use crate::counters::{Counters, count};
 use crate::encoder::notices;
 use crate::event_stream::{Due, EventStream, Source, place};

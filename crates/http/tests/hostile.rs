@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fake::{Answer, FakeNode, Server};
-use khz_http::{Door, DoorError};
+use khz_door::DoorError;
+use khz_http::Door;
 
 fn at(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::SeqCst)
@@ -27,7 +28,7 @@ fn status(bytes: &[u8]) -> String {
 fn a_port_in_use_is_said_in_one_sentence_before_anything_starts() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap();
-    let error = khz_http::listen(&[addr]).unwrap_err();
+    let error = khz_door::listen(&[addr], "--listen").unwrap_err();
     assert!(matches!(error, DoorError::InUse { .. }));
     assert_eq!(
         error.to_string(),

@@ -425,6 +425,13 @@ impl Lane {
         latest.decoder.header().is_some().then_some(&latest.decoder)
     }
 
+    /// The row that [`Lane::latest`] has decoded last, and what its slots mean.
+    pub fn decoded(&self) -> Option<(Arc<Schema>, &Decoder)> {
+        let (open, latest) = (self.open.as_ref()?, self.latest.as_ref()?);
+        let is_present = latest.first_row == open.header.first_row && latest.decoder.header().is_some();
+        is_present.then(|| (open.schema.clone(), &latest.decoder))
+    }
+
     /// The start of the present block, for a reader that joins; the past is history's.
     pub fn join(&self) -> Place {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }

@@ -15,6 +15,7 @@ mod lane;
 pub mod limits;
 mod listener;
 mod log_limit;
+mod look;
 mod mailbox;
 mod node;
 mod own;

@@ -1,6 +1,7 @@
 //! The hub's own numbers and those of each node as the hub sees it, for its exposition.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_model::{Absence, Fault, Instance, Kind, Metric, Reading, Sample, Series, Stamp, Unit};
 
@@ -10,7 +11,7 @@ use crate::counts::own_metric;
 use crate::node::Node;
 
 /// All of them at this moment.
-pub(crate) fn samples(cluster: &Cluster) -> Vec<Sample> {
+pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>)]) -> Vec<Sample> {
     let boot = clock::boot();
     let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
     let mut samples = Vec::new();
@@ -19,6 +20,9 @@ pub(crate) fn samples(cluster: &Cluster) -> Vec<Sample> {
     };
     for (metric, value) in cluster.counts.all() {
         put(&metric, None, Reading::Present(value));
+    }
+    for (metric, count) in tallies {
+        put(metric, None, Reading::Present(count.load(Ordering::Relaxed)));
     }
     let (up, known) = cluster.up();
     let whole =

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use khz_block::{Decoder, Step};
 use khz_model::{
-    Absence, Delivery, Instance, Interest, Metric, Nanos, NodeName, NodeStatus, Notice, Pattern, Query,
-    QueryError, Rate, Reading, Sample, Series, Snapshot, Stamp, Subscription, WaitFor,
+    Absence, Delivery, Instance, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Notice, Pattern, Query,
+    QueryError, Rate, Reading, Sample, Series, Snapshot, Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
@@ -15,22 +15,33 @@ use crate::cluster::Cluster;
 use crate::follow::{Columns, Follower, deliveries};
 use crate::interest::Wish;
 use crate::lane::{Block, Lane};
+use crate::look::HubLook;
 use crate::node::{BASE, SharedNode};
 use crate::own;
 
 /// Questions to a cluster.
 #[derive(Debug)]
-pub struct HubQuery(pub(crate) Arc<Cluster>);
+pub struct HubQuery {
+    pub(crate) cluster: Arc<Cluster>,
+    /// What other parts of the program count, to be told with the hub's own numbers.
+    tallies: Vec<(Arc<Metric>, Arc<AtomicU64>)>,
+}
 
 impl HubQuery {
     /// Questions to this cluster.
     pub fn new(cluster: Arc<Cluster>) -> Self {
-        HubQuery(cluster)
+        HubQuery { cluster, tallies: Vec::new() }
+    }
+
+    /// Tells these counts of other parts of the program with its own.
+    pub fn telling(mut self, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Self {
+        self.tallies.extend(counts.into_iter().map(|(metric, count)| (Arc::new(metric), count)));
+        self
     }
 
     /// The nodes that a pattern speaks of, and the names that it names and nobody has.
     fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
-        let nodes = self.0.nodes();
+        let nodes = self.cluster.nodes();
         let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
         let missing: Vec<String> = named.filter(|name| !known.contains(name.as_str())).collect();
@@ -44,7 +55,8 @@ impl HubQuery {
             return Ok(Snapshot::default());
         }
         let (nodes, mut missing) = self.chosen(patterns);
-        let matches = self.0.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
+        let matches =
+            self.cluster.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
         if !matches && missing.is_empty() && !nodes.is_empty() {
             return Err(nothing_matches(patterns));
         }
@@ -64,7 +76,8 @@ impl HubQuery {
     /// The patterns, if they select some metric of some node.
     fn checked(&self, patterns: &[Pattern]) -> Result<Vec<Arc<SharedNode>>, QueryError> {
         let (nodes, missing) = self.chosen(patterns);
-        let matches = self.0.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
+        let matches =
+            self.cluster.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
         if nodes.is_empty() && missing.is_empty() || !matches && !nodes.is_empty() {
             return Err(nothing_matches(patterns));
         }
@@ -137,15 +150,15 @@ fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
 
 impl Query for HubQuery {
     fn nodes(&self) -> Vec<NodeName> {
-        self.0.nodes().iter().map(|node| node.name.clone()).collect()
+        self.cluster.nodes().iter().map(|node| node.name.clone()).collect()
     }
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.0.metrics()
+        self.cluster.metrics()
     }
 
     fn rate_max(&self) -> Rate {
-        self.0.settings.rate_max
+        self.cluster.settings.rate_max
     }
 
     fn latest<'a>(
@@ -156,13 +169,18 @@ impl Query for HubQuery {
         Box::pin(async move { self.ask_latest(patterns) })
     }
 
+    fn look<'a>(&'a self, wanted: &Wanted, _age_max: Nanos) -> Box<dyn Look + 'a> {
+        let nodes = self.cluster.nodes();
+        Box::new(HubLook::new(nodes.iter().filter(|node| wanted.has_node(&node.name)).cloned().collect()))
+    }
+
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
-        let ceiling = self.0.settings.rate_max;
+        let ceiling = self.cluster.settings.rate_max;
         if interest.rate.period() < ceiling.period() {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
         self.checked(&interest.patterns)?;
-        Ok(Box::new(ClusterSubscription::new(self.0.clone(), interest, false)))
+        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, false)))
     }
 
     fn history(
@@ -177,11 +195,11 @@ impl Query for HubQuery {
 
     fn status(&self) -> Vec<NodeStatus> {
         let now = clock::boot();
-        self.0.nodes().iter().map(|node| node.lock().status(now)).collect()
+        self.cluster.nodes().iter().map(|node| node.lock().status(now)).collect()
     }
 
     fn own(&self) -> Option<Vec<Sample>> {
-        Some(own::samples(&self.0))
+        Some(own::samples(&self.cluster, &self.tallies))
     }
 }
 

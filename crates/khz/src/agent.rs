@@ -1,11 +1,10 @@
-//! `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door opens only where
-//! somebody said so.
+//! `khz agent`: gathers on this node and reports to a hub, until Ctrl-C or SIGTERM. The HTTP door and the text
+//! door open only where somebody said so.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use khz_gather::Machine;
-use khz_http::Counters;
 use khz_link::driver::{Bell, Driver, HubAddress, Settings, TlsSettings};
 use khz_link::{Identity, Prove, Role};
 use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
@@ -14,7 +13,7 @@ use crate::agent_lanes::AgentLanes;
 use crate::config::Plan;
 use crate::here;
 use crate::outcome::{Failure, Outcome, sentence};
-use crate::serve::{self, Behind};
+use crate::serve::{self, Behind, Doors};
 
 /// Gathers and reports until told to stop.
 pub fn run(plan: &Plan, has_door: bool) -> Outcome {
@@ -24,12 +23,15 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
         ));
     }
     let (tls, token) = credentials(plan)?;
-    let sockets = if has_door { serve::bind(plan)? } else { Vec::new() };
-    let (door, link) = (Counters::default(), khz_link::driver::Counters::default());
-    let mut tallies = link.metrics();
+    let mut doors = Doors::closed();
     if has_door {
-        tallies.extend(door.metrics());
+        doors = doors.with_http(plan)?;
     }
+    if plan.text_is_asked {
+        doors = doors.with_text(plan)?;
+    }
+    let link = khz_link::driver::Counters::default();
+    let tallies = link.metrics().into_iter().chain(doors.metrics()).collect();
     let mut agent = here::start(plan, tallies)?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
@@ -49,7 +51,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let query = agent.query();
     let outcome = serve::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, sockets, query, door, Behind::Agent) => outcome,
+            outcome = serve::serve(plan, doors, query, Behind::Agent) => outcome,
             () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
         }
     });

@@ -43,13 +43,14 @@ pub enum Command {
     ///
     /// The base lane (1 Hz) is always sent. What a hub misses while it or the network is away stays in the ring in
     /// shared memory, survives this process, and is sent when they are back. Faster lanes are opened while a reader
-    /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given.
+    /// of the hub wants them, up to --rate-max. There is no HTTP door here unless --listen is given, and no
+    /// text door unless --text-listen is.
     #[command(after_help = AGENT_EXAMPLES)]
     Agent(AgentCommand),
     /// Take nodes in, and answer for all of them.
     ///
     /// Agents connect to the link door (port 7071) and send their base lane; readers ask at the HTTP door (port
-    /// 7070), as they would ask a single node: `khz nodes`, `khz get 'node[1-8]:mem.free'`, the page, Prometheus.
+    /// 7070), as they would ask a single node, or at the text door (`nc localhost 2709`): `khz nodes`, `khz get 'node[1-8]:mem.free'`, the page, Prometheus.
     /// What is asked for faster than the base lane is asked of the nodes concerned, for as long as somebody wants it.
     #[command(after_help = HUB_EXAMPLES)]
     Hub(HubCommand),

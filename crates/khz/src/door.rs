@@ -1,12 +1,12 @@
-//! The HTTP door of this process, fitted with what the plan says: TLS, tokens, roles and the local socket. It
-//! refuses to open it.
+//! What the doors of this process are fitted with, as the plan says: TLS, tokens, roles and local sockets. It refuses
+//! to open them.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use khz_http::{Access, Door, LocalSocket};
+use khz_door::{Access, LocalSocket};
 use khz_trust::{ClientCertificates, ClusterKey, Protocol, REFRESH_PERIOD, Role, TlsServer, TrustError};
 
 use crate::config::Plan;
@@ -24,28 +24,41 @@ const SOCKETS: [&str; 3] = [HUB_SOCKET, ALONE_SOCKET, AGENT_SOCKET];
 /// Everybody may look for a socket in it; who he is decides what he may do there.
 const RUN_DIR_MODE: u32 = 0o755;
 
-/// The door with TLS and tokens where the plan has them; `here` is the role of who comes from this machine and
-/// shows nothing. Who comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
-pub fn fit(plan: &Plan, door: Door, here: Role) -> Result<Door, Failure> {
+/// What the plan gives to doors.
+pub struct Fitting {
+    /// TLS of the HTTP door.
+    pub http: Option<Arc<TlsServer>>,
+    /// TLS of the text door.
+    pub text: Option<Arc<TlsServer>>,
+    /// Who may do what.
+    pub access: Access,
+}
+
+/// TLS and tokens where the plan has them; `here` is the role of who comes from this machine and shows nothing. Who
+/// comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
+pub fn fitting(plan: &Plan, here: Role) -> Result<Fitting, Failure> {
     let unusable = |error: TrustError| Failure::usage(sentence(&error));
-    let files = plan.trust.server_files();
-    let tls = files.map(|files| TlsServer::load(files, ClientCertificates::Optional, Protocol::Http));
-    let tls = tls.transpose().map_err(unusable)?.map(Arc::new);
+    let tls = |protocol| {
+        let files = plan.trust.server_files();
+        let tls = files.map(|files| TlsServer::load(files, ClientCertificates::Optional, protocol));
+        tls.transpose().map(|tls| tls.map(Arc::new)).map_err(unusable)
+    };
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read);
     let key = key.transpose().map_err(unusable)?.map(Arc::new);
     let elsewhere = plan.insecure.then_some(Role::Reader);
-    Ok(Door { tls, access: Access { here, elsewhere, key }, ..door })
+    let access = Access { here, elsewhere, key };
+    Ok(Fitting { http: tls(Protocol::Http)?, text: tls(Protocol::Text)?, access })
 }
 
-/// Reads the door's certificate again whenever its files change; never ends.
-pub async fn keep_fresh(tls: Option<Arc<TlsServer>>) {
+/// Reads a door's certificate again whenever its files change; never ends.
+pub async fn keep_fresh(door: &str, tls: Option<Arc<TlsServer>>) {
     let Some(tls) = tls else { return std::future::pending().await };
     loop {
         tokio::time::sleep(REFRESH_PERIOD).await;
         match tls.refresh() {
             Ok(false) => {}
-            Ok(true) => tracing::info!("the HTTP door has read its new certificate"),
-            Err(error) => tracing::error!("the HTTP door keeps its old certificate: {}", sentence(&error)),
+            Ok(true) => tracing::info!("the {door} door has read its new certificate"),
+            Err(error) => tracing::error!("the {door} door keeps its old certificate: {}", sentence(&error)),
         }
     }
 }

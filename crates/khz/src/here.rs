@@ -39,10 +39,11 @@ pub fn host_name(root: &Path) -> String {
         .unwrap_or_else(|_| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// Every metric of the catalogue: the kernel's, the gatherer's own, and those of the door.
+/// Every metric of the catalogue: the kernel's, the gatherer's own, and those of the doors.
 pub fn metrics() -> Vec<Arc<Metric>> {
-    let door = khz_http::Counters::default().metrics();
-    khz_gather::catalogue().into_iter().chain(door.into_iter().map(|(metric, _)| Arc::new(metric))).collect()
+    let doors =
+        khz_http::Counters::default().metrics().into_iter().chain(khz_text::Counters::default().metrics());
+    khz_gather::catalogue().into_iter().chain(doors.map(|(metric, _)| Arc::new(metric))).collect()
 }
 
 /// Starts the gatherer; `counts` are shown among its own numbers.

@@ -1,11 +1,10 @@
-//! `khz hub`: takes nodes in at the link door, and answers for all of them at the HTTP door.
+//! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
 
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use khz_client::place::HUB_LINK_SOCKET;
-use khz_http::Counters;
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
 use khz_model::Query;
 use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
@@ -15,12 +14,12 @@ use crate::config::Plan;
 use crate::door;
 use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
-use crate::serve::{self, Behind};
+use crate::serve::{self, Behind, Doors};
 
 /// Serves until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
-    let sockets = serve::bind(plan)?;
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
     let link = link_door(plan, local.as_mut().and_then(door::listener))?;
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
@@ -28,7 +27,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
-    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster));
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
     let _recorder = match &plan.rrd {
         Some((directory, recording)) => {
             Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
@@ -37,7 +36,7 @@ pub fn run(plan: &Plan) -> Outcome {
     };
     serve::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(&plan, sockets, query, Counters::default(), Behind::Hub) => outcome,
+            outcome = serve::serve(&plan, doors, query, Behind::Hub) => outcome,
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     })

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use khz_client::place::ALONE_LINK_SOCKET;
-use khz_http::LocalSocket;
+use khz_door::LocalSocket;
 use khz_hub::{Cluster, LinkDoor, LinkServer};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_model::ByteSize;

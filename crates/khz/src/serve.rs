@@ -3,10 +3,10 @@
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use khz_http::{Counters, Door};
-use khz_model::Query;
+use khz_model::{Metric, Query};
 use khz_trust::Role;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -26,9 +26,45 @@ pub enum Behind {
     Hub,
 }
 
-/// Binds the door's addresses; before anything is started.
-pub fn bind(plan: &Plan) -> Result<Vec<TcpListener>, Failure> {
-    khz_http::listen(&plan.listen).map_err(|error| Failure::usage(sentence(&error)))
+/// The doors of a daemon: bound, not yet open.
+pub struct Doors {
+    http: Vec<TcpListener>,
+    text: Vec<TcpListener>,
+    http_counts: Counters,
+    text_counts: khz_text::Counters,
+}
+
+impl Doors {
+    /// None at all.
+    pub fn closed() -> Self {
+        let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
+        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts }
+    }
+
+    /// Binds the HTTP door's addresses; before anything is started.
+    pub fn with_http(self, plan: &Plan) -> Result<Self, Failure> {
+        let bound = khz_door::listen(&plan.listen, "--listen");
+        Ok(Doors { http: bound.map_err(|error| Failure::usage(sentence(&error)))?, ..self })
+    }
+
+    /// The same for the text door. One that nobody has asked for may find its usual port taken.
+    pub fn with_text(self, plan: &Plan) -> Result<Self, Failure> {
+        match khz_door::listen(&plan.text_listen, "--text-listen") {
+            Ok(text) => Ok(Doors { text, ..self }),
+            Err(error) if !plan.text_is_asked => {
+                tracing::warn!("the text door stays closed: {}", sentence(&error));
+                Ok(self)
+            }
+            Err(error) => Err(Failure::usage(sentence(&error))),
+        }
+    }
+
+    /// What the open ones count, with the catalogue entries.
+    pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
+        let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
+        let text = (!self.text.is_empty()).then(|| self.text_counts.metrics());
+        http.into_iter().chain(text).flatten().collect()
+    }
 }
 
 /// The runtime for everything but gathering and the link; it has no thread of its own.
@@ -38,40 +74,55 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 /// Serves until somebody wants us to end.
-pub async fn serve(
-    plan: &Plan,
-    sockets: Vec<TcpListener>,
-    query: Arc<dyn Query>,
-    counters: Counters,
-    behind: Behind,
-) -> Outcome {
-    let (here, socket) = match behind {
-        Behind::Node => (Role::Operator, ALONE_SOCKET),
-        Behind::Agent => (Role::Reader, AGENT_SOCKET),
-        Behind::Hub => (Role::Reader, HUB_SOCKET),
+pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Behind) -> Outcome {
+    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts } = doors;
+    let here = if behind == Behind::Node { Role::Operator } else { Role::Reader };
+    let [http_socket, text_socket] = match behind {
+        Behind::Node => [ALONE_SOCKET, "khz-text.sock"],
+        Behind::Agent => [AGENT_SOCKET, "agent-text.sock"],
+        Behind::Hub => [HUB_SOCKET, "hub-text.sock"],
     };
-    let door = Door {
+    let fitting = door::fitting(plan, here)?;
+    let http = Door {
         window: plan.window,
         // Browsers may call the node by its name; whoever can point that name elsewhere owns the cluster.
         hosts: plan.allowed_hosts.iter().cloned().chain([plan.node.to_string()]).collect(),
-        counters,
+        counters: http_counts,
         node_label: behind == Behind::Hub,
-        local: door::local_socket(plan, socket),
+        local: door::local_socket(plan, http_socket),
+        tls: fitting.http.clone(),
+        access: fitting.access.clone(),
         ..Door::new(Arc::clone(&query))
     };
-    let door = door::fit(plan, door, here)?;
-    let (tls, scheme) = (door.tls.clone(), if door.tls.is_some() { "https" } else { "http" });
-    let door = door.on(sockets).map_err(|error| Failure::work(sentence(&error)))?;
-    let stop = stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")))?;
-    let at = door.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
-    announce(&format!("{}{}", watched(plan, behind), at.unwrap_or_default()));
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let http = http.on(http_sockets).map_err(|error| Failure::work(sentence(&error)))?;
+    let text = match text_sockets.is_empty() {
+        true => None,
+        false => {
+            let door = khz_text::Door {
+                window: plan.window,
+                counters: text_counts,
+                local: door::local_socket(plan, text_socket),
+                tls: fitting.text.clone(),
+                access: fitting.access.clone(),
+                ..khz_text::Door::new(Arc::clone(&query), plan.node.as_str())
+            };
+            Some(door.on(text_sockets).map_err(|error| Failure::work(sentence(&error)))?)
+        }
+    };
+    let stop = || stop_signal().map_err(|error| Failure::work(format!("cannot wait for signals: {error}")));
+    let (stop, end) = (stop()?, stop()?);
+    let at = http.local_addrs().first().map(|&address| format!(" at {scheme}://{}/", host(plan, address)));
+    announce(&format!("Kilohertz is watching {}{}", watched(plan, behind), at.unwrap_or_default()));
+    announce_text(plan, text.as_ref());
     notify::ready();
     let shows_status = std::io::stderr().is_terminal() && !plan.quiet;
     tokio::select! {
-        () = door.serve(stop) => {}
+        ((), ()) = async { tokio::join!(http.serve(stop), serve_text(text, end)) } => {}
         () = status_line::show(Arc::clone(&query)), if shows_status && behind != Behind::Hub => {}
         () = hub_status::show(query), if shows_status && behind == Behind::Hub => {}
-        () = door::keep_fresh(tls) => {}
+        () = door::keep_fresh("HTTP", fitting.http) => {}
+        () = door::keep_fresh("text", fitting.text) => {}
         () = notify::keep_alive() => {}
     }
     notify::stopping();
@@ -79,6 +130,12 @@ pub async fn serve(
         eprintln!();
     }
     Ok(Done::Wholly)
+}
+
+async fn serve_text(door: Option<khz_text::Bound>, stop: impl Future<Output = ()>) {
+    if let Some(door) = door {
+        door.serve(stop).await;
+    }
 }
 
 /// Ready when somebody wants us to end.
@@ -116,7 +173,15 @@ pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
 fn announce(line: &str) {
     let mut stdout = std::io::stdout().lock();
     // A daemon whose stdout is closed goes on all the same.
-    let _ = writeln!(stdout, "Kilohertz is watching {line}").and_then(|()| stdout.flush());
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// How the text door is reached.
+fn announce_text(plan: &Plan, door: Option<&khz_text::Bound>) {
+    let Some(Ok(addresses)) = door.map(khz_text::Bound::addresses) else { return };
+    for address in addresses {
+        announce(&format!("Text door: {}", host(plan, address)));
+    }
 }
 
 fn watched(plan: &Plan, behind: Behind) -> String {

@@ -6,6 +6,7 @@
 pub mod decimal;
 pub mod glob;
 pub mod hostlist;
+pub mod look;
 pub mod metric;
 pub mod name;
 pub mod pattern;
@@ -15,6 +16,7 @@ pub mod reading;
 pub mod schema;
 
 pub use decimal::Decimal;
+pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;

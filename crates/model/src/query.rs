@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::look::{Look, SnapshotLook, Wanted};
 use crate::metric::Metric;
 use crate::name::NodeName;
 use crate::pattern::Pattern;
@@ -33,6 +34,12 @@ pub trait Query: Send + Sync {
         patterns: &'a [Pattern],
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>>;
+
+    /// A look at the latest readings without copies. Rows older than `age_max` are gathered anew first; all who look
+    /// within one window share one gather.
+    fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
+        Box::new(SnapshotLook::new(self, wanted, age_max))
+    }
 
     /// Rows as they come, for as long as the subscription lives. Whoever drops it takes the interest back.
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError>;

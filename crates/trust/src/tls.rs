@@ -35,6 +35,8 @@ pub enum Protocol {
     Http,
     /// The link.
     Link,
+    /// The text protocol, which `openssl s_client` speaks without naming it.
+    Text,
 }
 
 /// Whether a caller must show a certificate.
@@ -86,6 +88,7 @@ impl Protocol {
         match self {
             Protocol::Http => vec![b"http/1.1".to_vec()],
             Protocol::Link => vec![b"khz-link/1".to_vec()],
+            Protocol::Text => Vec::new(),
         }
     }
 }

@@ -29,6 +29,10 @@ pub struct Plan {
     pub listen: Vec<SocketAddr>,
     /// True where somebody said for this command alone where the door is.
     pub listen_is_flag: bool,
+    /// Addresses of the text door; none: it stays closed.
+    pub text_listen: Vec<SocketAddr>,
+    /// True where somebody said where the text door is.
+    pub text_is_asked: bool,
     /// Hubs to report to, in the order of preference.
     pub hubs: Vec<HubAddress>,
     /// Where a hub takes nodes in.
@@ -121,6 +125,11 @@ impl Plan {
         let plan = Plan {
             listen: checked(layers, "listen", listen_addresses)?,
             listen_is_flag: matches!(layers.value("listen").origin, Origin::Flag(_)),
+            text_listen: checked(layers, "text_listen", |text| match text {
+                "none" => Ok(Vec::new()),
+                _ => listen_addresses(text),
+            })?,
+            text_is_asked: !matches!(layers.value("text_listen").origin, Origin::Default),
             hubs: checked(layers, "hub", hub_addresses)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
@@ -156,6 +165,12 @@ impl Plan {
         for &address in &self.listen {
             Exposure::of_listener(address, self.means())
                 .map_err(|error| bad("listen", layers.value("listen"), error.to_string()))?;
+        }
+        // The text protocol has no tokens: a cluster key does not tell people apart there.
+        let means = Means { identifies: self.trust.ca.is_some(), ..self.means() };
+        for &address in &self.text_listen {
+            Exposure::of_listener(address, means)
+                .map_err(|error| bad("text_listen", layers.value("text_listen"), error.to_string()))?;
         }
         for &address in &self.link_listen {
             Exposure::of_listener(address, self.means())

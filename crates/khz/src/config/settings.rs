@@ -72,6 +72,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::ALL,
     },
     Setting {
+        key: "text_listen",
+        shape: Shape::List("ADDRESS,..."),
+        default: "127.0.0.1:2709",
+        help: "Addresses and ports of the text door, for nc and small programs; none: it stays closed, as it does in an agent where nobody says so",
+        scope: scope::DAEMONS,
+    },
+    Setting {
         key: "hub",
         shape: Shape::List("HOST:PORT,..."),
         default: "",

@@ -164,8 +164,7 @@ fn follow(
         progress.draw(&recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
         // Ctrl-C reaches the program as well: its end is the recording's.
-        let is_stopped =
-            origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);
+        let is_stopped = origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
             return Ok(());

@@ -41,7 +41,11 @@ impl Own {
         let own = Own { lane, copy, agent };
         own.wait_for_row(Duration::from(rate.period()))?;
         if own.lane.period() > rate.period() {
-            eprintln!("khz: this node runs at a period of {} instead of {}, to stay below its CPU ceiling", own.lane.period(), rate.period());
+            eprintln!(
+                "khz: this node runs at a period of {} instead of {}, to stay below its CPU ceiling",
+                own.lane.period(),
+                rate.period()
+            );
         }
         Ok(own)
     }

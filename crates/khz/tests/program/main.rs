@@ -13,4 +13,5 @@ mod process;
 mod ring;
 mod rrd;
 mod service;
+mod text;
 mod usage;

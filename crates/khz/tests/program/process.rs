@@ -1,6 +1,6 @@
 //! Starting `khz` as a process, and what it said.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,6 +17,8 @@ pub fn khz(arguments: &[&str]) -> Command {
     command.env("KHZ_RING_DIR", "none");
     // And a khz of his own running, whose local socket these must neither find nor take.
     command.env("KHZ_RUN_DIR", run_dir());
+    // The usual port of the text door is one, and these tests are many.
+    command.env("KHZ_TEXT_LISTEN", "none");
     command.args(arguments).stdin(Stdio::null());
     command
 }
@@ -49,6 +51,16 @@ pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
+/// The first line, and nothing of what follows it.
+pub fn first_line(out: &mut impl Read) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\n") && out.read(&mut byte).unwrap() == 1 {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
 /// A khz that runs at a free port; killed when the test is over, however it ends.
 pub struct Running {
     /// The process.
@@ -70,9 +82,19 @@ impl Running {
         let arguments = [&["--listen", "127.0.0.1:0", "--node", "n1"], more].concat();
         let mut command = khz(&arguments);
         command.envs(variables.iter().copied());
+        Running::of(command)
+    }
+
+    /// Starts a hub with all its doors at free ports.
+    pub fn start_hub(more: &[&str]) -> Running {
+        let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--node", "n1"];
+        Running::of(khz(&[&words, more].concat()))
+    }
+
+    /// Starts a daemon and waits until it has announced itself.
+    pub fn of(mut command: Command) -> Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let line = first_line(child.stdout.as_mut().unwrap());
         if line.is_empty() {
             let mut said = String::new();
             child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();

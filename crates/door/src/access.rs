@@ -3,12 +3,8 @@
 
 use std::sync::Arc;
 
-use axum::http::StatusCode;
-use axum::http::header::{self, HeaderMap};
 use khz_model::Rate;
-use khz_trust::{ClusterKey, Identity, READER_RATE_MAX_HZ, Role};
-
-use crate::refusal::Refusal;
+use khz_trust::{ClusterKey, Identity, READER_RATE_MAX_HZ, Role, TokenError};
 
 /// What a door lets whom do.
 #[derive(Clone, Debug)]
@@ -29,9 +25,37 @@ impl Default for Access {
     }
 }
 
+/// Why somebody may not ask, or not this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// He shows a token that is none of this cluster's.
+    #[error("{0}")]
+    Unknown(String),
+    /// He comes from elsewhere and shows nothing.
+    #[error("this door asks who you are: show {}a certificate", if *tokens { "a token (Authorization: Bearer) or " } else { "" })]
+    Nameless {
+        /// Whether tokens count here.
+        tokens: bool,
+    },
+    /// A node.
+    #[error("you are {0}: a node sends, over the link, and reads nothing here")]
+    Sender(String),
+    /// A rate that is not for his role.
+    #[error(
+        "{rate} is for operators: readers have at most {READER_RATE_MAX_HZ}Hz, and you are {caller}; ask on that \
+         machine as root, or with an operator's token or certificate"
+    )]
+    TooFast {
+        /// What he asked.
+        rate: Rate,
+        /// Who he is.
+        caller: String,
+    },
+}
+
 /// Where a connection comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Over the local socket, from root or the daemon's own user.
     Owner,
     /// From this machine.
@@ -44,29 +68,29 @@ pub(crate) enum Origin {
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
+    /// What lets him do what he may.
     pub role: Role,
     /// As refusals name him: `reader bob`.
     pub shown: String,
 }
 
 impl Access {
-    /// Who sends a request with these headers over such a connection, if he may ask at all.
-    pub(crate) fn caller(&self, origin: &Origin, headers: &HeaderMap) -> Result<Caller, Refusal> {
-        let caller = match (&self.key, bearer(headers)?) {
-            (Some(key), Some(token)) => Caller::of(&key.recognise(token).map_err(unauthorized)?),
+    /// Who comes over such a connection and shows this token, if he may ask at all.
+    pub fn caller(&self, origin: &Origin, token: Option<&str>) -> Result<Caller, AccessError> {
+        let unknown = |error: TokenError| AccessError::Unknown(error.to_string());
+        let caller = match (&self.key, token) {
+            (Some(key), Some(token)) => Caller::of(&key.recognise(token).map_err(unknown)?),
             // Whoever needs no token may show one all the same: his settings are the same for all servers.
             (None, Some(_)) | (_, None) => self.by_origin(origin)?,
         };
         if !caller.role.may_read() {
-            let error =
-                format!("you are {}: a node sends, over the link, and reads nothing here", caller.shown);
-            return Err(Refusal::new(StatusCode::FORBIDDEN, error));
+            return Err(AccessError::Sender(caller.shown));
         }
         Ok(caller)
     }
 
-    fn by_origin(&self, origin: &Origin) -> Result<Caller, Refusal> {
+    fn by_origin(&self, origin: &Origin) -> Result<Caller, AccessError> {
         let nameless = |role: Role, from: &str| Caller { role, shown: format!("a {role} {from}") };
         match origin {
             Origin::Owner => Ok(nameless(Role::Operator, "by the local socket")),
@@ -74,12 +98,7 @@ impl Access {
             Origin::Certified(identity) => Ok(Caller::of(identity)),
             Origin::Elsewhere => match self.elsewhere {
                 Some(role) => Ok(nameless(role, "as everybody here")),
-                None => Err(unauthorized(match &self.key {
-                    Some(_) => {
-                        "this door asks who you are: show a token (Authorization: Bearer) or a certificate"
-                    }
-                    None => "this door asks who you are: show a certificate",
-                })),
+                None => Err(AccessError::Nameless { tokens: self.key.is_some() }),
             },
         }
     }
@@ -91,7 +110,7 @@ impl Caller {
     }
 
     /// The fastest rate that this role may ask of somebody whose ceiling is that.
-    pub(crate) fn rate_max(&self, ceiling: Rate) -> Rate {
+    pub fn rate_max(&self, ceiling: Rate) -> Rate {
         match Rate::from_hz(READER_RATE_MAX_HZ) {
             Some(readers) if !self.role.may_read_at(ceiling) => ceiling.at_most(readers),
             _ => ceiling,
@@ -99,73 +118,46 @@ impl Caller {
     }
 
     /// Refuses a rate that is not for this role.
-    pub(crate) fn check_rate(&self, rate: Rate) -> Result<(), Refusal> {
+    pub fn check_rate(&self, rate: Rate) -> Result<(), AccessError> {
         if self.role.may_read_at(rate) {
             return Ok(());
         }
-        let error = format!(
-            "{rate} is for operators: readers have at most {READER_RATE_MAX_HZ}Hz, and you are {}; ask on that \
-             machine as root, or with an operator's token or certificate",
-            self.shown
-        );
-        Err(Refusal::new(StatusCode::FORBIDDEN, error))
+        Err(AccessError::TooFast { rate, caller: self.shown.clone() })
     }
-}
-
-/// The token in `Authorization: Bearer TOKEN`, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(field) = fields.next() else { return Ok(None) };
-    let token = field.to_str().ok().and_then(|field| field.split_once(' '));
-    match token {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && fields.next().is_none() => {
-            Ok(Some(token))
-        }
-        _ => Err(unauthorized("the Authorization header is not one 'Bearer TOKEN'")),
-    }
-}
-
-fn unauthorized(problem: impl std::fmt::Display) -> Refusal {
-    Refusal::new(StatusCode::UNAUTHORIZED, problem.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
     use khz_model::NodeName;
 
     fn identity(role: Role) -> Identity {
         Identity { role, name: NodeName::new("bob").unwrap() }
     }
 
-    fn headers(token: &str) -> HeaderMap {
-        let value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
-        HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+    /// The role, or the refusal.
+    fn outcome(access: &Access, origin: &Origin, token: Option<&str>) -> Result<Role, AccessError> {
+        access.caller(origin, token).map(|caller| caller.role)
     }
 
-    /// The role, or the status of the refusal.
-    fn outcome(access: &Access, origin: &Origin, headers: &HeaderMap) -> Result<Role, u16> {
-        let caller = access.caller(origin, headers);
-        caller.map(|caller| caller.role).map_err(|refusal| refusal.status.as_u16())
-    }
+    const SENDER: fn() -> AccessError = || AccessError::Sender("node bob".to_owned());
 
     #[test]
     fn every_origin_has_its_role() {
-        let none = HeaderMap::new();
+        let nameless = AccessError::Nameless { tokens: false };
         let strict = Access::default();
         let open = Access { here: Role::Operator, elsewhere: Some(Role::Reader), key: None };
         for (origin, by_strict, by_open) in [
             (Origin::Owner, Ok(Role::Operator), Ok(Role::Operator)),
             (Origin::Here, Ok(Role::Reader), Ok(Role::Operator)),
-            (Origin::Elsewhere, Err(401), Ok(Role::Reader)),
-            (Origin::Certified(identity(Role::Node)), Err(403), Err(403)),
+            (Origin::Elsewhere, Err(nameless), Ok(Role::Reader)),
+            (Origin::Certified(identity(Role::Node)), Err(SENDER()), Err(SENDER())),
             (Origin::Certified(identity(Role::Reader)), Ok(Role::Reader), Ok(Role::Reader)),
             (Origin::Certified(identity(Role::Operator)), Ok(Role::Operator), Ok(Role::Operator)),
             (Origin::Certified(identity(Role::Hub)), Ok(Role::Hub), Ok(Role::Hub)),
         ] {
-            assert_eq!(outcome(&strict, &origin, &none), by_strict, "{origin:?}");
-            assert_eq!(outcome(&open, &origin, &none), by_open, "{origin:?}");
+            assert_eq!(outcome(&strict, &origin, None), by_strict, "{origin:?}");
+            assert_eq!(outcome(&open, &origin, None), by_open, "{origin:?}");
         }
     }
 
@@ -174,35 +166,23 @@ mod tests {
         let key = Arc::new(ClusterKey::generate().unwrap());
         let access = Access { key: Some(Arc::clone(&key)), ..Access::default() };
         for (role, expected) in [
-            (Role::Node, Err(403)),
+            (Role::Node, Err(SENDER())),
             (Role::Reader, Ok(Role::Reader)),
             (Role::Operator, Ok(Role::Operator)),
             (Role::Hub, Ok(Role::Hub)),
         ] {
-            let shown = headers(&key.token(role, &identity(role).name).to_string());
-            assert_eq!(outcome(&access, &Origin::Elsewhere, &shown), expected, "{role}");
-            assert_eq!(outcome(&access, &Origin::Here, &shown), expected, "{role}");
+            let shown = key.token(role, &identity(role).name).to_string();
+            assert_eq!(outcome(&access, &Origin::Elsewhere, Some(&shown)), expected.clone(), "{role}");
+            assert_eq!(outcome(&access, &Origin::Here, Some(&shown)), expected, "{role}");
             let foreign = ClusterKey::generate().unwrap().token(role, &identity(role).name);
-            assert_eq!(outcome(&access, &Origin::Here, &headers(&foreign.to_string())), Err(401));
+            let refused = outcome(&access, &Origin::Here, Some(&foreign.to_string()));
+            assert!(matches!(refused, Err(AccessError::Unknown(_))), "{refused:?}");
         }
     }
 
     #[test]
-    fn what_is_no_bearer_token_is_refused_wherever_it_comes_from() {
-        let access = Access::default();
-        for text in ["Basic YTpi", "Bearer", ""] {
-            let value = HeaderValue::from_str(text).unwrap();
-            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
-            assert_eq!(outcome(&access, &Origin::Owner, &headers), Err(401), "{text}");
-        }
-        let mut twice = headers("a");
-        twice.append(header::AUTHORIZATION, HeaderValue::from_static("Bearer b"));
-        assert_eq!(outcome(&access, &Origin::Owner, &twice), Err(401));
-        assert_eq!(
-            outcome(&access, &Origin::Here, &headers("any")),
-            Ok(Role::Reader),
-            "no key: not looked at"
-        );
+    fn a_token_is_not_looked_at_where_none_counts() {
+        assert_eq!(outcome(&Access::default(), &Origin::Here, Some("any")), Ok(Role::Reader));
     }
 
     #[test]
@@ -215,8 +195,8 @@ mod tests {
         assert_eq!(caller(Role::Operator).rate_max(rate(1_000)), rate(1_000));
         assert!(caller(Role::Operator).check_rate(rate(1_000)).is_ok());
         let refusal = caller(Role::Reader).check_rate(rate(1_000)).unwrap_err();
-        assert_eq!(refusal.status, StatusCode::FORBIDDEN);
-        assert!(refusal.error.starts_with("1000Hz is for operators: readers have at most 100Hz"));
-        assert!(refusal.error.contains("you are reader bob"), "{}", refusal.error);
+        let shown = refusal.to_string();
+        assert!(shown.starts_with("1000Hz is for operators: readers have at most 100Hz"));
+        assert!(shown.contains("you are reader bob"), "{shown}");
     }
 }

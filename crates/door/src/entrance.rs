@@ -18,21 +18,19 @@ use crate::local;
 
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE_RECORD: u8 = 0x16;
-/// For who speaks plain HTTP where TLS is spoken: browsers do when somebody leaves out the `s`.
-const SPEAK_TLS: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\
-    Connection: close\r\n\r\n{\"error\":\"this door speaks TLS: begin with https://\"}\n";
 
 /// A socket as it was accepted.
 #[derive(Debug)]
-pub(crate) enum Accepted {
+pub enum Accepted {
+    /// Over TCP, and from where.
     Tcp(TcpStream, SocketAddr),
+    /// Over the local socket.
     Local(UnixStream),
 }
 
 /// By which way a request reached us: it decides which names of this door can be meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// Plain text to this address of ours.
     Address(IpAddr),
     /// TLS: whoever came has checked our name against the certificate.
@@ -42,34 +40,50 @@ pub(crate) enum Way {
 }
 
 /// A connection that can be talked on.
-pub(crate) struct Entered {
+pub struct Entered {
+    /// Its bytes.
     pub socket: Socket,
+    /// How it came.
     pub way: Way,
+    /// From where, or who.
     pub origin: Origin,
 }
 
 /// Why somebody did not come in; he has been told where he can understand it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Turned {
+pub enum Turned {
+    /// The socket or TLS.
     #[error("the socket failed")]
     Socket(#[from] io::Error),
+    /// Plain text where TLS is spoken.
     #[error("no TLS from elsewhere")]
     Plain,
+    /// A certificate that names nobody.
     #[error(transparent)]
     Stranger(#[from] PeerError),
+    /// Too slow.
     #[error("the handshake took too long")]
     Slow,
 }
 
+/// Where TLS is spoken, and what is said to who comes from elsewhere and does not speak it.
+#[derive(Clone)]
+pub struct Sealed {
+    /// Our side.
+    pub tls: Arc<TlsServer>,
+    /// The advice, in the door's own protocol.
+    pub advice: &'static [u8],
+}
+
 /// Lets a socket in, or not, within [`HANDSHAKE_TIMEOUT`].
-pub(crate) async fn enter(socket: Accepted, tls: Option<Arc<TlsServer>>) -> Result<Entered, Turned> {
-    match tokio::time::timeout(HANDSHAKE_TIMEOUT, enter_slowly(socket, tls)).await {
+pub async fn enter(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, Turned> {
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, enter_slowly(socket, sealed)).await {
         Ok(entered) => entered,
         Err(_) => Err(Turned::Slow),
     }
 }
 
-async fn enter_slowly(socket: Accepted, tls: Option<Arc<TlsServer>>) -> Result<Entered, Turned> {
+async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, Turned> {
     let (socket, peer) = match socket {
         Accepted::Local(socket) => {
             let origin = local::origin(&socket);
@@ -82,14 +96,14 @@ async fn enter_slowly(socket: Accepted, tls: Option<Arc<TlsServer>>) -> Result<E
     let local = socket.local_addr()?.ip();
     // Events must leave at once; without it they would only be late.
     let _ = socket.set_nodelay(true);
-    let Some(tls) = tls else {
+    let Some(Sealed { tls, advice }) = sealed else {
         return Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin });
     };
     match (speaks_tls(&socket).await?, is_here) {
         (true, _) => with_tls(socket, &tls, origin).await,
         (false, true) => Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin }),
         (false, false) => {
-            turn_away(socket).await;
+            turn_away(socket, advice).await;
             Err(Turned::Plain)
         }
     }
@@ -115,16 +129,19 @@ async fn with_tls(socket: TcpStream, tls: &TlsServer, origin: Origin) -> Result<
 }
 
 /// Says why, as far as that goes without reading what was asked.
-async fn turn_away(mut socket: TcpStream) {
-    let _ = socket.write_all(SPEAK_TLS).await;
+async fn turn_away(mut socket: TcpStream, advice: &[u8]) {
+    let _ = socket.write_all(advice).await;
     let _ = socket.shutdown().await;
 }
 
 /// The bytes of a connection, whichever way they come.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub enum Socket {
+    /// TCP.
     Plain(TcpStream),
+    /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
+    /// The local socket.
     Local(UnixStream),
 }
 
@@ -172,17 +189,5 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, socket => Pin::new(socket).poll_shutdown(cx))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_advice_has_the_length_that_it_says() {
-        let text = std::str::from_utf8(SPEAK_TLS).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
     }
 }

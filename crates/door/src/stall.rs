@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 /// A socket with a patience for writing.
 #[derive(Debug)]
-pub(crate) struct Stalling<S> {
+pub struct Stalling<S> {
     socket: S,
     patience: Duration,
     /// Running since the first write that found no room.
@@ -19,7 +19,8 @@ pub(crate) struct Stalling<S> {
 }
 
 impl<S> Stalling<S> {
-    pub(crate) fn new(socket: S, patience: Duration) -> Self {
+    /// Gives the other side so much time to take something.
+    pub fn new(socket: S, patience: Duration) -> Self {
         Stalling { socket, patience, stalled: None }
     }
 

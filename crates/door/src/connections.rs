@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// All connections of one door.
 #[derive(Debug)]
-pub(crate) struct Connections {
+pub struct Connections {
     limit: usize,
     table: Mutex<Table>,
 }
@@ -24,7 +24,7 @@ struct Table {
 
 /// What [`Connections::admit`] did.
 #[derive(Debug)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// There was place.
     Placed(Arc<Connection>),
     /// The connection idle longest was told to go.
@@ -35,7 +35,7 @@ pub(crate) enum Admission {
 
 /// One open connection; idle from the start and whenever no request is under way.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     all: Arc<Connections>,
     /// Told when this connection must give way.
     gone: Arc<Notify>,
@@ -47,12 +47,13 @@ pub(crate) struct Connection {
 const BUSY: u64 = u64::MAX;
 
 impl Connections {
-    pub(crate) fn new(limit: usize) -> Arc<Self> {
+    /// A table for so many connections, one at least.
+    pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Connections { limit: limit.max(1), table: Mutex::default() })
     }
 
     /// Admits a new connection.
-    pub(crate) fn admit(self: &Arc<Self>) -> Admission {
+    pub fn admit(self: &Arc<Self>) -> Admission {
         let mut table = self.table();
         let evicting = table.open >= self.limit;
         if evicting {
@@ -91,13 +92,13 @@ impl Table {
 
 impl Connection {
     /// Resolves when this connection must give way to a new one.
-    pub(crate) async fn evicted(&self) {
+    pub async fn evicted(&self) {
         self.gone.notified().await;
     }
 
     /// A request is under way until what is returned is dropped. `None`: it is too late, the place is given
     /// away already.
-    pub(crate) fn busy(self: &Arc<Self>) -> Option<Busy> {
+    pub fn busy(self: &Arc<Self>) -> Option<Busy> {
         let mut table = self.all.table();
         table.idle.remove(&self.turn.load(Ordering::Relaxed))?;
         self.turn.store(BUSY, Ordering::Relaxed);
@@ -105,12 +106,12 @@ impl Connection {
     }
 
     /// Marks a stream as what is being sent here.
-    pub(crate) fn set_streaming(&self) {
+    pub fn set_streaming(&self) {
         self.streaming.store(true, Ordering::Relaxed);
     }
 
     /// True while a stream is being sent here.
-    pub(crate) fn is_streaming(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         self.streaming.load(Ordering::Relaxed)
     }
 }
@@ -128,7 +129,7 @@ impl Drop for Connection {
 
 /// Keeps a connection from being evicted.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Connection>);
+pub struct Busy(Arc<Connection>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

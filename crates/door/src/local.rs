@@ -68,7 +68,7 @@ impl LocalSocket {
     }
 
     /// The socket itself, for a runtime; once.
-    pub(crate) fn listener(&mut self) -> io::Result<Option<UnixListener>> {
+    pub fn listener(&mut self) -> io::Result<Option<UnixListener>> {
         self.std_listener()?.map(UnixListener::from_std).transpose()
     }
 
@@ -92,7 +92,7 @@ impl Drop for LocalSocket {
 }
 
 /// Who is at the other end: root and our own user own this process.
-pub(crate) fn origin(socket: &UnixStream) -> Origin {
+pub fn origin(socket: &UnixStream) -> Origin {
     let own = rustix::process::geteuid().as_raw();
     match socket.peer_cred() {
         Ok(peer) if peer.uid() == 0 || peer.uid() == own => Origin::Owner,

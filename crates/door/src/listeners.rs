@@ -1,0 +1,111 @@
+//! The sockets of a door: bound before anything is started, all or none, and accepted from in turn.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::entrance::Accepted;
+use crate::local::LocalSocket;
+
+/// Connections that the kernel holds until they are accepted; beyond it they wait a second and try again. A
+/// flood must not make an honest client wait, and accepting takes microseconds.
+const LISTEN_BACKLOG: i32 = 4_096;
+/// Bytes that the kernel may hold for one connection that does not read (it counts them double). Without it
+/// the kernel would take up to 4 MiB for each.
+const SEND_BUFFER_BYTES: usize = 256 * 1024;
+/// A client whose machine has vanished, so that nothing sent is acknowledged, is given up after this long;
+/// the kernel alone would wait a quarter of an hour.
+const VANISHED_TIMEOUT: Duration = Duration::from_secs(30);
+/// When the process has no file descriptor left, accepting is tried again after this long.
+pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Why a door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// Another process listens there.
+    #[error(
+        "{addr} is in use by another program; stop that one or choose another address with {flag} ADDRESS:PORT"
+    )]
+    InUse {
+        /// The address.
+        addr: SocketAddr,
+        /// The flag that sets it.
+        flag: &'static str,
+    },
+    /// The address cannot be bound for another reason.
+    #[error("cannot listen on {addr}; choose another address with {flag} ADDRESS:PORT")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// The flag that sets it.
+        flag: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A bound socket stopped working.
+    #[error("the listening socket failed")]
+    Socket(#[from] io::Error),
+}
+
+/// Binds every address, or none; `flag` is the one that names them, for the error. It needs no runtime: call it
+/// before anything else is started.
+pub fn listen(addrs: &[SocketAddr], flag: &'static str) -> Result<Vec<std::net::TcpListener>, DoorError> {
+    addrs.iter().map(|&addr| listen_on(addr, flag)).collect()
+}
+
+fn listen_on(addr: SocketAddr, flag: &'static str) -> Result<std::net::TcpListener, DoorError> {
+    let listener = std::net::TcpListener::bind(addr).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => DoorError::InUse { addr, flag },
+        _ => DoorError::Bind { addr, flag, source },
+    })?;
+    listener.set_nonblocking(true)?;
+    // The standard library lets 128 wait; listening again only changes that number.
+    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(io::Error::from)?;
+    // Accepted sockets inherit both.
+    set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES).map_err(io::Error::from)?;
+    set_tcp_user_timeout(&listener, VANISHED_TIMEOUT.as_millis() as u32).map_err(io::Error::from)?;
+    Ok(listener)
+}
+
+/// The sockets of a door, in a runtime.
+#[derive(Debug)]
+pub struct Listeners {
+    tcp: Vec<TcpListener>,
+    local: Option<UnixListener>,
+}
+
+impl Listeners {
+    /// Takes what [`listen`] bound, and the local socket; in a tokio runtime with I/O.
+    pub fn new(tcp: Vec<std::net::TcpListener>, local: Option<&mut LocalSocket>) -> Result<Self, DoorError> {
+        let tcp = tcp.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
+        let local = match local {
+            Some(socket) => socket.listener()?,
+            None => None,
+        };
+        Ok(Listeners { tcp, local })
+    }
+
+    /// All addresses, with their real ports.
+    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.tcp.iter().map(TcpListener::local_addr).collect()
+    }
+
+    /// The next connection on any of them.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        for listener in &self.tcp {
+            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                return Poll::Ready(accepted.map(|(socket, peer)| Accepted::Tcp(socket, peer)));
+            }
+        }
+        match &self.local {
+            Some(listener) => {
+                listener.poll_accept(cx).map(|accepted| accepted.map(|(s, _)| Accepted::Local(s)))
+            }
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `khz` spoken to by hand: the text door of the real program.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::process::{Running, first_line, khz, run};
+
+/// Where the text door is, as the line behind the first one says.
+fn text_door(running: &mut Running) -> String {
+    let line = first_line(running.child.stdout.as_mut().unwrap());
+    line.trim_end().strip_prefix("Text door: ").unwrap_or_else(|| panic!("{line:?}")).to_owned()
+}
+
+fn connect(address: &str) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket
+}
+
+/// The answer to this, which a blank line ends.
+fn ask(socket: &mut TcpStream, text: &str) -> String {
+    socket.write_all(text.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\n\n") && answer != b"\n" {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// The mask of an item, as `#` prints it.
+fn mask<'a>(described: &'a str, item: &str) -> &'a str {
+    let words = described.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    words.filter(|words| words.get(1) == Some(&item)).map(|words| words[0]).next().unwrap()
+}
+
+#[test]
+fn a_node_alone_is_spoken_to_like_the_ancestors_mon() {
+    let mut running = Running::start(&["--text-listen", "127.0.0.1:0"]);
+    let mut socket = connect(&text_door(&mut running));
+    let described = ask(&mut socket, "#");
+    assert!(described.starts_with("0 n1 B 0 0\n0 nodes B 0 0\n"), "{described}");
+    for item in ["memfree", "load1m", "cpu0user", "lorxbytes"] {
+        let mask = mask(&described, item);
+        let status = ask(&mut socket, &format!("{mask}S"));
+        let words: Vec<&str> = status.split_whitespace().collect();
+        assert_eq!(words[..3], ["n", "1", item], "{status}");
+        assert!(words[3].parse::<f64>().is_ok() && words.len() == 4, "{status}");
+    }
+    let everything = ask(&mut socket, "0\nS");
+    assert!(
+        everything.lines().count() > 100 && everything.contains("n 1 khztextconnections 1\n"),
+        "{everything}"
+    );
+}
+
+#[test]
+fn a_hub_and_its_agent_both_answer() {
+    let mut hub = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
+    let address = text_door(&mut hub);
+    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let words =
+        ["agent", "--node", "lbp12", "--hub", &link, "--base-rate", "10Hz", "--text-listen", "127.0.0.1:0"];
+    let mut agent = Running::of(khz(&words));
+    let mut socket = connect(&address);
+    let mut described = ask(&mut socket, "#");
+    while !described.contains(" memfree ") {
+        described = ask(&mut socket, "#");
+    }
+    assert!(described.starts_with("0 n1 B 0 0\n0 nodes B 0 0\n"), "{described}");
+    let status = ask(&mut socket, &format!("{}S", mask(&described, "memfree")));
+    assert!(status.starts_with("lbp 12 memfree "), "{status}");
+    let mut socket = connect(&text_door(&mut agent));
+    assert!(ask(&mut socket, "S").contains("lbp 12 memfree "));
+}
+
+#[test]
+fn the_text_door_needs_tls_off_loopback_and_stays_closed_where_nobody_wants_it() {
+    let output = run(&["--listen", "127.0.0.1:0", "--text-listen", "0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("text_listen (from --text-listen)") && said.contains("--tls-cert"), "{said}");
+    let mut running = Running::start(&[]);
+    let mut rest = String::new();
+    let pid = running.child.id().to_string();
+    assert!(std::process::Command::new("kill").arg(&pid).status().unwrap().success());
+    running.child.stdout.as_mut().unwrap().read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "nothing more is announced");
+}

@@ -1,0 +1,124 @@
+//! One look at what there is now, node by node, without copies: for doors that print much and keep nothing. Whoever
+//! wants samples to keep asks [`Query::latest`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::metric::Metric;
+use crate::name::NodeName;
+use crate::pattern::Pattern;
+use crate::quantity::{Nanos, Stamp};
+use crate::query::{Query, QueryError, Sample, Snapshot, WaitFor};
+use crate::reading::Reading;
+use crate::schema::{Schema, Series};
+
+/// What somebody wants to look at.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Of these nodes; the rest of the pattern does not count. `None`: of all.
+    pub nodes: Option<Pattern>,
+    /// These metrics, of whatever instances; `None`: all. More may be shown.
+    pub metrics: Option<Vec<Arc<Metric>>>,
+}
+
+impl Wanted {
+    /// True when the node of that name is meant.
+    pub fn has_node(&self, node: &NodeName) -> bool {
+        self.nodes.as_ref().is_none_or(|pattern| pattern.matches_node(node.as_str()))
+    }
+
+    /// The same as patterns.
+    fn patterns(&self) -> Vec<Pattern> {
+        let nodes =
+            self.nodes.as_ref().and_then(Pattern::nodes).map_or_else(String::new, |n| format!("{n}:"));
+        let names: HashSet<&str> = match &self.metrics {
+            Some(metrics) => metrics.iter().map(|metric| &*metric.name).collect(),
+            None => HashSet::from(["*"]),
+        };
+        names.into_iter().filter_map(|name| Pattern::new(&format!("{nodes}{name}")).ok()).collect()
+    }
+}
+
+/// What the slots of a row mean; the same `Arc` until they change.
+pub trait Columns: Send + Sync {
+    /// One series a slot.
+    fn series(&self) -> &[Series];
+}
+
+impl Columns for Schema {
+    fn series(&self) -> &[Series] {
+        Schema::series(self)
+    }
+}
+
+impl Columns for Vec<Series> {
+    fn series(&self) -> &[Series] {
+        self
+    }
+}
+
+/// Some slots of a node at one instant. It may have fewer slots than columns: the rest did not exist yet.
+pub struct Part<'a> {
+    /// What the slots mean.
+    pub columns: Arc<dyn Columns>,
+    /// When they were gathered.
+    pub stamp: Stamp,
+    /// [`Reading::bits`] of each slot.
+    pub values: &'a [u64],
+    /// [`Reading::state`] of each slot.
+    pub states: &'a [u8],
+}
+
+/// What [`Look::next`] calls with a node and its parts. Where two parts have the same series the first one counts.
+pub type Show<'s> = dyn FnMut(&NodeName, &[Part<'_>]) + 's;
+
+/// One look at the latest readings.
+pub trait Look: Send {
+    /// Ready when every node has answered that was asked anew. Whoever waits no longer than he likes drops the future:
+    /// those that have not answered are left out.
+    fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>>;
+
+    /// Shows the next node, in name order; `false` when there is none. A node that has nothing is not shown.
+    fn next(&mut self, show: &mut Show<'_>) -> bool;
+
+    /// Nodes left out so far because they did not answer in time.
+    fn left_out(&self) -> u64 {
+        0
+    }
+}
+
+/// A look through [`Query::latest`], for whoever has no shorter way.
+pub(crate) struct SnapshotLook<'a, Q: ?Sized> {
+    query: &'a Q,
+    patterns: Vec<Pattern>,
+    age_max: Nanos,
+    nodes: std::vec::IntoIter<(NodeName, Vec<Sample>)>,
+}
+
+impl<'a, Q: Query + ?Sized> SnapshotLook<'a, Q> {
+    pub fn new(query: &'a Q, wanted: &Wanted, age_max: Nanos) -> Self {
+        SnapshotLook { query, patterns: wanted.patterns(), age_max, nodes: Vec::new().into_iter() }
+    }
+}
+
+impl<Q: Query + ?Sized> Look for SnapshotLook<'_, Q> {
+    fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
+        Box::pin(async move {
+            let Snapshot { nodes, .. } = self.query.latest(&self.patterns, self.age_max).await?;
+            self.nodes = nodes.into_iter();
+            Ok(())
+        })
+    }
+
+    fn next(&mut self, show: &mut Show<'_>) -> bool {
+        let Some((node, samples)) = self.nodes.next() else { return false };
+        let stamp =
+            samples.iter().map(|sample| sample.stamp).min_by_key(|stamp| stamp.boot).unwrap_or_default();
+        let readings = samples.iter().map(|sample| sample.reading);
+        let (values, states): (Vec<u64>, Vec<u8>) = readings.map(|r| (Reading::bits(r), r.state())).unzip();
+        let columns: Vec<Series> = samples.into_iter().map(|sample| sample.series).collect();
+        let part = Part { columns: Arc::new(columns), stamp, values: &values, states: &states };
+        show(&node, &[part]);
+        true
+    }
+}

@@ -1,0 +1,148 @@
+//! The door itself: it accepts, and hands each connection to a talk. It closes in a bounded time.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use khz_door::counts::count;
+use khz_door::listeners::ACCEPT_RETRY;
+use khz_door::{Accepted, Access, Admission, Connections, DoorError, Held, Listeners, LocalSocket, Sealed};
+use khz_model::{Nanos, Query};
+use khz_trust::TlsServer;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::counters::Counters;
+use crate::items::SharedItems;
+use crate::limits::{CLOSING_GRACE, Limits};
+use crate::session::Shared;
+use crate::talk::Talk;
+
+/// For who speaks plain text where TLS is spoken.
+const SPEAK_TLS: &[u8] = b":error this door speaks TLS: openssl s_client -quiet -connect HOST:PORT\n";
+
+/// A text door that is not open yet.
+pub struct Door {
+    /// Who answers.
+    pub query: Arc<dyn Query>,
+    /// The cluster's name.
+    pub cluster: String,
+    /// How old a row may be that a status is answered with.
+    pub window: Nanos,
+    /// Its side of TLS, for who comes from elsewhere; from this machine plain text is understood all the same.
+    pub tls: Option<Arc<TlsServer>>,
+    /// Who may do what. There are no tokens in this protocol: its key is not looked at.
+    pub access: Access,
+    /// The local socket.
+    pub local: Option<LocalSocket>,
+    /// Its limits.
+    pub limits: Limits,
+    /// What it counts; clone it to publish the numbers.
+    pub counters: Counters,
+}
+
+impl Door {
+    /// A door with the usual window of 100 µs and the usual limits, for readers of this machine.
+    pub fn new(query: Arc<dyn Query>, cluster: &str) -> Self {
+        Door {
+            query,
+            cluster: cluster.to_owned(),
+            window: Nanos::from_micros(100),
+            tls: None,
+            access: Access::default(),
+            local: None,
+            limits: Limits::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The door on sockets that [`khz_door::listen`] bound; in a tokio runtime with I/O and time.
+    pub fn on(mut self, sockets: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
+        let listeners = Listeners::new(sockets, self.local.as_mut())?;
+        Ok(Bound { door: self, listeners })
+    }
+}
+
+/// A door whose addresses are bound and that answers once it is served.
+pub struct Bound {
+    door: Door,
+    listeners: Listeners,
+}
+
+impl Bound {
+    /// All addresses, with their real ports.
+    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.addresses()
+    }
+
+    /// Answers until `shutdown` resolves. Needs no time when nobody is connected.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let (close, closing) = watch::channel(false);
+        let mut door = self.door;
+        let local = door.local.take();
+        let hall = Hall::new(door, closing);
+        let mut talks = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                accepted = poll_fn(|cx| self.listeners.poll_accept(cx)) => match accepted {
+                    Ok(socket) => hall.receive(socket, &mut talks),
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                },
+                Some(_) = talks.join_next() => {}
+            }
+        }
+        drop((self.listeners, local));
+        close.send_replace(true);
+        let all_gone = async { while talks.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(CLOSING_GRACE, all_gone).await;
+    }
+}
+
+/// Where connections are received: what all of them share.
+struct Hall {
+    connections: Arc<Connections>,
+    shared: Shared,
+    access: Access,
+    sealed: Option<Sealed>,
+    limits: Limits,
+    closing: watch::Receiver<bool>,
+}
+
+impl Hall {
+    fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
+        let Door { query, cluster, window, tls, access, limits, counters, .. } = door;
+        let shared =
+            Shared { query, cluster: cluster.into(), items: SharedItems::default(), window, counters };
+        let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
+        let access = Access { key: None, ..access };
+        Hall { connections: Connections::new(limits.connections), shared, access, sealed, limits, closing }
+    }
+
+    /// Admits a connection, or closes it at once when there is no place for it.
+    fn receive(&self, socket: Accepted, talks: &mut JoinSet<()>) {
+        let counters = &self.shared.counters;
+        count(&counters.connections);
+        let connection = match self.connections.admit() {
+            Admission::Placed(connection) => connection,
+            Admission::Evicting(connection) => {
+                count(&counters.connections_evicted);
+                connection
+            }
+            Admission::Full => return count(&counters.connections_refused),
+        };
+        let talk = Talk {
+            connection,
+            shared: self.shared.clone(),
+            access: self.access.clone(),
+            sealed: self.sealed.clone(),
+            limits: self.limits.clone(),
+            closing: self.closing.clone(),
+            _open: Held::new(&counters.connections_open),
+        };
+        talks.spawn(talk.run(socket));
+    }
+}

@@ -1,0 +1,101 @@
+//! What the protocol has beyond its ancestor: lines that begin with a colon, which old clients never send. It reads
+//! them and says what is wrong; it does nothing.
+
+use khz_model::{Nanos, Pattern, Rate};
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Extension {
+    /// Status of these nodes only; `None`: of all.
+    Nodes(Option<Pattern>),
+    /// Statuses as lines.
+    Lines,
+    /// Statuses as s-expressions.
+    Sexp,
+    /// How old rows may be: so old, or as they were pushed; `None`: the door's window.
+    Age(Option<Nanos>),
+    /// Statuses at this rate until something comes.
+    Every(Rate),
+    /// What items there are, with their full names.
+    Items,
+    /// What can be said.
+    Help,
+}
+
+/// All of them, for people; the answer to `:help`.
+pub(crate) const HELP: &str = "\
+: #              the items: mask, name, U (unbounded) or B LOWER UPPER
+: S              the status: BASE NUMBER NAME VALUE of every node and item
+: 1f             only the items with these bits from here on; 0: all
+: :nodes PATTERN only these nodes, as node[1-64] or web*; alone: all
+: :sexp  :lines  statuses as s-expressions, or as lines again
+: :age 2ms       rows may be so old; any: as pushed; alone: the window
+: :every 10Hz    a status ten times a second until you send something
+: :items         the items with kind, unit, decimal places and full name
+
+";
+
+impl Extension {
+    /// Reads what stands behind the colon.
+    pub fn read(line: &str) -> Result<Self, String> {
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let alone = |extension| match rest {
+            "" => Ok(extension),
+            _ => Err(format!("{word} stands alone")),
+        };
+        match word {
+            "nodes" if rest.is_empty() => Ok(Extension::Nodes(None)),
+            "nodes" => match Pattern::new(&format!("{rest}:*")) {
+                Ok(pattern) => Ok(Extension::Nodes(Some(pattern))),
+                Err(error) => Err(format!("{} (column {})", error.problem, error.at + 1)),
+            },
+            "lines" => alone(Extension::Lines),
+            "sexp" => alone(Extension::Sexp),
+            "items" => alone(Extension::Items),
+            "help" => alone(Extension::Help),
+            "age" => match rest {
+                "" => Ok(Extension::Age(None)),
+                "any" => Ok(Extension::Age(Some(Nanos(u64::MAX)))),
+                age => age.parse().map(|age| Extension::Age(Some(age))).map_err(|e| format!("{e}")),
+            },
+            "every" => rest.parse().map(Extension::Every).map_err(|error| format!("{error}")),
+            _ => Err("no such word; :help tells what there is".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        for (line, expected) in [
+            ("nodes", Extension::Nodes(None)),
+            ("nodes  n[1-3]", Extension::Nodes(Pattern::new("n[1-3]:*").ok())),
+            ("sexp", Extension::Sexp),
+            ("age 2ms", Extension::Age(Some(Nanos::from_millis(2)))),
+            ("age any", Extension::Age(Some(Nanos(u64::MAX)))),
+            ("age", Extension::Age(None)),
+            ("every 10Hz", Extension::Every(Rate::from_hz(10).unwrap())),
+        ] {
+            assert_eq!(Extension::read(line), Ok(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        for line in ["nodes n[", "age soon", "every", "every 0Hz", "sexp now", "frobnicate", ""] {
+            let problem = Extension::read(line).unwrap_err();
+            assert!(!problem.is_empty() && !problem.contains('\n'), "{line}: {problem}");
+        }
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal() {
+        let longest = HELP.lines().map(str::len).max();
+        assert!(longest < Some(80), "{longest:?}");
+        assert!(HELP.ends_with("\n\n"));
+    }
+}

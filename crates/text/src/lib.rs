@@ -1,0 +1,27 @@
+//! The text door: single letters over TCP, as Supermon spoke them (`docs/text-protocol.md`). It reads only through
+//! [`khz_model::Query`] and refuses to know who answers; it starts no threads, gathers nothing, and sleeps when
+//! nobody asks.
+
+#![forbid(unsafe_code)]
+
+mod counters;
+mod decimal;
+mod describe;
+mod door;
+mod extension;
+mod host;
+mod input;
+mod items;
+mod layout;
+pub mod limits;
+mod lines;
+mod mask;
+mod page;
+mod session;
+mod talk;
+
+pub use counters::Counters;
+pub use door::{Bound, Door};
+pub use input::{Command, Input, Unusable};
+pub use limits::Limits;
+pub use mask::Mask;

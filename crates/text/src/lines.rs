@@ -1,0 +1,82 @@
+//! A node's part of a status, in the two ways that it can be written: the ancestor's lines, and s-expressions.
+
+use khz_model::{NodeName, Part, Reading};
+
+use crate::decimal::DECIMAL_BYTES_MAX;
+use crate::host;
+use crate::layout::{Cell, Layout};
+use crate::page::{Page, STEP};
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `BASE NUMBER NAME VALUE`, a line each.
+    #[default]
+    Lines,
+    /// `(status (node "NAME" (time SECONDS) (ITEM VALUE) ...) ...)`.
+    Sexp,
+}
+
+impl Format {
+    /// What a status begins with.
+    pub fn begin(self, page: &mut Page) {
+        if self == Format::Sexp {
+            page.put(b"(status");
+        }
+    }
+
+    /// One node. Absent values are left out.
+    pub fn node(self, page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
+        match self {
+            Format::Lines => lines(page, node, parts, layout),
+            Format::Sexp => sexp(page, node, parts, layout),
+        }
+    }
+
+    /// What it ends with.
+    pub fn end(self, page: &mut Page) {
+        page.put(match self {
+            Format::Lines => b"\n",
+            Format::Sexp => b")\n",
+        });
+    }
+}
+
+/// The value of a cell, if there is one.
+#[inline]
+fn value(parts: &[Part<'_>], cell: &Cell) -> Option<u64> {
+    let part = parts.get(cell.part as usize)?;
+    let (&state, &value) = (part.states.get(cell.slot as usize)?, part.values.get(cell.slot as usize)?);
+    (state == Reading::Present(0).state()).then_some(value)
+}
+
+fn lines(page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
+    let (base, number) = host::split(node.as_str());
+    let mut prefix = Vec::with_capacity(node.as_str().len() + 4 + STEP);
+    prefix.extend_from_slice(base.as_bytes());
+    prefix.push(b' ');
+    prefix.extend_from_slice(number.unwrap_or("-1").as_bytes());
+    prefix.push(b' ');
+    let length = prefix.len();
+    prefix.resize(length + STEP, 0);
+    page.reserve(layout.cells.len() * (length + DECIMAL_BYTES_MAX + 1) + layout.name_bytes);
+    for cell in &layout.cells {
+        let Some(value) = value(parts, cell) else { continue };
+        page.put_padded(&prefix, length);
+        page.put_padded(layout.name(cell), cell.name_length.into());
+        page.put_decimal(value, cell.places, b'\n');
+    }
+}
+
+fn sexp(page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
+    let newest = parts.iter().map(|part| part.stamp).max_by_key(|stamp| stamp.boot).unwrap_or_default();
+    page.put(format!("\n (node \"{node}\" (time {})", newest.real_text()).as_bytes());
+    for cell in &layout.cells {
+        let Some(value) = value(parts, cell) else { continue };
+        page.put(b" (");
+        page.reserve(usize::from(cell.name_length) + DECIMAL_BYTES_MAX + 1);
+        page.put_padded(layout.name(cell), cell.name_length.into());
+        page.put_decimal(value, cell.places, b')');
+    }
+    page.put(b")");
+}

@@ -1,0 +1,134 @@
+//! What one connection has chosen, and the answers that follow from it. It reads through the query interface and
+//! writes pages; sending them, and waiting, is done by who calls.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_door::counts::{count, count_n};
+use khz_model::{Look, Nanos, NodeName, Part, Query, Wanted};
+
+use crate::counters::Counters;
+use crate::describe::Describe;
+use crate::extension::Extension;
+use crate::items::SharedItems;
+use crate::layout::Layouts;
+use crate::lines::Format;
+use crate::mask::Mask;
+use crate::page::Page;
+
+/// What all sessions of a door share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub query: Arc<dyn Query>,
+    /// The cluster's name.
+    pub cluster: Arc<str>,
+    pub items: SharedItems,
+    /// How old rows may be when nobody says.
+    pub window: Nanos,
+    pub counters: Counters,
+}
+
+/// One of them.
+pub(crate) struct Session {
+    pub shared: Shared,
+    mask: Mask,
+    age: Option<Nanos>,
+    format: Format,
+    layouts: Layouts,
+    wanted: Wanted,
+    /// Items that there were when `wanted` was made.
+    wanted_of: usize,
+}
+
+impl Session {
+    pub fn new(shared: Shared) -> Self {
+        Session {
+            shared,
+            mask: Mask::everything(),
+            age: None,
+            format: Format::default(),
+            layouts: Layouts::default(),
+            wanted: Wanted::default(),
+            wanted_of: 0,
+        }
+    }
+
+    /// From here on only these items.
+    pub fn choose(&mut self, mask: Mask) {
+        self.mask = mask;
+        self.layouts.clear();
+        self.wanted_of = 0;
+    }
+
+    /// Sets what an extension sets; the line that answers it.
+    pub fn set(&mut self, extension: Extension) -> String {
+        match extension {
+            Extension::Nodes(pattern) => {
+                self.wanted.nodes = pattern;
+                let nodes = self.shared.query.nodes();
+                let meant = nodes.iter().filter(|node| self.wanted.has_node(node)).count();
+                return format!(":ok {meant} of {} nodes\n", nodes.len());
+            }
+            Extension::Age(age) => self.age = age,
+            Extension::Lines => self.format = Format::Lines,
+            Extension::Sexp => self.format = Format::Sexp,
+            Extension::Every(_) | Extension::Items | Extension::Help => {}
+        }
+        ":ok\n".to_owned()
+    }
+
+    /// Takes in the items of every node that is shown.
+    pub fn learn_from(&self, look: &mut dyn Look) {
+        let mut known = Layouts::default();
+        let nothing = Mask::of_digits(b"1");
+        while look.next(&mut |_, parts| {
+            known.of(parts, &nothing, &self.shared.items);
+        }) {}
+        self.shared.counters.items_left_out.store(self.shared.items.lock().left_out(), Ordering::Relaxed);
+    }
+
+    /// Begins to describe.
+    pub fn describe(&self, full: bool, page: &mut Page) -> Describe {
+        Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, page)
+    }
+
+    /// What a status looks at, and how old it may be.
+    pub fn wanted(&mut self) -> (Wanted, Nanos) {
+        let items = self.shared.items.lock();
+        let known = items.list().len();
+        if self.wanted_of != known || known == 0 {
+            self.wanted_of = known;
+            let chosen = !self.mask.is_everything();
+            self.wanted.metrics = chosen.then(|| items.metrics(self.mask.bits()));
+        }
+        drop(items);
+        (self.wanted.clone(), self.age.unwrap_or(self.shared.window))
+    }
+
+    /// Begins a status.
+    pub fn begin(&self, page: &mut Page) {
+        count(&self.shared.counters.statuses);
+        self.format.begin(page);
+    }
+
+    /// Writes nodes until the page is full; `false`: that was the last one.
+    pub fn go_on(&mut self, look: &mut dyn Look, page: &mut Page) -> bool {
+        let Session { shared, layouts, mask, format, .. } = self;
+        while !page.is_full() {
+            let mut show = |node: &NodeName, parts: &[Part<'_>]| {
+                let layout = layouts.of(parts, mask, &shared.items);
+                format.node(page, node, parts, &layout);
+            };
+            if !look.next(&mut show) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends it.
+    pub fn end(&self, look: &dyn Look, page: &mut Page) {
+        count_n(&self.shared.counters.nodes_left_out, look.left_out());
+        self.format.end(page);
+    }
+}

@@ -1,0 +1,253 @@
+//! One connection, from its first byte to its last: commands in, pages out, one after the other. While an answer is
+//! being sent nothing is read, so that a client that does not read its answers cannot pile up more; it refuses to
+//! wait for such a one for ever.
+
+use std::io;
+use std::sync::Arc;
+
+use khz_door::counts::count;
+use khz_door::{
+    Accepted, Access, Caller, Connection, Entered, Held, Sealed, Socket, Stalling, Turned, enter,
+};
+use khz_model::{Nanos, QueryError, Rate, Wanted};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::extension::{Extension, HELP};
+use crate::input::{Command, Input, Unusable};
+use crate::limits::Limits;
+use crate::page::Page;
+use crate::session::{Session, Shared};
+
+/// Bytes read at once: nobody types more.
+const ROOM_BYTES: usize = 4_096;
+
+/// What one connection needs.
+pub(crate) struct Talk {
+    pub connection: Arc<Connection>,
+    pub shared: Shared,
+    pub access: Access,
+    pub sealed: Option<Sealed>,
+    pub limits: Limits,
+    pub closing: watch::Receiver<bool>,
+    pub _open: Held,
+}
+
+/// Why a connection ends.
+enum Ended {
+    /// By the client, or by its socket.
+    Gone,
+    /// What it sends has no end.
+    Unusable(Unusable),
+    /// It does not read.
+    Stalled,
+    /// Whoever answers has stopped.
+    Stopped,
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::TimedOut { Ended::Stalled } else { Ended::Gone }
+    }
+}
+
+impl From<Unusable> for Ended {
+    fn from(unusable: Unusable) -> Self {
+        Ended::Unusable(unusable)
+    }
+}
+
+impl Talk {
+    /// Lets it in, and talks until either side ends it.
+    pub async fn run(mut self, socket: Accepted) {
+        let connection = Arc::clone(&self.connection);
+        let mut closing = self.closing.clone();
+        let counters = self.shared.counters.clone();
+        let entered = tokio::select! {
+            entered = enter(socket, self.sealed.take()) => entered,
+            () = connection.evicted() => return,
+            _ = closing.changed() => return,
+        };
+        let entered = match entered {
+            Ok(entered) => entered,
+            Err(Turned::Slow | Turned::Socket(_) | Turned::Plain | Turned::Stranger(_)) => {
+                return count(&counters.handshakes_failed);
+            }
+        };
+        let ended = tokio::select! {
+            ended = self.talk(entered) => ended,
+            () = connection.evicted() => return,
+            _ = closing.changed() => return,
+        };
+        match ended {
+            Ended::Unusable(Unusable::MaskTooLong) => count(&counters.dropped_mask),
+            Ended::Unusable(Unusable::LineTooLong) => count(&counters.dropped_line),
+            Ended::Stalled => count(&counters.dropped_stalled),
+            Ended::Gone | Ended::Stopped => {}
+        }
+    }
+
+    async fn talk(self, Entered { socket, origin, .. }: Entered) -> Ended {
+        let Talk { connection, shared, access, limits, .. } = self;
+        let mut socket = Stalling::new(socket, limits.stall_timeout);
+        let caller = match access.caller(&origin, None) {
+            Ok(caller) => caller,
+            Err(error) => {
+                count(&shared.counters.strangers);
+                let _ = socket.write_all(format!(":error {error}\n").as_bytes()).await;
+                return Ended::Gone;
+            }
+        };
+        let mut exchange =
+            Exchange { socket, session: Session::new(shared), caller, limits, page: Page::default() };
+        let (mut input, mut room) = (Input::default(), vec![0; ROOM_BYTES]);
+        loop {
+            let read = match exchange.socket.read(&mut room).await {
+                Ok(0) | Err(_) => return Ended::Gone,
+                Ok(read) => read,
+            };
+            let Some(_busy) = connection.busy() else { return Ended::Gone };
+            if let Err(ended) = exchange.answer_all(&mut input, &mut room, read).await {
+                return ended;
+            }
+        }
+    }
+}
+
+/// What answers are made of.
+struct Exchange {
+    socket: Stalling<Socket>,
+    session: Session,
+    caller: Caller,
+    limits: Limits,
+    page: Page,
+}
+
+impl Exchange {
+    /// Does everything that has come.
+    async fn answer_all(&mut self, input: &mut Input, room: &mut [u8], mut read: usize) -> Result<(), Ended> {
+        loop {
+            let mut bytes = &room[..read];
+            let mut every = None;
+            while let Some(command) = input.next(&mut bytes)? {
+                every = self.answer(command).await?;
+                if every.is_some() {
+                    break;
+                }
+            }
+            let Some(rate) = every else { return Ok(()) };
+            let rest = bytes.len();
+            let first = read - rest;
+            room.copy_within(first..read, 0);
+            // What has come already ends a subscription before it begins.
+            read = if rest > 0 { rest } else { self.every(rate, room).await? };
+        }
+    }
+
+    /// One answer; a rate where statuses are to follow.
+    async fn answer(&mut self, command: Command) -> Result<Option<Rate>, Ended> {
+        count(&self.session.shared.counters.commands);
+        match command {
+            Command::Describe => self.describe(false).await?,
+            Command::Status => self.status().await?,
+            Command::Mask(mask) => self.session.choose(mask),
+            Command::Extension(line) => return self.extension(&line).await,
+        }
+        Ok(None)
+    }
+
+    async fn extension(&mut self, line: &str) -> Result<Option<Rate>, Ended> {
+        let mut rate = None;
+        let answer = match Extension::read(line) {
+            Err(problem) => format!(":error {problem}\n"),
+            Ok(Extension::Help) => HELP.to_owned(),
+            Ok(Extension::Items) => return self.describe(true).await.map(|()| None),
+            Ok(Extension::Every(wanted)) => match self.caller.check_rate(wanted) {
+                Ok(()) => {
+                    rate = Some(wanted.at_most(self.session.shared.query.rate_max()));
+                    ":ok\n".to_owned()
+                }
+                Err(error) => format!(":error {error}\n"),
+            },
+            Ok(other) => self.session.set(other),
+        };
+        self.page.put(answer.as_bytes());
+        self.send().await?;
+        Ok(rate)
+    }
+
+    /// Looks at all nodes, and says what items they have.
+    async fn describe(&mut self, full: bool) -> Result<(), Ended> {
+        self.learn().await?;
+        let mut describe = self.session.describe(full, &mut self.page);
+        loop {
+            let items = self.session.shared.items.clone();
+            let goes_on = describe.go_on(&items.lock(), &mut self.page);
+            self.send().await?;
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is there is enough: nothing is gathered for it.
+    async fn learn(&mut self) -> Result<(), Ended> {
+        let query = self.session.shared.query.clone();
+        let mut look = query.look(&Wanted::default(), Nanos(u64::MAX));
+        stopped(look.ready().await)?;
+        self.session.learn_from(&mut *look);
+        Ok(())
+    }
+
+    async fn status(&mut self) -> Result<(), Ended> {
+        if self.session.shared.items.lock().list().is_empty() {
+            self.learn().await?;
+        }
+        let (wanted, age) = self.session.wanted();
+        let query = self.session.shared.query.clone();
+        let mut look = query.look(&wanted, age);
+        if let Ok(ready) = timeout(self.limits.answer_deadline, look.ready()).await {
+            stopped(ready)?;
+        }
+        self.session.begin(&mut self.page);
+        while self.session.go_on(&mut *look, &mut self.page) {
+            self.send().await?;
+        }
+        self.session.end(&*look, &mut self.page);
+        self.send().await
+    }
+
+    /// Statuses until something comes, which is then in `room`; tells how much.
+    async fn every(&mut self, rate: Rate, room: &mut [u8]) -> Result<usize, Ended> {
+        let mut ticks = interval(rate.period().into());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                biased;
+                read = self.socket.read(room) => match read {
+                    Ok(0) | Err(_) => return Err(Ended::Gone),
+                    Ok(read) => return Ok(read),
+                },
+                _ = ticks.tick() => {}
+            }
+            self.status().await?;
+        }
+    }
+
+    /// Sends the page and begins it anew.
+    async fn send(&mut self) -> Result<(), Ended> {
+        self.socket.write_all(self.page.written()).await?;
+        self.socket.flush().await?;
+        self.page.clear();
+        Ok(())
+    }
+}
+
+/// A gatherer that has ended ends the connection; any other refusal leaves the answer empty.
+fn stopped(ready: Result<(), QueryError>) -> Result<(), Ended> {
+    match ready {
+        Err(QueryError::Stopped) => Err(Ended::Stopped),
+        _ => Ok(()),
+    }
+}

@@ -10,6 +10,7 @@ mod exposition;
 mod link;
 mod live;
 mod process;
+mod record;
 mod ring;
 mod rrd;
 mod service;

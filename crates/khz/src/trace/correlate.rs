@@ -28,7 +28,10 @@ pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Wr
     let place = the_one(&grid, &with)?;
     let span = span(&opened, &grid);
     let samples = |place: usize| &grid.series[place].samples[span.clone()];
-    let limits = Limits { lag: (lag.0 / grid.step.0.max(1)) as usize, ..Limits::default() };
+    // What holds for the ends of a recording alone is chance.
+    let pairs_min = Limits::default().pairs_min.max(span.len() / 4);
+    let lag = (lag.0 / grid.step.0.max(1)) as usize;
+    let limits = Limits { lag, pairs_min, ..Limits::default() };
     let with = With { samples: samples(place), limits };
     let others = (0..grid.series.len()).filter(|&other| other != place);
     let (matches, skipped) = khz_record::correlate(with, others.map(|other| (other, samples(other))));

@@ -169,6 +169,9 @@ mod tests {
                     Chunk::Schema(bytes) => schema.feed(bytes).unwrap(),
                     Chunk::Block(bytes) => {
                         assert_eq!(decoder.catch_up(bytes), Ok(bytes.len()), "{name}");
+                        let mut last = None;
+                        crate::stamps(bytes, |number, at| last = Some((number + 1, at))).unwrap();
+                        assert_eq!(last, Some((decoder.next_row(), decoder.stamp().boot)), "{name}");
                         let scanned = scanner.feed(bytes).unwrap();
                         let (count, length, checksum) = scanner.header().unwrap().closed.unwrap();
                         assert_eq!(

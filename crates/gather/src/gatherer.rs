@@ -15,6 +15,7 @@ use crate::inbox::{Inbox, LaneAnswer, Request};
 use crate::lane::{Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
+use crate::page::Page;
 use crate::plan::Plan;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
@@ -32,6 +33,8 @@ pub(crate) struct Gatherer {
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     rings: Rings,
+    /// The snapshot in shared memory, where there is one.
+    page: Option<Page>,
     /// Lanes before this index are the plan's; the others close when their readers go.
     fixed_lanes: usize,
     lanes_opened: u16,
@@ -58,12 +61,14 @@ impl Drop for CloseAtEnd {
 impl Gatherer {
     pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>, rings: Rings) -> Self {
         let fixed_lanes = lanes.len();
+        let page = Page::open(&rings, sources.len());
         Gatherer {
             plan,
             inbox,
             sources,
             lanes,
             rings,
+            page,
             fixed_lanes,
             lanes_opened: fixed_lanes as u16,
             cost: Cost::new(clock::boot()),
@@ -168,6 +173,9 @@ impl Gatherer {
         for lane in &mut self.lanes {
             lane.note(index, source);
         }
+        if let Some(page) = &mut self.page {
+            page.note(index, source);
+        }
     }
 
     /// Answers everything in the box; `false`: asked to stop.
@@ -183,6 +191,7 @@ impl Gatherer {
                 Request::Follow { patterns, rate, exact, reply } => {
                     self.grant(&patterns, rate, exact, &reply)
                 }
+                Request::Now { lane, ask } => self.give(&lane, ask),
                 Request::Prompt { lane, bell } => {
                     let mut lanes = self.lanes.iter_mut();
                     if let Some(lane) = lanes.find(|known| Arc::ptr_eq(&known.view, &lane)) {
@@ -213,9 +222,39 @@ impl Gatherer {
         (0..self.sources.len()).map(|i| if wanted(i) { self.sources[i].publish() } else { None }).collect()
     }
 
+    /// Answers a demand with a row gathered from now on. Demands within one window share a row, and so do those of more
+    /// time while gathering is above its CPU ceiling.
+    fn give(&mut self, view: &Arc<LaneView>, ask: u32) {
+        let Some(at) = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.view, view)) else { return };
+        let now = clock::stamp();
+        let paced =
+            if self.cost.slowdown > 1 { self.plan.rate_max.period().0 * self.cost.slowdown } else { 0 };
+        let window = self.plan.window.0.max(paced);
+        let again = self.lanes[at].given.is_none_or(|given| now.boot.since(given).0 > window);
+        self.requests += 1;
+        if again {
+            for source in 0..self.sources.len() {
+                let gathered = self.sources[source].gathered;
+                let is_old = gathered.is_none_or(|gathered| now.boot.since(gathered.boot).0 > window);
+                if is_old && self.lanes[at].refresh_of(source).is_some() {
+                    self.request_gathers += 1;
+                    self.gather(source, now);
+                }
+            }
+            self.lanes[at].given = Some(now.boot);
+        }
+        self.lanes[at].give(ask, now, &mut self.sources, again);
+    }
+
     /// Answers a reader that wants to follow. It counts as a reader from here on, so that the lane cannot close
     /// before it has taken its place; if it has given up waiting, it does not.
-    fn grant(&mut self, patterns: &[Pattern], rate: Rate, exact: bool, reply: &SyncSender<LaneAnswer>) {
+    fn grant(
+        &mut self,
+        patterns: &[Pattern],
+        rate: Option<Rate>,
+        exact: bool,
+        reply: &SyncSender<LaneAnswer>,
+    ) {
         let answer = self.follow(patterns, rate, exact);
         let lane = answer.as_ref().ok().cloned();
         if let Some(lane) = &lane {
@@ -228,10 +267,15 @@ impl Gatherer {
     }
 
     /// Finds or opens a lane for a reader.
-    fn follow(&mut self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<Arc<LaneView>, QueryError> {
+    fn follow(
+        &mut self,
+        patterns: &[Pattern],
+        rate: Option<Rate>,
+        exact: bool,
+    ) -> Result<Arc<LaneView>, QueryError> {
         let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
         let serves = |lane: &&Lane| {
-            lane.asked == rate.period()
+            lane.asked == rate.map_or(Nanos(0), Rate::period)
                 && members.iter().enumerate().all(|(i, wanted)| match (wanted, lane.refresh_of(i)) {
                     (None, _) => true,
                     (Some(wanted), Some(has)) => has <= *wanted,
@@ -313,7 +357,8 @@ impl Gatherer {
     fn tell_of_budgets(&mut self) {
         for index in 0..self.sources.len() {
             let lanes = self.lanes.iter().filter(|lane| lane.refresh_of(index).is_some());
-            let Some(fastest) = lanes.map(|lane| lane.ticks.period()).min() else { continue };
+            let periods = lanes.map(|lane| lane.ticks.period()).filter(|&period| period > Nanos(0));
+            let Some(fastest) = periods.min() else { continue };
             let source = &mut self.sources[index];
             let period_min = source.budget.period_min();
             let held_back = period_min > fastest;

@@ -17,6 +17,7 @@ mod lane_handle;
 mod machine;
 mod own;
 mod own_memory;
+mod page;
 mod placement;
 mod plan;
 mod probe;

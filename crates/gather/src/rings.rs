@@ -1,6 +1,8 @@
 //! Where the lanes' rings come from: files in the node's directory for the plan's lanes, memory without a name for
 //! those that readers open. It decides how large each is, and what to do where there is no room.
 
+use std::path::Path;
+
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_ring::{Folder, Found, Label, Ring, RingError, random_epoch};
 
@@ -79,7 +81,13 @@ impl Rings {
         }
     }
 
-    fn label(&self, number: u16, lane: &str) -> Label {
+    /// The directory of their files, where they have any.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(Folder::path)
+    }
+
+    /// Whose a new ring is.
+    pub fn label(&self, number: u16, lane: &str) -> Label {
         Label {
             node: self.node.clone(),
             lane: lane.to_owned(),

@@ -42,6 +42,10 @@ fn a_tick_allocates_nothing() {
     let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
     let rate = "1kHz".parse().unwrap();
     plan.sources.iter_mut().for_each(|source| source.rate = Some(rate));
+    // With files, and so with a snapshot in shared memory.
+    let folder = std::env::temp_dir().join(format!("khz-allocations-{}", std::process::id()));
+    plan.ring_folder = Some(folder.clone());
+    plan.ring = khz_gather::RingSize::Bytes(khz_model::ByteSize(1 << 20));
     // The ceiling would slow the lane down on a loaded machine.
     plan.cpu_max = 1.0;
     let agent = Agent::start(plan).unwrap();
@@ -62,5 +66,9 @@ fn a_tick_allocates_nothing() {
     let ticks = rows() - before;
     assert!(ticks > 100, "only {ticks} ticks");
     assert_eq!(allocated, 0, "in {ticks} ticks");
+    let snapshot = khz_ring::Snapshot::open(&folder.join(khz_ring::SNAPSHOT_FILE)).unwrap();
+    let slot = snapshot.find("kernel.context_switches").unwrap();
+    assert!(snapshot.read(slot).unwrap().unwrap().reading.value().is_some());
     agent.stop();
+    std::fs::remove_dir_all(folder).unwrap();
 }

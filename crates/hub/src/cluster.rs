@@ -136,8 +136,11 @@ impl Cluster {
         let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
+        let now = crate::clock::boot();
         for node in nodes {
-            node.lock().trim(share);
+            let mut node = node.lock();
+            node.trim(share);
+            node.forget_demand(now);
         }
     }
 

@@ -9,6 +9,7 @@ mod clock;
 mod cluster;
 mod connection;
 mod counts;
+mod demand;
 mod follow;
 mod interest;
 mod lane;

@@ -217,6 +217,7 @@ impl HubSide for Talk<'_> {
                     lane.set_schema(offer.generation, schema);
                 }
             }
+            node.demand_lane(offer.interest, &self.cluster.counts);
             Ok(self.wanted(node, id, offer))
         })
     }
@@ -312,6 +313,7 @@ impl HubSide for Talk<'_> {
             };
             interest.lane = Some(id);
             let prompt = interest.wish.prompt;
+            node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             Ok(Some(Want {
                 epoch: lane.epoch,
@@ -321,6 +323,13 @@ impl HubSide for Talk<'_> {
                 prompt,
                 have: Vec::new(),
             }))
+        })
+    }
+
+    fn given(&mut self, lane: u32, ask: u32) -> Taken {
+        self.node(|node| {
+            node.given(lane, ask, self.now, &self.cluster.counts);
+            Ok(())
         })
     }
 

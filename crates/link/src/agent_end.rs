@@ -114,6 +114,9 @@ impl<L: Lane> AgentEnd<L> {
             }
             Frame::Interest(interest) => self.interest(interest, lanes, out),
             Frame::Dismiss { number } => self.dismiss(*number, lanes),
+            Frame::Now { interest, ask } if self.interests.contains(interest) => lanes.now(*interest, *ask),
+            // Dismissed before it was asked: it came from somebody who did not know yet.
+            Frame::Now { .. } => {}
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
@@ -237,10 +240,11 @@ impl<L: Lane> AgentEnd<L> {
     fn live(&mut self, out: &mut Vec<u8>) -> Progress {
         let LaneBook { entries, scratch, .. } = &mut self.book;
         for entry in entries {
-            if let Some(sender) = &mut entry.sender
-                && sender.live(&entry.lane, scratch, out) == Progress::Full
-            {
-                return Progress::Full;
+            if let Some(sender) = &mut entry.sender {
+                if sender.live(&entry.lane, scratch, out) == Progress::Full {
+                    return Progress::Full;
+                }
+                sender.given(out);
             }
         }
         Progress::Done

@@ -24,6 +24,14 @@ pub struct Pair {
     pub offset: i64,
 }
 
+impl Pair {
+    /// An offset is wrong by half its round trip at most, so two of the same clocks differ by no more than both halves.
+    fn contradicts(&self, other: &Pair) -> bool {
+        let halves = self.round_trip.0.saturating_add(other.round_trip.0) / 2;
+        self.offset.abs_diff(other.offset) > halves.saturating_add(CLOCK_STEP)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     stamp: i64,
@@ -72,7 +80,12 @@ impl Beats {
         Some(took)
     }
 
+    /// Keeps a pair. One that contradicts the best so far means that a clock was set between two Beats, ours or the
+    /// hub's: no earlier offset means anything now.
     fn keep(&mut self, pair: Pair) {
+        if self.best().is_some_and(|best| best.contradicts(&pair)) {
+            self.pairs = Default::default();
+        }
         self.pairs[self.next] = Some(pair);
         self.next = (self.next + 1) % PAIRS;
     }
@@ -131,6 +144,21 @@ mod tests {
         let hour = 3_600_000_000_000;
         assert_eq!(beats.beaten(&answer(1_000, 1_010, 1_010), Nanos(1_020), hour), Some(Nanos(20)));
         assert_eq!(beats.best(), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_between_two_beats_shows_in_the_next_answer_however_slow_it_was() {
+        let mut beats = Beats::default();
+        beats.beat(Nanos(0), 0, 0);
+        beats.beaten(&answer(0, 1_000, 1_000), Nanos(2_000), 2_000);
+        // A slow and uneven trip contradicts nothing.
+        beats.beat(Nanos(10_000), 10_000, 0);
+        beats.beaten(&answer(10_000, 5_010_000, 5_010_000), Nanos(5_020_000), 5_020_000);
+        assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(2_000), offset: 0 }));
+        let hour = 3_600_000_000_000;
+        beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0);
+        beats.beaten(&answer(6_000_000 + hour, 6_005_000, 6_005_000), Nanos(6_010_000), 6_010_000 + hour);
+        assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(10_000), offset: -hour }));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod kind {
     pub const INTEREST: u8 = 6;
     pub const DISMISS: u8 = 7;
     pub const BEATEN: u8 = 8;
+    pub const NOW: u8 = 9;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -39,6 +40,7 @@ pub mod kind {
     pub const CLOSED: u8 = 41;
     pub const TOLD: u8 = 42;
     pub const BEAT: u8 = 43;
+    pub const GIVEN: u8 = 44;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -60,6 +62,10 @@ pub enum Frame<'a> {
         number: u32,
     },
     Beaten(Beaten<'a>),
+    Now {
+        interest: u32,
+        ask: u32,
+    },
     Hello(Hello<'a>),
     Lane(LaneOffer<'a>),
     Schema(SchemaPiece<'a>),
@@ -87,6 +93,10 @@ pub enum Frame<'a> {
     },
     Told(Told<'a>),
     Beat(Beat),
+    Given {
+        lane: u32,
+        ask: u32,
+    },
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -157,6 +167,8 @@ impl<'a> Frame<'a> {
             Frame::Closed { .. } => kind::CLOSED,
             Frame::Told(_) => kind::TOLD,
             Frame::Beat(_) => kind::BEAT,
+            Frame::Now { .. } => kind::NOW,
+            Frame::Given { .. } => kind::GIVEN,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -183,6 +195,8 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::CLOSED => "Closed",
         kind::TOLD => "Told",
         kind::BEAT => "Beat",
+        kind::NOW => "Now",
+        kind::GIVEN => "Given",
         SKIPPED_FROM.. => "a newer frame",
         _ => return None,
     })
@@ -222,6 +236,8 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             offset: body.i64()?,
             retransmits: body.varint()?,
         }),
+        kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
+        kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
         kind => Frame::Newer { kind },
     })
 }

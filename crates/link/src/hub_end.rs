@@ -80,6 +80,11 @@ pub trait HubSide {
     /// What became of an interest of ours. A lane that was offered before may be wanted now.
     fn told(&mut self, told: &Told<'_>) -> Result<Option<Want>, Reject>;
 
+    /// Rows that were asked for with a Now have come.
+    fn given(&mut self, lane: u32, ask: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A Beat came; `acks` takes what was received and stored of each lane of this node.
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>);
 
@@ -262,6 +267,11 @@ impl HubEnd {
         ask.put(out);
     }
 
+    /// Asks for a row of an on-demand interest at once.
+    pub fn now(&self, interest: u32, ask: u32, out: &mut Vec<u8>) {
+        put::now(out, interest, ask);
+    }
+
     /// Takes an interest back.
     pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
         put::dismiss(out, number);
@@ -299,6 +309,7 @@ fn from_node<H: HubSide>(
         Frame::Closed { lane } => hub.closed(*lane),
         Frame::Told(told) => hub.told(told).map(|want| answer(told.lane, want, out)),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),
+        Frame::Given { lane, ask } => hub.given(*lane, *ask),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })

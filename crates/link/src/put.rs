@@ -135,6 +135,20 @@ pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);
 }
 
+/// Appends a Now: rows of an on-demand interest are wanted at once.
+pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
+    let frame = open_lane(out, kind::NOW, interest);
+    out.extend_from_slice(&ask.to_le_bytes());
+    frame.close(out);
+}
+
+/// Appends a Given: what was asked for is in the lane's rows before it.
+pub fn given(out: &mut Vec<u8>, lane: u32, ask: u32) {
+    let frame = open_lane(out, kind::GIVEN, lane);
+    out.extend_from_slice(&ask.to_le_bytes());
+    frame.close(out);
+}
+
 /// The lanes of a Beaten, written straight into its frame.
 #[derive(Debug)]
 pub struct Acks<'a> {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use khz_block::trace::{LaneHead, Sealed};
-use khz_block::{HEADER_BYTES, Header};
+use khz_block::{HEADER_BYTES, Header, stamps};
 use khz_model::Nanos;
 
+use crate::RecordError;
 use crate::file::TraceFile;
 use crate::jitter::Jitter;
-use crate::{RecordError, rows};
 
 /// What came is in the file, for others to read, so soon at the latest.
 const FLUSH_PERIOD: Nanos = Nanos::SECOND;
@@ -142,8 +142,7 @@ impl Recorder {
         self.counts.missing_before(known, header.first_row);
         let (mut count, mut last) = (0u64, known.expected.map(|(row, at)| (row.saturating_sub(1), at)));
         let jitter = &mut self.counts.jitter;
-        let read = rows(bytes, |number, row| {
-            let at = row.stamp().boot;
+        let read = stamps(bytes, |number, at| {
             if let Some((before, then)) = last.filter(|&(before, _)| before < number) {
                 jitter.add(at.since(then).0, number - before, header.period.0);
             }

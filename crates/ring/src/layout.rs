@@ -122,18 +122,20 @@ impl Label {
     }
 }
 
-fn array<const N: usize>(page: &[u8; PAGE_BYTES], at: usize) -> [u8; N] {
+/// Bytes of a page.
+pub(crate) fn array<const N: usize>(page: &[u8; PAGE_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| page[at + i])
 }
 
 /// Names come checked from `model`; a longer one would be cut.
-fn put_name(field: &mut [u8], name: &str) {
+pub(crate) fn put_name(field: &mut [u8], name: &str) {
     let end = (0..=name.len().min(NAME_MAX - 1)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
     field[..2].copy_from_slice(&(end as u16).to_le_bytes());
     field[2..2 + end].copy_from_slice(&name.as_bytes()[..end]);
 }
 
-fn name(field: &[u8]) -> Result<String, String> {
+/// The name in a field.
+pub(crate) fn name(field: &[u8]) -> Result<String, String> {
     let length = usize::from(field[0]) | usize::from(field[1]) << 8;
     let bytes = field.get(2..2 + length).filter(|_| length <= NAME_MAX);
     let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());

@@ -9,6 +9,7 @@ mod layout;
 mod memory;
 mod reader;
 mod recover;
+mod snapshot;
 mod store;
 mod writer;
 
@@ -17,6 +18,10 @@ pub use error::RingError;
 pub use folder::{Folder, Found, is_written, rings};
 pub use layout::Label;
 pub use reader::{Overtaken, Reader};
+pub use snapshot::{
+    GROUPS_MAX, Latest, SNAPSHOT_FILE, SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel,
+    SnapshotWriter, Unsettled,
+};
 pub use writer::{Ring, SchemaFull, Writer};
 
 /// A number for a new ring's epoch that no other ring has.

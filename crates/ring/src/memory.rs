@@ -46,11 +46,20 @@ impl Memory {
     /// The first `bytes` bytes of a file that is at least as long, for reading and writing. Whoever writes to a
     /// word has allocated its page before, or the file has no name and no limit but the machine's memory.
     pub fn of(file: impl AsFd, bytes: u64) -> Result<Self, Errno> {
+        Memory::map(file, bytes, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// The same for reading alone: nothing may be stored into it.
+    pub fn to_read(file: impl AsFd, bytes: u64) -> Result<Self, Errno> {
+        Memory::map(file, bytes, ProtFlags::READ)
+    }
+
+    fn map(file: impl AsFd, bytes: u64, access: ProtFlags) -> Result<Self, Errno> {
         let bytes = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
-        let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        let shared = MapFlags::SHARED;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory that exists. The file is
-        // as long as the mapping: it is ours alone to write (0640, in a directory that belongs to us and is
-        // locked), and we never cut it.
+        // as long as the mapping, and only its owner may write it (0640, in a directory that belongs to him and is
+        // locked), who never cuts it; who maps a file of somebody else's trusts him so far (docs/shm.md).
         let start = unsafe { mmap(std::ptr::null_mut(), bytes, access, shared, file, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Memory { start, words: bytes / size_of::<u64>() })

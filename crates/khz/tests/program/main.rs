@@ -6,6 +6,7 @@
 mod certs;
 mod crowded;
 mod elsewhere;
+mod examples;
 mod exposition;
 mod link;
 mod live;

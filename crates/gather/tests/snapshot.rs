@@ -1,0 +1,62 @@
+//! The snapshot in shared memory of an agent: what it says is what a question answers, under the same names.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use futures_executor::block_on;
+use khz_gather::{Agent, Plan, RingSize};
+use khz_model::{ByteSize, Nanos, NodeName, Pattern};
+use khz_ring::{SNAPSHOT_FILE, Snapshot};
+use khz_synthetic_host::{Host, Shape};
+
+/// A made-up host, and rings beside it; both go when this does.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn the_snapshot_says_what_a_question_answers() {
+    let place = Place(std::env::temp_dir().join(format!("khz-page-{}", std::process::id())));
+    let (root, folder) = (place.0.join("host"), place.0.join("rings"));
+    let mut host = Host::new(Shape { cpus: 4, interrupts: 20, interfaces: 3, disks: 2 }, 2026);
+    host.write(&root).unwrap();
+    let rate = "1h".parse().unwrap();
+    let agent = Agent::start(Plan {
+        // It gathers when it is asked, so that no file is read while it is being written.
+        base_rate: rate,
+        local_rate: rate,
+        ring_folder: Some(folder.clone()),
+        ring: RingSize::Bytes(ByteSize(1 << 20)),
+        ..Plan::new(&root, NodeName::new("n1").unwrap())
+    })
+    .unwrap();
+    let query = agent.query();
+    let everything = [Pattern::new("*").unwrap()];
+    let snapshot = Snapshot::open(&folder.join(SNAPSHOT_FILE));
+    // The page is there before the thread runs, and has slots once it has gathered.
+    let snapshot = snapshot.unwrap();
+    for round in 0..3 {
+        let answer = block_on(query.latest(&everything, Nanos(0))).unwrap();
+        let samples = &answer.nodes[0].1;
+        let names = snapshot.names();
+        let mut compared = 0;
+        for sample in samples.iter().filter(|sample| !sample.series.metric.name.starts_with("khz.")) {
+            let name = sample.series.to_string();
+            let slot = names.iter().position(|known| known.name == name).unwrap();
+            let latest = snapshot.read(slot as u32).unwrap().unwrap();
+            assert_eq!(latest.reading, sample.reading, "{name} in round {round}");
+            assert_eq!((latest.stamp, latest.places), (sample.stamp, sample.series.metric.places), "{name}");
+            compared += 1;
+        }
+        assert!(compared > 100, "only {compared} series");
+        host.advance();
+        host.write(&root).unwrap();
+    }
+    agent.stop();
+    assert!(snapshot.has_ended() && !folder.join(SNAPSHOT_FILE).exists());
+}

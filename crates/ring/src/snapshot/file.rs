@@ -1,0 +1,59 @@
+//! A snapshot's file: made beside the one before, and put into its place when it is whole, so that who opens the path
+//! always finds a whole one.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, ftruncate};
+use rustix::io::Errno;
+
+use crate::error::RingError;
+use crate::memory::{Memory, allocate};
+use crate::snapshot::layout::{FILE_BYTES, SLOTS_AT, SnapshotLabel};
+
+/// Makes the file and puts it into its place; it has no slots yet.
+pub(crate) fn create(path: &Path, label: &SnapshotLabel) -> Result<(OwnedFd, Memory), RingError> {
+    let new = path.with_extension("new");
+    let failed = |what: &'static str, path: &Path| {
+        let path = PathBuf::from(path);
+        move |source| RingError::File { what, path, source }
+    };
+    // What a start that failed has left behind.
+    match rustix::fs::unlink(&new) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(source) => return Err(failed("remove", &new)(source)),
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(&new, flags, Mode::from_raw_mode(0o640)).map_err(failed("create", &new))?;
+    let memory = fill(&file, label).map_err(|source| {
+        let _ = rustix::fs::unlink(&new);
+        RingError::NoRoom { path: path.into(), bytes: SLOTS_AT, source }
+    })?;
+    rustix::fs::rename(&new, path).map_err(failed("rename to", path))?;
+    Ok((file, memory))
+}
+
+fn fill(file: &OwnedFd, label: &SnapshotLabel) -> Result<Memory, Errno> {
+    ftruncate(file, FILE_BYTES)?;
+    allocate(file, 0, SLOTS_AT)?;
+    let memory = Memory::of(file, FILE_BYTES)?;
+    memory.copy_in(0, &label.to_page());
+    Ok(memory)
+}
+
+/// Opens one to be read.
+pub(crate) fn open(path: &Path) -> Result<(Memory, SnapshotLabel), RingError> {
+    let failed = |what| move |source| RingError::File { what, path: path.into(), source };
+    let wrong = |problem: String| RingError::NotARing { path: path.into(), problem };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
+    let length = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_size;
+    if u64::try_from(length) != Ok(FILE_BYTES) {
+        return Err(wrong(format!("it has {length} bytes; a snapshot has {FILE_BYTES}")));
+    }
+    let memory = Memory::to_read(&file, FILE_BYTES).map_err(failed("map"))?;
+    let mut page = Vec::new();
+    memory.copy_out(0, crate::layout::PAGE_BYTES, &mut page);
+    let label = SnapshotLabel::from_page(&page).map_err(wrong)?;
+    Ok((memory, label))
+}

@@ -1,0 +1,17 @@
+//! The snapshot: the latest value of every slot, in a file that other processes map (`docs/shm.md`). One writer, any
+//! number of readers, and a sequence lock for each group of slots that are gathered together.
+
+mod file;
+mod layout;
+mod names;
+mod reader;
+mod sequence;
+mod writer;
+
+pub use layout::{GROUPS_MAX, SNAPSHOT_SLOTS_MAX, SnapshotLabel};
+pub use names::SlotName;
+pub use reader::{Latest, Snapshot, Unsettled};
+pub use writer::{SnapshotFull, SnapshotWriter};
+
+/// The file's name in a node's directory.
+pub const SNAPSHOT_FILE: &str = "snapshot";

@@ -1,0 +1,136 @@
+//! The snapshot's one writer: appends slots, and writes rows of changed values. Once the slots are there, it asks
+//! nothing of the system and allocates nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use khz_model::Stamp;
+use rustix::fd::OwnedFd;
+
+use crate::error::RingError;
+use crate::memory::{Memory, allocate};
+use crate::snapshot::layout::{
+    GROUPS_MAX, NAMES_AT, NAMES_BYTES, SLOT_BYTES, SLOTS_AT, SNAPSHOT_SLOTS_MAX, SnapshotLabel, group,
+    group_at, meta, slot_at, word,
+};
+use crate::snapshot::names::SlotName;
+use crate::snapshot::{file, sequence};
+
+/// Pages are taken in steps of so many bytes.
+const STEP: u64 = 64 << 10;
+
+/// There is no room for further slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no room in the snapshot for further slots")]
+pub struct SnapshotFull;
+
+/// The writer. Dropping it removes the file; who has it mapped reads that it has ended.
+#[derive(Debug)]
+pub struct SnapshotWriter {
+    memory: Memory,
+    file: OwnedFd,
+    path: PathBuf,
+    /// Places of each slot's value, and its group.
+    slots: Vec<(u8, u8)>,
+    names: u64,
+    /// Bytes of slots and of names whose pages are there.
+    slot_room: u64,
+    name_room: u64,
+}
+
+impl SnapshotWriter {
+    /// A new file at this path, in the place of one that was there. The directory is the caller's alone.
+    ///
+    /// # Errors
+    /// There is no room for it, or the path cannot be used.
+    pub fn create(path: &Path, label: &SnapshotLabel) -> Result<Self, RingError> {
+        let (file, memory) = file::create(path, label)?;
+        memory.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
+        let started = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let started = started.tv_sec as u64 * 1_000_000_000 + started.tv_nsec as u64;
+        memory.store(word::STARTED, started, Ordering::Relaxed);
+        let path = path.into();
+        Ok(SnapshotWriter { memory, file, path, slots: Vec::new(), names: 0, slot_room: 0, name_room: 0 })
+    }
+
+    /// Slots so far.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Appends slots, which have no value yet; tells the number of the first.
+    ///
+    /// # Errors
+    /// There is no room for all of them, and then there is none of them.
+    pub fn append(&mut self, entries: &[SlotName]) -> Result<u32, SnapshotFull> {
+        let mut names = Vec::new();
+        for entry in entries {
+            if usize::from(entry.group) >= GROUPS_MAX {
+                return Err(SnapshotFull);
+            }
+            entry.put(&mut names);
+        }
+        let first = self.slots.len() as u64;
+        let (slots, bytes) = (first + entries.len() as u64, self.names + names.len() as u64);
+        if slots > SNAPSHOT_SLOTS_MAX || bytes > NAMES_BYTES {
+            return Err(SnapshotFull);
+        }
+        self.slot_room = self.take_room(SLOTS_AT, self.slot_room, slots * SLOT_BYTES)?;
+        self.name_room = self.take_room(NAMES_AT, self.name_room, bytes)?;
+        for (number, entry) in (first..).zip(entries) {
+            let absent = meta(khz_model::Absence::NotYet as u8, entry.group, entry.places);
+            self.memory.store(slot_at(number as u32) + 8, absent, Ordering::Relaxed);
+            self.slots.push((entry.group, entry.places));
+        }
+        self.memory.copy_in(NAMES_AT + self.names, &names);
+        self.names = bytes;
+        self.memory.store(word::NAMES, bytes, Ordering::Release);
+        self.memory.store(word::SLOTS, slots, Ordering::Release);
+        Ok(first as u32)
+    }
+
+    /// Takes pages so that no store into them can fail; tells how many bytes there are now.
+    fn take_room(&self, at: u64, has: u64, wanted: u64) -> Result<u64, SnapshotFull> {
+        if wanted <= has {
+            return Ok(has);
+        }
+        let wanted = wanted.next_multiple_of(STEP);
+        allocate(&self.file, at + has, wanted - has).map_err(|_| SnapshotFull)?;
+        Ok(wanted)
+    }
+
+    /// Writes a row: those of a group's slots that have other values than before. Slots of other groups, and those
+    /// that there are not, are left aside.
+    #[inline]
+    pub fn write(&self, group: u8, stamp: Stamp, values: impl Iterator<Item = (u32, u8, u64)>) {
+        let at = group_at(group);
+        if usize::from(group) >= GROUPS_MAX {
+            return;
+        }
+        sequence::write(&self.memory, at + group::SEQUENCE, |memory| {
+            let store = |at, value| memory.store(at, value, Ordering::Relaxed);
+            store(at + group::BOOT, stamp.boot.0);
+            store(at + group::REAL_OFFSET, stamp.real_offset as u64);
+            store(at + group::ROWS, memory.load(at + group::ROWS, Ordering::Relaxed) + 1);
+            for (slot, state, value) in values {
+                let Some(&(its, places)) = self.slots.get(slot as usize) else { continue };
+                if its == group {
+                    store(slot_at(slot), value);
+                    store(slot_at(slot) + 8, meta(state, group, places));
+                }
+            }
+        });
+    }
+}
+
+impl Drop for SnapshotWriter {
+    fn drop(&mut self) {
+        self.memory.store(word::ENDED, 1, Ordering::Release);
+        // Another writer may have its own there by now.
+        let ours = rustix::fs::fstat(&self.file).map(|about| about.st_ino);
+        let there = rustix::fs::stat(&self.path).map(|about| about.st_ino);
+        if ours.is_ok() && ours == there {
+            let _ = rustix::fs::unlink(&self.path);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The snapshot as other processes meet it: its file, its rows under stress, its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use khz_model::{Absence, Kind, Nanos, Reading, Stamp};
+use khz_ring::{SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel, SnapshotWriter};
+
+/// A directory that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let place = std::env::temp_dir().join(format!("khz-snapshot-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&place).expect("a directory");
+        Place(place)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("snapshot")
+    }
+
+    fn writer(&self) -> SnapshotWriter {
+        SnapshotWriter::create(&self.file(), &label()).expect("a snapshot")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn label() -> SnapshotLabel {
+    SnapshotLabel { node: "n1".into(), machine: [1; 16], boot: [2; 16], epoch: 3, created: 4 }
+}
+
+fn name(group: u8, name: &str) -> SlotName {
+    SlotName { group, kind: Kind::Gauge, places: 2, unit: "bytes".into(), name: name.into() }
+}
+
+fn stamp(ns: u64) -> Stamp {
+    Stamp { boot: Nanos(ns), real_offset: -5 }
+}
+
+#[test]
+fn a_value_is_read_by_its_name_and_not_there_before_it_was_written() {
+    let place = Place::new("value");
+    let mut writer = place.writer();
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    assert_eq!((reader.slots(), reader.find("mem.free")), (0, None));
+    assert_eq!(writer.append(&[name(0, "load.1m"), name(1, "mem.free")]), Ok(0));
+    let slot = reader.find("mem.free").expect("it is there");
+    let read = || reader.read(slot).expect("a living writer").expect("a slot");
+    assert_eq!(read().reading, Reading::Absent(Absence::NotYet));
+    writer.write(1, stamp(7), [(1, 0, u64::MAX)].into_iter());
+    let latest = read();
+    assert_eq!((latest.reading, latest.places, latest.stamp), (Reading::Present(u64::MAX), 2, stamp(7)));
+    assert_eq!(reader.label(), &label());
+    // Another group's slot, and one that there is not, are left aside.
+    writer.write(1, stamp(8), [(0, 0, 1), (99, 0, 1)].into_iter());
+    assert_eq!(
+        reader.read(0).map(|found| found.map(|l| l.reading)),
+        Ok(Some(Reading::Absent(Absence::NotYet)))
+    );
+    assert_eq!(reader.read(2), Ok(None));
+    assert_eq!(reader.group(1), Ok((stamp(8), 2)));
+    assert_eq!(writer.append(&[name(1, "later")]), Ok(2));
+    assert_eq!(reader.names()[2], name(1, "later"));
+}
+
+#[test]
+fn a_successor_takes_the_place_and_the_end_is_told() {
+    let place = Place::new("end");
+    let first = place.writer();
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    let second = place.writer();
+    assert!(!reader.has_ended());
+    drop(first);
+    assert!(reader.has_ended());
+    assert!(place.file().exists(), "it is the second one's");
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    assert!(!reader.has_ended());
+    drop(second);
+    assert!(reader.has_ended() && !place.file().exists());
+}
+
+#[test]
+fn slots_beyond_the_room_are_refused_whole() {
+    let place = Place::new("full");
+    let mut writer = place.writer();
+    let many: Vec<SlotName> = (0..1_000).map(|_| name(0, "x")).collect();
+    while writer.slots() + many.len() <= SNAPSHOT_SLOTS_MAX as usize {
+        writer.append(&many).expect("room");
+    }
+    let before = writer.slots();
+    assert_eq!(writer.append(&many), Err(SnapshotFull));
+    assert_eq!(writer.append(&[name(64, "no such group")]), Err(SnapshotFull));
+    assert_eq!(writer.slots(), before);
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    assert_eq!(reader.names().len(), before);
+}
+
+#[test]
+fn damaged_files_give_errors_and_never_panic() {
+    let place = Place::new("damaged");
+    let mut writer = place.writer();
+    writer.append(&[name(0, "a"), name(0, "b")]).expect("room");
+    let whole = std::fs::read(place.file()).expect("its bytes");
+    let copy = place.0.join("copy");
+    for length in [0, 1, 4_096, whole.len() - 1] {
+        std::fs::write(&copy, &whole[..length]).expect("a file");
+        assert!(Snapshot::open(&copy).is_err(), "{length} bytes");
+    }
+    // Counts, names and groups of any kind.
+    for (at, byte) in
+        [(4_096, 255), (4_103, 255), (4_104, 255), (12_297, 200), (4_206_592, 0), (4_206_598, 255)]
+    {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        std::fs::write(&copy, &bytes).expect("a file");
+        let reader = Snapshot::open(&copy).expect("its first page is whole");
+        let _ = (reader.names(), reader.find("b"), reader.read(0), reader.read(u32::MAX));
+    }
+    let mut odd = whole;
+    odd[8_192] = 1;
+    std::fs::write(&copy, &odd).expect("a file");
+    let reader = Snapshot::open(&copy).expect("a snapshot");
+    assert!(reader.read(0).is_err(), "its writer died within a row");
+}
+
+/// The last value of a row is the sum of the others: a row that is half of one and half of another shows.
+fn checked_rows(writer: &SnapshotWriter, slots: u32, rows: u64) {
+    for row in 1..=rows {
+        let value = |slot: u32| row.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(slot) * row);
+        let sum = (0..slots - 1).fold(0u64, |sum, slot| sum.wrapping_add(value(slot)));
+        let values = (0..slots).map(|slot| (slot, 0, if slot == slots - 1 { sum } else { value(slot) }));
+        writer.write(0, stamp(row), values);
+    }
+}
+
+#[test]
+fn no_reader_ever_sees_half_a_row() {
+    const SLOTS: u32 = 40;
+    const ROWS: u64 = 100_000;
+    let place = Place::new("stress");
+    let mut writer = place.writer();
+    let names: Vec<SlotName> = (0..SLOTS).map(|slot| name(0, &format!("s{slot}"))).collect();
+    writer.append(&names).expect("room");
+    checked_rows(&writer, SLOTS, 1);
+    let (done, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let (file, done, seen) = (place.file(), done.clone(), seen.clone());
+            std::thread::spawn(move || {
+                let reader = Snapshot::open(&file).expect("a snapshot");
+                let slots: Vec<u32> = (0..SLOTS).collect();
+                let (mut row, mut last) = (Vec::new(), Nanos(0));
+                while !done.load(Ordering::Relaxed) {
+                    let stamp = reader.read_row(0, &slots, &mut row).expect("a living writer");
+                    let values: Vec<u64> =
+                        row.iter().map(|reading| reading.value().expect("present")).collect();
+                    let (sum, values) = values.split_last().expect("values");
+                    let found = values.iter().fold(0u64, |sum, value| sum.wrapping_add(*value));
+                    assert_eq!(found, *sum, "half of a row at {stamp:?}");
+                    assert!(stamp.boot >= last, "rows do not go back");
+                    seen.fetch_add(u64::from(stamp.boot > last), Ordering::Relaxed);
+                    last = stamp.boot;
+                }
+            })
+        })
+        .collect();
+    checked_rows(&writer, SLOTS, ROWS);
+    done.store(true, Ordering::Relaxed);
+    readers.into_iter().for_each(|reader| reader.join().expect("no half rows"));
+    assert!(seen.load(Ordering::Relaxed) > 10, "the readers saw nothing of it");
+}

@@ -34,6 +34,7 @@ mod properties;
 mod quantities;
 mod rates;
 mod record;
+mod renew;
 mod ring;
 mod rrd;
 mod run;

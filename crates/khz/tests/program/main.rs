@@ -17,3 +17,4 @@ mod rrd;
 mod service;
 mod text;
 mod usage;
+mod worn;

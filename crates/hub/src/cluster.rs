@@ -9,7 +9,7 @@ use khz_link::HubName;
 use khz_model::{ByteSize, Metric, Nanos, NodeName, Rate};
 
 use crate::counts::Counts;
-use crate::limits::NODES_MAX;
+use crate::limits::{NODES_AT_ONCE, NODES_MAX};
 use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
 
@@ -73,6 +73,11 @@ impl Cluster {
     /// Every node, in name order.
     pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
         self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+    }
+
+    /// So few nodes that they need not take turns in sending.
+    pub(crate) fn is_small(&self) -> bool {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len() <= NODES_AT_ONCE
     }
 
     /// The node of that name, if it was ever heard.

@@ -22,7 +22,6 @@ mod node;
 mod own;
 mod peer;
 mod query;
-mod ranges;
 mod reader;
 mod schemas;
 mod server;

@@ -266,7 +266,7 @@ fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
 }
 
 /// `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
-fn hub_address(text: &str) -> Result<HubAddress, String> {
+pub fn hub_address(text: &str) -> Result<HubAddress, String> {
     const PORT: u16 = 7071;
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(HubAddress { host: address.to_string(), port: PORT });

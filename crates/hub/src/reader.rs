@@ -20,6 +20,8 @@ use crate::roster::Roster;
 /// Somebody who wants rows.
 pub(crate) struct Reader {
     pub identity: Identity,
+    /// It is a hub that gets its nodes from here.
+    pub is_hub: bool,
     feeds: Vec<Feed>,
     lanes_made: u32,
     /// Where the epochs of its lanes begin.
@@ -62,8 +64,16 @@ struct FeedLane {
 }
 
 impl Reader {
-    pub fn new(identity: Identity, epochs: u64) -> Self {
-        Reader { identity, feeds: Vec::new(), lanes_made: 0, epochs, answers: Vec::new(), roster: None }
+    pub fn new(identity: Identity, is_hub: bool, epochs: u64) -> Self {
+        Reader {
+            identity,
+            is_hub,
+            feeds: Vec::new(),
+            lanes_made: 0,
+            epochs,
+            answers: Vec::new(),
+            roster: None,
+        }
     }
 
     /// A new interest.

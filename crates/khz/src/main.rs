@@ -7,6 +7,7 @@ mod agent;
 mod agent_lanes;
 mod answer;
 mod ask;
+mod calendar;
 mod catalog;
 mod certs;
 mod check;
@@ -33,6 +34,7 @@ mod own_link;
 mod properties;
 mod quantities;
 mod rates;
+mod record;
 mod renew;
 mod ring;
 mod rrd;
@@ -43,6 +45,7 @@ mod status_line;
 mod suggest;
 mod table;
 mod terminal;
+mod trace;
 mod transport;
 mod watch;
 
@@ -113,6 +116,14 @@ fn dispatch(cli: Cli) -> Outcome {
             mount::run(&flags, &plan)
         }
         Some(Command::Umount(flags)) => mount::umount(&flags),
+        Some(Command::Record(flags)) => {
+            let flags = record::filled(*flags)?;
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            record::record(&flags, &plan)
+        }
+        Some(Command::Export(flags)) => trace::export(&flags, out),
+        Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
+        Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

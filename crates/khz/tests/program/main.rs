@@ -11,6 +11,7 @@ mod exposition;
 mod link;
 mod live;
 mod process;
+mod record;
 mod ring;
 mod rrd;
 mod service;

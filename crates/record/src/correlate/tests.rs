@@ -3,6 +3,7 @@ use super::*;
 /// What numpy says, computed once; the file says how.
 const NUMPY: &str = include_str!("../../tests/correlate.csv");
 
+#[allow(clippy::type_complexity)]
 fn numpy() -> (Vec<Vec<f32>>, Vec<(usize, i64, usize, f64)>) {
     let lines: Vec<&str> = NUMPY.lines().filter(|line| !line.starts_with('#')).collect();
     let series = lines[..4].iter().map(|line| line.split(',').map(|word| word.parse().unwrap()).collect());

@@ -25,8 +25,10 @@ mod query;
 mod reader;
 mod schemas;
 mod server;
+mod source;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
+pub use source::Source;

@@ -30,6 +30,8 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
+    // Kills of a recording.
+    step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
     // Three kills a case.
     step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;

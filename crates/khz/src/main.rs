@@ -22,6 +22,7 @@ mod here;
 mod hub;
 mod hub_recorder;
 mod hub_status;
+mod job_socket;
 mod log;
 mod man;
 mod matrix;
@@ -30,6 +31,7 @@ mod notify;
 mod outcome;
 mod own_link;
 mod properties;
+mod publish;
 mod quantities;
 mod rates;
 mod ring;
@@ -105,6 +107,10 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Publish(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            publish::run(&flags, &plan)
+        }
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

@@ -3,6 +3,7 @@
 
 use crate::config::Plan;
 use crate::here;
+use crate::job_socket::JobSocket;
 use crate::outcome::{Failure, Outcome};
 use crate::own_link::OwnLink;
 use crate::serve::{self, Behind, Doors};
@@ -10,7 +11,8 @@ use crate::serve::{self, Behind, Doors};
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
-    let mut agent = here::start(plan, doors.metrics())?;
+    let jobs = JobSocket::open(plan);
+    let mut agent = here::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
     let _link = OwnLink::open(plan, agent.shared_lanes())?;
     let runtime = serve::runtime()?;
     let query = agent.query();

@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod certs;
+mod client;
 mod crowded;
 mod elsewhere;
 mod exposition;
 mod link;
 mod live;
 mod process;
+mod publish;
 mod ring;
 mod rrd;
 mod service;

@@ -16,8 +16,9 @@ use crate::event::{Event, Value};
 use crate::queue::Queue;
 use crate::router::{Route, Router, Routes};
 
-/// An answer that has not come by then does not come: two rows of the base lane.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// An answer that has not come by then does not come: an agent that has just started sends its first row within two
+/// seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(4);
 /// When no further node has answered for so long, all have: flushes are 100 ms apart.
 const QUIET: Duration = Duration::from_millis(400);
 
@@ -147,7 +148,7 @@ impl Client {
         Ok(Client { following: Arc::new(following), routes })
     }
 
-    /// The latest values, from every node that the pattern selects. Waits for them two seconds at most: nodes that have
+    /// The latest values, from every node that the pattern selects. Waits for them four seconds at most: nodes that have
     /// said nothing by then are missing.
     ///
     /// # Errors

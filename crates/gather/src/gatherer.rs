@@ -59,9 +59,15 @@ impl Drop for CloseAtEnd {
 }
 
 impl Gatherer {
-    pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>, rings: Rings) -> Self {
+    pub fn new(
+        plan: Plan,
+        inbox: Arc<Inbox>,
+        mut sources: Vec<Source>,
+        lanes: Vec<Lane>,
+        rings: Rings,
+    ) -> Self {
         let fixed_lanes = lanes.len();
-        let page = Page::open(&rings, sources.len());
+        let page = Page::open(&rings, &mut sources);
         Gatherer {
             plan,
             inbox,

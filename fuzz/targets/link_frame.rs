@@ -35,6 +35,8 @@ fn says_the_same(frame: &Frame<'_>) {
             return;
         }
         Frame::Dismiss { number } => put::dismiss(&mut out, *number),
+        Frame::Now { interest, ask } => put::now(&mut out, *interest, *ask),
+        Frame::Given { lane, ask } => put::given(&mut out, *lane, *ask),
         Frame::Beaten(beaten) => {
             let khz_link::Beaten { stamp, received, answered, .. } = *beaten;
             put::beaten(&mut out, stamp, received, answered, |acks| beaten.acks().for_each(|ack| acks.push(ack)));

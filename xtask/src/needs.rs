@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that has it.
-const PROGRAMS: [(&str, &str, &str); 9] = [
+const PROGRAMS: [(&str, &str, &str); 13] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -13,12 +13,28 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
     ("ip", "iproute2", "the test with 500 interfaces"),
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),
+    ("nc", "netcat-openbsd", "the example in shell"),
+    ("perl", "perl", "the example in Perl"),
+    ("python3", "python3", "the example in Python"),
+    ("java", "default-jdk-headless", "the example in Java"),
     ("rrdtool", "rrdtool", "the tests of .rrd files"),
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
 ];
 
 /// What `cargo xtask static` needs: C of ring and zstd is compiled against musl's headers.
 const FOR_STATIC: [(&str, &str, &str); 1] = [("musl-gcc", "musl-tools", "the static program")];
+
+/// What the tests on machines of their own need. Kernel, busybox and systemd they fetch and unpack themselves.
+const FOR_GUESTS: [(&str, &str, &str); 4] = [
+    ("qemu-system-x86_64", "qemu-system-x86", "the tests on a machine of their own"),
+    ("strip", "binutils", "the tests on a machine of their own"),
+    ("apt-get", "apt", "the tests on a machine of their own"),
+    ("dpkg", "dpkg", "the tests on a machine of their own"),
+];
+
+/// What `cargo xtask bench text` needs besides.
+const FOR_TEXT: [(&str, &str, &str); 1] =
+    [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
 
 /// Sees to it that everything the tests need is there, or says what is missing.
 pub fn install() -> Result<(), String> {
@@ -28,6 +44,16 @@ pub fn install() -> Result<(), String> {
 /// The same for the static program.
 pub fn install_for_static() -> Result<(), String> {
     install_missing(&FOR_STATIC)
+}
+
+/// The same for the tests on machines of their own.
+pub fn install_for_guests() -> Result<(), String> {
+    install_missing(&FOR_GUESTS)
+}
+
+/// The same for the benchmark of the text door.
+pub fn install_for_text() -> Result<(), String> {
+    install_missing(&FOR_TEXT)
 }
 
 fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {

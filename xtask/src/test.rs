@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{needs, step};
+use crate::{needs, static_program, step};
 
 /// Format, lints, every test of every crate, and the page in a real browser.
 pub fn run(slow: bool) -> Result<(), String> {
@@ -32,7 +32,15 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
-    step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])
+    step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
+    guest_tests()
+}
+
+/// Clocks that are set, and units under systemd: on machines of their own under QEMU, one after the other.
+fn guest_tests() -> Result<(), String> {
+    needs::install_for_guests()?;
+    static_program::build()?;
+    step::run("cargo test -p khz-guest-test --quiet -- --include-ignored --test-threads=1", &[], &[])
 }
 
 /// Property tests draw the same cases in every run, so that a change is judged by what it changes; `--slow` draws
@@ -63,6 +71,9 @@ pub fn screenshot() -> Result<(), String> {
 
 /// A benchmark, optimised; its own `--help` tells more.
 pub fn bench(words: &[&str]) -> Result<(), String> {
+    if words.first() == Some(&"text") {
+        needs::install_for_text()?;
+    }
     step::run("cargo build --release -p khz", &[], &[])?;
     step::run("cargo run --release --quiet -p khz-bench --", words, &[])
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
+use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -25,6 +26,13 @@ pub const LANES_MAX: usize = 24;
 
 /// Lanes slower than this are not worth slowing down.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
+
+/// An agent with fewer slots never counts as outworn: it is small enough as it is.
+const OUTWORN_SLOTS: usize = 1 << 15;
+
+/// What the thread says of itself, once: most of its slots stand for interfaces, disks or CPUs that are gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outworn;
 
 /// Everything the thread owns.
 pub(crate) struct Gatherer {
@@ -47,6 +55,8 @@ pub(crate) struct Gatherer {
     taken: Vec<Request>,
     /// Where texts are read to, one after the other.
     room: Vec<u8>,
+    /// Dropped when the thread ends.
+    outworn: Option<oneshot::Sender<Outworn>>,
 }
 
 /// Closes the inbox when the thread ends.
@@ -65,6 +75,7 @@ impl Gatherer {
         mut sources: Vec<Source>,
         lanes: Vec<Lane>,
         rings: Rings,
+        outworn: oneshot::Sender<Outworn>,
     ) -> Self {
         let fixed_lanes = lanes.len();
         let page = Page::open(&rings, &mut sources);
@@ -84,6 +95,7 @@ impl Gatherer {
             request_gathers: 0,
             taken: Vec::new(),
             room: Vec::new(),
+            outworn: Some(outworn),
         }
     }
 
@@ -197,6 +209,7 @@ impl Gatherer {
                 Request::Follow { patterns, rate, exact, reply } => {
                     self.grant(&patterns, rate, exact, &reply)
                 }
+                Request::Now { lane, ask } => self.give(&lane, ask),
                 Request::Prompt { lane, bell } => {
                     let mut lanes = self.lanes.iter_mut();
                     if let Some(lane) = lanes.find(|known| Arc::ptr_eq(&known.view, &lane)) {
@@ -227,9 +240,39 @@ impl Gatherer {
         (0..self.sources.len()).map(|i| if wanted(i) { self.sources[i].publish() } else { None }).collect()
     }
 
+    /// Answers a demand with a row gathered from now on. Demands within one window share a row, and so do those of more
+    /// time while gathering is above its CPU ceiling.
+    fn give(&mut self, view: &Arc<LaneView>, ask: u32) {
+        let Some(at) = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.view, view)) else { return };
+        let now = clock::stamp();
+        let paced =
+            if self.cost.slowdown > 1 { self.plan.rate_max.period().0 * self.cost.slowdown } else { 0 };
+        let window = self.plan.window.0.max(paced);
+        let again = self.lanes[at].given.is_none_or(|given| now.boot.since(given).0 > window);
+        self.requests += 1;
+        if again {
+            for source in 0..self.sources.len() {
+                let gathered = self.sources[source].gathered;
+                let is_old = gathered.is_none_or(|gathered| now.boot.since(gathered.boot).0 > window);
+                if is_old && self.lanes[at].refresh_of(source).is_some() {
+                    self.request_gathers += 1;
+                    self.gather(source, now);
+                }
+            }
+            self.lanes[at].given = Some(now.boot);
+        }
+        self.lanes[at].give(ask, now, &mut self.sources, again);
+    }
+
     /// Answers a reader that wants to follow. It counts as a reader from here on, so that the lane cannot close
     /// before it has taken its place; if it has given up waiting, it does not.
-    fn grant(&mut self, patterns: &[Pattern], rate: Rate, exact: bool, reply: &SyncSender<LaneAnswer>) {
+    fn grant(
+        &mut self,
+        patterns: &[Pattern],
+        rate: Option<Rate>,
+        exact: bool,
+        reply: &SyncSender<LaneAnswer>,
+    ) {
         let answer = self.follow(patterns, rate, exact);
         let lane = answer.as_ref().ok().cloned();
         if let Some(lane) = &lane {
@@ -242,10 +285,15 @@ impl Gatherer {
     }
 
     /// Finds or opens a lane for a reader.
-    fn follow(&mut self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<Arc<LaneView>, QueryError> {
+    fn follow(
+        &mut self,
+        patterns: &[Pattern],
+        rate: Option<Rate>,
+        exact: bool,
+    ) -> Result<Arc<LaneView>, QueryError> {
         let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
         let serves = |lane: &&Lane| {
-            lane.asked == rate.period()
+            lane.asked == rate.map_or(Nanos(0), Rate::period)
                 && members.iter().enumerate().all(|(i, wanted)| match (wanted, lane.refresh_of(i)) {
                     (None, _) => true,
                     (Some(wanted), Some(has)) => has <= *wanted,
@@ -317,9 +365,28 @@ impl Gatherer {
             }
         }
         self.tell_of_budgets();
+        self.tell_of_wear();
         // A reader that could not say that it has gone is noticed here.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
+        }
+    }
+
+    /// Slots are never used again, so that none ever changes its meaning. Where interfaces come and go by the thousand
+    /// (containers), whoever owns this agent may begin anew, with a new generation of slots.
+    fn tell_of_wear(&mut self) {
+        let slots: usize = self.sources.iter().map(Source::slots).sum();
+        if slots < OUTWORN_SLOTS || self.outworn.is_none() {
+            return;
+        }
+        let gone: usize = self.sources.iter().map(Source::slots_gone).sum();
+        if gone < slots / 4 * 3 {
+            return;
+        }
+        tracing::info!("{gone} of {slots} slots stand for what is gone");
+        if let Some(owner) = self.outworn.take() {
+            let _ = owner.send(Outworn);
+            // An owner who does not listen has no use for being told again.
         }
     }
 
@@ -327,7 +394,8 @@ impl Gatherer {
     fn tell_of_budgets(&mut self) {
         for index in 0..self.sources.len() {
             let lanes = self.lanes.iter().filter(|lane| lane.refresh_of(index).is_some());
-            let Some(fastest) = lanes.map(|lane| lane.ticks.period()).min() else { continue };
+            let periods = lanes.map(|lane| lane.ticks.period()).filter(|&period| period > Nanos(0));
+            let Some(fastest) = periods.min() else { continue };
             let source = &mut self.sources[index];
             let period_min = source.budget.period_min();
             let held_back = period_min > fastest;

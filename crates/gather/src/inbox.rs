@@ -21,7 +21,10 @@ pub(crate) enum Request {
     /// The latest readings of these sources (one bit each), no older than `age_max` at `asked`.
     Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Option<Arc<Published>>>> },
     /// A lane for these patterns at this rate; the asker waits for the answer, microseconds as a rule.
-    Follow { patterns: Vec<Pattern>, rate: Rate, exact: bool, reply: SyncSender<LaneAnswer> },
+    /// Without a rate its rows are written on demand.
+    Follow { patterns: Vec<Pattern>, rate: Option<Rate>, exact: bool, reply: SyncSender<LaneAnswer> },
+    /// A row of an on-demand lane, gathered from now on.
+    Now { lane: Arc<LaneView>, ask: u32 },
     /// Somebody wants to be woken at every row of a lane, for as long as the bell lives.
     Prompt { lane: Arc<LaneView>, bell: Weak<OwnedFd> },
     /// A reader of some lane has gone.

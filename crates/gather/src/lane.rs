@@ -1,7 +1,7 @@
 //! A lane: a set of sources sampled at one rate, and the ring that its rows go into. It gathers nothing itself;
 //! it knows when it is due, which slots changed since its last row, and how to write that row.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
@@ -25,14 +25,21 @@ pub(crate) struct LaneView {
     pub schema: RwLock<Arc<Vec<Series>>>,
     /// Subscriptions that follow the lane.
     pub readers: AtomicUsize,
-    /// Present period, ns.
+    /// Present period, ns; 0: on demand.
     period: AtomicU64,
+    /// The newest demand that the ring's rows answer.
+    answered: AtomicU32,
 }
 
 impl LaneView {
     /// Time between two rows.
     pub fn period(&self) -> Nanos {
         Nanos(self.period.load(Ordering::Relaxed))
+    }
+
+    /// The newest demand that the rows in the ring answer.
+    pub fn answered(&self) -> u32 {
+        self.answered.load(Ordering::Acquire)
     }
 
     /// What the slots mean.
@@ -47,6 +54,8 @@ pub(crate) struct Lane {
     pub ticks: Ticks,
     /// The period that was asked for; `ticks` may run slower under the CPU ceiling.
     pub asked: Nanos,
+    /// When the last row on demand was gathered.
+    pub given: Option<Nanos>,
     /// For each source of the agent the shortest time between two gathers for this lane; `None`: not its source.
     members: Vec<Option<Nanos>>,
     /// The lane's slots: source and slot in the source.
@@ -80,11 +89,11 @@ struct PublishedSchema {
 }
 
 impl Lane {
-    /// A lane of the sources for which `members` has a refresh; its first tick is the next multiple of the period.
-    /// Its name and number are the ring's.
-    pub fn new(rate: Rate, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
+    /// A lane of the sources for which `members` has a refresh; its first tick is the next multiple of the period, and
+    /// without a rate there is none. Its name and number are the ring's.
+    pub fn new(rate: Option<Rate>, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
         let Ring { writer, reader, next_row } = ring;
-        let period = rate.period();
+        let period = rate.map_or(Nanos(0), Rate::period);
         writer.set_started(now);
         writer.set_period(period);
         let mut encoder = Encoder::new(reader.label().number, writer.generation(), period);
@@ -97,11 +106,13 @@ impl Lane {
             schema: RwLock::default(),
             readers: AtomicUsize::new(0),
             period: AtomicU64::new(period.0),
+            answered: AtomicU32::new(0),
         };
         Lane {
             view: Arc::new(view),
-            ticks: Ticks::new(period, now),
+            ticks: if rate.is_some() { Ticks::new(period, now) } else { Ticks::never() },
             asked: period,
+            given: None,
             by_source: vec![Vec::new(); members.len()],
             members,
             slots: Vec::new(),
@@ -184,8 +195,15 @@ impl Lane {
         *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(series);
     }
 
-    /// Appends a row with the sources' present readings.
+    /// Appends a row with the sources' present readings, and rings.
     pub fn record(&mut self, stamp: Stamp, sources: &mut [Source]) {
+        self.record_unrung(stamp, sources);
+        if !self.bells.is_empty() {
+            self.ring_bells();
+        }
+    }
+
+    fn record_unrung(&mut self, stamp: Stamp, sources: &mut [Source]) {
         if self.slots.len() != self.schema.tried {
             self.publish_schema(sources);
         }
@@ -215,9 +233,16 @@ impl Lane {
         if !written {
             self.refuse();
         }
-        if !self.bells.is_empty() {
-            self.ring_bells();
+    }
+
+    /// Writes a row that answers a demand, or says that the newest one does.
+    pub fn give(&mut self, ask: u32, stamp: Stamp, sources: &mut [Source], again: bool) {
+        if again {
+            self.record_unrung(stamp, sources);
         }
+        // Behind the row: who sees the number finds the row.
+        self.view.answered.store(ask, Ordering::Release);
+        self.ring_bells();
     }
 
     /// True when another row might not fit into half the ring with the open block.

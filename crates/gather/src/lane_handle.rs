@@ -39,7 +39,16 @@ impl Lanes {
     /// # Errors
     /// Nothing matches, the rate is above the agent's ceiling, there are too many lanes, or the agent has ended.
     pub fn follow(&self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<LaneHandle, QueryError> {
-        let (view, _) = self.query.follow(patterns, rate, exact)?;
+        let (view, _) = self.query.follow(patterns, Some(rate), exact)?;
+        Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
+    }
+
+    /// A lane with the sources of these patterns that has no ticks: [`LaneHandle::now`] writes its rows.
+    ///
+    /// # Errors
+    /// Nothing matches, there are too many lanes, or the agent has ended.
+    pub fn on_demand(&self, patterns: &[Pattern]) -> Result<LaneHandle, QueryError> {
+        let (view, _) = self.query.follow(patterns, None, true)?;
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
     }
 }
@@ -51,6 +60,19 @@ pub struct LaneHandle {
 }
 
 impl LaneHandle {
+    /// Asks for a row of an on-demand lane, gathered from now on; [`LaneHandle::answered`] says when it is there.
+    ///
+    /// # Errors
+    /// The agent has ended, or too many requests wait.
+    pub fn now(&self, ask: u32) -> Result<(), QueryError> {
+        self.inbox.put(Request::Now { lane: self.view.clone(), ask })
+    }
+
+    /// The newest demand that the rows in the ring answer; 0: none.
+    pub fn answered(&self) -> u32 {
+        self.view.answered()
+    }
+
     /// Its number in block headers; a lane that readers opened may get the number of one that was closed long ago.
     pub fn number(&self) -> u16 {
         self.view.ring.label().number

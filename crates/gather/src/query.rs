@@ -86,15 +86,17 @@ impl NodeQuery {
     }
 
     /// A lane for these patterns, with a reader's place in it that is counted already; also the patterns that
-    /// speak of this node.
+    /// speak of this node. Without a rate its rows are written on demand.
     pub fn follow(
         &self,
         patterns: &[Pattern],
-        rate: Rate,
+        rate: Option<Rate>,
         exact: bool,
     ) -> Result<(Arc<LaneView>, Vec<Pattern>), QueryError> {
         let (patterns, _) = self.checked(patterns)?;
-        if rate.period() < self.rate_max.period() {
+        if let Some(rate) = rate
+            && rate.period() < self.rate_max.period()
+        {
             return Err(QueryError::AboveCeiling { asked: rate, ceiling: self.rate_max });
         }
         let (reply, answer) = sync_channel(1);
@@ -254,7 +256,7 @@ impl Query for NodeQuery {
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
-        let (lane, patterns) = self.follow(&interest.patterns, interest.rate, interest.exact)?;
+        let (lane, patterns) = self.follow(&interest.patterns, Some(interest.rate), interest.exact)?;
         Ok(Box::new(LaneSubscription::new(
             self.node.clone(),
             lane,

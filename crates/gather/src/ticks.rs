@@ -27,6 +27,11 @@ impl Ticks {
         Ticks { period, next: next_multiple(period, now), met: 0, late: 0, skipped: 0 }
     }
 
+    /// A lane that is never due: its rows are written when somebody asks.
+    pub fn never() -> Self {
+        Ticks { period: Nanos(0), next: Nanos(u64::MAX), met: 0, late: 0, skipped: 0 }
+    }
+
     /// Time between two ticks.
     pub fn period(&self) -> Nanos {
         self.period

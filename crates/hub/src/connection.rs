@@ -3,6 +3,7 @@
 use std::fmt;
 
 use khz_link::{Ask, HubEnd, LinkError};
+use khz_model::{Nanos, Rate};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -99,9 +100,10 @@ impl Connection {
             Command::Interest { number, wish } => {
                 let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
-                let period = wish.rate.period();
+                let period = wish.rate.map_or(Nanos(0), Rate::period);
                 self.end.interest(&Ask { number, period, exact, prompt, patterns: &patterns }, &mut self.out);
             }
+            Command::Now { number, ask } => self.end.now(number, ask, &mut self.out),
             Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),
             Command::Leave { lane } => self.end.leave(lane, &mut self.out),
             Command::Cut { reason, text } => {

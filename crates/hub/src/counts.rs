@@ -40,6 +40,10 @@ counts! {
     rows_lost Counter Count "khz.hub.rows_lost" "khz_hub_rows_lost_total" "Rows that a node did not have any more.";
     bytes Counter Bytes "khz.hub.bytes" "khz_hub_received_bytes_total" "Bytes received on links.";
     blocks Counter Count "khz.hub.blocks" "khz_hub_blocks_total" "Blocks begun, live and past.";
+    now_requests Counter Count "khz.hub.now_requests" "khz_hub_now_requests_total" "Requests to nodes for rows on demand.";
+    now_answers Counter Count "khz.hub.now_answers" "khz_hub_now_answers_total" "Requests for rows on demand that were answered.";
+    now_crowded Counter Count "khz.hub.now_crowded" "khz_hub_now_crowded_total" "Requests for rows on demand sent to a node less than a window after the one before: always 0.";
+    now_left_out Counter Count "khz.hub.now_left_out" "khz_hub_now_left_out_total" "Nodes left out of an answer because they did not answer in time.";
     reader_rows Counter Count "khz.hub.reader_rows" "khz_hub_reader_rows_total" "Rows sent to readers on links.";
     reader_lost Counter Count "khz.hub.reader_rows_lost" "khz_hub_reader_rows_lost_total" "Rows that readers on links were too slow for.";
 }

@@ -8,8 +8,8 @@ use khz_model::{Pattern, Rate};
 pub(crate) struct Wish {
     /// Which series; the node part is already decided.
     pub patterns: Vec<Pattern>,
-    /// How often.
-    pub rate: Rate,
+    /// How often; `None`: on demand.
+    pub rate: Option<Rate>,
     /// Even where the kernel refreshes more slowly.
     pub exact: bool,
     /// Every row at once.

@@ -1,13 +1,23 @@
-//! One look at the cluster: the newest rows of each node as they lie in its lanes, shown where they are.
+//! One look at the cluster: nodes whose rows are too old are asked anew, and the newest rows of each are shown where
+//! they lie in its lanes.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_model::look::Show;
-use khz_model::{Columns, Look, Part, QueryError, Series, WaitFor};
+use khz_model::{Columns, Look, Nanos, Part, QueryError, Series, WaitFor, Wanted};
 
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::demand::{EVERYTHING, Files, Round};
 use crate::lane::Lane;
-use crate::node::{BASE, SharedNode};
+use crate::node::{Asking, BASE, Node, SharedNode};
 use crate::schemas::Schema;
+
+/// Who takes rows of this age takes them as they were pushed.
+const ANY_AGE: Nanos = Nanos(u64::MAX);
 
 impl Columns for Schema {
     fn series(&self) -> &[Series] {
@@ -15,30 +25,94 @@ impl Columns for Schema {
     }
 }
 
-/// A look at these nodes.
-pub(crate) struct HubLook {
-    nodes: std::vec::IntoIter<Arc<SharedNode>>,
+/// A look at some nodes.
+pub(crate) struct HubLook<'a> {
+    cluster: &'a Cluster,
+    files: Files,
+    age_max: Nanos,
+    nodes: Vec<Chosen>,
+    next: usize,
+    round: Arc<Round>,
+    left_out: u64,
 }
 
-impl HubLook {
-    pub fn new(nodes: Vec<Arc<SharedNode>>) -> Self {
-        HubLook { nodes: nodes.into_iter() }
+/// A node, and the request whose answer is waited for.
+struct Chosen {
+    node: Arc<SharedNode>,
+    ask: Option<u32>,
+}
+
+impl<'a> HubLook<'a> {
+    pub fn new(cluster: &'a Cluster, wanted: &Wanted, age_max: Nanos) -> Self {
+        let mut nodes = cluster.nodes();
+        nodes.retain(|node| wanted.has_node(&node.name));
+        HubLook {
+            cluster,
+            files: files(wanted),
+            age_max,
+            nodes: nodes.into_iter().map(|node| Chosen { node, ask: None }).collect(),
+            next: 0,
+            round: Arc::default(),
+            left_out: 0,
+        }
+    }
+
+    /// Asks every node that is up for rows that are young enough, all at once.
+    fn ask(&mut self) {
+        let HubLook { cluster, files, age_max, nodes, round, .. } = self;
+        let want = Asking {
+            files,
+            now: clock::boot(),
+            age_max: *age_max,
+            ceiling: cluster.settings.rate_max.period(),
+            counts: &cluster.counts,
+        };
+        for chosen in nodes.iter_mut().filter(|chosen| chosen.node.up.load(Ordering::Relaxed)) {
+            chosen.ask = chosen.node.lock().ask(&want, round);
+        }
     }
 }
 
-impl Look for HubLook {
+/// The kernel files that the wanted metrics come from.
+fn files(wanted: &Wanted) -> Files {
+    match &wanted.metrics {
+        None => Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())]),
+        Some(metrics) => {
+            metrics.iter().map(|metric| (metric.origin.file.to_string(), metric.name.to_string())).collect()
+        }
+    }
+}
+
+impl Look for HubLook<'_> {
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
-        Box::pin(std::future::ready(Ok(())))
+        if self.age_max < ANY_AGE && !self.files.is_empty() {
+            self.ask();
+        }
+        let round = self.round.clone();
+        Box::pin(poll_fn(move |cx| round.poll(cx).map(Ok)))
     }
 
     fn next(&mut self, show: &mut Show<'_>) -> bool {
-        self.nodes.by_ref().any(|node| show_node(&node, show))
+        while let Some(chosen) = self.nodes.get(self.next) {
+            self.next += 1;
+            let mut node = chosen.node.lock();
+            if chosen.ask.is_some_and(|ask| !node.has_answered(ask)) {
+                Counts::add(&self.cluster.counts.now_left_out, 1);
+                self.left_out += 1;
+            } else if show_node(&mut node, show) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out
     }
 }
 
 /// Shows a node that is up and has sent rows; the newest lane first, which counts where two have the same series.
-fn show_node(node: &SharedNode, show: &mut Show<'_>) -> bool {
-    let mut state = node.lock();
+fn show_node(state: &mut Node, show: &mut Show<'_>) -> bool {
     let has_base = state.lanes.iter().any(|lane| lane.name == BASE && lane.alive && lane.has_rows());
     if state.link.is_none() || !has_base {
         return false;
@@ -48,7 +122,7 @@ fn show_node(node: &SharedNode, show: &mut Show<'_>) -> bool {
     });
     let mut parts: Vec<Part<'_>> = state.lanes.iter().filter(|lane| lane.alive).filter_map(part).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.stamp.boot));
-    show(&node.name, &parts);
+    show(&state.name, &parts);
     true
 }
 

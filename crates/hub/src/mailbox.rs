@@ -12,6 +12,8 @@ use crate::interest::Wish;
 pub(crate) enum Command {
     /// Open a lane for this.
     Interest { number: u32, wish: Wish },
+    /// A row of an on-demand interest is wanted at once.
+    Now { number: u32, ask: u32 },
     /// Nobody wants it any more.
     Dismiss { number: u32 },
     /// A lane is not wanted any more.

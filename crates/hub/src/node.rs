@@ -7,6 +7,8 @@ use khz_link::Reason;
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
+use crate::counts::Counts;
+use crate::demand::{self, Demand, Files, Round, Verdict};
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
 use crate::limits::{
@@ -17,6 +19,9 @@ use crate::mailbox::{Command, Mailbox};
 
 /// The lane that is always shipped.
 pub(crate) const BASE: &str = "base";
+
+/// Connections from here on are no connections of the link door: another hub speaks for the node.
+pub(crate) const THROUGH_HUB: u64 = 1 << 63;
 
 /// Former epochs of lanes that are kept for their history.
 const FORMER_LANES_MAX: usize = 4;
@@ -78,6 +83,18 @@ impl Counted {
     }
 }
 
+/// What somebody asks of a node right now.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub files: &'a Files,
+    pub now: Nanos,
+    /// Rows may be so old.
+    pub age_max: Nanos,
+    /// Time between two requests, over a longer time.
+    pub ceiling: Nanos,
+    pub counts: &'a Counts,
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -105,6 +122,8 @@ pub(crate) struct Node {
     /// What its schemas may still cost, and when that was.
     schema_work: (u64, Nanos),
     pub interests: Vec<Interest>,
+    /// What is asked of it right now.
+    demand: Option<Demand>,
     interests_made: u32,
     lanes_made: u64,
     pub clock_offset: Option<i64>,
@@ -132,6 +151,7 @@ impl Node {
             wishes_until: now,
             schema_work: (SCHEMA_WORK_MAX, now),
             interests: Vec::new(),
+            demand: None,
             interests_made: 0,
             lanes_made: 0,
             clock_offset: None,
@@ -143,7 +163,8 @@ impl Node {
     /// Whether a connection of this identity may take the node's place now. The same machine with a start that
     /// is not older may; another machine only when nobody holds the name.
     pub fn admits(&self, identity: &Identity) -> Result<(), (Reason, String)> {
-        if self.link.is_none() {
+        // Who comes himself is believed more than a hub that speaks for him.
+        if self.link.as_ref().is_none_or(|link| link.connection >= THROUGH_HUB) {
             return Ok(());
         }
         let name = &self.name;
@@ -200,6 +221,10 @@ impl Node {
         for interest in &mut self.interests {
             interest.told = None;
             interest.lane = None;
+        }
+        if let Some(demand) = &mut self.demand {
+            demand.refused = false;
+            demand.give_up();
         }
     }
 
@@ -380,8 +405,95 @@ impl Node {
         }
     }
 
+    /// Somebody wants rows of these files no older than that; tells which request is waited for.
+    pub fn ask(&mut self, want: &Asking<'_>, round: &Arc<Round>) -> Option<u32> {
+        let Asking { files, now, age_max, ceiling, counts } = *want;
+        // A node that comes through another hub has what that hub pushes.
+        if self.link.as_ref().is_none_or(|link| link.connection >= THROUGH_HUB) {
+            return None;
+        }
+        let covers = self.demand.as_ref().is_some_and(|demand| demand.covers(files));
+        if !covers && !self.demand_more(files, now) {
+            return None;
+        }
+        let (link, demand) = (self.link.as_ref()?, self.demand.as_mut()?);
+        let crowded = demand.is_crowded(now, age_max);
+        match demand.ask(now, age_max, ceiling, round) {
+            Verdict::Enough => None,
+            Verdict::Wait(ask) => Some(ask),
+            Verdict::Send(ask) => {
+                Counts::add(&counts.now_crowded, crowded.into());
+                let number = demand.number;
+                // Before its lane is there the request waits for it.
+                if self.interests.iter().any(|known| known.number == number && known.lane.is_some()) {
+                    Counts::add(&counts.now_requests, 1);
+                    link.mailbox.put(link.connection, Command::Now { number, ask });
+                }
+                Some(ask)
+            }
+        }
+    }
+
+    /// An interest for these files and those that are wanted already takes the place of the present one.
+    fn demand_more(&mut self, files: &Files, now: Nanos) -> bool {
+        let mut files = files.clone();
+        files.extend(self.demand.iter().flat_map(|demand| demand.files.clone()));
+        let Some(number) = self.wish(&demand::wish(&files)) else { return false };
+        self.demand_less();
+        self.demand = Some(Demand::new(files, number, now));
+        true
+    }
+
+    fn demand_less(&mut self) {
+        if let Some(mut demand) = self.demand.take() {
+            demand.give_up();
+            self.unwish(demand.number);
+        }
+    }
+
+    /// Takes the demand back when nobody has asked for long.
+    pub fn forget_demand(&mut self, now: Nanos) {
+        if self.demand.as_ref().is_some_and(|demand| demand.is_forgotten(now)) {
+            self.demand_less();
+        }
+    }
+
+    /// The lane of an interest is there: a request that waits for it is sent.
+    pub fn demand_lane(&mut self, interest: u32, counts: &Counts) {
+        let (Some(demand), Some(link)) = (&self.demand, &self.link) else { return };
+        if demand.number == interest && !demand.has_answered(demand.sent()) {
+            Counts::add(&counts.now_requests, 1);
+            let command = Command::Now { number: interest, ask: demand.sent() };
+            link.mailbox.put(link.connection, command);
+        }
+    }
+
+    /// A request was answered by rows of the lane of this number.
+    pub fn given(&mut self, lane: u32, ask: u32, now: Nanos, counts: &Counts) {
+        let id = self.numbers.iter().find(|(number, _)| *number == lane).map(|&(_, id)| id);
+        let (Some(demand), Some(link)) = (&mut self.demand, &self.link) else { return };
+        let number = demand.number;
+        if !self.interests.iter().any(|known| known.number == number && known.lane == id && id.is_some()) {
+            return;
+        }
+        Counts::add(&counts.now_answers, 1);
+        if let Some(next) = demand.given(ask, now) {
+            Counts::add(&counts.now_requests, 1);
+            link.mailbox.put(link.connection, Command::Now { number, ask: next });
+        }
+    }
+
+    /// Whether a request was answered.
+    pub fn has_answered(&self, ask: u32) -> bool {
+        self.demand.as_ref().is_some_and(|demand| demand.has_answered(ask))
+    }
+
     /// What the node answered to an interest.
     pub fn told(&mut self, number: u32, told: Told) {
+        if let Some(demand) = self.demand.as_mut().filter(|demand| demand.number == number && !told.granted) {
+            demand.refused = true;
+            demand.give_up();
+        }
         if let Some(interest) = self.interests.iter_mut().find(|interest| interest.number == number) {
             interest.told = Some(told);
         }

@@ -169,9 +169,8 @@ impl Query for HubQuery {
         Box::pin(async move { self.ask_latest(patterns) })
     }
 
-    fn look<'a>(&'a self, wanted: &Wanted, _age_max: Nanos) -> Box<dyn Look + 'a> {
-        let nodes = self.cluster.nodes();
-        Box::new(HubLook::new(nodes.iter().filter(|node| wanted.has_node(&node.name)).cloned().collect()))
+    fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
+        Box::new(HubLook::new(&self.cluster, wanted, age_max))
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
@@ -303,7 +302,7 @@ impl ClusterSubscription {
             let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
             rate.period() >= base && !self.prompt
         };
-        let wish = Wish { patterns: patterns.clone(), rate, exact, prompt: self.prompt };
+        let wish = Wish { patterns: patterns.clone(), rate: Some(rate), exact, prompt: self.prompt };
         let wish = (!is_base).then_some(&wish);
         let (name, patterns) = (node.name.clone(), Arc::new(patterns));
         let mut follower = Follower::new(node.clone(), patterns.clone(), wish, rate.period());

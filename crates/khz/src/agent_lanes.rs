@@ -35,6 +35,10 @@ impl khz_link::Lane for AgentLane {
         self.0.period()
     }
 
+    fn answered(&self) -> u32 {
+        self.0.answered()
+    }
+
     fn head(&self) -> u64 {
         self.0.reader().head()
     }
@@ -97,6 +101,10 @@ impl AgentLanes {
     fn grant(&mut self, interest: &InterestFrame<'_>) -> Result<Answer, String> {
         let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.problem)?;
+        if interest.period == Nanos(0) {
+            let handle = self.gather.on_demand(&patterns).map_err(|error| error.to_string())?;
+            return Ok(self.granted(interest.number, handle, String::new()));
+        }
         let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
@@ -107,12 +115,17 @@ impl AgentLanes {
             }
             _ => String::new(),
         };
+        Ok(self.granted(interest.number, handle, text))
+    }
+
+    fn granted(&mut self, number: u32, handle: LaneHandle, text: String) -> Answer {
+        let period = handle.period();
         // One that is there already, as the local lane, is the same to the link.
         let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
         let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
         let id = khz_link::Lane::id(&lane);
-        self.granted.push(Granted { number: interest.number, lane });
-        Ok(Answer { interest: interest.number, lane: Some(id), period, text })
+        self.granted.push(Granted { number, lane });
+        Answer { interest: number, lane: Some(id), period, text }
     }
 }
 
@@ -164,6 +177,13 @@ impl khz_link::Lanes for AgentLanes {
         match bell.and_then(|bell| lane.0.prompt(bell.into_fd()).map_err(|error| error.to_string())) {
             Ok(prompt) => self.prompts.push((id, prompt)),
             Err(problem) => tracing::warn!("rows of lane {} are sent in flushes: {problem}", lane.0.name()),
+        }
+    }
+
+    fn now(&mut self, interest: u32, ask: u32) {
+        // A full box is as good as an answer that comes late: the hub leaves this node out.
+        if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
+            let _ = granted.lane.0.now(ask);
         }
     }
 

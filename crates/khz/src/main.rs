@@ -7,6 +7,7 @@ mod agent;
 mod agent_lanes;
 mod answer;
 mod ask;
+mod calendar;
 mod catalog;
 mod certs;
 mod check;
@@ -34,6 +35,8 @@ mod properties;
 mod publish;
 mod quantities;
 mod rates;
+mod record;
+mod renew;
 mod ring;
 mod rrd;
 mod run;
@@ -43,6 +46,7 @@ mod status_line;
 mod suggest;
 mod table;
 mod terminal;
+mod trace;
 mod transport;
 mod watch;
 
@@ -111,6 +115,14 @@ fn dispatch(cli: Cli) -> Outcome {
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
             publish::run(&flags, &plan)
         }
+        Some(Command::Record(flags)) => {
+            let flags = record::filled(*flags)?;
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            record::record(&flags, &plan)
+        }
+        Some(Command::Export(flags)) => trace::export(&flags, out),
+        Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
+        Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

@@ -5,7 +5,9 @@ use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
 
 use crate::error::LinkError;
-use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, TEXT_MAX};
+use crate::limits::{
+    ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
+};
 use crate::message::*;
 use crate::wire::{Body, Misfit};
 
@@ -28,6 +30,7 @@ pub mod kind {
     pub const INTEREST: u8 = 6;
     pub const DISMISS: u8 = 7;
     pub const BEATEN: u8 = 8;
+    pub const NOW: u8 = 9;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -39,6 +42,7 @@ pub mod kind {
     pub const CLOSED: u8 = 41;
     pub const TOLD: u8 = 42;
     pub const BEAT: u8 = 43;
+    pub const GIVEN: u8 = 44;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -60,6 +64,10 @@ pub enum Frame<'a> {
         number: u32,
     },
     Beaten(Beaten<'a>),
+    Now {
+        interest: u32,
+        ask: u32,
+    },
     Hello(Hello<'a>),
     Lane(LaneOffer<'a>),
     Schema(SchemaPiece<'a>),
@@ -87,6 +95,10 @@ pub enum Frame<'a> {
     },
     Told(Told<'a>),
     Beat(Beat),
+    Given {
+        lane: u32,
+        ask: u32,
+    },
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -157,6 +169,8 @@ impl<'a> Frame<'a> {
             Frame::Closed { .. } => kind::CLOSED,
             Frame::Told(_) => kind::TOLD,
             Frame::Beat(_) => kind::BEAT,
+            Frame::Now { .. } => kind::NOW,
+            Frame::Given { .. } => kind::GIVEN,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -183,6 +197,8 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::CLOSED => "Closed",
         kind::TOLD => "Told",
         kind::BEAT => "Beat",
+        kind::NOW => "Now",
+        kind::GIVEN => "Given",
         SKIPPED_FROM.. => "a newer frame",
         _ => return None,
     })
@@ -222,6 +238,8 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             offset: body.i64()?,
             retransmits: body.varint()?,
         }),
+        kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
+        kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
         kind => Frame::Newer { kind },
     })
 }
@@ -249,7 +267,21 @@ fn greeting<'a>(body: &mut Body<'a>) -> Result<Greeting<'a>, Misfit> {
         nonce: body.array()?,
         identity: body.array()?,
         name: body.text(HUB_NAME_MAX)?,
+        sources: sources(body)?,
     })
+}
+
+/// A hub that knows nothing of sources says nothing of them.
+fn sources<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Misfit> {
+    if body.is_at_end() {
+        return Ok(&[]);
+    }
+    let at = body.at();
+    let count = body.varint()?;
+    if count > SOURCES_MAX as u64 {
+        return Err(Misfit { at, problem: "more sources than a Greeting may have" });
+    }
+    body.bytes(16 * count as usize)
 }
 
 fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {

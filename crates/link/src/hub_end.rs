@@ -8,7 +8,7 @@ use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::limits::{
-    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, VERSION,
+    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, SOURCES_MAX, VERSION,
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
@@ -20,6 +20,8 @@ pub struct HubEndConfig {
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: String,
+    /// Identities of the hubs that it gets nodes from, and of theirs; no more than [`SOURCES_MAX`] are told.
+    pub sources: Vec<[u8; 16]>,
     /// A stranger must have said Hello after so long.
     pub handshake: Nanos,
     /// A peer that has said nothing for so long is gone.
@@ -29,7 +31,13 @@ pub struct HubEndConfig {
 impl HubEndConfig {
     /// The protocol's own times.
     pub fn new(identity: [u8; 16], name: impl Into<String>) -> Self {
-        HubEndConfig { identity, name: name.into(), handshake: HANDSHAKE, silence: SILENCE }
+        HubEndConfig {
+            identity,
+            name: name.into(),
+            sources: Vec::new(),
+            handshake: HANDSHAKE,
+            silence: SILENCE,
+        }
     }
 }
 
@@ -80,6 +88,11 @@ pub trait HubSide {
     /// What became of an interest of ours. A lane that was offered before may be wanted now.
     fn told(&mut self, told: &Told<'_>) -> Result<Option<Want>, Reject>;
 
+    /// Rows that were asked for with a Now have come.
+    fn given(&mut self, lane: u32, ask: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A Beat came; `acks` takes what was received and stored of each lane of this node.
     fn beat(&mut self, beat: &Beat, acks: &mut Acks<'_>);
 
@@ -127,8 +140,9 @@ pub struct HubEnd {
 impl HubEnd {
     /// A connection that was just accepted; the greeting goes to `out`. `nonce` must be random.
     pub fn new(config: &HubEndConfig, nonce: [u8; 32], now: Nanos, out: &mut Vec<u8>) -> Self {
-        let HubEndConfig { identity, name, .. } = config;
-        Greeting { lowest: VERSION, highest: VERSION, nonce, identity: *identity, name }.put(out);
+        let HubEndConfig { identity, name, sources, .. } = config;
+        let sources = &sources.as_flattened()[..16 * sources.len().min(SOURCES_MAX)];
+        Greeting { lowest: VERSION, highest: VERSION, nonce, identity: *identity, name, sources }.put(out);
         HubEnd {
             state: State::Greeted,
             nonce,
@@ -262,6 +276,11 @@ impl HubEnd {
         ask.put(out);
     }
 
+    /// Asks for a row of an on-demand interest at once.
+    pub fn now(&self, interest: u32, ask: u32, out: &mut Vec<u8>) {
+        put::now(out, interest, ask);
+    }
+
     /// Takes an interest back.
     pub fn dismiss(&self, number: u32, out: &mut Vec<u8>) {
         put::dismiss(out, number);
@@ -299,6 +318,7 @@ fn from_node<H: HubSide>(
         Frame::Closed { lane } => hub.closed(*lane),
         Frame::Told(told) => hub.told(told).map(|want| answer(told.lane, want, out)),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),
+        Frame::Given { lane, ask } => hub.given(*lane, *ask),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })

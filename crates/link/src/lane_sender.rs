@@ -59,6 +59,9 @@ pub(crate) struct LaneSender {
     /// Bytes of each generation's schema that the peer has.
     schemas: Vec<(u32, u64)>,
     backfill: Backfill,
+    /// The newest Now that the rows up to `target` answer, and the one that was said to be.
+    answered: u32,
+    given: u32,
     pub counts: Sent,
 }
 
@@ -86,6 +89,8 @@ impl LaneSender {
             row: if same { want.from_row } else { 0 },
             schemas: vec![(generation, known.map_or(0, |_| want.schema_bytes))],
             backfill: Backfill::default(),
+            answered: 0,
+            given: 0,
             counts: Sent::default(),
         };
         if sender.seek_newest(lane, scratch) {
@@ -111,7 +116,17 @@ impl LaneSender {
 
     /// Everything that the ring has now is due.
     pub fn release<L: Lane>(&mut self, lane: &L) {
+        // In this order: the answer was written before it was called one.
+        self.answered = lane.answered();
         self.target = lane.head();
+    }
+
+    /// Says which Now is answered, behind the rows that answer it.
+    pub fn given(&mut self, out: &mut Vec<u8>) {
+        if self.answered != self.given {
+            self.given = self.answered;
+            put::given(out, self.number, self.given);
+        }
     }
 
     /// Looks up how far the ring is.

@@ -54,6 +54,8 @@ impl Greeting<'_> {
         out.extend_from_slice(&self.nonce);
         out.extend_from_slice(&self.identity);
         put_text(out, self.name, HUB_NAME_MAX);
+        put_varint(out, (self.sources.len() / 16) as u64);
+        out.extend_from_slice(self.sources);
         frame.close(out);
     }
 }
@@ -133,6 +135,20 @@ impl<P: AsRef<str>> Ask<'_, P> {
 /// Appends a Dismiss.
 pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);
+}
+
+/// Appends a Now: rows of an on-demand interest are wanted at once.
+pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
+    let frame = open_lane(out, kind::NOW, interest);
+    out.extend_from_slice(&ask.to_le_bytes());
+    frame.close(out);
+}
+
+/// Appends a Given: what was asked for is in the lane's rows before it.
+pub fn given(out: &mut Vec<u8>, lane: u32, ask: u32) {
+    let frame = open_lane(out, kind::GIVEN, lane);
+    out.extend_from_slice(&ask.to_le_bytes());
+    frame.close(out);
 }
 
 /// The lanes of a Beaten, written straight into its frame.

@@ -21,6 +21,10 @@ pub trait Lane {
     fn generation(&self) -> u32;
     /// Present period.
     fn period(&self) -> Nanos;
+    /// The number of the newest Now that the rows up to head answer; 0: none.
+    fn answered(&self) -> u32 {
+        0
+    }
     /// Bytes ever written; what is before is complete.
     fn head(&self) -> u64;
     /// Where the oldest block begins.
@@ -64,6 +68,10 @@ pub trait Lanes {
     /// a poll.
     fn prompt(&mut self, lane: u64, wanted: bool) {
         let _ = (lane, wanted);
+    }
+    /// The peer wants a row of this interest's lane now; [`Lane::answered`] says when it is there.
+    fn now(&mut self, interest: u32, ask: u32) {
+        let _ = (interest, ask);
     }
     /// The next answer that is ready.
     fn answer(&mut self) -> Option<Answer>;

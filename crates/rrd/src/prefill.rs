@@ -59,7 +59,8 @@ pub fn fill(
 
 /// Fills archive `rra` of a file, a new one, from its others.
 pub fn archive_from_others(content: &mut Content, rra: usize) {
-    let others = content.clone();
+    let mut others = content.clone();
+    others.archives.remove(rra);
     for ds in 0..content.sources.len() {
         archive(content, rra, ds, &[Past { content: &others, ds }]);
     }

@@ -240,6 +240,10 @@ mod tests {
         assert_eq!(value("x,y,LT,5,6,IF"), Ok(5.0));
         assert_eq!(value("x,y,8,9,50,4,PERCENT"), Ok(4.0));
         assert_eq!(value("x,y,7,3,MEDIAN"), Ok(4.0));
+        // Infinity counts as its opposite on one side, so it matters where the values stand; as rrdtool gives it.
+        assert_eq!(value("INF,UNKN,INF,1,4,MEDIAN"), Ok(1.0));
+        assert_eq!(value("UNKN,1,INF,7,4,MEDIAN"), Ok(1.0));
+        assert_eq!(value("UNKN,1,7,INF,4,MEDIAN"), Ok(7.0));
         assert_eq!(value("x,y,7,8,4,-1,ROLL,POP,POP,POP"), Ok(4.0));
     }
 

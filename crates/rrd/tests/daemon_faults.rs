@@ -359,3 +359,70 @@ fn a_confined_daemon_touches_nothing_outside() {
     assert_eq!(std::fs::read(outside.join("t.rrd")).unwrap(), before);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
 }
+
+/// Turns of the scheduler that a name stays a file.
+const DWELL: u32 = 300;
+
+/// A name that is a file of the daemon's at one moment and a link to one outside at the next, until dropped.
+struct Flicker(std::sync::Arc<std::sync::atomic::AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+impl Flicker {
+    fn start(name: std::path::PathBuf, outside: std::path::PathBuf) -> Self {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let (stopped, spare) = (stop.clone(), name.with_extension("spare"));
+        let inside = std::fs::read(&name).unwrap();
+        let work = move || {
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                std::os::unix::fs::symlink(&outside, &spare).unwrap();
+                std::fs::rename(&spare, &name).unwrap();
+                std::fs::write(&spare, &inside).unwrap();
+                std::fs::rename(&spare, &name).unwrap();
+                // Long enough for a command to come through now and then.
+                (0..DWELL).for_each(|_| std::thread::yield_now());
+            }
+        };
+        Self(stop, Some(std::thread::spawn(work)))
+    }
+}
+
+impl Drop for Flicker {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.1.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn a_link_put_there_at_the_wrong_moment_leads_nowhere() {
+    let (dir, outside) = (oracle::directory("flicker"), oracle::directory("flicker-outside"));
+    let create = "--start 1000000000 DS:secret:GAUGE:60:U:U RRA:LAST:0.5:1:5";
+    oracle::Oracle::start(&outside).run(&format!("create t.rrd {create}"));
+    let secret = std::fs::read(outside.join("t.rrd")).unwrap();
+    let daemon = Daemon::ours(&dir, &["-B"]);
+    let mut client = daemon.client();
+    for name in ["t.rrd", "source.rrd"] {
+        client.order(&format!("CREATE {name} -b 1000000000 DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:5"));
+    }
+    let _flicker = ["t.rrd", "source.rrd"].map(|name| Flicker::start(dir.join(name), outside.join("t.rrd")));
+    let mut done = [0; 4];
+    for turn in 0..400 {
+        // In place, made anew, from a source, from a template.
+        let commands = [
+            format!("TUNE t.rrd 2 --heartbeat x:{}", 60 + turn),
+            "TUNE t.rrd 1 RRA:LAST:0.5:1:9".to_string(),
+            "CREATE new.rrd -s 60 -r source.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:5".to_string(),
+            "CREATE new.rrd -t source.rrd".to_string(),
+        ];
+        for (command, done) in commands.iter().zip(&mut done) {
+            let answer = client.ask(command);
+            *done += usize::from(answer[0].starts_with("0 "));
+            assert!(!answer[0].contains("/proc/"), "{answer:?}");
+        }
+        let info = client.ask("INFO new.rrd").join("\n");
+        assert!(!info.contains("secret"), "{info}");
+    }
+    // Some of each come through, or this would show nothing.
+    assert!(done.iter().all(|done| *done > 0), "{done:?}");
+    assert!(std::fs::read(outside.join("t.rrd")).unwrap() == secret, "the file outside was changed");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+}

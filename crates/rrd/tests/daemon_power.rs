@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use khz_rrd::daemon::base::Base;
+use khz_rrd::daemon::left;
 use khz_rrd::daemon::log::{self, Log};
 use khz_rrd::daemon::messages::Messages;
 use khz_rrd::daemon::pending::{Limits, Pending, Update};
@@ -86,7 +87,7 @@ impl Machine {
     }
 
     /// Starts, with the log still to be replayed.
-    fn start(&self) -> (Pending, log::Left) {
+    fn start(&self) -> (Pending, left::Left) {
         let settings = log::Settings {
             directory: self.dir.join("log"),
             window: self.window,

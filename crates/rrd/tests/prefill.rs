@@ -129,3 +129,24 @@ fn an_archive_added_by_tune_has_the_history_of_the_others() {
         rows(pair, &format!("tune new.rrd RRA:LAST:0.5:1:{length}"));
     });
 }
+
+#[test]
+fn averages_added_by_tune_go_on_with_the_row_that_is_open() {
+    // Where a finer archive begins within a row, rrdtool's value may be larger than all there was; here none does.
+    each("tune-average", |pair, random| {
+        let (start, length) = (1_000_000_000 + 60 * random.below(30), 60 + random.below(60));
+        let create =
+            format!("create new.rrd --start {start} --step 60 DS:x:GAUGE:120:U:U RRA:AVERAGE:0.5:1:400");
+        assert_eq!(pair.theirs.run(&create).error, None, "{create}");
+        for index in 1..=length {
+            let update =
+                format!("update new.rrd {}:{}.{}", start + 60 * index, random.below(1000), random.below(100));
+            assert_eq!(pair.theirs.run(&update).error, None, "{update}");
+        }
+        pair.copy("new.rrd");
+        dumps(
+            pair,
+            &format!("tune new.rrd RRA:AVERAGE:0.5:{}:{}", 2 + random.below(20), 1 + random.below(3)),
+        );
+    });
+}

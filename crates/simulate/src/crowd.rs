@@ -28,6 +28,8 @@ pub const NODES_MAX: usize = 16_384;
 
 /// The loop turns no more often than this, so that one turn serves many nodes.
 const TURN: Nanos = Nanos::from_millis(1);
+/// The loop does not hold still for so long after a row was wanted on demand.
+const HURRY: Nanos = Nanos::from_millis(50);
 /// The first connections are spread over so much time.
 const ARRIVAL: Nanos = Nanos::SECOND;
 /// After the end so long is waited for the hub's last acknowledgements.
@@ -74,6 +76,8 @@ pub struct Crowd {
     start: Nanos,
     cpu_start: Nanos,
     up: usize,
+    /// When a row on demand was wanted last.
+    asked: Nanos,
     all_up_at: Option<Nanos>,
     broken: u64,
     logged: u32,
@@ -100,6 +104,7 @@ impl Crowd {
             start,
             cpu_start: clock::cpu(),
             up: 0,
+            asked: Nanos(0),
             all_up_at: None,
             broken: 0,
             logged: 0,
@@ -176,6 +181,7 @@ impl Crowd {
             result = node.on_bytes(now, &mut self.desk);
         }
         self.settle(number, was_up, result);
+        self.asked = self.asked.max(self.nodes[number as usize].lanes.asked);
         let now_due = self.nodes[number as usize].due;
         if now_due != due {
             self.timetable.push(Reverse((now_due, number)));
@@ -221,7 +227,10 @@ impl Crowd {
         let next = self.timetable.peek().map_or(Nanos(u64::MAX), |first| first.0.0);
         let next =
             next.min(Nanos(turn.0 + STATUS.0 / 10)).min(if end > turn { end } else { Nanos(u64::MAX) });
-        if next.0 > turn.0 + TURN.0 {
+        // While somebody waits for rows on demand, they are answered as they come.
+        if turn.since(self.asked) < HURRY {
+            // Nothing: epoll wakes.
+        } else if next.0 > turn.0 + TURN.0 {
             clock::sleep_until(Nanos(turn.0 + TURN.0));
         } else {
             clock::sleep_until(next);

@@ -7,7 +7,7 @@ use khz_link::{Answer, InterestFrame, Lane, Lanes};
 use khz_model::{Nanos, Pattern, Stamp};
 
 use crate::chance;
-use crate::library::Library;
+use crate::library::{Library, PERIOD_MIN};
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
 
@@ -33,9 +33,13 @@ pub struct NodeLanes {
     part: Part,
     base: Option<PlayedRing>,
     boosts: Vec<(u32, PlayedRing)>,
+    /// Lanes on demand: they are played when somebody asks.
+    demands: Vec<(u32, PlayedRing)>,
     answers: Vec<Answer>,
     revision: u64,
     made: u64,
+    /// When somebody wanted a row on demand last.
+    pub asked: Nanos,
     /// The moment that interests and rows are judged by.
     now: Stamp,
 }
@@ -48,9 +52,11 @@ impl NodeLanes {
             part,
             base: None,
             boosts: Vec::new(),
+            demands: Vec::new(),
             answers: Vec::new(),
             revision: 0,
             made: 0,
+            asked: Nanos(0),
             now: Stamp::default(),
         }
     }
@@ -97,18 +103,22 @@ impl NodeLanes {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let base = self.base.as_ref().ok_or("the node has not begun")?;
+        let is_demand = ask.period == Nanos(0);
         if ask.period >= base.period() {
             return Ok((base.id(), base.period()));
         }
-        let reel = self.library.borrow_mut().boost(self.part.workload, ask.period, &patterns)?;
+        let period = if is_demand { PERIOD_MIN } else { ask.period };
+        let reel = self.library.borrow_mut().boost(self.part.workload, period, &patterns)?;
         // It shows the same moment of the recording as the base lane.
-        let start = last_tick(self.now, ask.period);
+        let start = last_tick(self.now, period);
         let base_reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
         let phase = chance::number(self.part.seed, 3) % base_reel.rows();
         let shown = (phase + base.rows() - 1) * self.part.period.0;
-        let ring = self.ring(format!("boost{}", ask.number), reel, shown / ask.period.0, start);
+        let kind = if is_demand { "demand" } else { "boost" };
+        let ring = self.ring(format!("{kind}{}", ask.number), reel, shown / period.0, start);
         let id = ring.id();
-        self.boosts.push((ask.number, ring));
+        let lanes = if is_demand { &mut self.demands } else { &mut self.boosts };
+        lanes.push((ask.number, ring));
         self.revision += 1;
         Ok((id, ask.period))
     }
@@ -127,7 +137,8 @@ impl Lanes for NodeLanes {
     }
 
     fn list(&self, each: &mut dyn FnMut(PlayedRing)) {
-        self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring)).cloned().for_each(each);
+        let besides = self.boosts.iter().chain(&self.demands).map(|(_, ring)| ring);
+        self.base.iter().chain(besides).cloned().for_each(each);
     }
 
     fn ask(&mut self, interest: &InterestFrame<'_>) {
@@ -140,7 +151,16 @@ impl Lanes for NodeLanes {
 
     fn dismiss(&mut self, number: u32) {
         self.boosts.retain(|(known, _)| *known != number);
+        self.demands.retain(|(known, _)| *known != number);
         self.revision += 1;
+    }
+
+    /// Every millisecond since the last one has its row: more than a real node would say.
+    fn now(&mut self, interest: u32, ask: u32) {
+        if let Some((_, ring)) = self.demands.iter().find(|(known, _)| *known == interest) {
+            ring.give(ask, self.now.boot);
+            self.asked = self.now.boot;
+        }
     }
 
     fn answer(&mut self) -> Option<Answer> {

@@ -51,6 +51,8 @@ struct Played {
     blocks: RefCell<Blocks>,
     /// Rows played.
     next_row: Cell<u64>,
+    /// The demand that they answer.
+    answered: Cell<u32>,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,8 @@ impl PlayedRing {
     /// A ring with its first row.
     pub fn new(score: Score) -> Self {
         let blocks = Blocks { known: VecDeque::new(), head: 0, end_row: 0, key: Vec::new() };
-        let ring = Played { score, blocks: RefCell::new(blocks), next_row: Cell::new(0) };
+        let ring =
+            Played { score, blocks: RefCell::new(blocks), next_row: Cell::new(0), answered: Cell::new(0) };
         ring.open(&mut ring.blocks.borrow_mut(), 0);
         ring.next_row.set(1);
         PlayedRing(Rc::new(ring))
@@ -90,6 +93,12 @@ impl PlayedRing {
         if now >= start.boot {
             self.0.play(now.since(start.boot).0 / reel.period.0 + 1);
         }
+    }
+
+    /// Plays until `now`, which answers a demand.
+    pub fn give(&self, ask: u32, now: Nanos) {
+        self.advance(now);
+        self.0.answered.set(ask);
     }
 
     /// Rows played.
@@ -240,6 +249,10 @@ impl Lane for PlayedRing {
 
     fn period(&self) -> Nanos {
         self.0.score.reel.period
+    }
+
+    fn answered(&self) -> u32 {
+        self.0.answered.get()
     }
 
     fn head(&self) -> u64 {

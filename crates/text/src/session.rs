@@ -102,7 +102,8 @@ impl Session {
             self.wanted.metrics = chosen.then(|| items.metrics(self.mask.bits()));
         }
         drop(items);
-        (self.wanted.clone(), self.age.unwrap_or(self.shared.window))
+        // Nobody makes nodes be asked more often than once a window.
+        (self.wanted.clone(), self.age.map_or(self.shared.window, |age| age.max(self.shared.window)))
     }
 
     /// Begins a status.

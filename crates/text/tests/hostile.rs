@@ -1,5 +1,7 @@
 //! Clients that send what nobody should, or do not read: dropped with their reason counted, and nobody else waits.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod fake;
 
 use std::io::Write;

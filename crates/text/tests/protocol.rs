@@ -1,5 +1,7 @@
 //! What is said at the text door and what it answers, over a real socket.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod fake;
 
 use fake::{FakeCluster, Open};

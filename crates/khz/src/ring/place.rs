@@ -1,6 +1,7 @@
 //! Where the ring files of this machine are: one directory for each node below a common one. It knows the usual places
 //! and makes none of them.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use khz_model::NodeName;
@@ -11,13 +12,13 @@ use crate::config::Plan;
 use crate::config::plan::RingDir;
 use crate::outcome::{Failure, sentence};
 
-/// The rings of an agent that may do everything.
+/// The rings of the machine's agent: root's, or that of the user to whom the place was given (`packaging/tmpfiles.d`).
 const SHARED: &str = "/dev/shm/khz";
 
-/// Where the rings go when nobody says where: root's own place, else the user's.
+/// Where the rings go when nobody says where: the machine's place for whom it belongs to, else the user's own.
 pub fn usual() -> PathBuf {
     let own = rustix::process::geteuid();
-    if own.is_root() {
+    if own.is_root() || belongs_to(Path::new(SHARED), own.as_raw()) {
         return SHARED.into();
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -25,6 +26,11 @@ pub fn usual() -> PathBuf {
         Some(runtime) => runtime.join("khz"),
         None => format!("{SHARED}-{}", own.as_raw()).into(),
     }
+}
+
+/// A link belongs to whoever made it, wherever it leads.
+fn belongs_to(folder: &Path, user: u32) -> bool {
+    folder.symlink_metadata().is_ok_and(|there| there.is_dir() && there.uid() == user)
 }
 
 /// The directory of a node's rings, for the agent that writes them.

@@ -195,29 +195,6 @@ fn a_wrong_token_is_refused_and_both_sides_say_so() {
 }
 
 #[test]
-#[ignore = "sets this machine's clock an hour forth and back; only with KHZ_TEST_CLOCK=1"]
-fn a_wall_clock_that_is_set_by_an_hour_costs_no_row() {
-    if std::env::var_os("KHZ_TEST_CLOCK").is_none() {
-        eprintln!("left out: it sets this machine's clock; KHZ_TEST_CLOCK=1 allows that");
-        return;
-    }
-    let Some(lab) = Lab::new(&["hub", "n1"]) else { return };
-    let hub = Daemon::hub(&lab, "hub", &[]);
-    let _agent = Daemon::agent(&lab, "n1", &["hub"], &["--ring-dir", &shm("clock")]);
-    until("rows come", || hub.base(&lab, "n1").is_some_and(|base| base.rows > 15));
-    for hours in ["+1 hour", "-1 hour"] {
-        let before = hub.base(&lab, "n1").unwrap();
-        let set = std::process::Command::new("date").args(["--set", hours]).output().unwrap();
-        assert!(set.status.success(), "{}", String::from_utf8_lossy(&set.stderr));
-        until("rows go on", || hub.base(&lab, "n1").is_some_and(|base| base.rows > before.rows + 30));
-        assert!(hub.is_up(&lab, "n1"));
-        let after = hub.base(&lab, "n1").unwrap();
-        assert_eq!((after.awaited, after.lost), (0, 0), "{hours}");
-        assert_eq!(hub.node(&lab, "n1").unwrap()["connects"], 1, "{hours}: nobody was cut off");
-    }
-}
-
-#[test]
 fn the_base_lane_is_recorded_into_files_that_rrdtool_reads() {
     let Some(lab) = Lab::new(&["hub", "n1"]) else { return };
     let files = folder("rrd");

@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::process::{Running, first_line, khz, run};
 
 /// Where the text door is, as the line behind the first one says.
-fn text_door(running: &mut Running) -> String {
+pub fn text_door(running: &mut Running) -> String {
     let line = first_line(running.child.stdout.as_mut().unwrap());
     line.trim_end().strip_prefix("Text door: ").unwrap_or_else(|| panic!("{line:?}")).to_owned()
 }
@@ -28,6 +28,18 @@ fn ask(socket: &mut TcpStream, text: &str) -> String {
         answer.push(byte[0]);
     }
     String::from_utf8(answer).unwrap()
+}
+
+/// What there is once a node with this item has come.
+fn described_with(socket: &mut TcpStream, item: &str) -> String {
+    let start = Instant::now();
+    loop {
+        let described = ask(socket, "#");
+        if described.contains(&format!(" {item} ")) {
+            return described;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "no {item} in {described}");
+    }
 }
 
 /// The mask of an item, as `#` prints it.
@@ -65,15 +77,108 @@ fn a_hub_and_its_agent_both_answer() {
         ["agent", "--node", "lbp12", "--hub", &link, "--base-rate", "10Hz", "--text-listen", "127.0.0.1:0"];
     let mut agent = Running::of(khz(&words));
     let mut socket = connect(&address);
-    let mut described = ask(&mut socket, "#");
-    while !described.contains(" memfree ") {
-        described = ask(&mut socket, "#");
-    }
+    let described = described_with(&mut socket, "memfree");
     assert!(described.starts_with("0 n1 B 0 0\n0 nodes B 0 0\n"), "{described}");
     let status = ask(&mut socket, &format!("{}S", mask(&described, "memfree")));
     assert!(status.starts_with("lbp 12 memfree "), "{status}");
     let mut socket = connect(&text_door(&mut agent));
     assert!(ask(&mut socket, "S").contains("lbp 12 memfree "));
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// A hub with its link door at this address, which gets nodes from that one as well.
+fn nested_hub(name: &str, link: &str, source: &str) -> Running {
+    let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", link, "--source", source, "--node", name];
+    Running::of(khz(&[&words[..], &["--text-listen", "127.0.0.1:0"]].concat()))
+}
+
+#[test]
+fn a_hub_shows_the_nodes_of_another_one_and_sees_them_go() {
+    let mut lower = Running::start_hub(&[]);
+    let link = lower.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let agent = Running::of(khz(&["agent", "--node", "lbp12", "--hub", &link]));
+    let mut upper = nested_hub("upper", "127.0.0.1:0", &link);
+    let mut socket = connect(&text_door(&mut upper));
+    let described = described_with(&mut socket, "memfree");
+    let status = ask(&mut socket, &format!("{}S", mask(&described, "memfree")));
+    assert!(status.starts_with("lbp 12 memfree "), "{status}");
+    drop(agent);
+    let start = Instant::now();
+    while ask(&mut socket, "S") != "\n" {
+        assert!(start.elapsed() < Duration::from_secs(60), "the node never went");
+    }
+    assert!(lower.child.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn hubs_that_feed_each_other_are_told_of_the_loop() {
+    let [one, other] = [free_port(), free_port()];
+    let itself = nested_hub("itself", &one, &one);
+    let start = Instant::now();
+    while own(&itself, "khz_hub_accepted_total") < 2 {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never came back after its refusal");
+    }
+    let said = itself.end("TERM").1;
+    assert!(said.contains("a loop; leave out one --source"), "{said}");
+    // Each alone could; whoever comes second may not.
+    let [one, other] = [nested_hub("one", &one, &other), nested_hub("other", &other, &one)];
+    let start = Instant::now();
+    while [&one, &other].iter().map(|hub| own(hub, "khz_hub_accepted_total")).sum::<u64>() < 6 {
+        assert!(start.elapsed() < Duration::from_secs(60), "neither was refused");
+    }
+    let said = one.end("TERM").1 + &other.end("TERM").1;
+    assert!(said.contains("a loop; leave out one --source"), "{said}");
+}
+
+/// One of the hub's own numbers.
+fn own(hub: &Running, name: &str) -> u64 {
+    let address = hub.url.trim_start_matches("http://").trim_end_matches('/');
+    let mut socket = connect(address);
+    socket
+        .write_all(
+            format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
+        .unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
+        .unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+#[test]
+fn a_hub_asks_its_nodes_anew_when_its_rows_are_older_than_the_window() {
+    let mut hub = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
+    let address = text_door(&mut hub);
+    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let _agent = Running::of(khz(&["agent", "--node", "lbp12", "--hub", &link]));
+    let mut socket = connect(&address);
+    let described = described_with(&mut socket, "uptimeup");
+    let mask = mask(&described, "uptimeup");
+    let uptime = |socket: &mut TcpStream| -> Option<f64> {
+        ask(socket, &format!("{mask}S")).split_whitespace().nth(3)?.parse().ok()
+    };
+    let mut seen: Vec<f64> = Vec::new();
+    let start = Instant::now();
+    while seen.len() < 20 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{seen:?}");
+        let now = uptime(&mut socket);
+        seen.extend(now.filter(|now| seen.last() != Some(now)));
+    }
+    // Pushed once a second, twenty different ones would have taken nineteen seconds.
+    let took = seen[19] - seen[0];
+    assert!(took < 10.0, "{seen:?}");
+    assert!(own(&hub, "khz_hub_now_answers_total") >= 18);
+    assert_eq!(own(&hub, "khz_hub_now_crowded_total"), 0);
+    ask(&mut socket, ":age any\nS");
+    let requests = own(&hub, "khz_hub_now_requests_total");
+    ask(&mut socket, "S");
+    assert_eq!(own(&hub, "khz_hub_now_requests_total"), requests, "nobody is asked for what was pushed");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::io::Write;
 
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::file::Rrd;
+use crate::{spec, tune as change};
 
 /// The version whose behaviour this is.
 const VERSION: &str = "1.7.2";
@@ -46,7 +48,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
-        "tune" => store::tune(rest, store::Place::WhereNamed, out),
+        "tune" => store::tune(rest, out),
         "resize" => store::resize(rest),
         "restore" => store::restore(rest),
         "info" => inspect::info(rest, out),
@@ -66,10 +68,10 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Each command with its arguments, one a line.
+/// Each command with its arguments; a line break where they would pass the width of a terminal.
 const COMMANDS: [(&str, &str); 19] = [
-    ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O] DS:... RRA:..."),
-    ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...] [TIME@VALUE...]"),
+    ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O]\nDS:... RRA:..."),
+    ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]\n[TIME@VALUE...]"),
     ("updatev", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]"),
     ("fetch", "FILE CF [-r RESOLUTION] [-s START] [-e END] [-a]"),
     ("info", "FILE"),
@@ -78,28 +80,41 @@ const COMMANDS: [(&str, &str); 19] = [
     ("last", "FILE"),
     ("lastupdate", "FILE"),
     ("first", "FILE [--rraindex N]"),
-    ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE] [-r OLD:NEW] ..."),
+    ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE]\n[-r OLD:NEW] ..."),
     ("resize", "FILE RRA GROW|SHRINK ROWS"),
-    ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:... CDEF:... XPORT:..."),
+    ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:...\nCDEF:... XPORT:..."),
     ("list", "--daemon ADDRESS PATH | PATH"),
     ("flushcached", "--daemon ADDRESS FILE..."),
-    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS] [-b BASE [-B]] [--commit-window MS] ..."),
+    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h tells all)"),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),
     ("doctor", "DIR"),
     ("import", "FOREIGN FILE"),
 ];
 
+/// Blanks in front of a command, and in front of what did not fit its line.
+const INDENT: usize = 4;
+
 fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
-    let mut text = format!("RRDtool {VERSION} (Kilohertz)\n\n");
+    let mut text = match started_as("rrdtool") {
+        true => format!("RRDtool {VERSION} (Kilohertz)\n\n"),
+        false => format!("khz rrd COMMAND ...: .rrd files, as RRDtool {VERSION} has them\n\n"),
+    };
     let one = COMMANDS.iter().filter(|(name, _)| command == Some(*name));
     let mut lines: Vec<_> = one.collect();
     if lines.is_empty() {
         lines = COMMANDS.iter().collect();
     }
     for (name, arguments) in lines {
-        text.push_str(&format!("    {name} {arguments}\n"));
+        let next = format!("\n{:1$}", "", INDENT + name.len() + 1);
+        text.push_str(&format!("{:INDENT$}{name} {}\n", "", arguments.replace('\n', &next)));
     }
     print(out, &text)
+}
+
+/// Whether the program was started under `name`.
+fn started_as(name: &str) -> bool {
+    let program = std::env::args_os().next().unwrap_or_default();
+    std::path::Path::new(&program).file_name().is_some_and(|file| file == name)
 }
 
 /// `create` on this machine, whatever daemon the environment names: for the daemon itself.
@@ -110,12 +125,13 @@ pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
     store::create(arguments, store::Place::Here)
 }
 
-/// `tune` on this machine, whatever daemon the environment names.
+/// `tune` of a file called `name` that is open and locked, by its arguments behind the name: for the daemon itself.
 ///
 /// # Errors
 /// As the command's.
-pub(crate) fn tune_here(arguments: &[String]) -> Result<()> {
-    store::tune(arguments, store::Place::Here, &mut std::io::sink())
+pub(crate) fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
+    let parsed = options::parse(arguments, change::OPTIONS)?;
+    change::tune(rrd, &parsed.options, &parsed.rest, spec::season_hash(name), store::random_rows())
 }
 
 /// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
@@ -144,4 +160,18 @@ fn flush_through(address: &str, file: &str) -> Result<()> {
 /// Writes `text` to the command's output.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).map_err(|error| Error::io("writing", "standard output", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_commands_fits_a_terminal() {
+        let mut text = vec![];
+        usage(None, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().find(|line| line.len() > 80), None);
+        assert!(COMMANDS.iter().all(|(name, _)| text.contains(&format!("\n    {name} "))));
+    }
 }

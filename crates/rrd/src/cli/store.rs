@@ -238,19 +238,16 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
     print(out, &text)
 }
 
-pub(super) fn tune(arguments: &[String], place: Place, out: &mut dyn Write) -> Result<()> {
+pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, change::OPTIONS)?;
     let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
-    let path = Path::new(name);
-    if place == Place::WhereNamed {
-        super::flush(&parsed, name)?;
-    }
-    let rrd = Rrd::open(path, Access::Write)?;
+    super::flush(&parsed, name)?;
+    let rrd = Rrd::open(Path::new(name), Access::Write)?;
     if parsed.options.is_empty() && specs.is_empty() {
         return print(out, &change::summary(&rrd.header));
     }
     change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())?;
-    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
+    if let Some(address) = super::daemon(&parsed) {
         // The daemon reads the file anew at its next update.
         let mut client = Client::connect(&address)?;
         let name = client.name(name);

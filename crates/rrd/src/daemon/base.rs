@@ -127,17 +127,6 @@ impl Base {
         }
     }
 
-    /// That the file called `whole` is no way out: for those who will find it by its path.
-    ///
-    /// # Errors
-    /// As [`Base::open`].
-    pub(super) fn check(&self, whole: &str) -> Result<()> {
-        if self.root.is_some() {
-            self.resolve(whole, OFlags::PATH)?;
-        }
-        Ok(())
-    }
-
     /// The directory of the file called `whole`, to make or replace the file in.
     ///
     /// # Errors

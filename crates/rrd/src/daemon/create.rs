@@ -1,5 +1,7 @@
 //! CREATE: which of its arguments are let through, and where the file is made; the file itself is `cli`'s work.
 
+use std::os::fd::AsRawFd;
+
 use super::pending::Pending;
 use super::protocol::Rules;
 use crate::cli;
@@ -17,8 +19,8 @@ fn usage<T>() -> Result<T> {
 pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[String]) -> Result<()> {
     let base = pending.base();
     let mut arguments = vec![String::new()];
-    // Directories of files read must stay open until they are.
-    let mut parents = vec![];
+    // Files read are opened here and named by their descriptors: what their names lead to later does not matter.
+    let mut held = vec![];
     let mut overwrite = !rules.no_overwrite;
     let mut rest = words[1..].iter();
     while let Some(word) = rest.next() {
@@ -29,10 +31,9 @@ pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[Stri
                 let value = match word.as_str() {
                     "-r" | "-t" => {
                         let name = base.name(value)?;
-                        base.check(&name)?;
-                        let parent = base.parent(&name)?;
-                        let path = parent.path.to_string_lossy().into_owned();
-                        parents.push(parent);
+                        let source = base.open(&name, false)?;
+                        let path = format!("/proc/self/fd/{}", source.as_raw_fd());
+                        held.push((path.clone(), name.into_owned(), source));
                         path
                     }
                     "-b" if value.parse().is_ok_and(|start: i64| start < START_MIN) => {
@@ -69,7 +70,8 @@ pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[Stri
     arguments[0] = parent.path.to_string_lossy().into_owned();
     pending.replace(file, || {
         cli::create_here(&arguments).map_err(|error| {
-            Error::Refused(format!("RRD Error: {error}").replace(arguments[0].as_str(), file))
+            let told = format!("RRD Error: {error}").replace(arguments[0].as_str(), file);
+            Error::Refused(held.iter().rev().fold(told, |told, (path, name, _)| told.replace(path, name)))
         })
     })
 }

@@ -6,14 +6,15 @@
 //! written: replay offers everything that is left, and an `.rrd` file passes over what it has. A segment goes when
 //! all its updates are in files **and** those files are synced.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::commit::{Shared, Synced, Tail, lock, path};
-use super::record::{self, Entry, Records};
+use super::left::Left;
+use super::record::{self, Entry};
 use super::storage::Storage;
 use crate::error::{Error, Result, refused};
 
@@ -45,12 +46,6 @@ pub struct Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub(super) u64);
 
-/// Segments left by earlier runs, to be replayed.
-#[derive(Debug)]
-pub struct Left {
-    segments: BTreeMap<u32, PathBuf>,
-}
-
 impl Log {
     /// Opens the log with a new segment; what is left of older ones is to be replayed.
     ///
@@ -60,20 +55,9 @@ impl Log {
         let directory = settings.directory.clone();
         let failed = |action| move |error| Error::io(action, directory.clone(), error);
         std::fs::create_dir_all(&settings.directory).map_err(failed.clone()("creating"))?;
-        let (mut segments, mut sizes) = (BTreeMap::new(), BTreeMap::new());
-        for entry in std::fs::read_dir(&settings.directory).map_err(failed.clone()("reading"))? {
-            let entry = entry.map_err(failed.clone()("reading"))?;
-            let name = entry.file_name();
-            let number = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(PREFIX)?.trim_start_matches('0').parse().ok());
-            if let Some(number) = number {
-                segments.insert(number, entry.path());
-                sizes.insert(number, entry.metadata().map_err(failed.clone()("stating"))?.len());
-            }
-        }
+        let (left, mut sizes) = Left::find(&settings.directory)?;
         // Never appended to an old segment: behind a torn record nothing would be found again.
-        let current: u32 = segments.keys().next_back().map_or(1, |number| number + 1);
+        let current: u32 = sizes.keys().next_back().map_or(1, |number| number + 1);
         let segment = settings.storage.create(&path(&settings.directory, current));
         let segment = segment.map_err(failed.clone()("creating a file in"))?;
         sizes.insert(current, 0);
@@ -102,7 +86,7 @@ impl Log {
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
         let log = Self { shared, syncer: Some(syncer.map_err(failed("starting a thread for"))?) };
-        Ok((log, Left { segments }))
+        Ok((log, left))
     }
 
     /// Whether updates of `bytes` can be taken now.
@@ -245,31 +229,6 @@ impl Drop for Log {
         if let Some(syncer) = self.syncer.take() {
             let _ = syncer.join();
         }
-    }
-}
-
-impl Left {
-    /// Whether nothing is left.
-    pub fn is_empty(&self) -> bool {
-        self.segments.is_empty()
-    }
-
-    /// Gives each segment's number and records, oldest first, to `take`; returns what was damaged, in words.
-    ///
-    /// # Errors
-    /// A segment cannot be read.
-    pub fn replay(&self, mut take: impl FnMut(u32, &mut Records<'_>)) -> Result<Vec<String>> {
-        let mut damage = vec![];
-        for (number, path) in &self.segments {
-            let bytes = std::fs::read(path).map_err(|error| Error::io("reading", path, error))?;
-            let mut records = record::records(&bytes);
-            take(*number, &mut records);
-            let told = |(at, length)| {
-                format!("'{}': {length} bytes at byte {at} are no record and are passed over", path.display())
-            };
-            damage.extend(records.damage.into_iter().map(told));
-        }
-        Ok(damage)
     }
 }
 

@@ -12,6 +12,7 @@ mod commit;
 mod create;
 mod due;
 mod image;
+pub mod left;
 pub mod listen;
 pub mod log;
 pub mod messages;

@@ -39,9 +39,11 @@ impl OpenFiles {
     /// What the system says, or what is wrong with the file.
     pub(super) fn take(&self, id: Id, name: &str, base: &Base) -> Result<Rrd> {
         let kept = self.lock().remove(&id).filter(|file| same(file, name));
-        let file = kept.map_or_else(|| base.open(name, true), Ok)?;
-        lock(&file, name)?;
-        Rrd::over(file, Path::new(name))
+        let file = match kept {
+            Some(file) => lock(&file, name).map(|()| file),
+            None => open_locked(base, name),
+        };
+        Rrd::over(file?, Path::new(name))
     }
 
     /// Unlocks a file and keeps it. Past the limit it is closed and not an older one: files are written in turns, and
@@ -57,6 +59,16 @@ impl OpenFiles {
     pub(super) fn close(&self, id: Id) {
         self.lock().remove(&id);
     }
+}
+
+/// Opens the file called `name` to change it, and locks it.
+///
+/// # Errors
+/// What the system says, that it lies outside, or that somebody else has it.
+pub(super) fn open_locked(base: &Base, name: &str) -> Result<File> {
+    let file = base.open(name, true)?;
+    lock(&file, name)?;
+    Ok(file)
 }
 
 /// Whether `file` is still the one called `name`.

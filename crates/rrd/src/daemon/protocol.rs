@@ -8,9 +8,11 @@ use std::borrow::Cow;
 use super::answers::{self, list};
 use super::commands::{self, Command, Permissions};
 use super::create;
+use super::open_files::open_locked;
 use super::pending::{Pending, Update};
 use crate::cli;
 use crate::error::{Error, Result, refused};
+use crate::file::Rrd;
 
 /// Bytes a line may have; rrdcached takes 4096.
 pub const LINE_MAX: usize = 1 << 16;
@@ -309,13 +311,15 @@ impl<'a> Session<'a> {
         if words.get(1).is_none_or(|count| count.parse::<u32>().is_err()) {
             return refused(format!("Usage: {}", command.usage()));
         }
-        self.pending.base().check(file)?;
-        let parent = self.pending.base().parent(file)?;
-        let mut arguments = vec![parent.path.to_string_lossy().into_owned()];
-        arguments.extend(words.iter().skip(2).cloned());
+        let base = self.pending.base();
+        // Held open from here on: what its name leads to meanwhile does not matter. A file made anew takes the name's
+        // place in the directory, also held open.
         let tuned = self.pending.change(file, || {
-            cli::tune_here(&arguments)
-                .map_err(|error| Error::Refused(error.to_string().replace(arguments[0].as_str(), file)))
+            let parent = base.parent(file)?;
+            let rrd = Rrd::over(open_locked(base, file)?, &parent.path)?;
+            let shown = parent.path.to_string_lossy();
+            cli::tune_open(&rrd, file, &words[2..])
+                .map_err(|error| Error::Refused(error.to_string().replace(&*shown, file)))
         });
         tuned.map_err(answers::failed)
     }

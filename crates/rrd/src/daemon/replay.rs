@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::image;
-use super::log::Left;
+use super::left::Left;
 use super::nodes::Flags;
 use super::packed::unpack;
 use super::pending::Pending;

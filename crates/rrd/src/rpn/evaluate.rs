@@ -1,6 +1,6 @@
 //! Evaluation of an expression on a stack, at a moment or at a place of a series.
 
-use super::order::{deviation, known, mean, merge_sort, pick};
+use super::order::{deviation, known, mean, merge_sort, pick, without_unknown};
 use super::{Node, Op, Program};
 use crate::number::{self, UNKNOWN};
 
@@ -282,10 +282,11 @@ impl Stack {
         let result = match op {
             Op::Avg => mean(&values),
             Op::Median => {
-                let known: Vec<f64> = values.iter().rev().copied().collect();
-                let sorted = merge_sort(&known);
+                // Which of the unknown ones it is shows in its sign.
+                let unknown = all.get(1).copied().unwrap_or(lowest);
+                let sorted = merge_sort(&without_unknown(all));
                 match sorted.len() {
-                    0 => UNKNOWN,
+                    0 => unknown,
                     len if len % 2 == 1 => sorted[len / 2],
                     len => 0.5 * (sorted[len / 2] + sorted[len / 2 - 1]),
                 }

@@ -61,6 +61,18 @@ fn stays_before(a: f64, b: f64) -> bool {
     }
 }
 
+/// The values known, each unknown one replaced by the last: with an order that is none it matters where they stand.
+pub(super) fn without_unknown(mut values: Vec<f64>) -> Vec<f64> {
+    let mut at = 0;
+    while at < values.len() {
+        match values[at].is_nan() {
+            true => drop(values.swap_remove(at)),
+            false => at += 1,
+        }
+    }
+    values
+}
+
 pub(crate) fn merge_sort(values: &[f64]) -> Vec<f64> {
     if values.len() < 2 {
         return values.to_vec();

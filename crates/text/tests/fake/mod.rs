@@ -209,7 +209,6 @@ impl Client {
     /// True when the other side has closed, after whatever it had still to say.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
-        matches!(self.0.read_to_end(&mut rest), Ok(_))
-            || self.0.take_error().is_ok_and(|error| error.is_none())
+        self.0.read_to_end(&mut rest).is_ok() || self.0.take_error().is_ok_and(|error| error.is_none())
     }
 }

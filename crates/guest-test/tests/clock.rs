@@ -1,0 +1,237 @@
+//! Wall clocks that are set by hours, under a running hub and a running agent, on machines whose clocks are nobody
+//! else's. `cargo xtask test --slow` runs them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use khz_guest_test::guest::Guest;
+use khz_guest_test::image::Image;
+use khz_guest_test::{debian, static_khz, until};
+use serde_json::Value;
+
+/// What such a machine does first. Modules are there only where it has a network.
+const INIT: &str = r#"#!/bin/busybox sh
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
+ip link set lo up
+for name in $(cat /modules/order); do insmod /modules/$name; done
+exec console
+"#;
+
+/// What a network between guest and host needs, each after what it builds on.
+const NETWORK: [&str; 8] = [
+    "drivers/virtio/virtio_ring.ko",
+    "drivers/virtio/virtio.ko",
+    "drivers/virtio/virtio_pci_modern_dev.ko",
+    "drivers/virtio/virtio_pci_legacy_dev.ko",
+    "drivers/virtio/virtio_pci.ko",
+    "net/core/failover.ko",
+    "drivers/net/net_failover.ko",
+    "drivers/net/virtio_net.ko",
+];
+
+/// One machine: busybox, khz and some modules of the kernel.
+fn boot(name: &str, modules: &[&str], more: &[&str]) -> Guest {
+    let kernel = debian::kernel();
+    let mut image = Image::new(name).with_shell().with_khz("bin/khz");
+    image =
+        image.with_program("init", INIT).with_text("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+    let file = |module: &str| module.rsplit('/').next().unwrap().to_owned();
+    for module in modules {
+        let from = kernel.modules.join("kernel").join(module);
+        image = image.with_copy(&from, &format!("modules/{}", file(module)));
+    }
+    let order: Vec<String> = modules.iter().map(|module| file(module)).collect();
+    let image = image.with_text("modules/order", &order.join("\n")).pack();
+    Guest::boot(&kernel, image, 256, "rdinit=/init", more)
+}
+
+/// What a hub says of the node n1.
+struct Node(Value);
+
+impl Node {
+    fn of(nodes: &str) -> Option<Node> {
+        let line = nodes.lines().find(|line| line.contains("\"n1\""))?;
+        Some(Node(serde_json::from_str(line).unwrap()))
+    }
+
+    fn base(&self, key: &str) -> Option<u64> {
+        let lane = self.0["lanes"].as_array()?.iter().find(|lane| lane["name"] == "base")?;
+        lane[key].as_u64()
+    }
+
+    fn seconds(value: &Value) -> Option<f64> {
+        value.as_str()?.parse().ok()
+    }
+
+    /// How far the node's clock is ahead of the hub's, in seconds.
+    fn clock_offset(&self) -> Option<f64> {
+        Node::seconds(&self.0["clock_offset"])
+    }
+
+    /// How old its newest row is, in seconds.
+    fn age(&self) -> Option<f64> {
+        let lane = self.0["lanes"].as_array()?.iter().find(|lane| lane["name"] == "base")?;
+        Node::seconds(&lane["age"])
+    }
+
+    fn assert_undisturbed(&self, when: &str) {
+        let counted = ["awaited", "lost", "late"].map(|key| self.base(key));
+        assert_eq!(counted, [Some(0); 3], "{when}: rows went missing: {}", self.0);
+        assert_eq!(
+            (&self.0["up"], &self.0["connects"]),
+            (&Value::Bool(true), &1.into()),
+            "{when}: {}",
+            self.0
+        );
+    }
+}
+
+/// The rows of a ring, as `khz ring export --json` tells them: number, boot clock, wall clock.
+fn rows(exported: &str) -> Vec<(u64, f64, f64)> {
+    let row = |line: &str| {
+        let row: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let seconds = |key: &str| Node::seconds(&row[key]).unwrap();
+        (row["row"].as_u64().unwrap(), seconds("boot"), seconds("time"))
+    };
+    exported.lines().map(row).collect()
+}
+
+/// A hub on this machine, for a guest that reaches its loopback.
+struct Hub {
+    child: Child,
+    door: String,
+    link_port: String,
+    run_dir: PathBuf,
+}
+
+impl Hub {
+    fn start() -> Hub {
+        let words = ["hub", "--node", "hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0"];
+        let run_dir = khz_guest_test::folder().join(format!("run-{}", std::process::id()));
+        std::fs::create_dir_all(&run_dir).unwrap();
+        let mut command = Command::new(static_khz());
+        command.args(words).env("KHZ_RUN_DIR", &run_dir).env("XDG_CONFIG_HOME", "/nonexistent");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let after = |mark: &str| line.split_once(mark).unwrap_or_else(|| panic!("{line}")).1;
+        let word = |text: &str| text.split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
+        let (door, link_port) =
+            (format!("http://{}", word(after("http://"))), word(after("report to 127.0.0.1:")));
+        Hub { child, door, link_port, run_dir }
+    }
+
+    fn ask(&self, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(static_khz());
+        command.args(words).args(["--server", &self.door]).env("XDG_CONFIG_HOME", "/nonexistent");
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn node(&self) -> Option<Node> {
+        Node::of(&self.ask(&["nodes", "n1", "--json"]).1)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.run_dir);
+    }
+}
+
+/// Sets the guest's clock forth or back.
+fn set_clock(guest: &mut Guest, seconds: i64) {
+    guest.say(&format!("date -s @$(($(date +%s) + {seconds}))"));
+}
+
+#[test]
+#[ignore = "slow: boots a machine of its own"]
+fn a_clock_that_is_set_under_hub_and_agent_costs_no_row_and_doubles_none() {
+    let mut guest = boot("clock", &[], &[]);
+    guest.say("khz hub --node hub > /tmp/hub.log 2>&1 & echo $! > /tmp/hub.pid");
+    let agent = "khz agent --node n1 --hub 127.0.0.1:7071 --base-rate 10Hz --ring 16MiB";
+    guest.say(&format!("{agent} > /tmp/agent.log 2>&1 & echo $! > /tmp/agent.pid"));
+    let node = |guest: &mut Guest| Node::of(&guest.run("khz nodes n1 --json 2>/dev/null").text);
+    let rows_at_hub = |guest: &mut Guest| node(guest).and_then(|node| node.base("rows")).unwrap_or(0);
+    until("rows come", || rows_at_hub(&mut guest) > 50);
+    for seconds in [3_600, -7_200] {
+        let when = format!("after {seconds} s");
+        let before = rows_at_hub(&mut guest);
+        set_clock(&mut guest, seconds);
+        until("rows go on", || rows_at_hub(&mut guest) > before + 50);
+        node(&mut guest).unwrap().assert_undisturbed(&when);
+        until("ages and offset are as before", || {
+            let node = node(&mut guest).unwrap();
+            node.age().is_some_and(|age| age < 60.0)
+                && node.clock_offset().is_some_and(|offset| offset.abs() < 1.0)
+        });
+        let got = guest.run("khz get n1:mem.total --json 2>/dev/null");
+        assert_eq!((got.code, got.text.lines().count()), (0, 1), "{when}: {}", got.text);
+        let metrics = guest.say("wget -q -O - http://127.0.0.1:7070/metrics | grep ^khz_node_");
+        for metric in ["khz_node_clock_", "khz_node_round_trip_seconds"] {
+            assert!(metrics.contains(metric), "{when}: no {metric}: {metrics}");
+        }
+        let last = rows(&guest.say("khz ring export --node n1 --last 2s --json mem.free"));
+        let now: f64 = guest.say("date +%s").trim().parse().unwrap();
+        assert!(last.len() > 5 && (now - last.last().unwrap().2).abs() < 60.0, "{when}: {last:?} at {now}");
+        guest.say("kill -0 $(cat /tmp/hub.pid) $(cat /tmp/agent.pid)");
+    }
+    // The whole record, when nothing is added to it any more.
+    guest.say("kill $(cat /tmp/agent.pid)");
+    until("the agent has ended", || guest.run("kill -0 $(cat /tmp/agent.pid)").code != 0);
+    let all = rows(&guest.say("khz ring export --node n1 --json mem.free"));
+    assert!(all.len() > 150, "{}", all.len());
+    let numbers: Vec<u64> = all.iter().map(|row| row.0).collect();
+    assert_eq!(numbers, (0..all.len() as u64).collect::<Vec<_>>(), "each row once");
+    assert!(all.windows(2).all(|pair| pair[0].1 < pair[1].1), "the boot clock goes on");
+    assert!(all.windows(2).all(|pair| pair[1].1 - pair[0].1 < 60.0), "and has no hole");
+    let set = |pair: &[(u64, f64, f64)]| (pair[1].2 - pair[1].1) - (pair[0].2 - pair[0].1);
+    let steps: Vec<i64> =
+        all.windows(2).map(|pair| set(pair).round() as i64).filter(|&step| step != 0).collect();
+    assert_eq!(steps.len(), 2, "the wall clock was set twice: {steps:?}");
+    assert!((steps[0] - 3_600).abs() <= 2 && (steps[1] + 7_200).abs() <= 2, "{steps:?}");
+    let at_hub = rows_at_hub(&mut guest);
+    assert!(at_hub <= all.len() as u64, "{at_hub} rows at the hub, {} were gathered", all.len());
+    let said = guest.say("cat /tmp/hub.log /tmp/agent.log");
+    assert!(!said.contains("panicked") && !said.contains("ERROR"), "{said}");
+}
+
+#[test]
+#[ignore = "slow: boots a machine of its own"]
+fn a_node_whose_clock_is_set_is_followed_by_a_hub_with_a_clock_of_its_own() {
+    let hub = Hub::start();
+    let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
+    let mut guest = boot("two-clocks", &NETWORK, &network);
+    guest.say("ip link set eth0 up && ip address add 10.0.2.15/24 dev eth0");
+    let agent = "khz agent --node n1 --base-rate 10Hz --ring 16MiB --insecure";
+    guest.say(&format!("{agent} --hub 10.0.2.2:{} > /tmp/agent.log 2>&1 &", hub.link_port));
+    let rows_at_hub = || hub.node().and_then(|node| node.base("rows")).unwrap_or(0);
+    until("rows come", || rows_at_hub() > 50);
+    let mut ahead = 0;
+    for seconds in [0, 3_600, -7_200, 3_600] {
+        let before = rows_at_hub();
+        set_clock(&mut guest, seconds);
+        ahead += seconds;
+        let when = format!("the guest's clock is {ahead} s ahead");
+        let since = std::time::Instant::now();
+        until(&format!("{when}, and the hub knows it"), || {
+            let node = hub.node().unwrap();
+            node.clock_offset().is_some_and(|offset| (offset - ahead as f64).abs() < 30.0)
+                && node.age().is_some_and(|age| age < 30.0)
+        });
+        println!("{when}: known after {:?}", since.elapsed());
+        until("rows go on", || rows_at_hub() > before + 50);
+        hub.node().unwrap().assert_undisturbed(&when);
+        let (code, got) = hub.ask(&["get", "n1:mem.total", "--json"]);
+        assert_eq!((code, got.lines().count()), (Some(0), 1), "{when}: {got}");
+    }
+}

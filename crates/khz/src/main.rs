@@ -23,6 +23,7 @@ mod here;
 mod hub;
 mod hub_recorder;
 mod hub_status;
+mod job_socket;
 mod log;
 mod man;
 mod matrix;
@@ -32,6 +33,7 @@ mod notify;
 mod outcome;
 mod own_link;
 mod properties;
+mod publish;
 mod quantities;
 mod rates;
 mod record;
@@ -116,6 +118,10 @@ fn dispatch(cli: Cli) -> Outcome {
             mount::run(&flags, &plan)
         }
         Some(Command::Umount(flags)) => mount::umount(&flags),
+        Some(Command::Publish(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            publish::run(&flags, &plan)
+        }
         Some(Command::Record(flags)) => {
             let flags = record::filled(*flags)?;
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;

@@ -31,6 +31,9 @@ pub struct Contest<'a> {
     pub command: &'a dyn Fn(&Path, u64) -> Command,
     /// CPU per sample at a rate may be so many times that of the bare loop.
     pub dearer: fn(u64) -> f64,
+    /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
+    /// hub.
+    pub warm_up: fn(u64) -> Duration,
 }
 
 /// Share of the ticks that is to be reached at 1,000 Hz.
@@ -42,7 +45,7 @@ const ANONYMOUS_KB_MAX: f64 = 4_000.0;
 /// A rate, and how long one turn is watched: seconds in the full run and in a quick one.
 const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1, 8, 4)];
 
-/// A process runs this long before it is watched, at least: until then it opens, allocates and grows.
+/// What an agent without a hub needs to open, allocate and grow.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
 /// What both sides count themselves: ticks met, met late, skipped. Families of `/metrics`, one sample for each
@@ -78,7 +81,11 @@ struct OwnCounts {
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let title = "## The whole agent, doors idle, beside a bare C loop";
-    compare(record, &Contest { section: "agent", title, command: &agent_command, dearer: |_| DEARER })
+    let dearer = |_| DEARER;
+    compare(
+        record,
+        &Contest { section: "agent", title, command: &agent_command, dearer, warm_up: |_| WARM_UP },
+    )
 }
 
 /// Holds an agent against the bare loop at every rate.
@@ -103,7 +110,7 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
                     }
                     Side::Agent => (contest.command)(&agent, rate),
                 };
-                let turn = watch(side, command, rate, window)?;
+                let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
                 keep(record, contest, rate, side, group * 4 + place, turn);
                 turns[side as usize].push(turn);
             }
@@ -154,13 +161,19 @@ pub fn build_agent() -> Result<PathBuf, BenchError> {
 }
 
 /// One turn: start, warm up, watch for whole periods, end.
-fn watch(side: Side, mut command: Command, rate: u64, window: Duration) -> Result<Turn, BenchError> {
+fn watch(
+    side: Side,
+    mut command: Command,
+    rate: u64,
+    window: Duration,
+    warm_up: Duration,
+) -> Result<Turn, BenchError> {
     let mut process = Watched::start(&mut command)?;
     let mut output = BufReader::new(process.output()?);
     let address = if side == Side::Agent { Some(announced(&mut output)?) } else { None };
 
     let period = Duration::from_secs(1) / rate as u32;
-    std::thread::sleep(WARM_UP);
+    std::thread::sleep(warm_up);
     if let Some(address) = address {
         http::get(address, "/metrics")?; // both requests leave the same state behind
     }

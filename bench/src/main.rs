@@ -25,6 +25,7 @@ mod scale;
 mod spread;
 mod synth;
 mod table;
+mod text;
 mod trace;
 mod watched;
 
@@ -35,7 +36,7 @@ use error::BenchError;
 use record::{Effort, Record};
 
 const USAGE: &str = "\
-usage: khz-bench gather|hub|rrd [SECTION...] [--quick]
+usage: khz-bench gather|hub|rrd|text [SECTION...] [--quick]
        khz-bench block [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
@@ -64,6 +65,12 @@ Sections of hub:
   fanout     one node at 100 Hz to 1,000 readers
   reconnect  4,096 nodes come back after their hub was killed and started again
   agent      an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and 1,000 Hz
+
+Sections of text:
+  pull    statuses a second of 128 nodes, asked anew and from rows that are there
+  merge   16 clients at 100 statuses a second each: requests that a node gets
+  status  the whole status of 4,096 nodes, beside a bare loop that writes the same bytes
+  rstat   one agent beside Debian's rpc.rstatd (package rstatd): time and CPU a request
 
   --quick  few pairs and short batches: a look, not a claim
 
@@ -97,6 +104,7 @@ fn main() -> ExitCode {
         ["gather", ref rest @ ..] => bench("gather", &SECTIONS, rest),
         ["rrd", ref rest @ ..] => bench("rrd", &rrd::SECTIONS, rest),
         ["hub", ref rest @ ..] => bench("hub", &hub::SECTIONS, rest),
+        ["text", ref rest @ ..] => bench("text", &text::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.

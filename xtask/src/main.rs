@@ -18,8 +18,8 @@ Commands:
                     (--slow adds the long tests: minutes instead of seconds)
   bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent), `block` (the
                     format beside texts, plain and compressed, on recorded workloads), `hub` (thousands of nodes, and
-                    plain TCP loops beside them) or `rrd` (beside librrd and rrdcached); results are printed
-                    and kept under bench/runs/. `bench gather --quick` gives a
+                    plain TCP loops beside them), `text` (statuses by hand, beside rstatd) or `rrd` (beside
+                    librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
                     first impression
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
                     an empty directory to prove it

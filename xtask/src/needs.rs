@@ -32,6 +32,10 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
     ("dpkg", "dpkg", "the tests on a machine of their own"),
 ];
 
+/// What `cargo xtask bench text` needs besides.
+const FOR_TEXT: [(&str, &str, &str); 1] =
+    [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
+
 /// Sees to it that everything the tests need is there, or says what is missing.
 pub fn install() -> Result<(), String> {
     install_missing(&PROGRAMS)
@@ -45,6 +49,11 @@ pub fn install_for_static() -> Result<(), String> {
 /// The same for the tests on machines of their own.
 pub fn install_for_guests() -> Result<(), String> {
     install_missing(&FOR_GUESTS)
+}
+
+/// The same for the benchmark of the text door.
+pub fn install_for_text() -> Result<(), String> {
+    install_missing(&FOR_TEXT)
 }
 
 fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {

@@ -71,6 +71,9 @@ pub fn screenshot() -> Result<(), String> {
 
 /// A benchmark, optimised; its own `--help` tells more.
 pub fn bench(words: &[&str]) -> Result<(), String> {
+    if words.first() == Some(&"text") {
+        needs::install_for_text()?;
+    }
     step::run("cargo build --release -p khz", &[], &[])?;
     step::run("cargo run --release --quiet -p khz-bench --", words, &[])
 }

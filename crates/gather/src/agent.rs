@@ -10,7 +10,7 @@ use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
 use crate::budget::Budget;
 use crate::clock;
 use crate::error::GatherError;
-use crate::gatherer::Gatherer;
+use crate::gatherer::{Gatherer, Outworn};
 use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
 use crate::lane_handle::{LaneHandle, Lanes};
@@ -31,7 +31,17 @@ pub struct Agent {
     inbox: Arc<Inbox>,
     query: Arc<NodeQuery>,
     thread: Option<JoinHandle<()>>,
-    ended: oneshot::Receiver<()>,
+    wear: oneshot::Receiver<Outworn>,
+}
+
+/// Why an agent needs its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The gather thread has panicked; what it printed says why.
+    Panicked,
+    /// It goes on, but three quarters of its many slots stand for interfaces, disks or CPUs that are gone. Another
+    /// agent in its place, with the same rings, begins a new generation of slots without them.
+    Outworn,
 }
 
 impl Agent {
@@ -48,14 +58,13 @@ impl Agent {
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
         let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), views));
         let placement = plan.placement.clone();
-        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes, rings);
-        let (running, ended) = oneshot::channel();
+        let (outworn, wear) = oneshot::channel();
+        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes, rings, outworn);
         let (placed, is_placed) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gather".into())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                let _until_the_end = running;
                 let outcome = placement.apply();
                 let goes_on = outcome.is_ok();
                 // The starter waits for it, and for nothing else.
@@ -67,7 +76,7 @@ impl Agent {
             .map_err(GatherError::Thread)?;
         // A thread that ends without an answer has panicked, and said so.
         is_placed.recv().unwrap_or(Ok(()))?;
-        Ok(Agent { inbox, query, thread: Some(thread), ended })
+        Ok(Agent { inbox, query, thread: Some(thread), wear })
     }
 
     /// The interface that doors read through.
@@ -93,18 +102,21 @@ impl Agent {
         Lanes::new(self.query.clone())
     }
 
-    /// Ready when the gather thread has ended, which it does by itself only by a panic.
-    pub async fn ended(&mut self) {
-        // The sender is dropped with the thread; nothing is ever sent.
-        let _ = (&mut self.ended).await;
+    /// Ready when the agent should not simply go on, which is rare.
+    pub async fn end(&mut self) -> Ending {
+        match (&mut self.wear).await {
+            Ok(Outworn) => Ending::Outworn,
+            // Its sender went with the thread.
+            Err(oneshot::Canceled) => Ending::Panicked,
+        }
     }
 
     /// Ends the thread and waits for it.
     pub fn stop(mut self) {
-        self.end();
+        self.join();
     }
 
-    fn end(&mut self) {
+    fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             // A thread that is already gone takes no request; a panic of its was printed when it happened.
             let _ = self.inbox.put(Request::Stop);
@@ -115,7 +127,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        self.end();
+        self.join();
     }
 }
 

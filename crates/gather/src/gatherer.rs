@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
+use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -25,6 +26,13 @@ pub const LANES_MAX: usize = 24;
 
 /// Lanes slower than this are not worth slowing down.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
+
+/// An agent with fewer slots never counts as outworn: it is small enough as it is.
+const OUTWORN_SLOTS: usize = 1 << 15;
+
+/// What the thread says of itself, once: most of its slots stand for interfaces, disks or CPUs that are gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outworn;
 
 /// Everything the thread owns.
 pub(crate) struct Gatherer {
@@ -47,6 +55,8 @@ pub(crate) struct Gatherer {
     taken: Vec<Request>,
     /// Where texts are read to, one after the other.
     room: Vec<u8>,
+    /// Dropped when the thread ends.
+    outworn: Option<oneshot::Sender<Outworn>>,
 }
 
 /// Closes the inbox when the thread ends.
@@ -59,7 +69,14 @@ impl Drop for CloseAtEnd {
 }
 
 impl Gatherer {
-    pub fn new(plan: Plan, inbox: Arc<Inbox>, sources: Vec<Source>, lanes: Vec<Lane>, rings: Rings) -> Self {
+    pub fn new(
+        plan: Plan,
+        inbox: Arc<Inbox>,
+        sources: Vec<Source>,
+        lanes: Vec<Lane>,
+        rings: Rings,
+        outworn: oneshot::Sender<Outworn>,
+    ) -> Self {
         let fixed_lanes = lanes.len();
         let page = Page::open(&rings, sources.len());
         Gatherer {
@@ -78,6 +95,7 @@ impl Gatherer {
             request_gathers: 0,
             taken: Vec::new(),
             room: Vec::new(),
+            outworn: Some(outworn),
         }
     }
 
@@ -347,9 +365,28 @@ impl Gatherer {
             }
         }
         self.tell_of_budgets();
+        self.tell_of_wear();
         // A reader that could not say that it has gone is noticed here.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
+        }
+    }
+
+    /// Slots are never used again, so that none ever changes its meaning. Where interfaces come and go by the thousand
+    /// (containers), whoever owns this agent may begin anew, with a new generation of slots.
+    fn tell_of_wear(&mut self) {
+        let slots: usize = self.sources.iter().map(Source::slots).sum();
+        if slots < OUTWORN_SLOTS || self.outworn.is_none() {
+            return;
+        }
+        let gone: usize = self.sources.iter().map(Source::slots_gone).sum();
+        if gone < slots / 4 * 3 {
+            return;
+        }
+        tracing::info!("{gone} of {slots} slots stand for what is gone");
+        if let Some(owner) = self.outworn.take() {
+            let _ = owner.send(Outworn);
+            // An owner who does not listen has no use for being told again.
         }
     }
 

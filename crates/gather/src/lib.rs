@@ -28,7 +28,7 @@ mod source;
 mod subscription;
 pub mod ticks;
 
-pub use agent::Agent;
+pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;
 pub use error::GatherError;
 pub use gatherer::LANES_MAX;

@@ -230,6 +230,11 @@ impl Source {
         self.problem = Some(problem);
     }
 
+    /// Slots whose instance is gone.
+    pub fn slots_gone(&self) -> usize {
+        self.states().iter().filter(|&&state| state == Absence::InstanceGone as u8).count()
+    }
+
     /// The readings as others may have them; the same `Arc` until the next gather.
     pub fn publish(&mut self) -> Option<Arc<Published>> {
         let stamp = self.gathered?;

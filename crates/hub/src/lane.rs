@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner, Step};
+use khz_link::Ranges;
 use khz_model::{Nanos, Series, Stamp};
 
 use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, GENERATIONS_MAX};
-use crate::ranges::Ranges;
 use crate::schemas::Schema;
 
 /// Why bytes of a node are refused; it is cut off with this.
@@ -181,7 +181,7 @@ impl Lane {
     /// Rows received.
     pub fn rows(&self) -> u64 {
         // Rows that were lost and came after all are taken back when they turn out to be damaged.
-        self.received.len().saturating_sub(self.lost())
+        self.received.rows().saturating_sub(self.lost())
     }
 
     /// Rows lost for good: the node does not have them, or there are more holes than can be remembered.

@@ -22,12 +22,13 @@ mod node;
 mod own;
 mod peer;
 mod query;
-mod ranges;
 mod reader;
 mod schemas;
 mod server;
+mod source;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
+pub use source::Source;

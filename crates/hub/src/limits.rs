@@ -5,6 +5,10 @@ use khz_model::Nanos;
 /// Nodes that a hub remembers, connected or not. One that was down the longest makes room.
 pub const NODES_MAX: usize = 65_536;
 
+/// So many nodes may send their slow lanes at the moment they have gathered, all at once; more of them take turns within a
+/// second. A node that sends when it has gathered wakes up once, not twice, and its rows are here at once.
+pub const NODES_AT_ONCE: usize = 16;
+
 /// Connections at once, nodes and readers together.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
@@ -14,8 +18,8 @@ pub const HANDSHAKES_MAX: usize = 1_024;
 /// Lanes of one node: what an agent has at most, and as many readers' wishes again.
 pub const LANES_MAX: usize = 64;
 
-/// Slots of one lane: a node of 10,000 interfaces has 160,000.
-pub const SLOTS_MAX: usize = 1 << 18;
+/// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
+pub use khz_model::schema::SLOTS_MAX;
 
 /// Bytes of one schema: as many slots with names of 16 bytes.
 pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;

@@ -181,7 +181,8 @@ impl Talk<'_> {
             },
             span,
             schema_bytes: lane.schema(offer.generation).map_or(0, |schema| schema.bytes()),
-            prompt: wish.is_some_and(|wish| wish.prompt),
+            // A few nodes need not be spread over the second: they send when they have gathered, in one go.
+            prompt: wish.map_or(self.cluster.is_small() && offer.period >= Nanos::SECOND, |wish| wish.prompt),
             have: newest(lane.received()),
         })
     }
@@ -193,7 +194,8 @@ impl HubSide for Talk<'_> {
             Role::Node => self.welcome_node(hello, &identity.name),
             _ => {
                 let epochs = self.cluster.epochs(self.connection);
-                *self.peer = Peer::Reader(Box::new(Reader::new(identity, epochs)));
+                let is_hub = hello.machine != [0; 16];
+                *self.peer = Peer::Reader(Box::new(Reader::new(identity, is_hub, epochs)));
                 Ok(())
             }
         });

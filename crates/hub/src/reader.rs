@@ -19,6 +19,8 @@ use crate::query::ClusterSubscription;
 /// Somebody who wants rows.
 pub(crate) struct Reader {
     pub identity: Identity,
+    /// It is a hub that gets its nodes from here.
+    pub is_hub: bool,
     feeds: Vec<Feed>,
     lanes_made: u32,
     /// Where the epochs of its lanes begin.
@@ -55,8 +57,8 @@ struct FeedLane {
 }
 
 impl Reader {
-    pub fn new(identity: Identity, epochs: u64) -> Self {
-        Reader { identity, feeds: Vec::new(), lanes_made: 0, epochs, answers: Vec::new() }
+    pub fn new(identity: Identity, is_hub: bool, epochs: u64) -> Self {
+        Reader { identity, is_hub, feeds: Vec::new(), lanes_made: 0, epochs, answers: Vec::new() }
     }
 
     /// A new interest.

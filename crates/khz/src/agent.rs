@@ -11,9 +11,9 @@ use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 
 use crate::agent_lanes::AgentLanes;
 use crate::config::Plan;
-use crate::here;
 use crate::outcome::{Failure, Outcome, sentence};
 use crate::serve::{self, Behind, Doors};
+use crate::{here, renew};
 
 /// Gathers and reports until told to stop.
 pub fn run(plan: &Plan, has_door: bool) -> Outcome {
@@ -49,15 +49,15 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     };
     let driver = start_link(plan, settings, lanes)?;
     let query = agent.query();
-    let outcome = serve::runtime()?.block_on(async {
+    let ended = serve::runtime()?.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, doors, query, Behind::Agent) => outcome,
-            () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
+            outcome = serve::serve(plan, doors, query, Behind::Agent) => Ok(outcome),
+            end = agent.end() => Err(end),
         }
     });
     drop(driver);
     agent.stop();
-    outcome
+    ended.unwrap_or_else(renew::after)
 }
 
 /// The link's thread runs where the gather thread does, and as it does: a thread inherits that from who starts it.

@@ -21,6 +21,8 @@ use crate::ring;
 
 /// A command that reads for itself keeps no history: this holds the rows between two looks.
 const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
+/// A recording is written in between, and a disk may take its time.
+const RECORDER_RING: RingSize = RingSize::Bytes(ByteSize(16 << 20));
 /// Rows are fetched this often at most; sixty times a second a terminal shows no more.
 const LOOK_PERIOD: Duration = Duration::from_millis(16);
 /// And this often at least, so that a slow row is shown soon after it came.
@@ -136,12 +138,16 @@ fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
 
 /// A gatherer for this process alone.
 fn start_reader(plan: &Plan) -> Result<Agent, Failure> {
-    let plan = Plan {
-        ring: READER_RING,
-        ring_dir: RingDir::Nowhere,
-        placement: Placement::default(),
-        ..plan.clone()
-    };
+    start_alone(plan, READER_RING)
+}
+
+/// The same, for a recording.
+pub fn start_recorder(plan: &Plan) -> Result<Agent, Failure> {
+    start_alone(plan, RECORDER_RING)
+}
+
+fn start_alone(plan: &Plan, ring: RingSize) -> Result<Agent, Failure> {
+    let plan = Plan { ring, ring_dir: RingDir::Nowhere, placement: Placement::default(), ..plan.clone() };
     start(&plan, Vec::new())
 }
 

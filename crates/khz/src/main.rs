@@ -7,6 +7,7 @@ mod agent;
 mod agent_lanes;
 mod answer;
 mod ask;
+mod calendar;
 mod catalog;
 mod certs;
 mod check;
@@ -32,6 +33,8 @@ mod own_link;
 mod properties;
 mod quantities;
 mod rates;
+mod record;
+mod renew;
 mod ring;
 mod rrd;
 mod run;
@@ -41,6 +44,7 @@ mod status_line;
 mod suggest;
 mod table;
 mod terminal;
+mod trace;
 mod transport;
 mod watch;
 
@@ -105,6 +109,14 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Record(flags)) => {
+            let flags = record::filled(*flags)?;
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            record::record(&flags, &plan)
+        }
+        Some(Command::Export(flags)) => trace::export(&flags, out),
+        Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
+        Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

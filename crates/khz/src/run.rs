@@ -2,10 +2,10 @@
 //! SIGTERM. It starts nothing before the plan is checked and the addresses are bound, and no thread of its own.
 
 use crate::config::Plan;
-use crate::here;
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::Outcome;
 use crate::own_link::OwnLink;
 use crate::serve::{self, Behind, Doors};
+use crate::{here, renew};
 
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
@@ -14,12 +14,12 @@ pub fn run(plan: &Plan) -> Outcome {
     let _link = OwnLink::open(plan, agent.shared_lanes())?;
     let runtime = serve::runtime()?;
     let query = agent.query();
-    let outcome = runtime.block_on(async {
+    let ended = runtime.block_on(async {
         tokio::select! {
-            outcome = serve::serve(plan, doors, query, Behind::Node) => outcome,
-            () = agent.ended() => Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why")),
+            outcome = serve::serve(plan, doors, query, Behind::Node) => Ok(outcome),
+            end = agent.end() => Err(end),
         }
     });
     agent.stop();
-    outcome
+    ended.unwrap_or_else(renew::after)
 }

@@ -18,6 +18,9 @@ use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
 
+/// Where rows carry the beats, one is said without them after so long.
+const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
+
 /// What a connection has done and found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounts {
@@ -43,6 +46,8 @@ pub struct AgentEnd<L> {
     interests: Vec<u32>,
     beats: Beats,
     last_beat: Option<Nanos>,
+    /// Bytes of the last Beaten.
+    answer_bytes: usize,
     phase: u64,
     next_flush: Nanos,
     pace: Pace,
@@ -65,6 +70,7 @@ impl<L: Lane> AgentEnd<L> {
             interests: Vec::new(),
             beats: Beats::default(),
             last_beat: None,
+            answer_bytes: 0,
             next_flush: now,
             pace: Pace::new(now),
             full: false,
@@ -173,6 +179,7 @@ impl<L: Lane> AgentEnd<L> {
         if let Some(took) = self.beats.beaten(beaten, now, wall) {
             self.pace.answered(took);
         }
+        self.answer_bytes = beaten.frame_bytes();
         for ack in beaten.acks() {
             if let Ok(Some(entry)) = self.book.numbered(ack.lane)
                 && let Some(sender) = &mut entry.sender
@@ -202,10 +209,14 @@ impl<L: Lane> AgentEnd<L> {
                 sender.release(&entry.lane);
             }
         }
+        let before = out.len();
         self.full = self.live(out) == Progress::Full;
         if due {
             self.beat(now, wall, out);
             self.next_flush = Nanos(now.0 + flush::wait(self.interval(), self.phase, wall).0);
+        } else if out.len() > before && self.rows_carry_a_beat(now) {
+            self.beat(now, wall, out);
+            self.next_flush = Nanos(now.0 + BEAT_WITHOUT_ROWS.0);
         }
         self.past(now, is_idle && !self.full, out);
         self.book.close_gone(out);
@@ -267,8 +278,18 @@ impl<L: Lane> AgentEnd<L> {
                     sender.look(&entry.lane, scratch);
                 }
             }
-            self.beats.beat(now, wall, self.retransmits).put(out);
+            // What is said of the past is paced by how fast answers come.
+            let may_wait = !self.has_past;
+            self.beats.beat(now, wall, self.retransmits, may_wait).put(out);
         }
+    }
+
+    /// Where all lanes are prompt, a Beat goes along with rows, a little early if need be: it is no reason to wake up once
+    /// more.
+    fn rows_carry_a_beat(&self, now: Nanos) -> bool {
+        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 / 2);
+        let mut senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
+        is_due && senders.all(|sender| sender.prompt)
     }
 
     /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.
@@ -306,6 +327,13 @@ impl<L: Lane> AgentEnd<L> {
         let waits_for_pace = self.has_past && !self.past_is_held;
         let past = if waits_for_pace { self.pace.ready_at() } else { Nanos(u64::MAX) };
         deadline.min(self.next_flush).min(past)
+    }
+
+    /// `Some`: nothing but a Beaten of so many bytes is expected, and that need not wake anybody: it may be read before
+    /// the next poll. (Of an agent's three wake-ups a second, at 1 Hz, it is one.)
+    pub fn answer_may_wait(&self) -> Option<usize> {
+        let may_wait = self.is_welcome() && !self.has_past && self.answer_bytes > 0;
+        (may_wait && self.beats.answer_may_wait()).then_some(self.answer_bytes)
     }
 
     /// True when more is due and waits only for room in `out`.

@@ -12,6 +12,11 @@ const PAIRS: usize = 8;
 /// Beats that may be outstanding: one a second, and they are late after 1.5 s.
 const OUTSTANDING: usize = 2;
 
+/// So many beats are measured when a connection begins, afterwards every tenth: an answer that need not be timed need
+/// not wake anybody.
+const MEASURED_FIRST: u64 = 4;
+const MEASURED_EACH: u64 = 10;
+
 /// The wall clock was set when it moved by more than this against the other one.
 const CLOCK_STEP: u64 = 1_000_000;
 
@@ -36,6 +41,8 @@ impl Pair {
 struct Sent {
     stamp: i64,
     at: Nanos,
+    /// Its answer is read the moment it comes, and tells the clocks' distance.
+    is_measured: bool,
 }
 
 /// The Beats of one connection.
@@ -44,12 +51,23 @@ pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
     pairs: [Option<Pair>; PAIRS],
     next: usize,
+    /// Beats said since the connection, or the last time that a clock was set.
+    said: u64,
+    /// Our wall clock minus the one that never jumps, when the last Beat was said.
+    wall_ahead: Option<i64>,
 }
 
 impl Beats {
-    /// Notes that a Beat is said now and gives it.
-    pub fn beat(&mut self, now: Nanos, wall: i64, retransmits: u64) -> Beat {
-        let sent = Sent { stamp: wall, at: now };
+    /// Notes that a Beat is said now and gives it. `may_wait`: its answer may be read later, at leisure.
+    pub fn beat(&mut self, now: Nanos, wall: i64, retransmits: u64, may_wait: bool) -> Beat {
+        let wall_ahead = wall.wrapping_sub(now.0 as i64);
+        let before = self.wall_ahead.replace(wall_ahead);
+        if before.is_some_and(|before| before.abs_diff(wall_ahead) > CLOCK_STEP) {
+            self.clock_was_set();
+        }
+        let is_measured = !may_wait || self.said < MEASURED_FIRST || self.said.is_multiple_of(MEASURED_EACH);
+        self.said += 1;
+        let sent = Sent { stamp: wall, at: now, is_measured };
         match self.sent {
             [None, _] => self.sent[0] = Some(sent),
             _ => self.sent[1] = Some(sent),
@@ -59,7 +77,12 @@ impl Beats {
         Beat { stamp: wall, round_trip, offset, retransmits }
     }
 
-    /// Takes an answer; gives the time that it took in all, or `None` when it answers nothing.
+    /// True when an answer is outstanding, and it may lie in the socket until there is something else to do.
+    pub fn answer_may_wait(&self) -> bool {
+        self.sent[0].is_some() && self.sent.iter().flatten().all(|sent| !sent.is_measured)
+    }
+
+    /// Takes an answer; gives the time that it took in all, or `None` when it answers nothing, or has waited for us.
     pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
         let which = self.sent.iter().position(|sent| sent.is_some_and(|sent| sent.stamp == beaten.stamp))?;
         let sent = self.sent[which]?;
@@ -68,9 +91,15 @@ impl Beats {
         let took = now.since(sent.at);
         let by_wall = wall.wrapping_sub(sent.stamp);
         if by_wall.abs_diff(took.0 as i64) > CLOCK_STEP {
-            // Our own clock was set meanwhile: no earlier offset means anything now.
-            self.pairs = Default::default();
-            return Some(took);
+            // Our own, meanwhile.
+            self.clock_was_set();
+            return sent.is_measured.then_some(took);
+        }
+        if !sent.is_measured {
+            // All that is known of the way there is that it took no longer than this.
+            let bound = Nanos(took.0.saturating_mul(2));
+            self.check(&Pair { round_trip: bound, offset: beaten.received.wrapping_sub(sent.stamp) });
+            return None;
         }
         let there =
             u64::try_from(beaten.answered.wrapping_sub(beaten.received)).ok().filter(|&ns| ns <= took.0);
@@ -80,14 +109,23 @@ impl Beats {
         Some(took)
     }
 
-    /// Keeps a pair. One that contradicts the best so far means that a clock was set between two Beats, ours or the
-    /// hub's: no earlier offset means anything now.
     fn keep(&mut self, pair: Pair) {
-        if self.best().is_some_and(|best| best.contradicts(&pair)) {
-            self.pairs = Default::default();
-        }
+        self.check(&pair);
         self.pairs[self.next] = Some(pair);
         self.next = (self.next + 1) % PAIRS;
+    }
+
+    /// A pair that contradicts the best so far: a clock was set between two Beats, ours or the hub's.
+    fn check(&mut self, pair: &Pair) {
+        if self.best().is_some_and(|best| best.contradicts(pair)) {
+            self.clock_was_set();
+        }
+    }
+
+    /// No earlier offset means anything now, and a new one is wanted soon.
+    fn clock_was_set(&mut self) {
+        self.pairs = Default::default();
+        self.said = 0;
     }
 
     /// The best recent pair.
@@ -125,22 +163,22 @@ mod tests {
     fn offset_and_round_trip_are_found_and_the_shortest_trip_counts() {
         let mut beats = Beats::default();
         // The hub's clock is 1,000,000 ahead; 300 there, 50 at the hub, 300 back; then a slow, uneven trip.
-        assert_eq!(beats.beat(Nanos(0), 5_000, 0).round_trip, None);
+        assert_eq!(beats.beat(Nanos(0), 5_000, 0, false).round_trip, None);
         assert_eq!(beats.beaten(&answer(5_000, 1_005_300, 1_005_350), Nanos(650), 5_650), Some(Nanos(650)));
         let pair = Pair { round_trip: Nanos(600), offset: 1_000_000 };
         assert_eq!(beats.best(), Some(pair));
-        beats.beat(Nanos(1_000), 6_000, 0);
+        beats.beat(Nanos(1_000), 6_000, 0, false);
         beats.beaten(&answer(6_000, 1_016_000, 1_016_000), Nanos(11_100), 16_100);
         assert_eq!(beats.best(), Some(pair));
-        assert_eq!(beats.beat(Nanos(20_000), 25_000, 0).offset, 1_000_000);
+        assert_eq!(beats.beat(Nanos(20_000), 25_000, 0, false).offset, 1_000_000);
     }
 
     #[test]
     fn a_clock_that_was_set_takes_the_old_offsets_with_it() {
         let mut beats = Beats::default();
-        beats.beat(Nanos(0), 0, 0);
+        beats.beat(Nanos(0), 0, 0, false);
         beats.beaten(&answer(0, 10, 10), Nanos(20), 20);
-        beats.beat(Nanos(1_000), 1_000, 0);
+        beats.beat(Nanos(1_000), 1_000, 0, false);
         let hour = 3_600_000_000_000;
         assert_eq!(beats.beaten(&answer(1_000, 1_010, 1_010), Nanos(1_020), hour), Some(Nanos(20)));
         assert_eq!(beats.best(), None);
@@ -149,36 +187,85 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_between_two_beats_shows_in_the_next_answer_however_slow_it_was() {
         let mut beats = Beats::default();
-        beats.beat(Nanos(0), 0, 0);
+        beats.beat(Nanos(0), 0, 0, false);
         beats.beaten(&answer(0, 1_000, 1_000), Nanos(2_000), 2_000);
         // A slow and uneven trip contradicts nothing.
-        beats.beat(Nanos(10_000), 10_000, 0);
+        beats.beat(Nanos(10_000), 10_000, 0, false);
         beats.beaten(&answer(10_000, 5_010_000, 5_010_000), Nanos(5_020_000), 5_020_000);
         assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(2_000), offset: 0 }));
         let hour = 3_600_000_000_000;
-        beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0);
+        beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0, false);
         beats.beaten(&answer(6_000_000 + hour, 6_005_000, 6_005_000), Nanos(6_010_000), 6_010_000 + hour);
         assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(10_000), offset: -hour }));
     }
 
     #[test]
+    fn at_leisure_too_a_clock_that_is_set_is_measured_anew_at_once() {
+        let (second, hour) = (1_000_000_000, 3_600_000_000_000);
+        let (mut beats, mut ours, mut theirs) = (Beats::default(), 0, 0);
+        for number in 0..60 {
+            // Ours is set before Beat 33, the hub's before Beat 46.
+            ours += if number == 33 { hour } else { 0 };
+            theirs += if number == 46 { -hour } else { 0 };
+            let now = number * second;
+            beats.beat(Nanos(now as u64), now + ours, 0, true);
+            let heard = now + theirs + 200_000;
+            beats.beaten(
+                &answer(now + ours, heard, heard),
+                Nanos(now as u64 + 400_000),
+                now + ours + 400_000,
+            );
+            // What the Beat in which it shows has measured, or the one after it.
+            let offset = beats.best().map(|pair| pair.offset);
+            assert!(
+                offset == Some(theirs - ours) || (number == 46 && offset.is_none()),
+                "{number}: {offset:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_lying_hub_gives_no_pair_and_an_unknown_answer_is_none() {
         let mut beats = Beats::default();
-        beats.beat(Nanos(0), 0, 0);
+        beats.beat(Nanos(0), 0, 0, false);
         assert_eq!(beats.beaten(&answer(7, 0, 0), Nanos(5), 5), None);
         for (received, answered) in [(0, 1_000_000), (10, 0), (i64::MIN, i64::MAX)] {
-            beats.sent = [Some(Sent { stamp: 0, at: Nanos(0) }), None];
+            beats.sent = [Some(Sent { stamp: 0, at: Nanos(0), is_measured: true }), None];
             assert_eq!(beats.beaten(&answer(0, received, answered), Nanos(5), 5), Some(Nanos(5)));
             assert_eq!(beats.best(), None);
         }
     }
 
     #[test]
+    fn at_leisure_every_tenth_beat_is_measured_and_a_clock_that_was_set_is_noticed_in_any() {
+        let mut beats = Beats::default();
+        let mut measured = Vec::new();
+        for second in 0..61 {
+            let wall = second as i64 * 1_000_000_000;
+            beats.beat(Nanos(second * 1_000_000_000), wall, 0, true);
+            assert_eq!(beats.late(), Some(Nanos(second * 1_000_000_000 + BEATEN_LATE.0)));
+            let may_wait = beats.answer_may_wait();
+            let took =
+                beats.beaten(&answer(wall, wall, wall), Nanos(second * 1_000_000_000 + 500), wall + 500);
+            assert_eq!(took, (!may_wait).then_some(Nanos(500)));
+            if !may_wait {
+                measured.push(second);
+            }
+            assert!(!beats.answer_may_wait(), "nothing is outstanding");
+        }
+        assert_eq!(measured, (0..4).chain([10, 20, 30, 40, 50, 60]).collect::<Vec<_>>());
+        assert!(beats.best().is_some());
+        beats.beat(Nanos(61_000_000_000), 61_000_000_000, 0, true);
+        assert_eq!(beats.beaten(&answer(61_000_000_000, 0, 0), Nanos(61_000_000_500), 0), None);
+        assert_eq!(beats.best(), None, "the clock was set");
+    }
+
+    #[test]
     fn the_oldest_unanswered_beat_says_when_the_hub_is_late() {
         let mut beats = Beats::default();
         assert_eq!(beats.late(), None);
-        beats.beat(Nanos(100), 1, 0);
-        beats.beat(Nanos(200), 2, 0);
+        beats.beat(Nanos(100), 1, 0, false);
+        beats.beat(Nanos(200), 2, 0, false);
         assert_eq!(beats.late(), Some(Nanos(100 + BEATEN_LATE.0)));
         assert_eq!(beats.waited(Nanos(250)), Some(Nanos(150)));
         beats.beaten(&answer(1, 0, 0), Nanos(300), 3);

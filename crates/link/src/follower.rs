@@ -237,7 +237,7 @@ impl Follower {
             return Err(LinkError::Silent(self.beats.waited(now).unwrap_or(self.dial.waited(now))));
         }
         if self.dial.is_welcome() && now >= self.next_beat {
-            self.beats.beat(now, wall, 0).put(out);
+            self.beats.beat(now, wall, 0, false).put(out);
             self.next_beat = Nanos(now.0 + BEAT.0);
         }
         Ok(())

@@ -5,7 +5,9 @@ use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
 
 use crate::error::LinkError;
-use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, TEXT_MAX};
+use crate::limits::{
+    ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
+};
 use crate::message::*;
 use crate::wire::{Body, Misfit};
 
@@ -265,7 +267,21 @@ fn greeting<'a>(body: &mut Body<'a>) -> Result<Greeting<'a>, Misfit> {
         nonce: body.array()?,
         identity: body.array()?,
         name: body.text(HUB_NAME_MAX)?,
+        sources: sources(body)?,
     })
+}
+
+/// A hub that knows nothing of sources says nothing of them.
+fn sources<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Misfit> {
+    if body.is_at_end() {
+        return Ok(&[]);
+    }
+    let at = body.at();
+    let count = body.varint()?;
+    if count > SOURCES_MAX as u64 {
+        return Err(Misfit { at, problem: "more sources than a Greeting may have" });
+    }
+    body.bytes(16 * count as usize)
 }
 
 fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {

@@ -52,7 +52,7 @@ impl Intake {
     pub fn want(&self, offer: &LaneOffer<'_>, span: Nanos, prompt: bool) -> Want {
         Want {
             epoch: self.epoch,
-            from_row: self.settled.complete_until(),
+            from_row: self.settled.complete_from_zero(),
             span,
             schema_bytes: self.schema_bytes(offer.generation),
             prompt,
@@ -67,7 +67,7 @@ impl Intake {
 
     /// The first row that is neither here nor lost.
     pub fn complete_until(&self) -> u64 {
-        self.settled.complete_until()
+        self.settled.complete_from_zero()
     }
 
     /// Rows that came more than once.

@@ -40,5 +40,6 @@ pub use message::{
     WantFrame, Welcome,
 };
 pub use put::{Acks, Ask};
+pub use ranges::Ranges;
 pub use roster::Roster;
 pub use source::{Answer, Lane, Lanes, Overtaken};

@@ -11,6 +11,9 @@ pub const FRAME_MAX: usize = 256 << 10;
 /// A frame before the welcome: the largest Hello has 500 bytes. What a stranger may make us hold.
 pub const HELLO_MAX: usize = 1 << 10;
 
+/// Hubs that a Greeting names as sources, of all levels together.
+pub const SOURCES_MAX: usize = 32;
+
 /// Texts for people.
 pub const TEXT_MAX: usize = 512;
 
@@ -72,7 +75,8 @@ pub const PAST_RATE: u64 = 4 << 20;
 /// So they begin on a new connection: four thousand agents that come back to a hub at once must not drown it.
 pub const PAST_RATE_FIRST: u64 = 64 << 10;
 
-/// Ranges of rows that a follower remembers as received in one lane; with more holes the oldest is given up.
+/// Ranges of rows that are remembered as received in one lane. One with more holes has had more outages than a ring can
+/// fill again: the oldest hole is taken as lost.
 pub const RANGES_MAX: usize = 64;
 
 /// Lanes that a follower follows on one connection: four for each of many thousands of nodes.

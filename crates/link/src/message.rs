@@ -19,6 +19,8 @@ pub struct Greeting<'a> {
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: &'a str,
+    /// Identities of the hubs that it gets nodes from, and of theirs, one after the other.
+    pub sources: &'a [u8],
 }
 
 /// Who may speak.
@@ -327,6 +329,13 @@ pub struct Ack {
 }
 
 impl Beaten<'_> {
+    /// Bytes of the whole frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        const HEAD: usize = 4 + 1;
+        const TIMES_AND_COUNT: usize = 3 * 8 + 2;
+        HEAD + TIMES_AND_COUNT + self.acks.len()
+    }
+
     /// The lanes' states, at most [`ACKS_MAX`].
     pub fn acks(&self) -> impl Iterator<Item = Ack> + '_ {
         let mut body = Body::new(self.acks);

@@ -54,6 +54,8 @@ impl Greeting<'_> {
         out.extend_from_slice(&self.nonce);
         out.extend_from_slice(&self.identity);
         put_text(out, self.name, HUB_NAME_MAX);
+        put_varint(out, (self.sources.len() / 16) as u64);
+        out.extend_from_slice(self.sources);
         frame.close(out);
     }
 }

@@ -1,46 +1,103 @@
-//! Which rows of a lane are settled: a few half-open ranges of their numbers.
+//! Which rows of a lane were received, or are settled otherwise: a few ranges of their numbers. Rows between two ranges
+//! are missing; they may still come, or be lost for good.
 
 use crate::limits::{HAVE_MAX, RANGES_MAX};
 
-/// Ranges in order, none touching the next.
+/// Half-open ranges of row numbers, in order, none touching the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     ranges: Vec<(u64, u64)>,
+    given_up: u64,
 }
 
 impl Ranges {
-    /// Adds `from..to`; tells how many of them are new.
+    /// The number behind the newest row.
+    pub fn end(&self) -> u64 {
+        self.ranges.last().map_or(0, |&(_, end)| end)
+    }
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+
+    /// The oldest row.
+    pub fn start(&self) -> Option<u64> {
+        self.ranges.first().map(|&(start, _)| start)
+    }
+
+    /// Adds `from..to`; tells how many of them were not there yet.
+    #[inline]
     pub fn add(&mut self, from: u64, to: u64) -> u64 {
+        if let Some(last) = self.ranges.last_mut()
+            && last.1 == from
+        {
+            // As good as always: the next rows.
+            last.1 = last.1.max(to);
+            return to.saturating_sub(from);
+        }
+        self.insert(from, to)
+    }
+
+    #[cold]
+    fn insert(&mut self, mut from: u64, mut to: u64) -> u64 {
         if from >= to {
             return 0;
         }
-        let before = self.len();
+        let before = self.rows();
         let first = self.ranges.partition_point(|&(_, end)| end < from);
         let last = self.ranges.partition_point(|&(start, _)| start <= to);
-        let joined = &self.ranges[first..last];
-        let from = joined.first().map_or(from, |&(start, _)| start.min(from));
-        let to = joined.last().map_or(to, |&(_, end)| end.max(to));
+        if first < last {
+            from = from.min(self.ranges[first].0);
+            to = to.max(self.ranges[last - 1].1);
+        }
         self.ranges.splice(first..last, [(from, to)]);
-        let added = self.len() - before;
+        let added = self.rows() - before;
         if self.ranges.len() > RANGES_MAX {
-            // The oldest hole is taken as never to be filled.
-            let (_, end) = self.ranges.remove(1);
-            self.ranges[0].1 = end;
+            self.given_up += self.ranges[1].0 - self.ranges[0].1;
+            self.ranges[1].0 = self.ranges[0].0;
+            self.ranges.remove(0);
         }
         added
     }
 
-    /// Rows in all.
-    pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|(from, to)| to - from).sum()
+    /// Takes rows back that turned out not to be right.
+    pub fn remove(&mut self, from: u64, to: u64) {
+        if from >= to {
+            return;
+        }
+        let kept = |&(start, end): &(u64, u64)| [(start, end.min(from)), (start.max(to), end)];
+        let parts = self.ranges.iter().flat_map(kept).filter(|(start, end)| start < end);
+        self.ranges = parts.collect();
+    }
+
+    /// Rows in holes that were too many to remember; they count as received.
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// Rows received, and those given up.
+    pub fn rows(&self) -> u64 {
+        self.ranges.iter().map(|&(start, end)| end - start).sum()
+    }
+
+    /// Rows missing between the oldest and the newest received.
+    pub fn missing(&self) -> u64 {
+        self.ranges.windows(2).map(|pair| pair[1].0 - pair[0].1).sum()
+    }
+
+    /// The number before which nothing is missing, counted from the oldest row: what a node need not send again to
+    /// somebody who does not want what was before.
+    pub fn complete_until(&self) -> u64 {
+        self.ranges.first().map_or(0, |&(_, end)| end)
     }
 
     /// All rows from 0 up to here are settled.
-    pub fn complete_until(&self) -> u64 {
+    pub fn complete_from_zero(&self) -> u64 {
         self.ranges.first().filter(|&&(from, _)| from == 0).map_or(0, |&(_, to)| to)
     }
 
-    /// The newest ranges above [`Ranges::complete_until`], as many as a Want may have.
+    /// The newest ranges above [`Ranges::complete_from_zero`], as many as a Want may have.
     pub fn above(&self) -> Vec<(u64, u64)> {
         let above = self.ranges.iter().filter(|&&(from, _)| from > 0);
         let mut newest: Vec<_> = above.rev().take(HAVE_MAX).copied().collect();
@@ -53,20 +110,48 @@ impl Ranges {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_hole_is_missing_until_it_is_filled() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.add(5, 10), 5);
+        assert_eq!(ranges.add(20, 30), 10);
+        assert_eq!((ranges.missing(), ranges.complete_until(), ranges.end()), (10, 10, 30));
+        assert_eq!(ranges.add(8, 22), 10);
+        assert_eq!((ranges.missing(), ranges.complete_until(), ranges.end()), (0, 30, 30));
+    }
 
     proptest! {
         #[test]
-        fn ranges_are_the_set_of_what_was_added(adds in prop::collection::vec((0u64..60, 0u64..12), 0..40)) {
-            let (mut ranges, mut set) = (Ranges::default(), std::collections::BTreeSet::new());
+        fn rows_that_are_taken_back_are_missing_again(adds in prop::collection::vec((0u64..200, 1u64..20), 1..20), gone in (0u64..200, 0u64..50)) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
             for (from, length) in adds {
-                let before = set.len();
+                ranges.add(from, from + length);
                 set.extend(from..from + length);
-                prop_assert_eq!(ranges.add(from, from + length), (set.len() - before) as u64);
             }
-            let rows: Vec<u64> = ranges.ranges.iter().flat_map(|&(from, to)| from..to).collect();
-            prop_assert_eq!(rows, set.iter().copied().collect::<Vec<_>>());
-            prop_assert!(ranges.ranges.windows(2).all(|pair| pair[0].1 < pair[1].0));
-            prop_assert_eq!(ranges.complete_until(), (0..).find(|row| !set.contains(row)).unwrap());
+            let (from, to) = (gone.0, gone.0 + gone.1);
+            ranges.remove(from, to);
+            set.retain(|row| !(from..to).contains(row));
+            prop_assert_eq!(ranges.as_slice().iter().flat_map(|&(from, to)| from..to).collect::<BTreeSet<_>>(), set);
+            prop_assert!(ranges.as_slice().windows(2).all(|pair| pair[0].1 < pair[1].0));
+        }
+
+        #[test]
+        fn ranges_count_like_a_set(adds in prop::collection::vec((0u64..200, 0u64..20), 1..60)) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for (from, length) in adds {
+                let new = (from..from + length).filter(|&row| set.insert(row)).count() as u64;
+                prop_assert_eq!(ranges.add(from, from + length), new);
+                let (first, last) = (set.first().copied(), set.last().copied());
+                prop_assert_eq!(ranges.start(), first);
+                let hole = (0..).find(|row| !set.contains(row));
+                prop_assert_eq!(Some(ranges.complete_from_zero()), hole);
+                if let (Some(first), Some(last)) = (first, last) {
+                    prop_assert_eq!(ranges.end(), last + 1);
+                    prop_assert_eq!(ranges.missing(), last + 1 - first - set.len() as u64);
+                }
+            }
         }
     }
 
@@ -77,7 +162,7 @@ mod tests {
             ranges.add(row * 3, row * 3 + 1);
         }
         assert_eq!(ranges.ranges.len(), RANGES_MAX);
-        assert!(ranges.complete_until() > 300 && ranges.above().len() == HAVE_MAX);
+        assert!(ranges.complete_from_zero() > 300 && ranges.above().len() == HAVE_MAX);
         assert_eq!(ranges.above().last(), Some(&(597, 598)));
     }
 }

@@ -8,8 +8,8 @@ use crate::metric::Metric;
 use crate::name::Instance;
 use crate::pattern::Pattern;
 
-/// A node has at most this many slots: 10,000 interfaces × 16 counters, and as much again.
-pub const SLOTS_MAX: usize = 1 << 19;
+/// A node has at most this many slots: 10,000 interfaces × 16 counters, and half as much again.
+pub const SLOTS_MAX: usize = 1 << 18;
 
 /// A metric of one instance.
 #[derive(Clone, Debug)]

@@ -59,6 +59,10 @@ impl<L: Lanes> End for AgentSession<'_, L> {
         self.end.wants_room()
     }
 
+    fn answer_may_wait(&self) -> Option<usize> {
+        self.end.answer_may_wait()
+    }
+
     fn is_welcome(&self) -> bool {
         self.end.is_welcome()
     }

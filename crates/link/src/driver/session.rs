@@ -30,6 +30,10 @@ pub(crate) trait End {
     fn wants_room(&self) -> bool {
         false
     }
+    /// `Some`: nothing but an answer of so many bytes is expected, and that need not wake anybody.
+    fn answer_may_wait(&self) -> Option<usize> {
+        None
+    }
     /// True once the hub has welcomed us.
     fn is_welcome(&self) -> bool;
     /// The hub has welcomed us, just now.
@@ -91,12 +95,14 @@ pub(crate) struct Session<'a, E: End> {
     /// Since when it is welcome.
     pub welcome: Option<Nanos>,
     next_look: Nanos,
+    /// So many bytes make the socket readable.
+    readable_from: usize,
 }
 
 impl<'a, E: End> Session<'a, E> {
     pub fn new(end: E, transport: Transport, buffers: &'a mut Buffers, shared: &'a Shared, hub: u64) -> Self {
         buffers.out.clear();
-        Session { end, transport, buffers, shared, hub, welcome: None, next_look: Nanos(0) }
+        Session { end, transport, buffers, shared, hub, welcome: None, next_look: Nanos(0), readable_from: 1 }
     }
 
     /// Talks until something ends it.
@@ -115,6 +121,10 @@ impl<'a, E: End> Session<'a, E> {
             return Err(Ended::Stopped);
         }
         let (now, wall) = (clock::now(), clock::wall());
+        if self.readable_from > 1 {
+            // An answer may have come that woke nobody.
+            self.read()?;
+        }
         if now >= self.next_look {
             self.look(now);
         }
@@ -130,9 +140,20 @@ impl<'a, E: End> Session<'a, E> {
     fn sleep(&mut self, now: Nanos) -> Result<(), Ended> {
         let waits = !self.buffers.out.is_empty() || self.transport.wants_write();
         let interest = if waits { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        self.wake_at_bytes();
         let until = self.end.next_wake().since(now);
         let woken = sleep(Some((self.transport.fd(), interest)), &self.shared.bell, until);
         if woken { self.read() } else { Ok(()) }
+    }
+
+    /// A Beaten that need not be timed waits in the socket for the next flush; anything beyond it, such as an interest,
+    /// still wakes us at once.
+    fn wake_at_bytes(&mut self) {
+        let bytes = self.end.answer_may_wait().map_or(1, |answer| self.transport.wire_bytes(answer) + 1);
+        if bytes != self.readable_from {
+            self.readable_from = bytes;
+            tcp::set_readable_from(self.transport.socket(), bytes);
+        }
     }
 
     fn read(&mut self) -> Result<(), Ended> {

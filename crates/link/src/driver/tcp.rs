@@ -1,5 +1,6 @@
 //! A socket as the link wants it: it never blocks, waits for nobody's small packets, holds little, and notices a
-//! peer that is gone. The only unsafe code of this crate asks the kernel for a connection's retransmissions.
+//! peer that is gone. The only unsafe code of this crate asks the kernel for a connection's
+//! retransmissions, and how few bytes shall not wake anybody.
 
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
@@ -63,4 +64,22 @@ pub(crate) fn retransmits(socket: &OwnedFd) -> Option<u64> {
     #[allow(unsafe_code)]
     let info = unsafe { info.assume_init() };
     (result == 0).then_some(u64::from(info.tcpi_total_retrans))
+}
+
+/// `poll` calls the socket readable when so many bytes have come, or the peer has closed. A kernel that refuses leaves it
+/// as it was, which costs wake-ups and nothing else.
+pub(crate) fn set_readable_from(socket: &OwnedFd, bytes: usize) {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
+    // SAFETY: the option's value is an int, valid for reads of its own size; the descriptor is open as long as `socket`
+    // is borrowed.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
 }

@@ -59,6 +59,12 @@ impl Transport {
         &self.socket.0
     }
 
+    /// What so many bytes in one frame become on the wire (TLS 1.3: header, type and tag of a record).
+    pub fn wire_bytes(&self, plain: usize) -> usize {
+        const RECORD: usize = 5 + 1 + 16;
+        if self.tls.is_some() { plain + RECORD } else { plain }
+    }
+
     /// Reads what has come; `None`: nothing at the moment, `Some(0)`: the peer has closed.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return would_block(self.socket.read(into)) };

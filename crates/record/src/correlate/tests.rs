@@ -3,7 +3,7 @@ use super::*;
 /// What numpy says, computed once; the file says how.
 const NUMPY: &str = include_str!("../../tests/correlate.csv");
 
-/// What numpy said of one pair of series.
+/// Series, lag, pairs, coefficient.
 type Said = (usize, i64, usize, f64);
 
 fn numpy() -> (Vec<Vec<f32>>, Vec<Said>) {

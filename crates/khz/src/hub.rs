@@ -28,7 +28,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let cluster = Cluster::new(settings, identity()?);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
-    let _sources = follow_sources(&plan, &cluster)?;
+    let _sources = follow_sources(plan, &cluster)?;
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
     let _recorder = match &plan.rrd {

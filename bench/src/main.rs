@@ -20,6 +20,7 @@ mod peers;
 mod place;
 mod program;
 mod record;
+mod recording;
 mod rrd;
 mod scale;
 mod spread;
@@ -37,7 +38,7 @@ use record::{Effort, Record};
 
 const USAGE: &str = "\
 usage: khz-bench gather|hub|rrd|text [SECTION...] [--quick]
-       khz-bench block [--quick]
+       khz-bench block|record [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
 Sections of gather (all of them when none is named):
@@ -74,6 +75,7 @@ Sections of text:
 
   --quick  few pairs and short batches: a look, not a claim
 
+`record` records 128 nodes at 1,000 Hz, 100 slots each, for 30 s: nothing lost, bytes a value on disk, CPU.
 `block` holds the block format against texts, as they are and compressed, on the workloads of fixtures/workloads.
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
 
@@ -104,6 +106,8 @@ fn main() -> ExitCode {
         ["gather", ref rest @ ..] => bench("gather", &SECTIONS, rest),
         ["rrd", ref rest @ ..] => bench("rrd", &rrd::SECTIONS, rest),
         ["hub", ref rest @ ..] => bench("hub", &hub::SECTIONS, rest),
+        ["record"] => recorded("record", false, recording::run),
+        ["record", "--quick"] => recorded("record", true, recording::run),
         ["text", ref rest @ ..] => bench("text", &text::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),

@@ -28,6 +28,8 @@ fn slow_tests() -> Result<(), String> {
     )?;
     step::run("cargo test --release -p khz-link --quiet", &[], &[("KHZ_LINK_SEEDS", "5000")])?;
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
+    // Kills of a recording.
+    step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
     // Three kills a case.
     step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;

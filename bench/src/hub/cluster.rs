@@ -113,10 +113,22 @@ impl Simulation {
         seconds: u64,
         more: &[&str],
     ) -> Result<Self, BenchError> {
+        Simulation::start_with_slots(program, hub, (nodes, rate), SLOTS, seconds, more)
+    }
+
+    /// The same with so many slots in a row.
+    pub fn start_with_slots(
+        program: &Path,
+        hub: SocketAddr,
+        (nodes, rate): (u64, u64),
+        slots: u64,
+        seconds: u64,
+        more: &[&str],
+    ) -> Result<Self, BenchError> {
         let mut command = Command::new(program);
         command.args(["simulate", "--json", "--hub", &hub.to_string(), "--workloads"]).arg(workloads());
         command.args(["--nodes", &nodes.to_string(), "--rate", &rate.to_string()]);
-        command.args(["--slots", &SLOTS.to_string(), "--for", &format!("{seconds}s")]).args(more);
+        command.args(["--slots", &slots.to_string(), "--for", &format!("{seconds}s")]).args(more);
         // That a hub which was killed refuses connections is no news.
         let mut process = Watched::start(command.stderr(Stdio::null()))?;
         let output = BufReader::new(process.output()?);

@@ -54,7 +54,7 @@ fn read(flags: &mut RecordFlags, name: &str, text: &str) -> Result<(), Failure> 
             }
             "match" | "command" => {}
             unknown => {
-                let near = suggest::nearest(unknown, KEYS.into_iter());
+                let near = suggest::nearest(unknown, KEYS);
                 let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
                 return Err(Failure::usage(format!("{name}: there is no parameter {unknown}{near}")));
             }

@@ -3,7 +3,10 @@ use super::*;
 /// What numpy says, computed once; the file says how.
 const NUMPY: &str = include_str!("../../tests/correlate.csv");
 
-fn numpy() -> (Vec<Vec<f32>>, Vec<(usize, i64, usize, f64)>) {
+/// Series, lag, pairs, coefficient.
+type Said = (usize, i64, usize, f64);
+
+fn numpy() -> (Vec<Vec<f32>>, Vec<Said>) {
     let lines: Vec<&str> = NUMPY.lines().filter(|line| !line.starts_with('#')).collect();
     let series = lines[..4].iter().map(|line| line.split(',').map(|word| word.parse().unwrap()).collect());
     let said = lines[4..].iter().map(|line| {

@@ -516,7 +516,7 @@ impl Server {
             Counts::add(if connection.is_stranger() { &counts.refused } else { &counts.cut }, 1);
         }
         let who = connection.who();
-        if ended.is_news(connection.is_stranger()) {
+        if ended.is_news(&connection.peer) {
             self.log.warn(now, || format!("{who}: {ended}"));
         } else {
             tracing::debug!("{who}: {ended}");

@@ -89,6 +89,12 @@ pub enum Command {
     /// Look into the rings: what the agents of this machine have recorded, while they run and after they have died.
     #[command(subcommand)]
     Ring(RingCommand),
+    /// Add numbers of a job to those of this node.
+    ///
+    /// They go the way of the kernel's and are seen at every door, as job.NAME. A number that is not heard for 30 s is
+    /// absent. Programs can send the same lines to the socket themselves (docs/publish.md).
+    #[command(after_help = crate::publish::EXAMPLES)]
+    Publish(crate::publish::PublishFlags),
     /// Record rows into a file, while they come or after the fact, or as long as a program runs.
     ///
     /// One self-describing file of blocks. It can be read while it is written, and is valid to its last whole block

@@ -23,6 +23,7 @@ mod here;
 mod hub;
 mod hub_recorder;
 mod hub_status;
+mod job_socket;
 mod log;
 mod man;
 mod matrix;
@@ -31,6 +32,7 @@ mod notify;
 mod outcome;
 mod own_link;
 mod properties;
+mod publish;
 mod quantities;
 mod rates;
 mod record;
@@ -109,6 +111,10 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Publish(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            publish::run(&flags, &plan)
+        }
         Some(Command::Record(flags)) => {
             let flags = record::filled(*flags)?;
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;

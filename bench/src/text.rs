@@ -8,8 +8,20 @@ mod rstat;
 mod rstatd;
 mod status;
 
+use crate::agent::build_agent;
 use crate::error::BenchError;
+use crate::hub::cluster::{Hub, Simulation};
 use crate::record::Record;
+
+/// A hub with a text door, and so many simulated nodes at 1 Hz that have come.
+fn cluster(nodes: u64) -> Result<(Hub, Simulation), BenchError> {
+    let program = build_agent()?;
+    let more = ["--text-listen", "127.0.0.1:0", "--history", "0MiB"];
+    let hub = Hub::start(&program, "127.0.0.1:0", "127.0.0.1:0", &more)?;
+    let simulation = Simulation::start(&program, hub.link, (nodes, 1), 600, &[])?;
+    simulation.wait_for_all()?;
+    Ok((hub, simulation))
+}
 
 type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
 

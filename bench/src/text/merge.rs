@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::client::Client;
-use crate::agent::build_agent;
 use crate::error::BenchError;
-use crate::hub::cluster::{Hub, Simulation};
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
 
@@ -15,21 +13,13 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let program = build_agent()?;
-    let hub = Hub::start(
-        &program,
-        "127.0.0.1:0",
-        "127.0.0.1:0",
-        &["--text-listen", "127.0.0.1:0", "--history", "0MiB"],
-    )?;
-    let simulation = Simulation::start(&program, hub.link, (NODES, 1), 600, &[])?;
-    simulation.wait_for_all()?;
+    let (hub, _simulation) = super::cluster(NODES)?;
     let door = hub.text()?;
     let mut first = Client::new(door)?;
     let (mask, _) = first.five_items()?;
     first.ask(&format!("{mask}\nS"))?;
     let before = hub.count("khz_hub_now_requests_total")?;
-    let span = Duration::from_secs(record.effort.of(30, 5));
+    let span = Duration::from_secs(record.effort.of(15, 5));
     let start = Instant::now();
     let asked: u64 = std::thread::scope(|scope| {
         let ask = || -> Result<u64, BenchError> {

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use super::client::{Client, rate};
-use crate::agent::build_agent;
 use crate::error::BenchError;
-use crate::hub::cluster::{Hub, Simulation};
 use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
@@ -21,19 +19,11 @@ const AGES: [(&str, &str, f64); 3] = [
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let program = build_agent()?;
-    let hub = Hub::start(
-        &program,
-        "127.0.0.1:0",
-        "127.0.0.1:0",
-        &["--text-listen", "127.0.0.1:0", "--history", "0MiB"],
-    )?;
-    let simulation = Simulation::start(&program, hub.link, (NODES, 1), 600, &[])?;
-    simulation.wait_for_all()?;
+    let (hub, _simulation) = super::cluster(NODES)?;
     let mut client = Client::new(hub.text()?)?;
     let (mask, names) = client.five_items()?;
     client.ask(&format!("{mask}\nS"))?;
-    let span = Duration::from_secs(record.effort.of(5, 1));
+    let span = Duration::from_secs(record.effort.of(2, 1));
     let mut table = Table::new(&["128 nodes, five items", "S/s", "quartiles", "lines"]);
     let mut rates = AGES.map(|_| Vec::new());
     let mut lines = 0;

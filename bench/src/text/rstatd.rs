@@ -64,7 +64,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         for turn in 0..record.effort.of(5, 2) {
             for side in [turn % 2 == 0, turn % 2 == 1] {
                 let span = Duration::from_millis(
-                    record.effort.of(if pace == Some(10) { 5_000 } else { 2_000 }, 700),
+                    record.effort.of(if pace == Some(10) { 3_000 } else { 1_000 }, 700),
                 );
                 let (who, found) = match side {
                     true => ("khz agent", turn_of(&agent, pace, span, idle, || client.ask("S").map(drop))?),

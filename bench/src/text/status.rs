@@ -6,9 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use super::client::Client;
-use crate::agent::build_agent;
 use crate::error::BenchError;
-use crate::hub::cluster::{Hub, SLOTS, Simulation};
+use crate::hub::cluster::SLOTS;
 use crate::program::failed;
 use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
@@ -20,16 +19,8 @@ const PAGE: usize = 64 << 10;
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
-    let program = build_agent()?;
-    let hub = Hub::start(
-        &program,
-        "127.0.0.1:0",
-        "127.0.0.1:0",
-        &["--text-listen", "127.0.0.1:0", "--history", "0MiB"],
-    )?;
     let nodes = record.effort.of(NODES, 512);
-    let simulation = Simulation::start(&program, hub.link, (nodes, 1), 600, &[])?;
-    simulation.wait_for_all()?;
+    let (hub, _simulation) = super::cluster(nodes)?;
     let mut client = Client::new(hub.text()?)?;
     client.set(":age any\n")?;
     let bytes = client.ask("S")?.to_vec();

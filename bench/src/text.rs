@@ -3,7 +3,9 @@
 
 mod client;
 mod merge;
+mod portmapper;
 mod pull;
+mod rpc;
 mod rstat;
 mod rstatd;
 mod status;

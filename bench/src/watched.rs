@@ -67,6 +67,11 @@ impl Watched {
         self.child.stdout.take().ok_or_else(|| failed(&self.name, "its output is read already"))
     }
 
+    /// One of its files under `/proc`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.proc.join(name)
+    }
+
     /// What was counted until now.
     pub fn counted(&self) -> Result<Counted, BenchError> {
         let mut sum = Counted::default();
@@ -128,7 +133,7 @@ impl Watched {
     }
 
     fn read(&self, file: &str) -> Result<String, BenchError> {
-        let path = self.proc.join(file);
+        let path = self.file(file);
         fs::read_to_string(&path).map_err(BenchError::file(path))
     }
 }

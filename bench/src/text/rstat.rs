@@ -1,57 +1,48 @@
-//! A client of rstat version 3 over SunRPC (RFC 5531) and UDP: one call, one answer of 26 numbers.
+//! Debian's rpc.rstatd, started and asked (rstat version 3) as inetd and rup do.
 
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
 
+use super::portmapper::Portmapper;
+use super::rpc::Caller;
 use crate::error::BenchError;
 use crate::program::failed;
+use crate::watched::Watched;
 
-const PROGRAM: u32 = 100_001;
-const VERSION: u32 = 3;
+const RSTATD: &str = "/usr/sbin/rpc.rstatd";
+/// The program and the version of it that knows times and boot time in seconds and microseconds.
+const PROGRAM: (u32, u32) = (100_001, 3);
 const STATS: u32 = 1;
 /// cp_time 4, dk_xfer 4, paging 4, interrupts, interface packets and errors 4, switches, load 3, boot time 2, present time 2,
 /// packets out.
 const NUMBERS: usize = 26;
-/// Transaction, REPLY, MSG_ACCEPTED, verifier (flavour and length), SUCCESS.
-const HEAD: usize = 6;
 
-/// A caller.
+/// The daemon, and who asks it.
 pub struct Rstat {
-    socket: UdpSocket,
-    transaction: u32,
+    /// Its process. It ends by itself when nobody has asked for twenty seconds.
+    pub process: Watched,
+    caller: Caller,
 }
 
 impl Rstat {
-    /// Calls whoever listens at this port of this machine.
-    pub fn new(port: u16) -> Result<Self, BenchError> {
-        let wrong = |e: std::io::Error| failed("rstat", e);
+    /// Starts it as inetd does: its socket is its input, and the portmapper is told where that is.
+    pub fn start(mapper: &mut Portmapper) -> Result<Self, BenchError> {
+        let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
         let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
-        socket.connect(("127.0.0.1", port)).map_err(wrong)?;
-        socket.set_read_timeout(Some(Duration::from_secs(5))).map_err(wrong)?;
-        Ok(Rstat { socket, transaction: 1 })
+        let port = socket.local_addr().map_err(wrong)?.port();
+        let process = Watched::start_with(&mut Command::new(RSTATD), Stdio::from(OwnedFd::from(socket)))?;
+        mapper.make_known(PROGRAM, port)?;
+        let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
+        Ok(Rstat { process, caller: Caller::new(socket, mapper.port(PROGRAM)?, PROGRAM)? })
     }
 
     /// One call of RSTATPROC_STATS.
     pub fn stats(&mut self) -> Result<[u32; NUMBERS], BenchError> {
-        let wrong = |e: std::io::Error| failed("rstat", e);
-        self.transaction += 1;
-        // CALL, RPC version 2, no credentials, no verifier.
-        let words = [self.transaction, 0, 2, PROGRAM, VERSION, STATS, 0, 0, 0, 0];
-        let call: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        self.socket.send(&call).map_err(wrong)?;
-        let mut answer = [0; 1_024];
-        let length = self.socket.recv(&mut answer).map_err(wrong)?;
-        let words: Vec<u32> = answer[..length]
-            .chunks_exact(4)
-            .map(|word| word.iter().fold(0, |n, &b| n << 8 | u32::from(b)))
-            .collect();
-        match (words.get(..HEAD), words.get(HEAD..HEAD + NUMBERS)) {
-            (Some([transaction, 1, 0, _, 0, 0]), Some(numbers)) if *transaction == self.transaction => {
-                let mut stats = [0; NUMBERS];
-                stats.copy_from_slice(numbers);
-                Ok(stats)
-            }
-            _ => Err(failed("rstat", format!("an answer that is none: {words:?}"))),
-        }
+        let found = self.caller.call(STATS, &[])?;
+        found
+            .as_slice()
+            .try_into()
+            .map_err(|_| failed("rstatd", format!("{NUMBERS} numbers are not {found:?}")))
     }
 }

@@ -146,9 +146,14 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
     let interrupts = |row: &khz_model::Row| row.readings[1].value().unwrap();
     assert!(rows.windows(2).all(|pair| interrupts(&pair[0]) <= interrupts(&pair[1])));
     assert!(interrupts(&rows[0]) < interrupts(&rows[199]));
-    // Rows stand at multiples of 2 ms in wall-clock time, but for delay: more than half are in the first quarter.
-    let early = rows.iter().filter(|row| row.stamp.real().0 % 2_000_000 < 500_000).count();
-    assert!(early * 2 > rows.len(), "{early} of {}", rows.len());
+    // Rows stand at multiples of 2 ms in wall-clock time, but for delay: more than half of a hundred that follow one another are
+    // in the first quarter. Where others use the processors it takes a while until that is seen; off the grid it never is.
+    wait_for("rows on the grid", || {
+        rows.extend(subscription.poll().into_iter().flat_map(|delivery| delivery.rows));
+        let is_early = |row: &&khz_model::Row| row.stamp.real().0 % 2_000_000 < 500_000;
+        let mut hundreds = rows.chunks_exact(100);
+        hundreds.any(|hundred| hundred.iter().filter(is_early).count() > 50).then_some(())
+    });
     drop(subscription);
     wait_for("the lane to close", || {
         let lanes = latest(&*query, "khz.lane.readers[boost*]", Nanos(0));

@@ -18,28 +18,25 @@ const STATS: u32 = 1;
 /// packets out.
 const NUMBERS: usize = 26;
 
-/// The daemon, and who asks it.
-pub struct Rstat {
-    /// Its process. It ends by itself when nobody has asked for twenty seconds.
-    pub process: Watched,
-    caller: Caller,
+/// Starts the daemon as inetd does: its socket is its input, and the portmapper is told where that is. It ends by itself when nobody
+/// has asked for twenty seconds.
+pub fn start(mapper: &mut Portmapper) -> Result<(Watched, Rstat), BenchError> {
+    let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
+    let port = socket.local_addr().map_err(wrong)?.port();
+    let process = Watched::start_with(&mut Command::new(RSTATD), Stdio::from(OwnedFd::from(socket)))?;
+    mapper.make_known(PROGRAM, port)?;
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
+    Ok((process, Rstat(Caller::new(socket, mapper.port(PROGRAM)?, PROGRAM)?)))
 }
 
-impl Rstat {
-    /// Starts it as inetd does: its socket is its input, and the portmapper is told where that is.
-    pub fn start(mapper: &mut Portmapper) -> Result<Self, BenchError> {
-        let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
-        let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
-        let port = socket.local_addr().map_err(wrong)?.port();
-        let process = Watched::start_with(&mut Command::new(RSTATD), Stdio::from(OwnedFd::from(socket)))?;
-        mapper.make_known(PROGRAM, port)?;
-        let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
-        Ok(Rstat { process, caller: Caller::new(socket, mapper.port(PROGRAM)?, PROGRAM)? })
-    }
+/// Who asks it.
+pub struct Rstat(Caller);
 
+impl Rstat {
     /// One call of RSTATPROC_STATS.
     pub fn stats(&mut self) -> Result<[u32; NUMBERS], BenchError> {
-        let found = self.caller.call(STATS, &[])?;
+        let found = self.0.call(STATS, &[])?;
         found
             .as_slice()
             .try_into()

@@ -18,25 +18,32 @@ const STATS: u32 = 1;
 /// packets out.
 const NUMBERS: usize = 26;
 
-/// Starts the daemon as inetd does: its socket is its input, and the portmapper is told where that is. It ends by itself when nobody
-/// has asked for twenty seconds.
-pub fn start(mapper: &mut Portmapper) -> Result<(Watched, Rstat), BenchError> {
-    let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
-    let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
-    let port = socket.local_addr().map_err(wrong)?.port();
-    let process = Watched::start_with(&mut Command::new(RSTATD), Stdio::from(OwnedFd::from(socket)))?;
-    mapper.make_known(PROGRAM, port)?;
-    let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
-    Ok((process, Rstat(Caller::new(socket, mapper.port(PROGRAM)?, PROGRAM)?)))
+/// The daemon's socket, and who asks there.
+pub struct Rstat {
+    socket: UdpSocket,
+    caller: Caller,
 }
 
-/// Who asks it.
-pub struct Rstat(Caller);
-
 impl Rstat {
+    /// Opens the socket and tells the portmapper of it, as inetd does.
+    pub fn new(mapper: &mut Portmapper) -> Result<Self, BenchError> {
+        let wrong = |e: std::io::Error| failed("rstat", e);
+        let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
+        mapper.make_known(PROGRAM, socket.local_addr().map_err(wrong)?.port())?;
+        let asking = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
+        Ok(Rstat { socket, caller: Caller::new(asking, mapper.port(PROGRAM)?, PROGRAM)? })
+    }
+
+    /// Starts the daemon with the socket as its input. It ends by itself when nobody asks for some seconds, and is started anew then.
+    pub fn serve(&self) -> Result<Watched, BenchError> {
+        let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
+        let socket = self.socket.try_clone().map_err(wrong)?;
+        Watched::start_with(&mut Command::new(RSTATD), Stdio::from(OwnedFd::from(socket)))
+    }
+
     /// One call of RSTATPROC_STATS.
     pub fn stats(&mut self) -> Result<[u32; NUMBERS], BenchError> {
-        let found = self.0.call(STATS, &[])?;
+        let found = self.caller.call(STATS, &[])?;
         // Debian's sends one word more than version 3 has.
         let numbers = found.first_chunk().copied();
         numbers.ok_or_else(|| failed("rstatd", format!("{NUMBERS} numbers are not in {found:?}")))

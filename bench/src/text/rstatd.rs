@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::client::Client;
 use super::portmapper::{OwnNetwork, Portmapper};
-use super::rstat;
+use super::rstat::Rstat;
 use crate::agent::build_agent;
 use crate::error::BenchError;
 use crate::hub::cluster::{Hub, text_door};
@@ -63,8 +63,7 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     let mut client = Client::new(text_door(&mut output)?)?;
     let (mask, names) = client.five_items()?;
     client.ask(&format!("{mask}\nS"))?;
-    let (rstatd, mut asker) = rstat::start(&mut mapper)?;
-    asker.stats()?;
+    let mut rstatd = Rstat::new(&mut mapper)?;
     // What the agent costs while nobody asks is no request's. rstatd gathers once a second by itself only when nobody
     // asks: each request puts that off by a second.
     let idle = idle_share(&agent, Duration::from_secs(record.effort.of(5, 2)))?;
@@ -77,7 +76,10 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
             for place in 0..WHO.len() {
                 let side = (place + turn) % WHO.len();
                 let found = match side {
-                    RSTATD => turn_of(&rstatd, (pace, span), 0.0, || asker.stats().map(drop))?,
+                    RSTATD => {
+                        let process = rstatd.serve()?;
+                        turn_of(&process, (pace, span), 0.0, || rstatd.stats().map(drop))?
+                    }
                     _ => {
                         client.set(if side == FRESH { ":age\n" } else { ":age any\n" })?;
                         turn_of(&agent, (pace, span), idle, || client.ask("S").map(drop))?

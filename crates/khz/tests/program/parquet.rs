@@ -63,7 +63,8 @@ mod with_parquet {
             .collect()
     }
 
-    fn as_csv(path: &Path) -> Vec<String> {
+    /// The file as CSV writes it, and how many groups of rows it has.
+    fn as_csv(path: &Path) -> (Vec<String>, usize) {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let titles: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
@@ -76,7 +77,7 @@ mod with_parquet {
                 lines.push(line.join(","));
             }
         }
-        lines
+        (lines, reader.num_row_groups())
     }
 
     #[test]
@@ -84,11 +85,13 @@ mod with_parquet {
         let path = folder("parquet").join("run.parquet");
         let base = ["export", &workload("idle"), &workload("compile")];
         // All series, in several groups of rows; and a few, of which one node has no value.
-        for more in [&[][..], &["-m", "idle*:load.*", "-m", "compile*:kernel.forks"]] {
+        for (groups_min, more) in [(2, &[][..]), (1, &["-m", "idle*:load.*", "-m", "compile*:kernel.forks"])]
+        {
             let written = run(&[&base[..], more, &["--parquet", "-o", word(&path)]].concat());
             assert_eq!((code(&written), err(&written).as_str()), (0, ""));
             let csv = out(&run(&[&base[..], more].concat())).replace("failed", "");
-            let (expected, read): (Vec<&str>, _) = (csv.lines().collect(), as_csv(&path));
+            let (expected, (read, groups)): (Vec<&str>, _) = (csv.lines().collect(), as_csv(&path));
+            assert!(groups >= groups_min, "{groups} groups");
             assert!(expected.len() > 1_000, "{} rows", expected.len());
             assert_eq!(read.len(), expected.len());
             for (row, (read, expected)) in read.iter().zip(expected).enumerate() {

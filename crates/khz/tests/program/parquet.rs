@@ -85,7 +85,8 @@ mod with_parquet {
         let path = folder("parquet").join("run.parquet");
         let base = ["export", &workload("idle"), &workload("compile")];
         // All series, in several groups of rows; and a few, of which one node has no value.
-        for (groups_min, more) in [(2, &[][..]), (1, &["-m", "idle*:load.*", "-m", "compile*:kernel.forks"])]
+        for (groups_min, more) in
+            [(2, &[][..]), (1, &["-m", "idle*:load.*", "-m", "compile*:kernel.forks"][..])]
         {
             let written = run(&[&base[..], more, &["--parquet", "-o", word(&path)]].concat());
             assert_eq!((code(&written), err(&written).as_str()), (0, ""));

@@ -204,7 +204,7 @@ ten. Nothing is overwritten without --force.";
 /// `khz ring`.
 #[derive(Debug, Subcommand)]
 pub enum RingCommand {
-    /// Tell what each ring holds: rate, rows, minutes now and when it is full, oldest and newest row, its writer.
+    /// Tell what each ring holds: rate, rows, minutes now and when it is full, newest row, its writer.
     #[command(after_help = RING_SHOW_EXAMPLES)]
     Show(RingShowFlags),
     /// Print the rows of a ring: exact decimals, counters as totals, nothing where nothing is.

@@ -108,7 +108,14 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         length,
         held: flags.held.parse().map_err(Failure::usage)?,
     };
-    let library = Library::read(&flags.workload, &folder(flags), flags.slots).map_err(Failure::usage)?;
+    let folder = folder(flags);
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!(
+            "there are no recordings to play in {}; start it where the sources are, or name a folder with --workloads DIR",
+            folder.display()
+        )));
+    }
+    let library = Library::read(&flags.workload, &folder, flags.slots).map_err(Failure::usage)?;
     let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
     let stop = serve::stop_on_signal()?;
     let mut before = Report::default();

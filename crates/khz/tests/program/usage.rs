@@ -53,6 +53,14 @@ fn help_fits_a_terminal_of_80_columns() {
 }
 
 #[test]
+fn simulating_without_recordings_says_where_they_are_to_be() {
+    let output = run(&["simulate", "--workloads", "/nonexistent/workloads"]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    let said = err(&output);
+    assert!(said.contains("/nonexistent/workloads") && said.contains("--workloads DIR"), "{said}");
+}
+
+#[test]
 fn a_misspelt_flag_is_wrong_usage_with_a_suggestion() {
     let output = run(&["--lisen", "x"]);
     assert_eq!(code(&output), 2);

@@ -28,6 +28,7 @@ Examples:
   khz export run.khzt --match 'node[1-4]:load.*' -o load.csv
   khz export run.khzt --json | jq .values     one object a row
   khz export run.000*.khzt                    the files of a rotation
+  khz export run.khzt --parquet -o run.parquet
 
 Rows of a node come in order; nodes alternate block by block. Values are the
 kernel's own decimals, counters as totals; absent is empty, failed is the word.
@@ -46,6 +47,9 @@ pub struct ExportFlags {
     /// One JSON object a row.
     #[arg(long)]
     pub json: bool,
+    /// A Parquet file, if this program was built with it; needs --output.
+    #[arg(long, conflicts_with_all = ["csv", "json"], requires = "output")]
+    pub parquet: bool,
     /// Write to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

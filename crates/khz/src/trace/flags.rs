@@ -60,7 +60,7 @@ pub const PLOT_EXAMPLES: &str = "\
 Examples:
   khz plot run.khzt -m 'cpu.all.*' -o run.svg       one panel a node, shares of
                                                     CPU time
-  khz plot run.khzt -m vm.pages_written -m cpu.all.system --per-sample -o run.png
+  khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
                                                     two axes, left and right
   khz plot run.khzt -m load.1m --terminal           here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html

@@ -3,7 +3,7 @@
 
 mod agent;
 mod bytes;
-mod cluster;
+pub mod cluster;
 mod drain;
 mod epoll;
 mod fanout;

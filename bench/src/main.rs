@@ -20,11 +20,13 @@ mod peers;
 mod place;
 mod program;
 mod record;
+mod recording;
 mod rrd;
 mod scale;
 mod spread;
 mod synth;
 mod table;
+mod text;
 mod trace;
 mod watched;
 
@@ -35,8 +37,8 @@ use error::BenchError;
 use record::{Effort, Record};
 
 const USAGE: &str = "\
-usage: khz-bench gather|hub|rrd [SECTION...] [--quick]
-       khz-bench block [--quick]
+usage: khz-bench gather|hub|rrd|text [SECTION...] [--quick]
+       khz-bench block|record [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
 Sections of gather (all of them when none is named):
@@ -65,8 +67,15 @@ Sections of hub:
   reconnect  4,096 nodes come back after their hub was killed and started again
   agent      an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and 1,000 Hz
 
+Sections of text:
+  pull    statuses a second of 128 nodes, asked anew and from rows that are there
+  merge   16 clients at 100 statuses a second each: requests that a node gets
+  status  the whole status of 4,096 nodes, beside a bare loop that writes the same bytes
+  rstat   one agent beside Debian's rpc.rstatd (package rstatd): time and CPU a request
+
   --quick  few pairs and short batches: a look, not a claim
 
+`record` records 128 nodes at 1,000 Hz, 100 slots each, for 30 s: nothing lost, bytes a value on disk, CPU.
 `block` holds the block format against texts, as they are and compressed, on the workloads of fixtures/workloads.
 `trace` runs a workload and records what the agent gathers, 60 s at 100 Hz, as a trace (docs/block.md).
 
@@ -97,6 +106,9 @@ fn main() -> ExitCode {
         ["gather", ref rest @ ..] => bench("gather", &SECTIONS, rest),
         ["rrd", ref rest @ ..] => bench("rrd", &rrd::SECTIONS, rest),
         ["hub", ref rest @ ..] => bench("hub", &hub::SECTIONS, rest),
+        ["record"] => recorded("record", false, recording::run),
+        ["record", "--quick"] => recorded("record", true, recording::run),
+        ["text", ref rest @ ..] => bench("text", &text::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.

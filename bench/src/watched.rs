@@ -50,12 +50,14 @@ pub struct Watched {
 impl Watched {
     /// Starts it, without input and with its output piped to us.
     pub fn start(command: &mut Command) -> Result<Self, BenchError> {
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// The same with this as its input.
+    pub fn start_with(command: &mut Command, input: Stdio) -> Result<Self, BenchError> {
         let name = format!("{command:?}");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| failed(name.clone(), e))?;
+        let child =
+            command.stdin(input).stdout(Stdio::piped()).spawn().map_err(|e| failed(name.clone(), e))?;
         let proc = Path::new("/proc").join(child.id().to_string());
         Ok(Watched { name, child, proc })
     }

@@ -76,7 +76,7 @@ static inline int khz_shm_open(khz_shm *shm, const char *path) {
     if (base == MAP_FAILED)
         return -1;
     shm->base = base;
-    if (memcmp(base, "khzS\1", 5) != 0) {
+    if (memcmp(base, "khzM\1", 5) != 0) {
         munmap(base, KHZ_FILE_BYTES);
         errno = EINVAL;
         return -1;

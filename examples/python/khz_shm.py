@@ -30,7 +30,7 @@ class Snapshot:
     def __init__(self, path):
         with open(path, "rb") as file:
             self.memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        if len(self.memory) != SIZE or self.memory[:5] != b"khzS\x01":
+        if len(self.memory) != SIZE or self.memory[:5] != b"khzM\x01":
             raise ValueError(f"{path} is not a snapshot of version 1")
         # A word is read in one go: a view of 64-bit numbers does that, slices of bytes might not.
         self.words = memoryview(self.memory).cast("Q")

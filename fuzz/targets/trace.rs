@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use khz_block::trace::{Chunk, Chunks};
+use khz_block::trace::{Chunk, Chunks, Next};
 use khz_block::{Decoder, SchemaDecoder};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -17,6 +17,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             Ok(Chunk::Block(bytes)) => {
                 held += bytes.len();
                 let _ = decoder.catch_up(bytes);
+            }
+            Ok(Chunk::Sealed(sealed)) => {
+                // What is read says the same when it is written anew.
+                let mut again = Vec::new();
+                sealed.put(&mut again);
+                let read = khz_block::trace::next(&again);
+                assert_eq!(read, Next::Chunk(Some(Chunk::Sealed(sealed)), again.len()));
             }
             Err(error) => assert!(!error.to_string().is_empty()),
         }

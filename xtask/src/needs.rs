@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that has it.
-const PROGRAMS: [(&str, &str, &str); 13] = [
+const PROGRAMS: [(&str, &str, &str); 14] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -13,6 +13,7 @@ const PROGRAMS: [(&str, &str, &str); 13] = [
     ("ip", "iproute2", "the test with 500 interfaces"),
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),
+    ("fusermount3", "fuse3", "the tests of the mounted tree"),
     ("nc", "netcat-openbsd", "the example in shell"),
     ("perl", "perl", "the example in Perl"),
     ("python3", "python3", "the example in Python"),
@@ -32,6 +33,10 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
     ("dpkg", "dpkg", "the tests on a machine of their own"),
 ];
 
+/// What `cargo xtask bench text` needs besides.
+const FOR_TEXT: [(&str, &str, &str); 1] =
+    [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
+
 /// Sees to it that everything the tests need is there, or says what is missing.
 pub fn install() -> Result<(), String> {
     install_missing(&PROGRAMS)
@@ -45,6 +50,11 @@ pub fn install_for_static() -> Result<(), String> {
 /// The same for the tests on machines of their own.
 pub fn install_for_guests() -> Result<(), String> {
     install_missing(&FOR_GUESTS)
+}
+
+/// The same for the benchmark of the text door.
+pub fn install_for_text() -> Result<(), String> {
+    install_missing(&FOR_TEXT)
 }
 
 fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {

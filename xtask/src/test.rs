@@ -28,6 +28,10 @@ fn slow_tests() -> Result<(), String> {
     )?;
     step::run("cargo test --release -p khz-link --quiet", &[], &[("KHZ_LINK_SEEDS", "5000")])?;
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
+    step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
+    step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
+    // Kills of a recording.
+    step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
     // Three kills a case.
     step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
@@ -71,6 +75,9 @@ pub fn screenshot() -> Result<(), String> {
 
 /// A benchmark, optimised; its own `--help` tells more.
 pub fn bench(words: &[&str]) -> Result<(), String> {
+    if words.first() == Some(&"text") {
+        needs::install_for_text()?;
+    }
     step::run("cargo build --release -p khz", &[], &[])?;
     step::run("cargo run --release --quiet -p khz-bench --", words, &[])
 }

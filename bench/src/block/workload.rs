@@ -68,6 +68,8 @@ impl Workload {
                     }
                     number += 1;
                 })?,
+                // Workloads are traces of one lane.
+                Chunk::Sealed(_) => {}
             }
         }
         let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

@@ -29,7 +29,9 @@ pub struct Hub {
     pub link: SocketAddr,
     /// Where its metrics are.
     pub http: SocketAddr,
-    // Read to its end by nobody: it says one line.
+    /// Where it is spoken to, if it was asked for that.
+    text: Option<SocketAddr>,
+    // Read to its end by nobody: it says no more.
     _output: BufReader<ChildStdout>,
 }
 
@@ -45,7 +47,15 @@ impl Hub {
         output.read_line(&mut line).map_err(|e| failed("khz hub", e))?;
         let addresses = addresses_in(&line);
         let [link, http] = addresses[..] else { return Err(failed("khz hub", format!("it said '{line}'"))) };
-        Ok(Hub { process, link, http, _output: output })
+        let speaks =
+            more.iter().zip(more.iter().skip(1)).any(|(flag, at)| *flag == "--text-listen" && *at != "none");
+        let text = if speaks { Some(text_door(&mut output)?) } else { None };
+        Ok(Hub { process, link, http, text, _output: output })
+    }
+
+    /// Its text door.
+    pub fn text(&self) -> Result<SocketAddr, BenchError> {
+        self.text.ok_or_else(|| failed("khz hub", "it has no text door"))
     }
 
     /// The sum of a family of its metrics.
@@ -55,6 +65,18 @@ impl Hub {
             sum_of(&metrics, family).ok_or_else(|| failed("khz hub", format!("it has no {family}")))?;
         Ok(count as u64)
     }
+}
+
+/// The address of the text door that a daemon announces next, behind what it has said before.
+pub fn text_door(output: &mut impl BufRead) -> Result<SocketAddr, BenchError> {
+    let mut line = String::new();
+    while output.read_line(&mut line).map_err(|e| failed("khz", e))? > 0 {
+        if let Some(address) = line.trim_end().strip_prefix("Text door: ") {
+            return address.parse().map_err(|e| failed("khz", format!("'{line}': {e}")));
+        }
+        line.clear();
+    }
+    Err(failed("khz", "it ended without a text door"))
 }
 
 /// The addresses in `... report to 127.0.0.1:7071 at http://127.0.0.1:7070/`.
@@ -91,10 +113,22 @@ impl Simulation {
         seconds: u64,
         more: &[&str],
     ) -> Result<Self, BenchError> {
+        Simulation::start_with_slots(program, hub, (nodes, rate), SLOTS, seconds, more)
+    }
+
+    /// The same with so many slots in a row.
+    pub fn start_with_slots(
+        program: &Path,
+        hub: SocketAddr,
+        (nodes, rate): (u64, u64),
+        slots: u64,
+        seconds: u64,
+        more: &[&str],
+    ) -> Result<Self, BenchError> {
         let mut command = Command::new(program);
         command.args(["simulate", "--json", "--hub", &hub.to_string(), "--workloads"]).arg(workloads());
         command.args(["--nodes", &nodes.to_string(), "--rate", &rate.to_string()]);
-        command.args(["--slots", &SLOTS.to_string(), "--for", &format!("{seconds}s")]).args(more);
+        command.args(["--slots", &slots.to_string(), "--for", &format!("{seconds}s")]).args(more);
         // That a hub which was killed refuses connections is no news.
         let mut process = Watched::start(command.stderr(Stdio::null()))?;
         let output = BufReader::new(process.output()?);

@@ -17,7 +17,7 @@ mod varint;
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;
 pub use header::{HEADER_BYTES, Header};
-pub use scan::RowScanner;
+pub use scan::{RowScanner, stamps};
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 
 /// A row's body is never longer than this: every slot of the largest schema restated.

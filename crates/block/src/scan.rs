@@ -160,6 +160,26 @@ impl RowScanner {
     }
 }
 
+/// Number and time of every row of a whole block, without decoding them.
+pub fn stamps(block: &[u8], mut each: impl FnMut(u64, Nanos)) -> Result<(), BlockError> {
+    let (mut scanner, mut at) = (RowScanner::new(), 0);
+    while at < block.len() {
+        match scanner.front(&block[at..])? {
+            Front::Header(header) if at == 0 => {
+                scanner.begin(header);
+                at += HEADER_BYTES;
+            }
+            Front::Row(row) if row.end <= block.len() - at => {
+                each(scanner.next_row, row.boot);
+                scanner.end_row(row.boot)?;
+                at += row.end;
+            }
+            _ => return Err(BlockError::Damaged { at, problem: "the block is not whole" }),
+        }
+    }
+    Ok(())
+}
+
 enum Front {
     Header(Header),
     Row(OpenRow),

@@ -1,14 +1,22 @@
-//! A trace: pieces of a lane's schema and its blocks, in one file. It knows where they begin and end, and nothing of
-//! what they mean.
+//! A trace: pieces of schemas and blocks, of one lane or of many, in one file. It knows where they begin and end, and
+//! nothing of what they mean.
+
+mod sealed;
 
 use crate::BlockError;
+
+pub use sealed::{LaneHead, Sealed, begin as begin_sealed, find};
 
 /// Magic, version, three bytes of zeros.
 const HEADER: [u8; 8] = *b"khzT\x01\0\0\0";
 const SCHEMA: u8 = 1;
 const BLOCK: u8 = 2;
 /// Kind and length of a chunk.
-const FRONT_BYTES: usize = 5;
+pub const FRONT_BYTES: usize = 5;
+/// A trace begins with so many bytes.
+pub const HEADER_BYTES: usize = HEADER.len();
+/// No chunk is longer: the largest block that a link carries, and room beside it.
+pub const CHUNK_BYTES_MAX: usize = 65 << 20;
 
 /// Begins a trace.
 pub fn begin(out: &mut Vec<u8>) {
@@ -32,12 +40,55 @@ fn put(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A part of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk<'a> {
     /// The next bytes of the schema.
     Schema(&'a [u8]),
     /// A block, from its header to its last row.
     Block(&'a [u8]),
+    /// A part of a trace with many lanes.
+    Sealed(Sealed<'a>),
+}
+
+/// What stands at the start of some bytes of a trace, behind its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// A chunk of so many bytes; `None`: of a kind that this version does not know.
+    Chunk(Option<Chunk<'a>>, usize),
+    /// They end before the chunk does, which has so many bytes (so many at least).
+    Incomplete(usize),
+    /// No chunk begins here; [`find`] looks for the next.
+    Damaged(&'static str),
+}
+
+/// Looks at the first bytes of a file: is it a trace that this program reads?
+pub fn check_header(bytes: &[u8]) -> Result<(), BlockError> {
+    match bytes.first_chunk::<HEADER_BYTES>() {
+        Some(head) if head[..5] == HEADER[..5] => Ok(()),
+        Some(head) if head[..4] == HEADER[..4] => Err(BlockError::UnknownTraceVersion { version: head[4] }),
+        _ => Err(BlockError::Damaged { at: 0, problem: "no trace begins here" }),
+    }
+}
+
+/// The chunk at the start of `bytes`.
+pub fn next(bytes: &[u8]) -> Next<'_> {
+    let Some(front) = bytes.first_chunk::<FRONT_BYTES>() else { return Next::Incomplete(FRONT_BYTES) };
+    let length = u32::from_le_bytes([front[1], front[2], front[3], front[4]]) as usize;
+    if length > CHUNK_BYTES_MAX {
+        return Next::Damaged("a chunk longer than any may be");
+    }
+    let end = FRONT_BYTES + length;
+    let Some(chunk) = bytes.get(..end) else { return Next::Incomplete(end) };
+    match front[0] {
+        SCHEMA => Next::Chunk(Some(Chunk::Schema(&chunk[FRONT_BYTES..])), end),
+        BLOCK => Next::Chunk(Some(Chunk::Block(&chunk[FRONT_BYTES..])), end),
+        kind if sealed::is_sealed(kind) => match sealed::read(chunk) {
+            Ok(Sealed::Unknown(_)) => Next::Chunk(None, end),
+            Ok(sealed) => Next::Chunk(Some(Chunk::Sealed(sealed)), end),
+            Err(problem) => Next::Damaged(problem),
+        },
+        _ => Next::Chunk(None, end),
+    }
 }
 
 /// The chunks of a trace, in order. Ends behind the first error; kinds of a newer version are passed over.
@@ -50,25 +101,8 @@ pub struct Chunks<'a> {
 impl<'a> Chunks<'a> {
     /// The chunks of the trace that these bytes are.
     pub fn of(trace: &'a [u8]) -> Result<Self, BlockError> {
-        match trace.first_chunk::<8>() {
-            Some(head) if head[..4] == HEADER[..4] && head[4] == HEADER[4] => {
-                Ok(Chunks { trace, at: HEADER.len() })
-            }
-            Some(head) if head[..4] == HEADER[..4] => {
-                Err(BlockError::UnknownTraceVersion { version: head[4] })
-            }
-            _ => Err(BlockError::Damaged { at: 0, problem: "no trace begins here" }),
-        }
-    }
-
-    /// The next chunk, whatever its kind; `None` when it is cut off.
-    fn take(&mut self) -> Option<(u8, &'a [u8])> {
-        let front = self.trace[self.at..].first_chunk::<FRONT_BYTES>()?;
-        let length = u32::from_le_bytes([front[1], front[2], front[3], front[4]]) as usize;
-        let start = self.at + FRONT_BYTES;
-        let bytes = self.trace.get(start..start.checked_add(length)?)?;
-        self.at = start + length;
-        Some((front[0], bytes))
+        check_header(trace)?;
+        Ok(Chunks { trace, at: HEADER.len() })
     }
 }
 
@@ -77,13 +111,22 @@ impl<'a> Iterator for Chunks<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.trace.len() {
-            match self.take() {
-                Some((SCHEMA, bytes)) => return Some(Ok(Chunk::Schema(bytes))),
-                Some((BLOCK, bytes)) => return Some(Ok(Chunk::Block(bytes))),
-                Some(_) => {}
-                None => {
-                    let at = std::mem::replace(&mut self.at, self.trace.len());
-                    return Some(Err(BlockError::Damaged { at, problem: "a chunk of the trace is cut off" }));
+            let at = self.at;
+            let damaged = |problem| Some(Err(BlockError::Damaged { at, problem }));
+            match next(&self.trace[at..]) {
+                Next::Chunk(chunk, length) => {
+                    self.at += length;
+                    if let Some(chunk) = chunk {
+                        return Some(Ok(chunk));
+                    }
+                }
+                Next::Incomplete(_) => {
+                    self.at = self.trace.len();
+                    return damaged("a chunk of the trace is cut off");
+                }
+                Next::Damaged(problem) => {
+                    self.at = self.trace.len();
+                    return damaged(problem);
                 }
             }
         }
@@ -126,6 +169,9 @@ mod tests {
                     Chunk::Schema(bytes) => schema.feed(bytes).unwrap(),
                     Chunk::Block(bytes) => {
                         assert_eq!(decoder.catch_up(bytes), Ok(bytes.len()), "{name}");
+                        let mut last = None;
+                        crate::stamps(bytes, |number, at| last = Some((number + 1, at))).unwrap();
+                        assert_eq!(last, Some((decoder.next_row(), decoder.stamp().boot)), "{name}");
                         let scanned = scanner.feed(bytes).unwrap();
                         let (count, length, checksum) = scanner.header().unwrap().closed.unwrap();
                         assert_eq!(
@@ -139,6 +185,7 @@ mod tests {
                         );
                         rows += scanned;
                     }
+                    Chunk::Sealed(_) => panic!("{name}: a trace of one lane"),
                 }
             }
             assert_eq!((scanner.unfinished(), decoder.slots()), (0, schema.series().len()), "{name}");
@@ -147,6 +194,61 @@ mod tests {
                 "{name}: {rows} rows of {} slots",
                 decoder.slots()
             );
+        }
+    }
+
+    fn many() -> Vec<Sealed<'static>> {
+        let head = LaneHead { lane: 7, node: "n1", name: "base", epoch: 99, period: 1_000_000 };
+        vec![
+            Sealed::Lane(head),
+            Sealed::Schema { lane: 7, generation: 2, offset: 0, bytes: b"what" },
+            Sealed::Block { lane: 7, bytes: b"a block khzC of any bytes" },
+            Sealed::Lost { lane: 7, from: 10, to: 20 },
+            Sealed::Note("{}"),
+        ]
+    }
+
+    #[test]
+    fn the_bytes_of_a_sealed_chunk_stay() {
+        let mut bytes = Vec::new();
+        Sealed::Lost { lane: 7, from: 10, to: 20 }.put(&mut bytes);
+        let checksum = crc32fast::hash(b"\x06\x1c\0\0\0\x07\0\0\0\x0a\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0");
+        assert_eq!(bytes[..9], *b"\x06\x1c\0\0\0khzC");
+        assert_eq!(bytes[9..13], checksum.to_le_bytes());
+        assert_eq!(bytes.len(), FRONT_BYTES + 8 + 20);
+    }
+
+    #[test]
+    fn many_lanes_survive_the_way_to_bytes_and_back() {
+        let mut bytes = Vec::new();
+        begin_sealed("{}", &mut bytes);
+        many().iter().for_each(|chunk| chunk.put(&mut bytes));
+        Sealed::Unknown(60).put(&mut bytes);
+        let chunks: Vec<_> = Chunks::of(&bytes).unwrap().map(Result::unwrap).collect();
+        let expected = [Sealed::Note("{}")].into_iter().chain(many()).map(Chunk::Sealed);
+        assert_eq!(chunks, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_flipped_bit_is_seen_wherever_it_is_and_the_next_chunk_is_found() {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        many()[2].put(&mut first);
+        many()[3].put(&mut second);
+        let whole = [&first[..], &second[..]].concat();
+        for bit in 0..first.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let is_seen = match next(&bytes) {
+                Next::Damaged(_) | Next::Incomplete(_) => true,
+                // The kind became one that is not sealed: then it is no part of a trace with many lanes.
+                Next::Chunk(chunk, _) => bit < 8 && !matches!(chunk, Some(Chunk::Sealed(_))),
+            };
+            assert!(is_seen, "bit {bit}");
+            let mut at = find(&bytes, 1).unwrap();
+            while !matches!(next(&bytes[at..]), Next::Chunk(..)) {
+                at = find(&bytes, at + 1).unwrap();
+            }
+            assert_eq!(next(&bytes[at..]), Next::Chunk(Some(Chunk::Sealed(many().remove(3))), second.len()));
         }
     }
 

@@ -1,8 +1,23 @@
 //! The library for programs that read a cluster watched by Kilohertz.
+//!
+//! [`Client`] asks a khz, on this machine or a hub: values now, or as they come, at a rate and under a condition.
+//! [`Page`] reads the latest values of this machine out of shared memory, in tens of nanoseconds, without asking
+//! anybody. Values are exact: integers with decimal places.
 
 #![deny(unsafe_code)]
 
 pub mod access;
+mod client;
+pub mod condition;
+mod event;
+mod page;
 pub mod place;
+mod queue;
+mod router;
 
 pub use access::{Access, AccessError};
+pub use client::{Client, ClientError, Subscription, Want};
+pub use condition::{Amount, Condition, Gate};
+pub use event::{Event, Value};
+pub use page::Page;
+pub use queue::EVENTS_MAX;

@@ -32,3 +32,24 @@ pub fn link_socket(told: Option<&Path>) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| [HUB_LINK_SOCKET, ALONE_LINK_SOCKET].map(|name| folder.join(name));
     run_dirs(told).into_iter().flat_map(of_folder).find(|path| UnixStream::connect(path).is_ok())
 }
+
+/// Where agents of this machine keep their rings and snapshots, the own ones first: a directory for each node.
+pub fn snapshot_dirs() -> Vec<PathBuf> {
+    const SHARED: &str = "/dev/shm/khz";
+    let own = rustix::process::geteuid();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut folders: Vec<PathBuf> = Vec::new();
+    if !own.is_root() {
+        folders.extend(runtime.map(|path| path.join("khz")));
+        folders.push(format!("{SHARED}-{}", own.as_raw()).into());
+    }
+    folders.push(SHARED.into());
+    folders
+}
+
+/// The snapshots that are there.
+pub fn snapshots() -> Vec<PathBuf> {
+    let entries = snapshot_dirs().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path().join(khz_ring::SNAPSHOT_FILE)));
+    files.filter(|file| file.exists()).collect()
+}

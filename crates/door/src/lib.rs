@@ -9,6 +9,7 @@ pub mod counts;
 pub mod entrance;
 pub mod listeners;
 pub mod local;
+pub mod reception;
 pub mod stall;
 
 pub use access::{Access, AccessError, Caller, Origin};
@@ -17,4 +18,5 @@ pub use counts::Held;
 pub use entrance::{Accepted, Entered, Sealed, Socket, Turned, Way, enter};
 pub use listeners::{DoorError, Listeners, listen};
 pub use local::{LocalSocket, LocalSocketError};
+pub use reception::{Coming, admit, receive_all};
 pub use stall::Stalling;

@@ -49,7 +49,8 @@ impl Agent {
     pub fn start(plan: Plan) -> Result<Self, GatherError> {
         check(&plan)?;
         let mut sources = open_sources(&plan)?;
-        let tallies = plan.tallies.clone();
+        let tallies = plan.tallies_all();
+        sources.extend(plan.jobs.clone().map(Source::jobs));
         let names: Vec<_> = sources.iter().map(Source::name).collect();
         sources.push(Source::own(OwnNumbers::new(&names, tallies)));
         let rings = Rings::open(&plan)?;
@@ -198,7 +199,8 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
     let natural = |source: &Source| match source.kernel_file() {
         Some(file) => file.refresh(|_| true).and_then(|r| r.period()).unwrap_or(Nanos(0)),
-        None => Nanos::SECOND,
+        None if source.is_own() => Nanos::SECOND,
+        None => Nanos(0),
     };
     let members =
         |wanted: &dyn Fn(usize) -> Option<Nanos>| (0..sources.len()).map(wanted).collect::<Vec<_>>();
@@ -214,9 +216,7 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.retain(|&rate| rate != plan.base_rate);
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
-    let local = members(&|i| {
-        (own_rate(i).is_none() && sources[i].kernel_file().is_some()).then(|| natural(&sources[i]))
-    });
+    let local = members(&|i| (own_rate(i).is_none() && !sources[i].is_own()).then(|| natural(&sources[i])));
     if local.iter().any(Option::is_some) {
         let part = if rates.is_empty() { 0.5 } else { 0.25 };
         planned.push(PlannedLane { name: "local".into(), rate: plan.local_rate, members: local, part });

@@ -72,13 +72,13 @@ impl Gatherer {
     pub fn new(
         plan: Plan,
         inbox: Arc<Inbox>,
-        sources: Vec<Source>,
+        mut sources: Vec<Source>,
         lanes: Vec<Lane>,
         rings: Rings,
         outworn: oneshot::Sender<Outworn>,
     ) -> Self {
         let fixed_lanes = lanes.len();
-        let page = Page::open(&rings, sources.len());
+        let page = Page::open(&rings, &mut sources);
         Gatherer {
             plan,
             inbox,
@@ -183,7 +183,7 @@ impl Gatherer {
 
     /// Gathers one source and tells every lane what changed.
     fn gather(&mut self, index: usize, now: Stamp) {
-        if self.sources[index].kernel_file().is_none() {
+        if self.sources[index].is_own() {
             self.put_own_numbers(index);
         }
         let source = &mut self.sources[index];
@@ -470,6 +470,10 @@ pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Opt
         Some(file) => {
             let refresh = file.refresh(matches)?;
             Some(if exact { Nanos(0) } else { refresh.period().unwrap_or(Nanos(0)) })
+        }
+        None if !source.is_own() => {
+            let wanted = source.job_door().is_some_and(|door| door.may_match(patterns));
+            wanted.then_some(Nanos(0))
         }
         // Our own numbers are put together once a second, and on asking.
         None => own::metrics().iter().any(|m| matches(&m.name)).then_some(Nanos::SECOND),

@@ -16,11 +16,16 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Beside the rings, where these are files. Without room for it there is none, and the log says why.
-    pub fn open(rings: &Rings, sources: usize) -> Option<Self> {
+    /// Beside the rings, where these are files, with what has been gathered so far. Without room for it there is none, and
+    /// the log says why.
+    pub fn open(rings: &Rings, sources: &mut [Source]) -> Option<Self> {
         let (folder, label) = rings.snapshot()?;
         match SnapshotWriter::create(&folder.join(SNAPSHOT_FILE), &label) {
-            Ok(writer) => Some(Page { writer, slots: vec![Vec::new(); sources], is_full: false }),
+            Ok(writer) => {
+                let mut page = Page { writer, slots: vec![Vec::new(); sources.len()], is_full: false };
+                sources.iter_mut().enumerate().for_each(|(index, source)| page.note(index, source));
+                Some(page)
+            }
             Err(error) => {
                 tracing::warn!("there is no snapshot in shared memory: {error}");
                 None

@@ -2,10 +2,12 @@
 //! is started.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_parse::KernelFile;
 
+use crate::jobs::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
 
@@ -34,6 +36,8 @@ pub struct Plan {
     pub ring_folder: Option<PathBuf>,
     /// Where and with which priority the gather thread runs.
     pub placement: Placement,
+    /// Where jobs publish numbers of their own; `None`: nowhere.
+    pub jobs: Option<Arc<JobDoor>>,
     /// Numbers that other parts of the program count and the agent shows.
     pub tallies: Vec<Tally>,
 }
@@ -73,6 +77,12 @@ pub const RING: RingSize = RingSize::Bytes(ByteSize(64 << 20));
 pub const WINDOW: Nanos = Nanos::from_micros(100);
 
 impl Plan {
+    /// Everything that other parts of the program count.
+    pub(crate) fn tallies_all(&self) -> Vec<Tally> {
+        let jobs = self.jobs.iter().flat_map(|door| door.tallies());
+        self.tallies.iter().cloned().chain(jobs).collect()
+    }
+
     /// Every source at the default rates.
     pub fn new(root: impl Into<PathBuf>, node: NodeName) -> Self {
         let hz = |n| Rate::from_hz(n).unwrap_or_else(|| unreachable!("BUG: a default rate is out of range"));
@@ -89,6 +99,7 @@ impl Plan {
             ring: RING,
             ring_folder: None,
             placement: Placement::default(),
+            jobs: None,
             tallies: Vec::new(),
         }
     }

@@ -15,8 +15,10 @@ use khz_model::{
 use crate::catalogue::catalogue;
 use crate::clock;
 use crate::inbox::{Inbox, Request};
+use crate::jobs::JobDoor;
 use crate::lane::LaneView;
 use crate::plan::Plan;
+use crate::publication::PREFIX;
 use crate::source::{Published, Source};
 use crate::subscription::{Columns, LaneSubscription, rows_since};
 
@@ -35,15 +37,24 @@ pub(crate) struct NodeQuery {
     sources: Vec<Vec<Arc<Metric>>>,
     /// For each metric's name the bit of its source.
     source_of: HashMap<String, u64>,
+    /// Where jobs publish theirs, and the bit of that source.
+    jobs: Option<(Arc<JobDoor>, u64)>,
     /// Decoding ten minutes takes milliseconds and megabytes: one reader after the other.
     history: Mutex<()>,
 }
 
 impl NodeQuery {
     pub fn new(plan: &Plan, sources: &[Source], inbox: Arc<Inbox>, lanes: Vec<Arc<LaneView>>) -> Self {
-        let tallies = || plan.tallies.iter().map(|t| t.metric.clone());
+        let tallies = || plan.tallies_all().into_iter().map(|t| t.metric);
         let own = || crate::own::metrics().into_iter().chain(tallies()).collect::<Vec<_>>();
-        let of = |source: &Source| source.kernel_file().map_or_else(own, |file| file.metrics());
+        let of = |source: &Source| match source.kernel_file() {
+            Some(file) => file.metrics(),
+            None if source.is_own() => own(),
+            // What jobs publish is not known before.
+            None => Vec::new(),
+        };
+        let jobs =
+            sources.iter().enumerate().find_map(|(i, source)| Some((source.job_door()?.clone(), 1 << i)));
         let mut metrics = catalogue();
         metrics.extend(tallies());
         let sources: Vec<Vec<Arc<Metric>>> = sources.iter().map(of).collect();
@@ -53,6 +64,7 @@ impl NodeQuery {
             .flat_map(|(i, metrics)| metrics.iter().map(move |metric| (metric.name.to_string(), 1 << i)));
         NodeQuery {
             source_of: bits.collect(),
+            jobs,
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             inbox,
@@ -108,7 +120,9 @@ impl NodeQuery {
         let wanted = |metrics: &Vec<Arc<Metric>>| {
             metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
         };
-        self.sources.iter().enumerate().map(|(i, metrics)| u64::from(wanted(metrics)) << i).sum()
+        let jobs = self.jobs.iter().filter(|(door, _)| door.may_match(patterns)).map(|(_, bit)| bit);
+        let fixed = self.sources.iter().enumerate().map(|(i, metrics)| u64::from(wanted(metrics)) << i);
+        fixed.sum::<u64>() | jobs.sum::<u64>()
     }
 
     /// The patterns of this node that select some metric, or the error that says they do not.
@@ -124,7 +138,10 @@ impl NodeQuery {
     fn sources_of_wanted(&self, wanted: &Wanted) -> u64 {
         let all = (1 << self.sources.len()) - 1;
         let Some(metrics) = &wanted.metrics else { return all };
-        metrics.iter().filter_map(|metric| self.source_of.get(&*metric.name)).fold(0, |bits, bit| bits | bit)
+        let of_jobs =
+            |name: &str| self.jobs.as_ref().filter(|_| name.starts_with(PREFIX)).map(|(_, bit)| bit);
+        let bit = |name: &str| self.source_of.get(name).or_else(|| of_jobs(name)).copied();
+        metrics.iter().filter_map(|metric| bit(&metric.name)).fold(0, |bits, bit| bits | bit)
     }
 
     /// What some sources hold, gathered anew where it is older than that.
@@ -217,7 +234,8 @@ impl Query for NodeQuery {
     }
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
-        self.metrics.clone()
+        let published = self.jobs.iter().flat_map(|(door, _)| door.metrics());
+        self.metrics.iter().cloned().chain(published).collect()
     }
 
     fn rate_max(&self) -> Rate {

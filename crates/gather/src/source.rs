@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::budget::Budget;
 use crate::clock;
+use crate::jobs::{JobDoor, Jobs};
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
 
@@ -50,6 +51,8 @@ pub(crate) struct Source {
 enum Numbers {
     /// A kernel file.
     File { text: KernelText, parser: Box<Parser> },
+    /// What jobs publish.
+    Jobs(Box<Jobs>),
     /// The agent itself.
     Own(Box<OwnNumbers>),
 }
@@ -74,9 +77,15 @@ impl Source {
         Self::new(crate::own::SOURCE, Numbers::Own(Box::new(numbers)), Budget::unlimited())
     }
 
+    pub fn jobs(door: Arc<JobDoor>) -> Self {
+        // What is taken at one gather is bounded.
+        Self::new(crate::jobs::SOURCE, Numbers::Jobs(Box::new(Jobs::new(door))), Budget::unlimited())
+    }
+
     fn new(name: &'static str, numbers: Numbers, budget: Budget) -> Self {
         let schema = Arc::new(match &numbers {
             Numbers::File { parser, .. } => parser.schema().clone(),
+            Numbers::Jobs(jobs) => jobs.schema().clone(),
             Numbers::Own(own) => own.schema().clone(),
         });
         let counts = Counts::default();
@@ -101,14 +110,27 @@ impl Source {
     pub fn kernel_file(&self) -> Option<&'static KernelFile> {
         match &self.numbers {
             Numbers::File { parser, .. } => Some(parser.file()),
-            Numbers::Own(_) => None,
+            Numbers::Jobs(_) | Numbers::Own(_) => None,
+        }
+    }
+
+    /// True for the agent's own numbers.
+    pub fn is_own(&self) -> bool {
+        matches!(self.numbers, Numbers::Own(_))
+    }
+
+    /// Where jobs come in, when they are the source.
+    pub fn job_door(&self) -> Option<&Arc<JobDoor>> {
+        match &self.numbers {
+            Numbers::Jobs(jobs) => Some(jobs.door()),
+            Numbers::File { .. } | Numbers::Own(_) => None,
         }
     }
 
     pub fn own_numbers(&mut self) -> Option<&mut OwnNumbers> {
         match &mut self.numbers {
             Numbers::Own(own) => Some(own),
-            Numbers::File { .. } => None,
+            Numbers::File { .. } | Numbers::Jobs(_) => None,
         }
     }
 
@@ -122,6 +144,7 @@ impl Source {
     pub fn values(&self) -> &[u64] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.values(),
+            Numbers::Jobs(jobs) => jobs.values(),
             Numbers::Own(own) => own.values(),
         }
     }
@@ -130,6 +153,7 @@ impl Source {
     pub fn states(&self) -> &[u8] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.states(),
+            Numbers::Jobs(jobs) => jobs.states(),
             Numbers::Own(own) => own.states(),
         }
     }
@@ -138,6 +162,7 @@ impl Source {
     pub fn changed(&self) -> &[u32] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.changed(),
+            Numbers::Jobs(jobs) => jobs.changed(),
             Numbers::Own(own) => own.changed(),
         }
     }
@@ -146,6 +171,7 @@ impl Source {
     pub fn schema(&mut self) -> Arc<Schema> {
         let current = match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
+            Numbers::Jobs(jobs) => jobs.schema(),
             Numbers::Own(own) => own.schema(),
         };
         if current.len() != self.schema.len() {
@@ -162,6 +188,12 @@ impl Source {
     /// Reads the text into `room`, which all sources share so that it is in the cache, and parses it. Afterwards `changed` tells which slots have another reading than before.
     #[inline]
     pub fn gather(&mut self, now: Stamp, room: &mut Vec<u8>) {
+        if let Numbers::Jobs(jobs) = &mut self.numbers {
+            let start = clock::boot();
+            jobs.gather(now, room);
+            self.count(start, now);
+            return;
+        }
         let Numbers::File { text, parser } = &mut self.numbers else {
             // The agent's own numbers were put in by the one who has them.
             self.counts.gathers += 1;
@@ -185,6 +217,11 @@ impl Source {
             }
             Err(errno) => self.lost(errno, now),
         }
+        self.count(start, now);
+    }
+
+    #[inline]
+    fn count(&mut self, start: Nanos, now: Stamp) {
         let took = clock::boot().since(start);
         self.counts.gathers += 1;
         self.counts.gather_time.0 += took.0;

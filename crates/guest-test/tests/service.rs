@@ -43,6 +43,19 @@ const STRICT: &str = "[Service]\nSystemCallErrorNumber=\nSystemCallErrorNumber=k
 
 const OWN_FILE: &str = "[Service]\nEnvironment=KHZ_CONFIG=/etc/khz/agent.toml\n";
 
+/// The agent watches a captured host, whose interfaces the test makes up.
+const CAPTURED: &str = "[Service]\nEnvironment=KHZ_ROOT=/srv/host KHZ_CPU_MAX=100%%\n";
+
+/// Such a host's interfaces: so many, from the first on.
+const INTERFACES: &str = r#"#!/bin/sh
+mkdir -p /srv/host/proc/net && chmod -R 755 /srv/host
+{
+    echo 'Inter-|   Receive                                                |  Transmit'
+    echo ' face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed'
+    seq "$1" | sed 's/.*/  veth&: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16/'
+} > /srv/host/proc/net/dev
+"#;
+
 /// A minimal Debian with systemd as first process; khz and packaging/ lie in /root, not installed.
 fn boot() -> Guest {
     let image = Image::new("service")
@@ -59,6 +72,8 @@ fn boot() -> Guest {
         .with_text("root/agent.toml", AGENT_TOML)
         .with_text("root/strict.conf", STRICT)
         .with_text("root/own-file.conf", OWN_FILE)
+        .with_text("root/captured.conf", CAPTURED)
+        .with_program("bin/interfaces", INTERFACES)
         // Empty: this machine gets a name of its own.
         .with_text("etc/machine-id", "")
         .with_link("lib/systemd/systemd", "init")
@@ -145,7 +160,7 @@ fn assert_confined(guest: &mut Guest) {
         let confined = ["CapEff:", "NoNewPrivs:", "Seccomp:"].map(field);
         assert_eq!(confined, ["0000000000000000", "1", "2"].map(str::to_owned), "{unit}");
         let mounts = guest.say(&format!("cat /proc/{pid}/mountinfo"));
-        let root = mounts.lines().filter(|line| line.split_whitespace().nth(4) == Some("/")).next_back();
+        let root = mounts.lines().rfind(|line| line.split_whitespace().nth(4) == Some("/"));
         let options = root.unwrap().split_whitespace().nth(5).unwrap();
         assert!(options.starts_with("ro,"), "{unit}: {mounts}");
     }
@@ -161,9 +176,32 @@ fn assert_at_work(guest: &mut Guest) {
     assert_eq!((got.code, got.text.lines().count()), (0, 1), "{}", got.text);
 }
 
+/// Where interfaces come and go by the thousand an agent starts itself anew, in the same process: nothing in its unit may
+/// forbid that.
+fn assert_begins_anew(guest: &mut Guest) {
+    guest.say("interfaces 2200");
+    drop_in(guest, "khz-agent", "captured.conf");
+    // The watchdog as it is in earnest: emulated, a new start with 35,000 slots takes longer than three seconds.
+    guest.say("rm -f /etc/systemd/system/khz-agent.service.d/soon.conf");
+    guest.say("systemctl daemon-reload && systemctl restart khz-agent");
+    let pid = property(guest, "khz-agent", "MainPID");
+    let sees = |guest: &mut Guest, name: &str| {
+        let got = guest
+            .run(&format!("khz ring export --node n1 --last 1s --csv 'net.rx_bytes[{name}]' 2>/dev/null"));
+        got.text.lines().last().is_some_and(|row| row.ends_with(",1"))
+    };
+    until("it watches all of them", || sees(guest, "veth2200"));
+    guest.say("interfaces 1");
+    let said = "journalctl --no-pager -o cat -u khz-agent | grep -q 'beginning anew'";
+    until("it begins anew", || guest.run(said).code == 0);
+    until("and goes on", || sees(guest, "veth1") && property(guest, "khz-agent", "ActiveState") == "active");
+    assert_eq!(property(guest, "khz-agent", "MainPID"), pid, "in the same process");
+    assert_eq!(property(guest, "khz-agent", "NRestarts"), "0");
+}
+
 #[test]
 #[ignore = "slow: boots a machine of its own"]
-fn both_units_run_confined_under_systemd_and_come_back_when_killed_or_frozen() {
+fn both_units_run_confined_under_systemd_and_come_back_when_killed_frozen_or_outworn() {
     let mut guest = boot();
     install_and_start(&mut guest);
     for unit in ["khz-hub", "khz-agent"] {
@@ -208,6 +246,7 @@ fn both_units_run_confined_under_systemd_and_come_back_when_killed_or_frozen() {
         });
     }
     assert_at_work(&mut guest);
+    assert_begins_anew(&mut guest);
 
     guest.say("systemctl stop khz-agent khz-hub");
     for unit in ["khz-hub", "khz-agent"] {

@@ -1,19 +1,19 @@
 //! The door itself: it binds, accepts, and hands each connection to the routes. It refuses to start anything
 //! before every address is bound, and closes in a bounded time.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
 
-use khz_door::listeners::ACCEPT_RETRY;
-use khz_door::{Accepted, Access, Admission, Connections, DoorError, Listeners, LocalSocket, Sealed};
+use khz_door::{
+    Accepted, Access, Coming, Connections, DoorError, Listeners, LocalSocket, Sealed, admit, receive_all,
+};
 use khz_model::{Nanos, Query};
 use khz_trust::TlsServer;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::counters::{Counters, Held, count};
+use crate::counters::{Counters, Held};
 use crate::guard::Guard;
 use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits};
 use crate::routes::{App, router};
@@ -104,23 +104,8 @@ impl Bound {
         let mut door = self.door;
         let local = door.local.take();
         let hall = Hall::new(door, closing);
-        let mut talks = JoinSet::new();
-        let mut shutdown = pin!(shutdown);
-        loop {
-            tokio::select! {
-                () = &mut shutdown => break,
-                accepted = poll_fn(|cx| self.listeners.poll_accept(cx)) => match accepted {
-                    Ok(socket) => hall.receive(socket, &mut talks),
-                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
-                },
-                Some(_) = talks.join_next() => {}
-            }
-        }
-        drop((self.listeners, local));
-        close.send_replace(true);
-        let all_gone = async { while talks.join_next().await.is_some() {} };
-        // Who has not finished by then is cut off: dropping the set ends its tasks.
-        let _ = tokio::time::timeout(CLOSING_GRACE, all_gone).await;
+        let receive = |socket: Accepted, talks: &mut JoinSet<()>| hall.receive(socket, talks);
+        receive_all((self.listeners, local), close, shutdown, CLOSING_GRACE, receive).await;
     }
 }
 
@@ -153,15 +138,12 @@ impl Hall {
     /// Admits a connection, or closes it at once when there is no place for it.
     fn receive(&self, socket: Accepted, talks: &mut JoinSet<()>) {
         let counters = &self.shared.counters;
-        count(&counters.connections);
-        let connection = match self.connections.admit() {
-            Admission::Placed(connection) => connection,
-            Admission::Evicting(connection) => {
-                count(&counters.connections_evicted);
-                connection
-            }
-            Admission::Full => return count(&counters.connections_refused),
+        let coming = Coming {
+            all: &counters.connections,
+            evicting: &counters.connections_evicted,
+            refused: &counters.connections_refused,
         };
+        let Some(connection) = admit(&self.connections, coming) else { return };
         let talk = Talk {
             connection,
             shared: Arc::clone(&self.shared),

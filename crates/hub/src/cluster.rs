@@ -1,10 +1,11 @@
 //! The cluster: every node that was ever heard, the schemas they share, the metrics they have, and what is
 //! counted. Server and readers meet here; each node has a lock of its own.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use khz_link::HubName;
 use khz_model::{ByteSize, Metric, Nanos, NodeName, Rate};
 
 use crate::counts::Counts;
@@ -36,6 +37,10 @@ pub struct Cluster {
     pub(crate) schemas: Schemas,
     metrics: RwLock<Metrics>,
     pub(crate) counts: Counts,
+    /// The hubs that nodes come from: by the source's number, the hub and all behind it.
+    sources: Mutex<BTreeMap<usize, Vec<[u8; 16]>>>,
+    /// Counts changes of them.
+    pub(crate) sources_changed: AtomicU64,
     /// Counts nodes as they appear, so that readers look for new ones.
     appeared: AtomicU64,
     /// Lanes of all nodes: they share the history's memory.
@@ -58,6 +63,8 @@ impl Cluster {
             schemas: Schemas::default(),
             metrics: RwLock::default(),
             counts: Counts::default(),
+            sources: Mutex::default(),
+            sources_changed: AtomicU64::new(0),
             appeared: AtomicU64::new(0),
             lanes: AtomicU64::new(0),
         })
@@ -152,6 +159,39 @@ impl Cluster {
     /// A lane's share of the history.
     pub(crate) fn history_share(&self) -> u64 {
         self.settings.history.0 / self.lanes.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Random at every start.
+    pub fn identity(&self) -> [u8; 16] {
+        self.identity
+    }
+
+    fn sources(&self) -> MutexGuard<'_, BTreeMap<usize, Vec<[u8; 16]>>> {
+        self.sources.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The hubs that nodes come from, and those behind them, each once.
+    pub(crate) fn all_sources(&self) -> Vec<[u8; 16]> {
+        let all: BTreeSet<[u8; 16]> = self.sources().values().flatten().copied().collect();
+        all.into_iter().collect()
+    }
+
+    /// Nodes come from this hub now; `false`: it is this one, or gets nodes from it.
+    pub(crate) fn set_source(&self, number: usize, hub: &HubName) -> bool {
+        let behind: Vec<[u8; 16]> = hub.sources.iter().copied().chain([hub.identity]).collect();
+        if behind.contains(&self.identity) {
+            return false;
+        }
+        if self.sources().insert(number, behind.clone()) != Some(behind) {
+            self.sources_changed.fetch_add(1, Ordering::Release);
+        }
+        true
+    }
+
+    /// No nodes come from it.
+    pub(crate) fn forget_source(&self, number: usize) {
+        // Who reads here may keep what he knows of it: fewer sources make no loop.
+        self.sources().remove(&number);
     }
 
     /// Whether blocks that have ended are kept.

@@ -60,11 +60,13 @@ impl fmt::Display for Ended {
 }
 
 impl Ended {
-    /// Whether people want to see it in the log: not when a scanner comes and goes.
-    pub fn is_news(&self, stranger: bool) -> bool {
+    /// Whether people want to see it in the log: not when a scanner comes and goes, nor when a reader has read enough.
+    pub fn is_news(&self, peer: &Peer) -> bool {
+        let stranger = matches!(peer, Peer::Stranger);
         match self {
             Ended::Cut(_) | Ended::Told(_) => true,
-            Ended::Closed | Ended::Pushed => !stranger,
+            Ended::Closed => matches!(peer, Peer::Node(_)),
+            Ended::Pushed => !stranger,
             Ended::Silent | Ended::Deaf | Ended::Wire(_) => !stranger,
         }
     }

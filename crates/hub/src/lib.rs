@@ -23,10 +23,13 @@ mod own;
 mod peer;
 mod query;
 mod reader;
+mod roster;
 mod schemas;
 mod server;
+mod source;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
+pub use source::Source;

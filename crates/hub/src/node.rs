@@ -20,6 +20,9 @@ use crate::mailbox::{Command, Mailbox};
 /// The lane that is always shipped.
 pub(crate) const BASE: &str = "base";
 
+/// Connections from here on are no connections of the link door: another hub speaks for the node.
+pub(crate) const THROUGH_HUB: u64 = 1 << 63;
+
 /// Former epochs of lanes that are kept for their history.
 const FORMER_LANES_MAX: usize = 4;
 
@@ -160,7 +163,8 @@ impl Node {
     /// Whether a connection of this identity may take the node's place now. The same machine with a start that
     /// is not older may; another machine only when nobody holds the name.
     pub fn admits(&self, identity: &Identity) -> Result<(), (Reason, String)> {
-        if self.link.is_none() {
+        // Who comes himself is believed more than a hub that speaks for him.
+        if self.link.as_ref().is_none_or(|link| link.connection >= THROUGH_HUB) {
             return Ok(());
         }
         let name = &self.name;
@@ -404,6 +408,10 @@ impl Node {
     /// Somebody wants rows of these files no older than that; tells which request is waited for.
     pub fn ask(&mut self, want: &Asking<'_>, round: &Arc<Round>) -> Option<u32> {
         let Asking { files, now, age_max, ceiling, counts } = *want;
+        // A node that comes through another hub has what that hub pushes.
+        if self.link.as_ref().is_none_or(|link| link.connection >= THROUGH_HUB) {
+            return None;
+        }
         let covers = self.demand.as_ref().is_some_and(|demand| demand.covers(files));
         if !covers && !self.demand_more(files, now) {
             return None;

@@ -194,7 +194,8 @@ impl HubSide for Talk<'_> {
             Role::Node => self.welcome_node(hello, &identity.name),
             _ => {
                 let epochs = self.cluster.epochs(self.connection);
-                *self.peer = Peer::Reader(Box::new(Reader::new(identity, epochs)));
+                let is_hub = hello.machine != [0; 16];
+                *self.peer = Peer::Reader(Box::new(Reader::new(identity, is_hub, epochs)));
                 Ok(())
             }
         });
@@ -359,6 +360,11 @@ impl HubSide for Talk<'_> {
 
     fn dismiss(&mut self, number: u32) -> Taken {
         self.reader()?.dismiss(number);
+        Ok(())
+    }
+
+    fn roster(&mut self, wanted: bool) -> Taken {
+        self.reader()?.roster(wanted);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use khz_block::{Decoder, Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_link::frame::kind;
 use khz_link::{End, InterestFrame, LaneOffer, Reason, Reject, Told, put};
-use khz_model::{Interest, Nanos, Pattern, Rate, Series};
+use khz_model::{Interest, Nanos, Pattern, Rate, Reading, Row, Series, Stamp};
 use khz_trust::Identity;
 use ring::digest::{SHA256, digest};
 
@@ -15,16 +15,21 @@ use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
 use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
 use crate::query::ClusterSubscription;
+use crate::roster::Roster;
 
 /// Somebody who wants rows.
 pub(crate) struct Reader {
     pub identity: Identity,
+    /// It is a hub that gets its nodes from here.
+    pub is_hub: bool,
     feeds: Vec<Feed>,
     lanes_made: u32,
     /// Where the epochs of its lanes begin.
     epochs: u64,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
     answers: Vec<(u32, Result<Rate, String>)>,
+    /// It wants to know how the nodes are.
+    roster: Option<Roster>,
 }
 
 /// One interest of a reader.
@@ -35,6 +40,8 @@ struct Feed {
     lanes: Vec<FeedLane>,
     /// The follower that is looked after first.
     next: usize,
+    /// It, or a lane of it, was not wanted a moment ago: nobody waits for the next flush to see the newest row.
+    fresh: bool,
 }
 
 /// The lane of one node for one interest.
@@ -44,6 +51,8 @@ struct FeedLane {
     wanted: bool,
     generation: u32,
     columns: Option<Arc<Vec<Series>>>,
+    /// The row that was the newest when the lane was offered: it is the first to be sent when the lane is wanted.
+    held: Option<Row>,
     /// Columns that the schema has room for.
     width: usize,
     encoder: Encoder,
@@ -55,8 +64,16 @@ struct FeedLane {
 }
 
 impl Reader {
-    pub fn new(identity: Identity, epochs: u64) -> Self {
-        Reader { identity, feeds: Vec::new(), lanes_made: 0, epochs, answers: Vec::new() }
+    pub fn new(identity: Identity, is_hub: bool, epochs: u64) -> Self {
+        Reader {
+            identity,
+            is_hub,
+            feeds: Vec::new(),
+            lanes_made: 0,
+            epochs,
+            answers: Vec::new(),
+            roster: None,
+        }
     }
 
     /// A new interest.
@@ -93,6 +110,7 @@ impl Reader {
             subscription,
             lanes: Vec::new(),
             next: 0,
+            fresh: true,
         });
         Ok(rate)
     }
@@ -100,6 +118,15 @@ impl Reader {
     /// An interest is taken back.
     pub fn dismiss(&mut self, number: u32) {
         self.feeds.retain(|feed| feed.number != number);
+    }
+
+    /// Wants to know how the nodes are, or does not any more.
+    pub fn roster(&mut self, wanted: bool) {
+        match wanted {
+            true if self.roster.is_none() => self.roster = Some(Roster::new()),
+            true => {}
+            false => self.roster = None,
+        }
     }
 
     /// A lane that was offered is wanted.
@@ -113,9 +140,12 @@ impl Reader {
     }
 
     fn set_wanted(&mut self, number: u32, wanted: bool) {
-        let lanes = self.feeds.iter_mut().flat_map(|feed| &mut feed.lanes);
-        for lane in lanes.filter(|lane| lane.number == number) {
-            lane.wanted = wanted;
+        for feed in &mut self.feeds {
+            let Some(at) = feed.lanes.iter().position(|lane| lane.number == number) else { continue };
+            let was_wanted = std::mem::replace(&mut feed.lanes[at].wanted, wanted);
+            if wanted && !was_wanted {
+                feed.fresh = true;
+            }
         }
     }
 
@@ -124,14 +154,14 @@ impl Reader {
         self.feeds.iter().any(|feed| feed.prompt)
     }
 
-    /// True where an interest waits for its answer.
+    /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
+        !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh)
     }
 
     /// True where there is something to look for.
     pub fn is_busy(&self) -> bool {
-        !self.feeds.is_empty() || !self.answers.is_empty()
+        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some()
     }
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
@@ -143,7 +173,11 @@ impl Reader {
             };
             Told { interest, granted, period, text, lane: 0 }.put(out);
         }
-        for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || !prompt_only) {
+        if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
+            roster.pump(cluster, out);
+        }
+        for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || feed.fresh || !prompt_only) {
+            feed.fresh = false;
             let number = feed.number;
             let followers = feed.subscription.followers();
             while feed.lanes.len() < followers.len() {
@@ -171,6 +205,7 @@ impl FeedLane {
             wanted: false,
             generation: 0,
             columns: None,
+            held: None,
             width: 0,
             encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
             schema: Vec::new(),
@@ -185,6 +220,11 @@ impl FeedLane {
         }
         let node = follower.node.name.clone();
         let (mut rows, mut sent) = (None, 0);
+        if let Some(row) = self.held.take_if(|_| self.wanted) {
+            self.begin_block(row.stamp, |column| row.readings[column], &mut rows, out);
+            self.put_row(&mut rows, out);
+            sent += 1;
+        }
         follower.look(|seen| match seen {
             Seen::Columns(columns, period) => {
                 self.end_block(&mut rows, out);
@@ -194,7 +234,7 @@ impl FeedLane {
                 self.row(columns, decoder, all_changes, &mut rows, out);
                 sent += 1;
             }
-            Seen::Row(..) => {}
+            Seen::Row(columns, decoder, _) => self.held = (!columns.is_empty()).then(|| columns.row(decoder)),
             Seen::Lost(lost) => {
                 self.end_block(&mut rows, out);
                 self.lose(lost, out);
@@ -265,16 +305,11 @@ impl FeedLane {
         if self.encoder.rows_open() > 0 && self.encoder.wants_new_block(stamp) {
             self.end_block(rows, out);
         }
-        self.bytes.clear();
-        let reading = |column: usize| {
-            let reading = columns.reading(decoder, column);
-            (reading.state(), reading.bits())
-        };
         if self.encoder.rows_open() == 0 {
-            self.send_schema(out);
-            self.encoder.key_row(stamp, width, reading, &mut self.bytes);
-            *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
+            self.begin_block(stamp, |column| columns.reading(decoder, column), rows, out);
         } else {
+            self.bytes.clear();
+            let reading = |column: usize| parts(columns.reading(decoder, column));
             if all_changes {
                 let changed = columns.changed(decoder).take_while(|&column| column < width);
                 self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
@@ -285,6 +320,25 @@ impl FeedLane {
                 *rows = Some(put::open_lane(out, kind::ROWS, self.number));
             }
         }
+        self.put_row(rows, out);
+    }
+
+    /// Puts the first row of a block under construction.
+    fn begin_block(
+        &mut self,
+        stamp: Stamp,
+        reading: impl Fn(usize) -> Reading,
+        rows: &mut Option<put::Open>,
+        out: &mut Vec<u8>,
+    ) {
+        self.send_schema(out);
+        self.bytes.clear();
+        self.encoder.key_row(stamp, self.width, |column| parts(reading(column)), &mut self.bytes);
+        *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
+    }
+
+    /// Says the row that was constructed, in as many frames as it needs.
+    fn put_row(&self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
         for piece in self.bytes.chunks(PIECE) {
             // A frame has its limit: what does not fit goes on in another.
             if rows.is_none() {
@@ -329,6 +383,10 @@ impl FeedLane {
 
 /// Rows are put into frames of about this size.
 const PIECE: usize = 64 << 10;
+
+fn parts(reading: Reading) -> (u8, u64) {
+    (reading.state(), reading.bits())
+}
 
 fn close(rows: Option<put::Open>, out: &mut [u8]) {
     if let Some(frame) = rows {

@@ -151,6 +151,8 @@ struct Server {
     log: LogLimit,
     ticks: u64,
     swept: Nanos,
+    /// Changes of sources that hubs which read here have heard of.
+    sources_known: u64,
     kept_house: Nanos,
     refreshed: Nanos,
     grace_until: Nanos,
@@ -192,6 +194,7 @@ impl Server {
             log: LogLimit::default(),
             ticks: 0,
             swept: now,
+            sources_known: 0,
             kept_house: now,
             refreshed: now,
             grace_until: now,
@@ -304,6 +307,7 @@ impl Server {
         self.made = (self.made + 1) & 0x7fff_ffff;
         let token = self.made << 32 | place as u64;
         let mut out = Vec::new();
+        self.config.sources = self.cluster.all_sources();
         let end = HubEnd::new(&self.config, nonce, now, &mut out);
         let mut connection = Box::new(Connection::new(token, wire, end, out, caller));
         let data = epoll::EventData::new_u64(token);
@@ -453,6 +457,7 @@ impl Server {
                 }
             }
         }
+        self.tell_of_sources(now);
         let mut handshakes = std::mem::take(&mut self.handshakes);
         handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));
         self.handshakes = handshakes;
@@ -468,6 +473,22 @@ impl Server {
         if now.since(self.refreshed).0 >= REFRESH_PERIOD.as_nanos() as u64 {
             self.refreshed = now;
             self.refresh_certificates();
+        }
+    }
+
+    /// Hubs that read here come again when sources have changed, and hear of them then.
+    fn tell_of_sources(&mut self, now: Nanos) {
+        let changed = self.cluster.sources_changed.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.sources_known, changed) == changed {
+            return;
+        }
+        let open = self.connections.iter().flatten();
+        let hubs: Vec<u64> = open
+            .filter(|connection| matches!(&connection.peer, Peer::Reader(reader) if reader.is_hub))
+            .map(|connection| connection.token)
+            .collect();
+        for token in hubs {
+            self.drop_connection(token, Ended::Told("this hub has another source".into()), now);
         }
     }
 
@@ -495,7 +516,7 @@ impl Server {
             Counts::add(if connection.is_stranger() { &counts.refused } else { &counts.cut }, 1);
         }
         let who = connection.who();
-        if ended.is_news(connection.is_stranger()) {
+        if ended.is_news(&connection.peer) {
             self.log.warn(now, || format!("{who}: {ended}"));
         } else {
             tracing::debug!("{who}: {ended}");

@@ -11,6 +11,7 @@ use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 
 use crate::agent_lanes::AgentLanes;
 use crate::config::Plan;
+use crate::job_socket::JobSocket;
 use crate::outcome::{Failure, Outcome, sentence};
 use crate::serve::{self, Behind, Doors};
 use crate::{here, renew};
@@ -32,7 +33,8 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     }
     let link = khz_link::driver::Counters::default();
     let tallies = link.metrics().into_iter().chain(doors.metrics()).collect();
-    let mut agent = here::start(plan, tallies)?;
+    let jobs = JobSocket::open(plan);
+    let mut agent = here::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
     let lanes = AgentLanes::new(agent.shared_lanes(), bell.again().map_err(no_bell)?);
@@ -55,7 +57,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
             end = agent.end() => Err(end),
         }
     });
-    drop(driver);
+    drop((driver, jobs));
     agent.stop();
     ended.unwrap_or_else(renew::after)
 }

@@ -65,16 +65,25 @@ pub async fn keep_fresh(door: &str, tls: Option<Arc<TlsServer>>) {
 
 /// Our own local socket. Without one everything goes by TCP: why there is none is only logged.
 pub fn local_socket(plan: &Plan, name: &str) -> Option<LocalSocket> {
-    let folder = run_dirs(plan).into_iter().next()?;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(RUN_DIR_MODE).create(&folder);
-    let made = made.map_err(|error| format!("cannot make {}: {error}", folder.display()));
-    match made.and_then(|()| LocalSocket::bind(&folder.join(name)).map_err(|error| sentence(&error))) {
+    let path = socket_path(plan, name)?;
+    match LocalSocket::bind(&path) {
         Ok(socket) => Some(socket),
-        Err(problem) => {
-            tracing::info!("there is no local socket: {problem}");
+        Err(error) => {
+            tracing::info!("there is no local socket: {}", sentence(&error));
             None
         }
     }
+}
+
+/// Where a local socket of ours goes, in a folder that is there.
+pub fn socket_path(plan: &Plan, name: &str) -> Option<PathBuf> {
+    let folder = run_dirs(plan).into_iter().next()?;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(RUN_DIR_MODE).create(&folder);
+    if let Err(error) = made {
+        tracing::info!("there are no local sockets: cannot make {}: {error}", folder.display());
+        return None;
+    }
+    Some(folder.join(name))
 }
 
 /// A local socket for a thread of its own; why there is none is only logged.
@@ -92,6 +101,6 @@ pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
 }
 
 /// Where local sockets may be; the first is where ours goes.
-fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
+pub fn run_dirs(plan: &Plan) -> Vec<PathBuf> {
     khz_client::place::run_dirs(plan.run_dir.as_deref())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use khz_gather::{Agent, Placement, RingSize, SourcePlan, SourceReport, Tally};
+use khz_gather::{Agent, JobDoor, Placement, RingSize, SourcePlan, SourceReport, Tally};
 use khz_model::{Absence, ByteSize, Interest, Metric, Nanos, Pattern, Rate, Reading, Subscription};
 
 use crate::answer::Answer;
@@ -21,6 +21,8 @@ use crate::ring;
 
 /// A command that reads for itself keeps no history: this holds the rows between two looks.
 const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
+/// A recording is written in between, and a disk may take its time.
+const RECORDER_RING: RingSize = RingSize::Bytes(ByteSize(16 << 20));
 /// Rows are fetched this often at most; sixty times a second a terminal shows no more.
 const LOOK_PERIOD: Duration = Duration::from_millis(16);
 /// And this often at least, so that a slow row is shown soon after it came.
@@ -44,11 +46,15 @@ pub fn metrics() -> Vec<Arc<Metric>> {
     khz_gather::catalogue().into_iter().chain(doors.map(|(metric, _)| Arc::new(metric))).collect()
 }
 
-/// Starts the gatherer; `counts` are shown among its own numbers.
-pub fn start(plan: &Plan, counts: Vec<(Metric, Arc<AtomicU64>)>) -> Result<Agent, Failure> {
+/// Starts the gatherer; `counts` are shown among its own numbers, and so is what comes in at the door of jobs.
+pub fn start(
+    plan: &Plan,
+    counts: Vec<(Metric, Arc<AtomicU64>)>,
+    jobs: Option<Arc<JobDoor>>,
+) -> Result<Agent, Failure> {
     let tally = |(metric, count)| Tally { metric: Arc::new(metric), instance: None, count };
     let tallies = counts.into_iter().map(tally).collect();
-    Agent::start(khz_gather::Plan { tallies, ..gather_plan(plan) })
+    Agent::start(khz_gather::Plan { tallies, jobs, ..gather_plan(plan) })
         .map_err(|error| Failure::usage(sentence(&error)))
 }
 
@@ -136,13 +142,17 @@ fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
 
 /// A gatherer for this process alone.
 fn start_reader(plan: &Plan) -> Result<Agent, Failure> {
-    let plan = Plan {
-        ring: READER_RING,
-        ring_dir: RingDir::Nowhere,
-        placement: Placement::default(),
-        ..plan.clone()
-    };
-    start(&plan, Vec::new())
+    start_alone(plan, READER_RING)
+}
+
+/// The same, for a recording.
+pub fn start_recorder(plan: &Plan) -> Result<Agent, Failure> {
+    start_alone(plan, RECORDER_RING)
+}
+
+fn start_alone(plan: &Plan, ring: RingSize) -> Result<Agent, Failure> {
+    let plan = Plan { ring, ring_dir: RingDir::Nowhere, placement: Placement::default(), ..plan.clone() };
+    start(&plan, Vec::new(), None)
 }
 
 fn gather_plan(plan: &Plan) -> khz_gather::Plan {
@@ -158,6 +168,7 @@ fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         ring: plan.ring,
         ring_folder: ring::place::folder(&plan.ring_dir, &plan.node),
         placement: plan.placement.clone(),
+        jobs: None,
         tallies: Vec::new(),
     }
 }

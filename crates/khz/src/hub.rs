@@ -4,13 +4,15 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
-use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
+use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings, Source};
 use khz_model::Query;
-use khz_trust::{ClientCertificates, ClusterKey, Protocol, TlsServer};
+use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Plan;
+use crate::config::plan::HubAddress;
 use crate::door;
 use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
@@ -26,6 +28,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let cluster = Cluster::new(settings, identity()?);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
+    let _sources = follow_sources(plan, &cluster)?;
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
     let _recorder = match &plan.rrd {
@@ -40,6 +43,25 @@ pub fn run(plan: &Plan) -> Outcome {
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     })
+}
+
+/// Other hubs whose nodes are shown here.
+fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
+    let follow = |(number, hub): (usize, &HubAddress)| {
+        let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
+        let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+        let pair = plan.trust.pair.clone();
+        let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
+        let (name, insecure) = (plan.node.clone(), plan.insecure);
+        let access = Access { files, token, insecure, name, ..Access::hub(&hub.host, hub.port) };
+        let mut settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        if let Some(identity) = Arc::get_mut(&mut settings.identity) {
+            identity.machine = cluster.identity();
+        }
+        Source::start(Arc::clone(cluster), settings, number)
+            .map_err(|error| Failure::work(format!("cannot follow hub {}: {error}", hub.host)))
+    };
+    plan.source_hubs.iter().enumerate().map(follow).collect()
 }
 
 /// Ready when the link's thread is gone: a hub without it would only look alive.

@@ -7,6 +7,7 @@ mod agent;
 mod agent_lanes;
 mod answer;
 mod ask;
+mod calendar;
 mod catalog;
 mod certs;
 mod check;
@@ -22,16 +23,20 @@ mod here;
 mod hub;
 mod hub_recorder;
 mod hub_status;
+mod job_socket;
 mod log;
 mod man;
 mod matrix;
+mod mount;
 mod nodes;
 mod notify;
 mod outcome;
 mod own_link;
 mod properties;
+mod publish;
 mod quantities;
 mod rates;
+mod record;
 mod renew;
 mod ring;
 mod rrd;
@@ -42,6 +47,7 @@ mod status_line;
 mod suggest;
 mod table;
 mod terminal;
+mod trace;
 mod transport;
 mod watch;
 
@@ -106,6 +112,24 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
+        Some(Command::Mount(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            log::start(plan.log);
+            mount::run(&flags, &plan)
+        }
+        Some(Command::Umount(flags)) => mount::umount(&flags),
+        Some(Command::Publish(flags)) => {
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            publish::run(&flags, &plan)
+        }
+        Some(Command::Record(flags)) => {
+            let flags = record::filled(*flags)?;
+            let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
+            record::record(&flags, &plan)
+        }
+        Some(Command::Export(flags)) => trace::export(&flags, out),
+        Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
+        Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),
         Some(Command::Simulate(flags)) => simulate::run(&flags, out),
         Some(Command::Rrd(words)) => rrd::run(&[], &words),
         Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),

@@ -13,6 +13,8 @@ pub type Outcome = Result<Done, Failure>;
 pub enum Done {
     /// Everything that was asked for: exit code 0.
     Wholly,
+    /// The program that was recorded has ended, with this exit code, which is ours too.
+    OfCommand(u8),
     /// Some nodes did not answer; they are named on stderr: exit code 3.
     Partly {
         /// The nodes that are missing.
@@ -69,6 +71,7 @@ impl Failure {
 pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
     match outcome {
         Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
+        Ok(Done::OfCommand(code)) => (ExitCode::from(code), None),
         Ok(Done::Partly { missing }) => {
             (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
         }

@@ -58,7 +58,8 @@ pub fn of_span(seconds: f64) -> String {
     format!("{}{number:.places$}{unit}", if seconds < 0.0 { "-" } else { "" })
 }
 
-fn of_bytes(bytes: f64, per: &str) -> String {
+/// Bytes in their largest unit: `12.3 KiB`; `per` stands behind it.
+pub fn of_bytes(bytes: f64, per: &str) -> String {
     const STEPS: [(f64, &str); 4] =
         [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
     match STEPS.iter().find(|(step, _)| bytes >= *step) {

@@ -2,6 +2,7 @@
 //! SIGTERM. It starts nothing before the plan is checked and the addresses are bound, and no thread of its own.
 
 use crate::config::Plan;
+use crate::job_socket::JobSocket;
 use crate::outcome::Outcome;
 use crate::own_link::OwnLink;
 use crate::serve::{self, Behind, Doors};
@@ -10,8 +11,9 @@ use crate::{here, renew};
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
-    let mut agent = here::start(plan, doors.metrics())?;
-    let _link = OwnLink::open(plan, agent.shared_lanes())?;
+    let jobs = JobSocket::open(plan);
+    let mut agent = here::start(plan, doors.metrics(), jobs.as_ref().map(JobSocket::door))?;
+    let link = OwnLink::open(plan, agent.shared_lanes())?;
     let runtime = serve::runtime()?;
     let query = agent.query();
     let ended = runtime.block_on(async {
@@ -20,6 +22,8 @@ pub fn run(plan: &Plan) -> Outcome {
             end = agent.end() => Err(end),
         }
     });
+    // A successor in this process finds its places free.
+    drop((link, jobs));
     agent.stop();
     ended.unwrap_or_else(renew::after)
 }

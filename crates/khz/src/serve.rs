@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
@@ -148,6 +148,25 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
             _ = terminate.recv() => {}
         }
     })
+}
+
+/// Set by the first interrupt; the next one ends the program at once.
+pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let runtime = runtime()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let Ok(signal) = stop_signal() else { return };
+            signal.await;
+            told.store(true, Ordering::Relaxed);
+            if let Ok(again) = stop_signal() {
+                again.await;
+                std::process::exit(1);
+            }
+        });
+    });
+    Ok(stop)
 }
 
 /// The line that people click and scripts wait for.

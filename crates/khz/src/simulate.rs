@@ -3,8 +3,6 @@
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use khz_model::{Nanos, Rate};
@@ -108,7 +106,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     };
     let library = Library::read(&flags.workload, &folder(flags), flags.slots).map_err(Failure::usage)?;
     let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
-    let stop = stop_on_signal()?;
+    let stop = serve::stop_on_signal()?;
     let mut before = Report::default();
     let shows_line = std::io::stderr().is_terminal() && !flags.json;
     let report = crowd.run(&stop, |report| {
@@ -167,23 +165,4 @@ fn folder(flags: &SimulateFlags) -> PathBuf {
         true => beside,
         false => PathBuf::from(WORKLOADS_INSTALLED),
     })
-}
-
-/// Set by the first interrupt; the next one ends the program at once.
-fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    let runtime = serve::runtime()?;
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            let Ok(signal) = serve::stop_signal() else { return };
-            signal.await;
-            told.store(true, Ordering::Relaxed);
-            if let Ok(again) = serve::stop_signal() {
-                again.await;
-                std::process::exit(1);
-            }
-        });
-    });
-    Ok(stop)
 }

@@ -51,13 +51,20 @@ pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
     pairs: [Option<Pair>; PAIRS],
     next: usize,
-    /// Beats said so far.
+    /// Beats said since the connection, or the last time that a clock was set.
     said: u64,
+    /// Our wall clock minus the one that never jumps, when the last Beat was said.
+    wall_ahead: Option<i64>,
 }
 
 impl Beats {
     /// Notes that a Beat is said now and gives it. `may_wait`: its answer may be read later, at leisure.
     pub fn beat(&mut self, now: Nanos, wall: i64, retransmits: u64, may_wait: bool) -> Beat {
+        let wall_ahead = wall.wrapping_sub(now.0 as i64);
+        let before = self.wall_ahead.replace(wall_ahead);
+        if before.is_some_and(|before| before.abs_diff(wall_ahead) > CLOCK_STEP) {
+            self.clock_was_set();
+        }
         let is_measured = !may_wait || self.said < MEASURED_FIRST || self.said.is_multiple_of(MEASURED_EACH);
         self.said += 1;
         let sent = Sent { stamp: wall, at: now, is_measured };
@@ -84,11 +91,14 @@ impl Beats {
         let took = now.since(sent.at);
         let by_wall = wall.wrapping_sub(sent.stamp);
         if by_wall.abs_diff(took.0 as i64) > CLOCK_STEP {
-            // Our own clock was set meanwhile: no earlier offset means anything now.
-            self.pairs = Default::default();
+            // Our own, meanwhile.
+            self.clock_was_set();
             return sent.is_measured.then_some(took);
         }
         if !sent.is_measured {
+            // All that is known of the way there is that it took no longer than this.
+            let bound = Nanos(took.0.saturating_mul(2));
+            self.check(&Pair { round_trip: bound, offset: beaten.received.wrapping_sub(sent.stamp) });
             return None;
         }
         let there =
@@ -99,14 +109,23 @@ impl Beats {
         Some(took)
     }
 
-    /// Keeps a pair. One that contradicts the best so far means that a clock was set between two Beats, ours or the
-    /// hub's: no earlier offset means anything now.
     fn keep(&mut self, pair: Pair) {
-        if self.best().is_some_and(|best| best.contradicts(&pair)) {
-            self.pairs = Default::default();
-        }
+        self.check(&pair);
         self.pairs[self.next] = Some(pair);
         self.next = (self.next + 1) % PAIRS;
+    }
+
+    /// A pair that contradicts the best so far: a clock was set between two Beats, ours or the hub's.
+    fn check(&mut self, pair: &Pair) {
+        if self.best().is_some_and(|best| best.contradicts(pair)) {
+            self.clock_was_set();
+        }
+    }
+
+    /// No earlier offset means anything now, and a new one is wanted soon.
+    fn clock_was_set(&mut self) {
+        self.pairs = Default::default();
+        self.said = 0;
     }
 
     /// The best recent pair.
@@ -178,6 +197,31 @@ mod tests {
         beats.beat(Nanos(6_000_000), 6_000_000 + hour, 0, false);
         beats.beaten(&answer(6_000_000 + hour, 6_005_000, 6_005_000), Nanos(6_010_000), 6_010_000 + hour);
         assert_eq!(beats.best(), Some(Pair { round_trip: Nanos(10_000), offset: -hour }));
+    }
+
+    #[test]
+    fn at_leisure_too_a_clock_that_is_set_is_measured_anew_at_once() {
+        let (second, hour) = (1_000_000_000, 3_600_000_000_000);
+        let (mut beats, mut ours, mut theirs) = (Beats::default(), 0, 0);
+        for number in 0..60 {
+            // Ours is set before Beat 33, the hub's before Beat 46.
+            ours += if number == 33 { hour } else { 0 };
+            theirs += if number == 46 { -hour } else { 0 };
+            let now = number * second;
+            beats.beat(Nanos(now as u64), now + ours, 0, true);
+            let heard = now + theirs + 200_000;
+            beats.beaten(
+                &answer(now + ours, heard, heard),
+                Nanos(now as u64 + 400_000),
+                now + ours + 400_000,
+            );
+            // What the Beat in which it shows has measured, or the one after it.
+            let offset = beats.best().map(|pair| pair.offset);
+            assert!(
+                offset == Some(theirs - ours) || (number == 46 && offset.is_none()),
+                "{number}: {offset:?}"
+            );
+        }
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct HubName {
     pub identity: [u8; 16],
     /// For people.
     pub name: String,
+    /// The hubs that it gets nodes from, and theirs.
+    pub sources: Vec<[u8; 16]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +121,8 @@ impl Dial {
         if !(lowest..=highest).contains(&VERSION) {
             return Err(LinkError::Version { lowest, highest });
         }
-        self.hub = HubName { identity: greeting.identity, name: greeting.name.to_owned() };
+        let sources = greeting.sources.as_chunks().0.to_vec();
+        self.hub = HubName { identity: greeting.identity, name: greeting.name.to_owned(), sources };
         let Identity { role, name, machine, boot, started, start_nonce, program, prove } = &*self.identity;
         Hello {
             version: VERSION,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_block::Decoder;
-use khz_model::Nanos;
+use khz_model::{Nanos, NodeStatus};
 
 use crate::beats::{Beats, Pair};
 use crate::dial::{Dial, HubName, Identity};
@@ -57,6 +57,12 @@ pub trait FollowSink {
     fn told(&mut self, told: &Told<'_>);
     /// Nothing more comes in the lane.
     fn closed(&mut self, lane: &LaneKey);
+    /// How a node is.
+    fn node(&mut self, status: &NodeStatus) {
+        let _ = status;
+    }
+    /// Every node was told.
+    fn nodes(&mut self) {}
 }
 
 /// Binds a lane's key to the sink.
@@ -165,6 +171,8 @@ impl Follower {
             }
             Frame::Newer { .. } => {}
             Frame::Told(told) => sink.told(told),
+            Frame::Node(status) => sink.node(status),
+            Frame::Nodes { .. } => sink.nodes(),
             Frame::Lane(offer) => self.offer(offer, sink, out).map_err(LinkError::Rejected)?,
             _ => match lane_of(frame) {
                 Some(lane) => self.lane(lane, frame, sink).map_err(LinkError::Rejected)?,
@@ -284,6 +292,11 @@ impl Follower {
     /// What the hub has said of itself.
     pub fn hub(&self) -> &HubName {
         self.dial.hub()
+    }
+
+    /// Wants to know how the nodes are, or does not any more.
+    pub fn roster(&self, wanted: bool, out: &mut Vec<u8>) {
+        put::roster(out, wanted);
     }
 
     /// Does not want a lane any more.

@@ -1,11 +1,13 @@
 //! Frames to bytes and back. A decoded frame borrows from the bytes it came in; nothing is copied.
 
-use khz_model::Nanos;
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
 use khz_model::pattern::PATTERN_MAX;
+use khz_model::{Nanos, NodeStatus};
 
 use crate::error::LinkError;
-use crate::limits::{ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, TEXT_MAX};
+use crate::limits::{
+    ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
+};
 use crate::message::*;
 use crate::wire::{Body, Misfit};
 
@@ -28,6 +30,7 @@ pub mod kind {
     pub const INTEREST: u8 = 6;
     pub const DISMISS: u8 = 7;
     pub const BEATEN: u8 = 8;
+    pub const ROSTER: u8 = 16;
     pub const NOW: u8 = 9;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
@@ -40,6 +43,8 @@ pub mod kind {
     pub const CLOSED: u8 = 41;
     pub const TOLD: u8 = 42;
     pub const BEAT: u8 = 43;
+    pub const NODE: u8 = 48;
+    pub const NODES: u8 = 49;
     pub const GIVEN: u8 = 44;
 }
 
@@ -93,6 +98,13 @@ pub enum Frame<'a> {
     },
     Told(Told<'a>),
     Beat(Beat),
+    Roster {
+        wanted: bool,
+    },
+    Node(Box<NodeStatus>),
+    Nodes {
+        count: u64,
+    },
     Given {
         lane: u32,
         ask: u32,
@@ -167,6 +179,9 @@ impl<'a> Frame<'a> {
             Frame::Closed { .. } => kind::CLOSED,
             Frame::Told(_) => kind::TOLD,
             Frame::Beat(_) => kind::BEAT,
+            Frame::Roster { .. } => kind::ROSTER,
+            Frame::Node(_) => kind::NODE,
+            Frame::Nodes { .. } => kind::NODES,
             Frame::Now { .. } => kind::NOW,
             Frame::Given { .. } => kind::GIVEN,
             Frame::Newer { kind } => *kind,
@@ -195,6 +210,9 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::CLOSED => "Closed",
         kind::TOLD => "Told",
         kind::BEAT => "Beat",
+        kind::ROSTER => "Roster",
+        kind::NODE => "Node",
+        kind::NODES => "Nodes",
         kind::NOW => "Now",
         kind::GIVEN => "Given",
         SKIPPED_FROM.. => "a newer frame",
@@ -236,6 +254,9 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             offset: body.i64()?,
             retransmits: body.varint()?,
         }),
+        kind::ROSTER => Frame::Roster { wanted: flags(body, 1)? == 1 },
+        kind::NODE => Frame::Node(Box::new(crate::node_status::decode(body)?)),
+        kind::NODES => Frame::Nodes { count: body.varint()? },
         kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
         kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
         kind => Frame::Newer { kind },
@@ -265,7 +286,21 @@ fn greeting<'a>(body: &mut Body<'a>) -> Result<Greeting<'a>, Misfit> {
         nonce: body.array()?,
         identity: body.array()?,
         name: body.text(HUB_NAME_MAX)?,
+        sources: sources(body)?,
     })
+}
+
+/// A hub that knows nothing of sources says nothing of them.
+fn sources<'a>(body: &mut Body<'a>) -> Result<&'a [u8], Misfit> {
+    if body.is_at_end() {
+        return Ok(&[]);
+    }
+    let at = body.at();
+    let count = body.varint()?;
+    if count > SOURCES_MAX as u64 {
+        return Err(Misfit { at, problem: "more sources than a Greeting may have" });
+    }
+    body.bytes(16 * count as usize)
 }
 
 fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {

@@ -8,7 +8,7 @@ use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::limits::{
-    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, VERSION,
+    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, SOURCES_MAX, VERSION,
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
@@ -20,6 +20,8 @@ pub struct HubEndConfig {
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: String,
+    /// Identities of the hubs that it gets nodes from, and of theirs; no more than [`SOURCES_MAX`] are told.
+    pub sources: Vec<[u8; 16]>,
     /// A stranger must have said Hello after so long.
     pub handshake: Nanos,
     /// A peer that has said nothing for so long is gone.
@@ -29,7 +31,13 @@ pub struct HubEndConfig {
 impl HubEndConfig {
     /// The protocol's own times.
     pub fn new(identity: [u8; 16], name: impl Into<String>) -> Self {
-        HubEndConfig { identity, name: name.into(), handshake: HANDSHAKE, silence: SILENCE }
+        HubEndConfig {
+            identity,
+            name: name.into(),
+            sources: Vec::new(),
+            handshake: HANDSHAKE,
+            silence: SILENCE,
+        }
     }
 }
 
@@ -98,6 +106,11 @@ pub trait HubSide {
         Ok(())
     }
 
+    /// A reader wants to know how the nodes are, or does not any more.
+    fn roster(&mut self, wanted: bool) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A reader wants a lane that it was offered.
     fn want(&mut self, want: &WantFrame<'_>) -> Result<(), Reject> {
         Ok(())
@@ -132,8 +145,9 @@ pub struct HubEnd {
 impl HubEnd {
     /// A connection that was just accepted; the greeting goes to `out`. `nonce` must be random.
     pub fn new(config: &HubEndConfig, nonce: [u8; 32], now: Nanos, out: &mut Vec<u8>) -> Self {
-        let HubEndConfig { identity, name, .. } = config;
-        Greeting { lowest: VERSION, highest: VERSION, nonce, identity: *identity, name }.put(out);
+        let HubEndConfig { identity, name, sources, .. } = config;
+        let sources = &sources.as_flattened()[..16 * sources.len().min(SOURCES_MAX)];
+        Greeting { lowest: VERSION, highest: VERSION, nonce, identity: *identity, name, sources }.put(out);
         HubEnd {
             state: State::Greeted,
             nonce,
@@ -324,6 +338,7 @@ fn from_reader<H: HubSide>(
     Ok(match frame {
         Frame::Interest(interest) => hub.interest(interest),
         Frame::Dismiss { number } => hub.dismiss(*number),
+        Frame::Roster { wanted } => hub.roster(*wanted),
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),

@@ -19,6 +19,7 @@ mod lane_book;
 mod lane_sender;
 pub mod limits;
 mod message;
+pub mod node_status;
 mod pace;
 pub mod put;
 mod ranges;

@@ -11,6 +11,9 @@ pub const FRAME_MAX: usize = 256 << 10;
 /// A frame before the welcome: the largest Hello has 500 bytes. What a stranger may make us hold.
 pub const HELLO_MAX: usize = 1 << 10;
 
+/// Hubs that a Greeting names as sources, of all levels together.
+pub const SOURCES_MAX: usize = 32;
+
 /// Texts for people.
 pub const TEXT_MAX: usize = 512;
 

@@ -19,6 +19,8 @@ pub struct Greeting<'a> {
     pub identity: [u8; 16],
     /// Its name, for people.
     pub name: &'a str,
+    /// Identities of the hubs that it gets nodes from, and of theirs, one after the other.
+    pub sources: &'a [u8],
 }
 
 /// Who may speak.

@@ -54,6 +54,8 @@ impl Greeting<'_> {
         out.extend_from_slice(&self.nonce);
         out.extend_from_slice(&self.identity);
         put_text(out, self.name, HUB_NAME_MAX);
+        put_varint(out, (self.sources.len() / 16) as u64);
+        out.extend_from_slice(self.sources);
         frame.close(out);
     }
 }
@@ -128,6 +130,13 @@ impl<P: AsRef<str>> Ask<'_, P> {
         }
         frame.close(out);
     }
+}
+
+/// Wants to know how the nodes are, or does not any more.
+pub fn roster(out: &mut Vec<u8>, wanted: bool) {
+    let frame = open(out, kind::ROSTER);
+    out.push(u8::from(wanted));
+    frame.close(out);
 }
 
 /// Appends a Dismiss.

@@ -105,6 +105,10 @@ impl<'a> Body<'a> {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
 
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
     pub fn at(&self) -> usize {
         self.at
     }

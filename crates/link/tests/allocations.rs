@@ -109,7 +109,8 @@ fn a_flush_allocates_nothing() {
     };
     let (mut now, mut out, mut words, mut row) = (Nanos::from_secs(10), Vec::new(), Vec::new(), Vec::new());
     let mut end = AgentEnd::new(Arc::new(identity), now);
-    Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub" }.put(&mut words);
+    Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
+        .put(&mut words);
     Welcome { version: 1, silence: Nanos::SECOND }.put(&mut words);
     end.receive(&words, now, 0, &mut lanes, &mut out).expect("a hub");
     end.poll(now, 0, &mut lanes, &mut out).expect("a welcome");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use khz_model::Metric;
 
 use crate::kernel_file::KernelFile;
-use crate::{diskstats, loadavg, meminfo, net_dev, pressure, stat, uptime, vmstat};
+use crate::{cgroup, diskstats, loadavg, meminfo, net_dev, pressure, stat, uptime, vmstat};
 
 /// Every kernel file we read, in catalogue order.
 pub fn files() -> &'static [&'static KernelFile] {
@@ -21,6 +21,7 @@ pub fn files() -> &'static [&'static KernelFile] {
         &pressure::MEMORY,
         &pressure::IO,
         &pressure::IRQ,
+        &cgroup::CPU,
     ];
     FILES
 }

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod catalogue;
+pub mod cgroup;
 #[allow(unsafe_code)]
 mod compare;
 pub mod diskstats;

@@ -122,12 +122,13 @@ static SCALARS: &[Entry] = &[
         .exposed("node_vmstat_nr_written", &[]),
 ];
 
-fn parse(sink: &mut Sink<'_>) {
+/// A name and a number a line, as other files of the kernel have them too.
+pub(crate) fn parse(sink: &mut Sink<'_>) {
     sink.lines(|sink, line| {
         let mut words = words(sink.text(), line);
         let Some(name) = words.next() else { return };
         let name = &sink.text()[name];
-        match SCALARS.iter().position(|entry| entry.field.as_bytes() == name) {
+        match sink.scalars().iter().position(|entry| entry.field.as_bytes() == name) {
             Some(scalar) => match words.next() {
                 Some(number) => sink.scalar(scalar, number),
                 None => sink.fail_scalar(scalar, Fault::Malformed, "the line has no number"),

@@ -12,9 +12,12 @@ const HOSTS: [&str; 4] = ["linux-6.18-vm2", "linux-6.12-qemu4", "linux-6.1-qemu8
 fn fixture(file: &KernelFile, host: usize) -> Vec<u8> {
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
     // PSI for interrupts is not compiled into those kernels, and 2.4 has half of the files: where there is none
-    // a line of PSI's form stands in.
-    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.path))
-        .unwrap_or_else(|_| b"full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n".to_vec())
+    // a text of its form stands in.
+    let stand_in = match file.name {
+        "cgroup/cpu" => "usage_usec 4310\nuser_usec 1200\nsystem_usec 3110\nnr_periods 0\n",
+        _ => "full avg10=0.00 avg60=0.12 avg300=3.45 total=67890\n",
+    };
+    std::fs::read(format!("{fixtures}/{}/{}", HOSTS[host], file.path)).unwrap_or_else(|_| stand_in.into())
 }
 
 /// Something that happens to a text.

@@ -49,7 +49,7 @@ fn reads_what_was_written(program: impl Fn(&[&str]) -> Output, place: &Path) {
         (Some(3), "gone unknown\nnever unknown\n".to_owned())
     );
     let stranger = place.join("stranger");
-    std::fs::write(&stranger, b"khzS").expect("a file");
+    std::fs::write(&stranger, b"khzM").expect("a file");
     let refused = program(&words(stranger.to_str().expect("a path"), &["x"]));
     assert_eq!(refused.status.code(), Some(1), "{}", String::from_utf8_lossy(&refused.stderr));
     std::fs::remove_dir_all(place).expect("ours");

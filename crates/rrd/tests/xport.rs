@@ -95,6 +95,34 @@ fn trends_are_rrdtools() {
     assert!(compared > 30, "only {compared} trends came to be compared");
 }
 
+#[test]
+fn predictions_within_a_series_are_rrdtools() {
+    let mut pair = Pair::start("predictions");
+    let base = 1_000_000_020;
+    let create = format!("create t.rrd --start {base} --step 60 DS:x:GAUGE:120:U:U RRA:AVERAGE:0.5:1:100");
+    assert_eq!(pair.theirs.run(&create).error, None);
+    for row in 1..=30 {
+        let update = format!("update t.rrd {}:{}", base + 60 * row, row * row);
+        assert_eq!(pair.theirs.run(&update).error, None);
+    }
+    pair.copy("t.rrd");
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
+        let mut random = Random::new(seed);
+        for call in ["a,PREDICT", "a,PREDICTSIGMA", "40,a,PREDICTPERC", "-70,a,PREDICTPERC"] {
+            let (start, end) = (base + 60 * random.below(10), base + 1800);
+            let (shift, window) = (random.below(400), 1 + random.below(300));
+            let shifts = match random.chance(50) {
+                true => format!("{shift},-{}", 1 + random.below(3)),
+                false => format!("{shift},1"),
+            };
+            let line = format!(
+                "xport -t -s {start} -e {end} DEF:a=t.rrd:x:AVERAGE CDEF:b={shifts},{window},{call} XPORT:b"
+            );
+            pair.same(&line, &[]);
+        }
+    }
+}
+
 /// Rows behind a shift forward: in front rrdtool prints whatever its memory held, ours is unknown.
 #[test]
 fn shifted_columns_are_rrdtools_where_it_has_values() {

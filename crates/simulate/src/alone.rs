@@ -35,8 +35,15 @@ pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> 
     let mut end = AgentEnd::new(Arc::new(identity()), START.boot);
     let (mut now, mut hub, mut out, mut said) = (START, Vec::new(), Vec::new(), Said::default());
     let wall = |now: Stamp| now.real().0 as i64;
-    Greeting { lowest: VERSION, highest: VERSION, nonce: [0; 32], identity: [1; 16], name: "hub" }
-        .put(&mut hub);
+    Greeting {
+        lowest: VERSION,
+        highest: VERSION,
+        nonce: [0; 32],
+        identity: [1; 16],
+        name: "hub",
+        sources: &[],
+    }
+    .put(&mut hub);
     Welcome { version: VERSION, silence: SILENCE }.put(&mut hub);
     lanes.begin(now);
     while now.boot.since(START.boot) < length {

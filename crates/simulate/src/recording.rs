@@ -141,6 +141,13 @@ impl Rows {
                         }
                     }
                 }
+                // Of many lanes none is the one to be played.
+                Chunk::Sealed(_) => {
+                    return Err(BlockError::Damaged {
+                        at: 0,
+                        problem: "a trace of many lanes cannot be played",
+                    });
+                }
             }
         }
         rows.series = schema.series().to_vec();

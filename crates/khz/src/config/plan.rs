@@ -35,6 +35,8 @@ pub struct Plan {
     pub text_is_asked: bool,
     /// Hubs to report to, in the order of preference.
     pub hubs: Vec<HubAddress>,
+    /// Hubs whose nodes a hub shows as well.
+    pub source_hubs: Vec<HubAddress>,
     /// Where a hub takes nodes in.
     pub link_listen: Vec<SocketAddr>,
     /// A hub's memory for the recent past.
@@ -131,6 +133,7 @@ impl Plan {
             })?,
             text_is_asked: !matches!(layers.value("text_listen").origin, Origin::Default),
             hubs: checked(layers, "hub", hub_addresses)?,
+            source_hubs: checked(layers, "source", hub_addresses)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
             rrd: recording(layers)?,
@@ -258,12 +261,13 @@ fn rrd_layout(text: &str) -> Result<Layout, String> {
     Ok(Layout { step, heartbeat: 2 * step, archives })
 }
 
-fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
+/// Addresses of hubs, separated by commas.
+pub fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
     items(text).map(hub_address).collect()
 }
 
 /// `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
-fn hub_address(text: &str) -> Result<HubAddress, String> {
+pub fn hub_address(text: &str) -> Result<HubAddress, String> {
     const PORT: u16 = 7071;
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(HubAddress { host: address.to_string(), port: PORT });

@@ -93,6 +93,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "source",
+        shape: Shape::List("HOST:PORT,..."),
+        default: "",
+        help: "Other hubs (their link doors) whose nodes this one shows as well, at their base rate; loops are refused",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "history",
         shape: Shape::Text("SIZE"),
         default: "256MiB",

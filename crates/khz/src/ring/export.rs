@@ -130,7 +130,7 @@ fn write_table(recording: &Recording, width: Option<usize>, out: &mut impl Write
 }
 
 /// The exact decimal; nothing where nothing is; a word where reading went wrong.
-fn cell(series: &Series, reading: Reading) -> String {
+pub fn cell(series: &Series, reading: Reading) -> String {
     match reading {
         Reading::Present(value) => Decimal::new(value, series.metric.places).to_string(),
         Reading::Absent(_) => String::new(),

@@ -6,5 +6,6 @@ pub mod place;
 mod rows;
 mod show;
 
-pub use export::export;
+pub use export::{cell, export};
+pub use rows::newest_stamp as newest;
 pub use show::show;

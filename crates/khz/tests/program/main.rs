@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod certs;
+mod client;
 mod crowded;
 mod elsewhere;
 mod examples;
@@ -11,6 +12,8 @@ mod exposition;
 mod link;
 mod live;
 mod process;
+mod publish;
+mod record;
 mod ring;
 mod rrd;
 mod service;

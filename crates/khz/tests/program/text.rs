@@ -85,6 +85,56 @@ fn a_hub_and_its_agent_both_answer() {
     assert!(ask(&mut socket, "S").contains("lbp 12 memfree "));
 }
 
+/// A port that was free a moment ago.
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// A hub with its link door at this address, which gets nodes from that one as well.
+fn nested_hub(name: &str, link: &str, source: &str) -> Running {
+    let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", link, "--source", source, "--node", name];
+    Running::of(khz(&[&words[..], &["--text-listen", "127.0.0.1:0"]].concat()))
+}
+
+#[test]
+fn a_hub_shows_the_nodes_of_another_one_and_sees_them_go() {
+    let mut lower = Running::start_hub(&[]);
+    let link = lower.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let agent = Running::of(khz(&["agent", "--node", "lbp12", "--hub", &link]));
+    let mut upper = nested_hub("upper", "127.0.0.1:0", &link);
+    let mut socket = connect(&text_door(&mut upper));
+    let described = described_with(&mut socket, "memfree");
+    let status = ask(&mut socket, &format!("{}S", mask(&described, "memfree")));
+    assert!(status.starts_with("lbp 12 memfree "), "{status}");
+    drop(agent);
+    let start = Instant::now();
+    while ask(&mut socket, "S") != "\n" {
+        assert!(start.elapsed() < Duration::from_secs(60), "the node never went");
+    }
+    assert!(lower.child.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn hubs_that_feed_each_other_are_told_of_the_loop() {
+    let [one, other] = [free_port(), free_port()];
+    let itself = nested_hub("itself", &one, &one);
+    let start = Instant::now();
+    while own(&itself, "khz_hub_accepted_total") < 2 {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never came back after its refusal");
+    }
+    let said = itself.end("TERM").1;
+    assert!(said.contains("a loop; leave out one --source"), "{said}");
+    // Each alone could; whoever comes second may not.
+    let [one, other] = [nested_hub("one", &one, &other), nested_hub("other", &other, &one)];
+    let start = Instant::now();
+    while [&one, &other].iter().map(|hub| own(hub, "khz_hub_accepted_total")).sum::<u64>() < 6 {
+        assert!(start.elapsed() < Duration::from_secs(60), "neither was refused");
+    }
+    let said = one.end("TERM").1 + &other.end("TERM").1;
+    assert!(said.contains("a loop; leave out one --source"), "{said}");
+}
+
 /// One of the hub's own numbers.
 fn own(hub: &Running, name: &str) -> u64 {
     let address = hub.url.trim_start_matches("http://").trim_end_matches('/');

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::Decoder;
-use khz_model::{Interest, Nanos};
+use khz_model::{Interest, Nanos, NodeStatus};
 
 use crate::dial::{HubName, Identity};
 use crate::driver::Shared;
@@ -79,6 +79,8 @@ pub struct Following {
 struct Wishes {
     asked: u32,
     standing: Vec<Standing>,
+    /// How the nodes are is wanted too.
+    roster: bool,
 }
 
 #[derive(Clone)]
@@ -141,6 +143,12 @@ impl Following {
         self.running.shared.bell.ring();
     }
 
+    /// Wants to know how the nodes are, now and on every later connection, or does not any more.
+    pub fn roster(&self, wanted: bool) {
+        lock(&self.wishes).roster = wanted;
+        self.running.shared.bell.ring();
+    }
+
     /// What it counts.
     pub fn counters(&self) -> &Counters {
         &self.running.shared.counters
@@ -160,7 +168,12 @@ impl<S: FollowingSink> Caller for Reader<S> {
     fn begin(&mut self) -> ReaderSession<'_, S> {
         let now = clock::now();
         self.follower.reconnected(now);
-        ReaderSession { reader: self, said: HashSet::new(), allowance: Allowance::full(now) }
+        ReaderSession {
+            reader: self,
+            said: HashSet::new(),
+            has_roster: false,
+            allowance: Allowance::full(now),
+        }
     }
 
     fn end(end: ReaderSession<'_, S>, problem: &str) {
@@ -181,6 +194,8 @@ struct ReaderSession<'a, S> {
     reader: &'a mut Reader<S>,
     /// Interests that the hub knows.
     said: HashSet<u32>,
+    /// The hub tells how the nodes are.
+    has_roster: bool,
     allowance: Allowance,
 }
 
@@ -192,6 +207,10 @@ impl<S: FollowingSink> ReaderSession<'_, S> {
         let is_wanted = |number: &u32| wishes.standing.iter().any(|standing| standing.number == *number);
         for number in self.said.extract_if(|number| !is_wanted(number)) {
             follower.dismiss(number, sink, out);
+        }
+        if self.has_roster != wishes.roster {
+            self.has_roster = wishes.roster;
+            follower.roster(wishes.roster, out);
         }
         for standing in &wishes.standing {
             if self.said.contains(&standing.number) || !self.allowance.take(now) {
@@ -312,6 +331,12 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     }
     fn closed(&mut self, lane: &LaneKey) {
         self.sink.closed(lane);
+    }
+    fn node(&mut self, status: &NodeStatus) {
+        self.sink.node(status);
+    }
+    fn nodes(&mut self) {
+        self.sink.nodes();
     }
 }
 

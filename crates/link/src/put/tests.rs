@@ -23,7 +23,8 @@ fn cuts_are_noticed(bytes: &[u8]) {
 #[test]
 fn every_message_reads_as_it_was_said() {
     let text = "kürzlich";
-    let greeting = Greeting { lowest: 1, highest: 2, nonce: [3; 32], identity: [4; 16], name: text };
+    let greeting =
+        Greeting { lowest: 1, highest: 2, nonce: [3; 32], identity: [4; 16], name: text, sources: &[5; 32] };
     let mut out = Vec::new();
     let mut check = |put: &dyn Fn(&mut Vec<u8>), expected: Frame<'_>| {
         out.clear();

@@ -66,7 +66,7 @@ pub(crate) const fn parts(meta: u64) -> (u8, u8, u8) {
     (meta as u8, (meta >> 8) as u8, (meta >> 16) as u8)
 }
 
-const MAGIC: [u8; 4] = *b"khzS";
+const MAGIC: [u8; 4] = *b"khzM";
 const VERSION: u8 = 1;
 const NODE_AT: usize = 96;
 const CHECKSUM_AT: usize = PAGE_BYTES - 4;
@@ -111,7 +111,7 @@ impl SnapshotLabel {
     pub(crate) fn from_page(page: &[u8]) -> Result<Self, String> {
         let page: &[u8; PAGE_BYTES] = page.try_into().map_err(|_| "shorter than a snapshot's first page")?;
         if page[0..4] != MAGIC {
-            return Err("not a snapshot: it does not begin with \"khzS\"".into());
+            return Err("not a snapshot: it does not begin with \"khzM\"".into());
         }
         if page[4] != VERSION {
             return Err(format!("snapshot version {}; this program reads 1", page[4]));
@@ -149,7 +149,7 @@ pub(crate) mod tests {
         let hex: String = page[..48].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(
             hex,
-            "6b687a53010000000020000000000000003000000000000000000400000000000030400000000000\
+            "6b687a4d010000000020000000000000003000000000000000000400000000000030400000000000\
              0000000100000000"
         );
         assert_eq!((SLOTS_AT, NAMES_AT, FILE_BYTES), (12_288, 4_206_592, 20_983_808));

@@ -7,6 +7,9 @@ use crate::number::{self, UNKNOWN};
 /// Values on the evaluation stack; COPY can double it at each step, so it needs a bound.
 const STACK_MAX: usize = 65_536;
 
+/// Rows at the begin of a series from which nothing is predicted.
+const UNUSED_ROWS: usize = 2;
+
 /// What an evaluation may look at besides its variables.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
@@ -42,13 +45,21 @@ impl Series<'_> {
         column.zip(row).and_then(|(column, row)| column.get(row)).copied().unwrap_or(UNKNOWN)
     }
 
-    /// The last `count` rows of `variable` up to `back` rows before this one, the newest first; `None` for each that
-    /// lies before the series.
-    fn window(&self, variable: usize, back: usize, count: usize) -> impl Iterator<Item = Option<f64>> {
+    /// The last `count` rows of `variable` up to this one, the newest first; `None` for each that lies before the
+    /// series.
+    fn window(&self, variable: usize, count: usize) -> impl Iterator<Item = Option<f64>> {
         // Whatever the count, there are no more rows than this.
-        let count = count.min(self.row.saturating_sub(back) + 2);
-        (back..back.saturating_add(count))
-            .map(move |back| self.row.checked_sub(back).map(|row| self.at(variable, Some(row))))
+        let count = count.min(self.row + 2);
+        (0..count).map(move |back| self.row.checked_sub(back).map(|row| self.at(variable, Some(row))))
+    }
+
+    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before this one and, other than its
+    /// manual has it, the one behind them; never the first two of the series.
+    fn past(&self, variable: usize, back: usize, count: usize) -> &[f64] {
+        let column = self.columns.get(variable).map_or(&[][..], Vec::as_slice);
+        let end = (self.row + 2).saturating_sub(back).min(column.len());
+        let begin = (self.row + 1).saturating_sub(back.saturating_add(count)).max(UNUSED_ROWS);
+        column.get(begin..end).unwrap_or(&[])
     }
 }
 
@@ -324,7 +335,7 @@ impl Stack {
         let series = moment.series.ok_or_else(outside)?;
         let rows = rows(seconds, series.step).max(1);
         let (mut sum, mut known) = (0.0, 0u32);
-        for value in series.window(variable, 0, rows) {
+        for value in series.window(variable, rows) {
             match value {
                 Some(value) if value.is_nan() && op == Op::TrendNan => {}
                 // Before the series nothing is known; an unknown makes the sum so.
@@ -344,18 +355,18 @@ impl Stack {
         let shifts: Vec<f64> = match usize::try_from(count) {
             Ok(count) if count <= self.values.len() => self.take(count),
             Ok(_) => return Err(underflow()),
-            // One shift and how often it is taken.
+            // One shift and how often it is taken; as rrdtool has it, the first time not at all.
             Err(_) => {
                 let (base, times) = (self.pop()?, count.unsigned_abs().min(STACK_MAX as u64));
-                (1..=times).map(|times| base * times as f64).collect()
+                (0..times).map(|times| base * times as f64).collect()
             }
         };
         let rows = rows(window, series.step).max(1);
         let in_window = |shift: &f64| {
-            let back = usize::try_from(number::as_long(shift / series.step as f64)).unwrap_or(usize::MAX);
-            series.window(variable, back, rows).flatten()
+            let back = usize::try_from(number::as_long((shift / series.step as f64).ceil()));
+            series.past(variable, back.unwrap_or(usize::MAX), rows)
         };
-        let known: Vec<f64> = shifts.iter().flat_map(in_window).filter(|value| !value.is_nan()).collect();
+        let known: Vec<f64> = shifts.iter().flat_map(in_window).copied().filter(|v| !v.is_nan()).collect();
         self.push(match op {
             Op::Predict => mean(&known),
             Op::PredictSigma => deviation(&known),

@@ -1,0 +1,253 @@
+//! A client: values when they are asked for, and values as they come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use khz_link::driver::{Following, FollowingError};
+use khz_model::{Interest, NameError, Pattern, QuantityError, Rate};
+
+use crate::access::{Access, AccessError};
+use crate::condition::Condition;
+use crate::event::{Event, Value};
+use crate::queue::Queue;
+use crate::router::{Route, Router, Routes};
+
+/// An answer that has not come by then does not come: an agent that has just started sends its first row within two
+/// seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(4);
+/// When no further node has answered for so long, all have: flushes are 100 ms apart.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// Why a client cannot do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no way to a hub.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The system has no thread for the link.
+    #[error("cannot start the link: {0}")]
+    Link(#[from] std::io::Error),
+    /// A pattern that is none.
+    #[error(transparent)]
+    Pattern(#[from] NameError),
+    /// A rate that is none.
+    #[error(transparent)]
+    Rate(#[from] QuantityError),
+    /// Too many subscriptions at once.
+    #[error(transparent)]
+    Interest(#[from] FollowingError),
+    /// The hub will not.
+    #[error("the hub refuses: {0}")]
+    Refused(String),
+    /// There is no hub.
+    #[error("no answer: {0}")]
+    Down(String),
+}
+
+/// What is wanted.
+///
+/// ```
+/// use khz_client::{Condition, Want};
+///
+/// let want = Want::new(["node[1-8]:load.1m"])?
+///     .rate("10Hz")?
+///     .when(Condition::ChangedBy("0.5".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Want {
+    interest: Interest,
+    prompt: bool,
+    condition: Condition,
+}
+
+impl Want {
+    /// The series of these patterns, once a second.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, NameError> {
+        let patterns: Result<_, _> = patterns.into_iter().map(|text| Pattern::new(text.as_ref())).collect();
+        let interest = Interest { patterns: patterns?, rate: once_a_second(), exact: false };
+        Ok(Want { interest, prompt: false, condition: Condition::Always })
+    }
+
+    /// So often: `10Hz`, `5s`.
+    ///
+    /// # Errors
+    /// It is no rate.
+    pub fn rate(mut self, rate: &str) -> Result<Self, QuantityError> {
+        self.interest.rate = rate.parse()?;
+        Ok(self)
+    }
+
+    /// At that rate even where the kernel's numbers change more slowly.
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.interest.exact = true;
+        self
+    }
+
+    /// Every row at once, not in flushes of up to ten rows or 100 ms.
+    #[must_use]
+    pub fn prompt(mut self) -> Self {
+        self.prompt = true;
+        self
+    }
+
+    /// Only values that are worth telling.
+    #[must_use]
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = condition;
+        self
+    }
+}
+
+/// A connection to a khz: to the one of this machine, or to a hub.
+///
+/// ```no_run
+/// use khz_client::{Client, Condition, Event, Want};
+///
+/// let client = Client::local()?;
+/// for value in client.get("load.*")? {
+///     println!("{value}");
+/// }
+/// let want = Want::new(["*:mem.available"])?.when(Condition::Crossing("1GiB".parse()?));
+/// for event in client.subscribe(want)? {
+///     if let Event::Value(value) = event {
+///         println!("{value}");
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Client {
+    following: Arc<Following>,
+    routes: Routes,
+}
+
+impl Client {
+    /// To the khz of this machine: a hub, or one that runs alone.
+    ///
+    /// # Errors
+    /// None runs.
+    pub fn local() -> Result<Self, ClientError> {
+        Client::open(&Access::local()?)
+    }
+
+    /// To a hub. It connects in the background, and again whenever the connection breaks.
+    ///
+    /// # Errors
+    /// Files for the way there cannot be used.
+    pub fn open(access: &Access) -> Result<Self, ClientError> {
+        let routes = Routes::default();
+        let following = Following::start(access.settings()?, Router::new(routes.clone()))?;
+        Ok(Client { following: Arc::new(following), routes })
+    }
+
+    /// The latest values, from every node that the pattern selects. Waits for them four seconds at most: nodes that have
+    /// said nothing by then are missing.
+    ///
+    /// # Errors
+    /// The pattern is none, the hub refuses, or it does not answer.
+    pub fn get(&self, pattern: &str) -> Result<Vec<Value>, ClientError> {
+        let want = Want::new([pattern])?;
+        let named = want.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
+        let mut awaited = named.map(BTreeSet::from_iter);
+        let subscription = self.subscribe(want)?;
+        let (mut found, mut down) = (BTreeMap::new(), None);
+        let (end, mut last) = (Instant::now() + ANSWER_MAX, None::<Instant>);
+        loop {
+            let quiet = last.filter(|_| awaited.is_none()).map_or(end, |last| end.min(last + QUIET));
+            match subscription.next_within(quiet.saturating_duration_since(Instant::now())) {
+                Some(Event::Value(value)) => {
+                    if let Some(awaited) = &mut awaited {
+                        awaited.remove(&*value.node);
+                    }
+                    let is_new =
+                        found.insert((value.node.clone(), value.series.to_string()), value).is_none();
+                    last = if is_new { Some(Instant::now()) } else { last };
+                }
+                Some(Event::Told { granted: false, text }) => return Err(ClientError::Refused(text)),
+                Some(Event::Down { problem }) => down = Some(problem),
+                Some(_) => {}
+                None => break,
+            }
+            if awaited.as_ref().is_some_and(BTreeSet::is_empty) && subscription.is_empty() {
+                break;
+            }
+        }
+        match down {
+            Some(problem) if found.is_empty() => Err(ClientError::Down(problem)),
+            _ => Ok(found.into_values().collect()),
+        }
+    }
+
+    /// Values as they come, until the subscription is dropped: an iterator that waits, or a stream.
+    ///
+    /// # Errors
+    /// There are too many subscriptions.
+    pub fn subscribe(&self, want: Want) -> Result<Subscription, ClientError> {
+        let queue = Queue::default();
+        let mut routes = self.routes.lock();
+        let number = self.following.ask(&want.interest, want.prompt)?;
+        routes.insert(number, Route { condition: want.condition, queue: queue.clone() });
+        drop(routes);
+        Ok(Subscription { queue, number, following: self.following.clone(), routes: self.routes.clone() })
+    }
+}
+
+/// Values as they come. Dropping it ends it.
+pub struct Subscription {
+    queue: Queue,
+    number: u32,
+    following: Arc<Following>,
+    routes: Routes,
+}
+
+impl Subscription {
+    /// The next event, if one is there.
+    pub fn try_next(&self) -> Option<Event> {
+        self.queue.try_next()
+    }
+
+    /// The next event; waits for it so long.
+    pub fn next_within(&self, time: Duration) -> Option<Event> {
+        self.queue.next(Some(time))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+/// Waits for each event; it never ends by itself.
+impl Iterator for Subscription {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        self.queue.next(None)
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.queue.poll_next(context)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.routes.lock().remove(&self.number);
+        self.following.dismiss(self.number);
+    }
+}
+
+fn once_a_second() -> Rate {
+    Rate::from_hz(1).expect("BUG: once a second is a rate")
+}

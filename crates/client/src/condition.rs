@@ -1,0 +1,202 @@
+//! When a value is worth telling: inside a range, on crossing a bound, when it has changed by more than so much. Values
+//! are compared exactly, as integers with decimal places. Pure.
+
+use std::str::FromStr;
+
+use khz_model::{ByteSize, Reading};
+
+/// Decimal places that an amount may have.
+const PLACES_MAX: u32 = 18;
+
+/// A number with decimal places, exactly as it is written: `0.5`, `17`, `1GiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    units: u128,
+    places: u32,
+}
+
+/// A text that is no amount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not an amount, as 17, 0.5 or 1GiB")]
+pub struct AmountError(String);
+
+impl From<u64> for Amount {
+    fn from(units: u64) -> Self {
+        Amount { units: u128::from(units), places: 0 }
+    }
+}
+
+impl FromStr for Amount {
+    type Err = AmountError;
+
+    fn from_str(text: &str) -> Result<Self, AmountError> {
+        if let Ok(size) = text.parse::<ByteSize>() {
+            return Ok(size.0.into());
+        }
+        let wrong = || AmountError(text[..text.floor_char_boundary(40)].to_owned());
+        let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+        let digits = format!("{whole}{rest}");
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number || rest.len() as u32 > PLACES_MAX || whole.len() > 20 {
+            return Err(wrong());
+        }
+        let units = digits.parse().map_err(|_| wrong())?;
+        Ok(Amount { units, places: rest.len() as u32 })
+    }
+}
+
+impl Amount {
+    fn of(value: u64, places: u8) -> Self {
+        Amount { units: u128::from(value), places: u32::from(places).min(PLACES_MAX) }
+    }
+
+    /// Both with the same decimal places. Amounts have at most 20 digits before the point and 18 behind it.
+    fn aligned(self, other: Amount) -> (u128, u128) {
+        let places = self.places.max(other.places);
+        let scaled = |amount: Amount| amount.units.saturating_mul(10u128.pow(places - amount.places));
+        (scaled(self), scaled(other))
+    }
+
+    fn is_at_least(self, other: Amount) -> bool {
+        let (one, two) = self.aligned(other);
+        one >= two
+    }
+}
+
+/// When a value is worth telling. That it became absent, or came back, always is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Condition {
+    /// At every row.
+    #[default]
+    Always,
+    /// When it is another than the one before.
+    Changed,
+    /// While it is inside (bounds included), and once when it has left.
+    Inside(Amount, Amount),
+    /// While it is outside, and once when it has come in.
+    Outside(Amount, Amount),
+    /// When it has come to the bound or above, or fallen below it.
+    Crossing(Amount),
+    /// When it differs by more than this from the one that was told last.
+    ChangedBy(Amount),
+    /// The same, in hundredths of the one that was told last.
+    ChangedByPercent(Amount),
+}
+
+/// A condition held against one series' values.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    condition: Condition,
+    previous: Option<Reading>,
+    told: Option<Reading>,
+}
+
+impl Gate {
+    /// A gate that has seen nothing.
+    pub fn new(condition: Condition) -> Self {
+        Gate { condition, previous: None, told: None }
+    }
+
+    /// The next value, with its decimal places; true when it is worth telling.
+    pub fn passes(&mut self, reading: Reading, places: u8) -> bool {
+        let passes = self.is_worth_telling(reading, places);
+        self.previous = Some(reading);
+        if passes {
+            self.told = Some(reading);
+        }
+        passes
+    }
+
+    fn is_worth_telling(&self, reading: Reading, places: u8) -> bool {
+        let Some(value) = reading.value() else {
+            // It is told once that there is none, and why.
+            return matches!(self.condition, Condition::Always) || self.previous != Some(reading);
+        };
+        let amount =
+            |reading: Option<Reading>| reading.and_then(Reading::value).map(|v| Amount::of(v, places));
+        let (now, before, told) = (Amount::of(value, places), amount(self.previous), amount(self.told));
+        let came_back = self.previous.is_some() && before.is_none();
+        came_back
+            || match self.condition {
+                Condition::Always => true,
+                Condition::Changed => before != Some(now),
+                Condition::Inside(low, high) => {
+                    is_inside(now, low, high) || before.is_some_and(|before| is_inside(before, low, high))
+                }
+                Condition::Outside(low, high) => {
+                    !is_inside(now, low, high) || before.is_some_and(|before| !is_inside(before, low, high))
+                }
+                Condition::Crossing(bound) => {
+                    before.is_some_and(|before| before.is_at_least(bound) != now.is_at_least(bound))
+                }
+                Condition::ChangedBy(amount) => told.is_none_or(|told| differs_by_more(now, told, amount)),
+                Condition::ChangedByPercent(percent) => {
+                    told.is_none_or(|told| differs_by_percent(now, told, percent))
+                }
+            }
+    }
+}
+
+fn is_inside(value: Amount, low: Amount, high: Amount) -> bool {
+    value.is_at_least(low) && high.is_at_least(value)
+}
+
+fn differs_by_more(now: Amount, told: Amount, amount: Amount) -> bool {
+    let (one, two) = now.aligned(told);
+    let difference = Amount { units: one.abs_diff(two), places: now.places.max(told.places) };
+    !amount.is_at_least(difference)
+}
+
+/// Values of one series have the same places, so these do not matter.
+fn differs_by_percent(now: Amount, told: Amount, percent: Amount) -> bool {
+    let scale = 100u128.saturating_mul(10u128.pow(percent.places));
+    now.units.abs_diff(told.units).saturating_mul(scale) > told.units.saturating_mul(percent.units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::Absence;
+
+    fn amount(text: &str) -> Amount {
+        text.parse().unwrap()
+    }
+
+    /// Which of these values, with two places, are told.
+    fn told(condition: Condition, values: &[u64]) -> Vec<u64> {
+        let mut gate = Gate::new(condition);
+        values.iter().copied().filter(|&value| gate.passes(Reading::Present(value), 2)).collect()
+    }
+
+    #[test]
+    fn each_condition_tells_what_it_says() {
+        let values = [100, 150, 150, 200, 250, 300, 100];
+        let between = (amount("1.5"), amount("2.5"));
+        assert_eq!(told(Condition::Always, &values), values);
+        assert_eq!(told(Condition::Changed, &values), [100, 150, 200, 250, 300, 100]);
+        assert_eq!(told(Condition::Inside(between.0, between.1), &values), [150, 150, 200, 250, 300]);
+        assert_eq!(told(Condition::Outside(between.0, between.1), &values), [100, 150, 300, 100]);
+        assert_eq!(told(Condition::Crossing(amount("2")), &values), [200, 100]);
+        assert_eq!(told(Condition::ChangedBy(amount("0.5")), &values), [100, 200, 300, 100]);
+        assert_eq!(told(Condition::ChangedByPercent(amount("50")), &values), [100, 200]);
+    }
+
+    #[test]
+    fn that_a_value_is_gone_and_back_is_told_once() {
+        let mut gate = Gate::new(Condition::Inside(amount("5"), amount("6")));
+        let gone = Reading::Absent(Absence::InstanceGone);
+        let readings = [Reading::Present(1), gone, gone, Reading::Present(1), Reading::Present(1)];
+        assert_eq!(readings.map(|reading| gate.passes(reading, 0)), [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn amounts_are_exact() {
+        assert_eq!(amount("1GiB"), Amount::from(1 << 30));
+        assert!(amount("18446744073709551615").is_at_least(Amount::from(u64::MAX)));
+        let almost = amount("0.000000000000000001");
+        assert!(almost.is_at_least(0.into()) && !Amount::from(0).is_at_least(almost));
+        for text in ["", ".", "-1", "1e3", "0.0000000000000000001", "NaN", "999999999999999999999"] {
+            assert!(text.parse::<Amount>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Receiving whoever comes, until the door is to close; and closing in a bounded time.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connections::{Admission, Connection, Connections};
+use crate::counts::count;
+use crate::entrance::Accepted;
+use crate::listeners::{ACCEPT_RETRY, Listeners};
+
+/// Hands every connection to `receive` until `shutdown` resolves; then tells `close`, and lets talks under way finish
+/// for at most `grace`. `kept` is let go when nobody is accepted any more: a socket's file goes with it. Needs no time
+/// when nobody is connected.
+pub async fn receive_all<K>(
+    (listeners, kept): (Listeners, K),
+    close: watch::Sender<bool>,
+    shutdown: impl Future<Output = ()>,
+    grace: Duration,
+    receive: impl Fn(Accepted, &mut JoinSet<()>),
+) {
+    let mut talks = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            accepted = poll_fn(|cx| listeners.poll_accept(cx)) => match accepted {
+                Ok(socket) => receive(socket, &mut talks),
+                Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+            },
+            Some(_) = talks.join_next() => {}
+        }
+    }
+    drop((listeners, kept));
+    close.send_replace(true);
+    let all_gone = async { while talks.join_next().await.is_some() {} };
+    // Who has not finished by then is cut off: dropping the set ends its tasks.
+    let _ = tokio::time::timeout(grace, all_gone).await;
+}
+
+/// What a door counts of those who come.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming<'a> {
+    /// All.
+    pub all: &'a AtomicU64,
+    /// Those who took the place of one who was idle.
+    pub evicting: &'a AtomicU64,
+    /// Those for whom there was none.
+    pub refused: &'a AtomicU64,
+}
+
+/// A place for one more, counted; `None`: there is none.
+pub fn admit(connections: &Arc<Connections>, coming: Coming<'_>) -> Option<Arc<Connection>> {
+    count(coming.all);
+    match connections.admit() {
+        Admission::Placed(connection) => Some(connection),
+        Admission::Evicting(connection) => {
+            count(coming.evicting);
+            Some(connection)
+        }
+        Admission::Full => {
+            count(coming.refused);
+            None
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Another hub as the source of this one: its nodes appear here under their names, at their base rate. It follows that
+//! hub as any reader does and lays each row into the node's lane as if the node had sent it. It refuses hubs whose
+//! nodes come from here: that would be a loop.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use khz_block::{Decoder, Encoder};
+use khz_link::driver::{Following, FollowingSettings, FollowingSink};
+use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_model::{Interest, Nanos, NodeName, Pattern, Rate};
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::interest;
+use crate::mailbox::{Command, Mailbox};
+use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
+
+/// A node of which nothing has come for so long, and for three of its periods, is down.
+const SILENT: Nanos = Nanos::from_millis(2_500);
+
+/// A hub that is followed. Dropping it ends that; its nodes are down then.
+pub struct Source {
+    _following: Following,
+}
+
+impl Source {
+    /// Follows the hub, or the first of several that answers; `number` tells it from other sources.
+    pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let sink = Sink {
+            cluster,
+            number,
+            mailbox,
+            lanes: HashMap::new(),
+            made: 0,
+            hub: String::new(),
+            refusal: None,
+        };
+        let following = Following::start(settings, sink)?;
+        let everything = Interest {
+            patterns: vec![Pattern::everything()],
+            rate: Rate::from_hz(1).ok_or_else(|| std::io::Error::other("BUG: once a second is a rate"))?,
+            exact: false,
+        };
+        following.ask(&everything, false).map_err(std::io::Error::other)?;
+        Ok(Source { _following: following })
+    }
+}
+
+/// Lays rows into the cluster.
+struct Sink {
+    cluster: Arc<Cluster>,
+    number: usize,
+    /// What readers want of these nodes; it is refused.
+    mailbox: Arc<Mailbox>,
+    lanes: HashMap<LaneKey, Lane>,
+    made: u64,
+    hub: String,
+    refusal: Option<String>,
+}
+
+/// A node's lane.
+struct Lane {
+    node: Arc<SharedNode>,
+    connection: u64,
+    period: Nanos,
+    encoder: Encoder,
+    /// Bytes of the schema's present generation.
+    generation: u32,
+    slots: usize,
+    last: Nanos,
+    is_up: bool,
+}
+
+/// The number that the one lane of such a node has.
+const LANE: u32 = 1;
+
+impl Lane {
+    /// The node is there, as if it had connected; `false`: somebody else speaks for it.
+    fn connect(&mut self, key: &LaneKey, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
+        let now = clock::boot();
+        let mut node = self.node.lock();
+        if node.is_linked(self.connection) {
+            return true;
+        }
+        if node.link.is_some() {
+            return false;
+        }
+        let link = Link { mailbox: mailbox.clone(), connection: self.connection };
+        node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
+        if node.offered(LANE, BASE, key.epoch, self.period).is_none() {
+            return false;
+        }
+        if let Some(lane) = node.numbered(LANE) {
+            lane.alive = true;
+        }
+        self.node.set_up(true);
+        self.is_up = true;
+        true
+    }
+
+    fn disconnect(&mut self, why: &str) {
+        let mut node = self.node.lock();
+        if node.disconnect(self.connection, Some(why.to_owned()), clock::boot()) {
+            self.node.set_up(false);
+            self.node.touched.fetch_add(1, Ordering::Release);
+        }
+        self.is_up = false;
+        self.encoder.close();
+    }
+
+    /// Writes one row; what does not fit together begins anew with the next.
+    fn row(&mut self, number: u64, row: &Decoder, counts: &Counts, keep: bool) -> Result<(), &'static str> {
+        let slots = row.slots();
+        let gap = self.encoder.rows() != number;
+        let begins = gap || slots != self.slots || self.encoder.wants_new_block(row.stamp());
+        let mut node = self.node.lock();
+        let lane = node.numbered(LANE).ok_or("no lane")?;
+        if begins && let Some((rows, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) {
+            lane.end(rows, bytes, crc)?;
+        }
+        let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
+        let mut bytes = Vec::new();
+        let added = if begins {
+            self.encoder.resume(number, self.generation);
+            self.slots = slots;
+            self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
+            Counts::add(&counts.blocks, 1);
+            lane.begin(&bytes, keep)?
+        } else {
+            self.encoder.delta_row(
+                row.stamp(),
+                row.changed().iter().map(|&slot| slot as usize),
+                reading,
+                &mut bytes,
+            );
+            lane.append(&bytes)?
+        };
+        self.last = clock::boot();
+        node.heard = self.last;
+        drop(node);
+        self.node.touched.fetch_add(1, Ordering::Release);
+        Counts::add(&counts.rows, added);
+        Ok(())
+    }
+}
+
+impl FollowSink for Sink {
+    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+        let name = NodeName::new(&key.node).ok()?;
+        let node = self.cluster.node_or_new(&name, clock::boot())?;
+        self.made += 1;
+        let lane = Lane {
+            node,
+            connection: THROUGH_HUB | (self.number as u64) << 40 | self.made,
+            period: offer.period,
+            encoder: Encoder::new(0, offer.generation, offer.period),
+            generation: offer.generation,
+            slots: 0,
+            last: Nanos(0),
+            is_up: false,
+        };
+        self.lanes.insert(key.clone(), lane);
+        Some(Wish { span: Nanos(0), prompt: false })
+    }
+
+    fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.period = offer.period;
+        }
+    }
+
+    fn schema(&mut self, key: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if !lane.connect(key, &self.mailbox, &self.hub) {
+            return;
+        }
+        let mut node = lane.node.lock();
+        let Some(place) = node.numbered(LANE) else { return };
+        match self.cluster.schemas.grow(place.schema(generation), offset, bytes) {
+            Ok(schema) => {
+                self.cluster.note_metrics(&schema);
+                place.set_schema(generation, schema);
+                lane.generation = generation;
+            }
+            Err(problem) => self.refusal = Some(format!("{}: {problem}", key.node)),
+        }
+    }
+
+    fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if !lane.connect(key, &self.mailbox, &self.hub) {
+            return;
+        }
+        if let Err(problem) = lane.row(number, row, &self.cluster.counts, self.cluster.keeps_history()) {
+            tracing::debug!("{} through {}: {problem}", key.node, self.hub);
+            lane.encoder.close();
+            lane.slots = 0;
+        }
+    }
+
+    // Rows were laid down as they came.
+    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
+
+    fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if let Some(place) = lane.node.lock().numbered(LANE) {
+            Counts::add(&self.cluster.counts.rows_lost, place.lose(from, to));
+        }
+    }
+
+    fn told(&mut self, told: &Told<'_>) {
+        if !told.granted {
+            tracing::warn!("hub {}: {}", self.hub, told.text);
+        }
+    }
+
+    fn closed(&mut self, key: &LaneKey) {
+        if let Some(mut lane) = self.lanes.remove(key) {
+            lane.disconnect(&format!("hub {} has it no more", self.hub));
+        }
+    }
+}
+
+impl FollowingSink for Sink {
+    fn up(&mut self, hub: &HubName) {
+        self.hub.clone_from(&hub.name);
+        self.refusal = None;
+        if self.cluster.set_source(self.number, hub) {
+            return;
+        }
+        let text = format!(
+            "hub {} gets nodes from this hub, so this hub cannot get nodes from it: a loop; leave out one --source",
+            hub.name
+        );
+        self.refusal = Some(text);
+    }
+
+    fn down(&mut self, problem: &str) {
+        self.cluster.forget_source(self.number);
+        for (_, mut lane) in self.lanes.drain() {
+            lane.disconnect(problem);
+        }
+    }
+
+    /// Nodes of which nothing comes are down, and what readers want beyond the base rate is refused.
+    fn rest(&mut self) {
+        let now = clock::boot();
+        for lane in self.lanes.values_mut().filter(|lane| lane.is_up) {
+            if now.since(lane.last).0 > SILENT.0.max(3 * lane.period.0) && lane.last > Nanos(0) {
+                lane.disconnect(&format!("silent at hub {}", self.hub));
+            }
+        }
+        for (connection, command) in self.mailbox.take() {
+            let Command::Interest { number, .. } = command else { continue };
+            let Some(lane) = self.lanes.values().find(|lane| lane.connection == connection) else { continue };
+            let text = format!("comes through hub {}, at its base rate", self.hub);
+            lane.node.lock().told(number, interest::Told { granted: false, text });
+        }
+    }
+
+    fn refusal(&mut self) -> Option<String> {
+        self.refusal.clone()
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.down("this hub does not follow that one any more");
+    }
+}

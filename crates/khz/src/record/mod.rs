@@ -1,0 +1,207 @@
+//! `khz record`: rows into a file while they come, or out of the rings after the fact. The work is done by
+//! `khz_record`; this decides from where, how long, and what is said.
+
+pub mod flags;
+mod of_hub;
+mod origin;
+mod own;
+mod params;
+mod progress;
+mod ring_copy;
+mod rings;
+
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
+use khz_record::{RecordError, Recorder, Rotation};
+use serde_json::json;
+
+use crate::config::Plan;
+use crate::outcome::{Done, Failure, Outcome};
+use crate::serve;
+use crate::trace::of_error;
+
+use flags::RecordFlags;
+use origin::Origin;
+use progress::Progress;
+
+const OUTPUT: &str = "recording.khzt";
+const RATE: &str = "10Hz";
+/// Blocks are fetched this often: a ring holds some seconds.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// What the flags mean.
+struct Task {
+    patterns: Vec<Pattern>,
+    output: PathBuf,
+    rotation: Rotation,
+    span: Option<Duration>,
+}
+
+/// The flags with what their file says.
+pub fn filled(mut flags: RecordFlags) -> Result<RecordFlags, Failure> {
+    if let Some(path) = flags.params.take() {
+        params::fill(&mut flags, &path)?;
+    }
+    Ok(flags)
+}
+
+/// Records.
+pub fn record(flags: &RecordFlags, plan: &Plan) -> Outcome {
+    let task = Task::of(flags)?;
+    match &flags.last {
+        Some(last) => after_the_fact(flags, &task, plan, last.parse().map_err(Failure::usage)?),
+        None => live(flags, &task, plan),
+    }
+}
+
+impl Task {
+    fn of(flags: &RecordFlags) -> Result<Self, Failure> {
+        let patterns = match flags.patterns.as_slice() {
+            [] => vec![Pattern::everything()],
+            texts => crate::patterns(texts)?,
+        };
+        let span: Option<Nanos> =
+            flags.duration.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+        let rotation = rotation(flags.rotate.as_deref(), flags.keep)?;
+        let output = flags.output.clone().unwrap_or_else(|| OUTPUT.into());
+        Ok(Task { patterns, output, rotation, span: span.map(Duration::from) })
+    }
+
+    fn recorder(&self, flags: &RecordFlags, plan: &Plan) -> Result<Recorder, Failure> {
+        let note = json!({
+            "program": concat!("khz ", env!("CARGO_PKG_VERSION")),
+            "recorded_on": plan.node.as_str(),
+            "patterns": self.patterns.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "rate": flags.rate,
+            "command": (!flags.command.is_empty()).then_some(&flags.command),
+        });
+        Recorder::create(&self.output, self.rotation, note.to_string(), now()).map_err(of_error)
+    }
+}
+
+/// `100MiB` or `10m`.
+fn rotation(text: Option<&str>, keep: Option<u64>) -> Result<Rotation, Failure> {
+    let keep = keep.map(|keep| keep as usize);
+    let Some(text) = text else {
+        return match keep {
+            Some(_) => Err(Failure::usage("--keep needs --rotate: there is one file only")),
+            None => Ok(Rotation::default()),
+        };
+    };
+    if let Ok(ByteSize(bytes)) = text.parse() {
+        return Ok(Rotation { bytes: Some(bytes), span: None, keep });
+    }
+    match text.parse::<Nanos>() {
+        Ok(span) => Ok(Rotation { bytes: None, span: Some(span), keep }),
+        Err(_) => Err(Failure::usage(format!("'{text}' is neither a size, as 100MiB, nor a time, as 10min"))),
+    }
+}
+
+fn now() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) -> Outcome {
+    let progress = Progress::new(flags.quiet);
+    let mut recorder = task.recorder(flags, plan)?;
+    rings::record(flags, plan, &task.patterns, span, &mut recorder)?;
+    let path = recorder.path().to_owned();
+    let counts = recorder.finish("{\"end\":\"everything was copied\"}").map_err(of_error)?;
+    progress.end(&counts, &path);
+    Ok(Done::Wholly)
+}
+
+fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
+    let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
+    let stop = serve::stop_on_signal()?;
+    let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
+    let mut origin = Origin::start(flags, plan, &interest)?;
+    let mut recorder = task.recorder(flags, plan)?;
+    origin.begin(&mut recorder).map_err(of_error)?;
+    let mut child = start(&flags.command)?;
+    let mut progress = Progress::new(flags.quiet);
+    let until = task.span.and_then(|span| Instant::now().checked_add(span));
+    let followed = follow(&mut origin, &mut recorder, &mut progress, &stop, until, &mut child);
+    let code = end_of(&mut child, followed.is_ok());
+    followed.map_err(of_error)?;
+    origin.finish(&mut recorder).map_err(of_error)?;
+    let path = recorder.path().to_owned();
+    let (dropped, missing) = (origin.dropped(), origin.missing(&task.patterns));
+    let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": missing });
+    let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
+    progress.end(&counts, &path);
+    if let Some(text) = origin.refused() {
+        return Err(Failure::work(text));
+    }
+    if dropped > 0 {
+        return Err(Failure::work(format!("{dropped} rows were given up: the disk was too slow for them")));
+    }
+    match code {
+        Some(code) => Ok(Done::OfCommand(code)),
+        None if missing.is_empty() => Ok(Done::Wholly),
+        None => Ok(Done::Partly { missing }),
+    }
+}
+
+/// Copies rows until the time is over, somebody says stop, or the program has ended.
+fn follow(
+    origin: &mut Origin,
+    recorder: &mut Recorder,
+    progress: &mut Progress,
+    stop: &Arc<AtomicBool>,
+    until: Option<Instant>,
+    child: &mut Option<Child>,
+) -> Result<(), RecordError> {
+    loop {
+        origin.copy(recorder)?;
+        recorder.tick(now())?;
+        progress.draw(&recorder.counts());
+        let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
+        // Ctrl-C reaches the program as well: its end is the recording's.
+        let is_stopped = origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if has_ended || is_stopped || left == Some(Duration::ZERO) {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_PERIOD.min(left.unwrap_or(LOOK_PERIOD)));
+    }
+}
+
+fn start(command: &[String]) -> Result<Option<Child>, Failure> {
+    let Some((program, words)) = command.split_first() else { return Ok(None) };
+    let child = Command::new(program).args(words).spawn();
+    child.map(Some).map_err(|error| Failure::usage(format!("cannot start {program}: {error}")))
+}
+
+/// The exit code of the program; one that still runs when its recording is over goes on without it, and is waited for.
+fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
+    use std::os::unix::process::ExitStatusExt;
+    let child = child.as_mut()?;
+    if matches!(child.try_wait(), Ok(None)) {
+        let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
+        eprintln!("khz: {why}; the program goes on");
+    }
+    let status = child.wait().ok()?;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Some(code as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rotation_is_a_size_or_a_time() {
+        assert_eq!(rotation(Some("100MiB"), Some(3)).unwrap().bytes, Some(100 << 20));
+        assert_eq!(rotation(Some("10min"), None).unwrap().span, Some(Nanos::from_secs(600)));
+        assert_eq!(rotation(Some("5s"), None).unwrap().span, Some(Nanos::from_secs(5)));
+        assert!(rotation(Some("often"), None).unwrap_err().to_string().contains("neither a size"));
+        assert!(rotation(None, Some(3)).is_err());
+    }
+}

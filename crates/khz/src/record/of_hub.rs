@@ -1,0 +1,223 @@
+//! Nodes as a hub has them: an interest on the link for the time of the recording, whose blocks go into the file as they
+//! come. Connections that break are made again; what was missed meanwhile is a gap.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_block::trace::LaneHead;
+use khz_client::Access;
+use khz_link::LaneKey;
+use khz_link::driver::{Event, Events, Following};
+use khz_model::{Interest, Nanos, Pattern};
+use khz_record::{RecordError, Recorder};
+use khz_trust::ClientFiles;
+
+use super::flags::RecordFlags;
+use crate::config::{Plan, plan::hub_address};
+use crate::outcome::{Failure, sentence};
+
+/// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
+const QUEUE_BYTES: usize = 256 << 20;
+/// A hub answers so soon, or it is not there.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Once rows have begun to come and so long no further node has, all are there.
+const LAST_NODE: Duration = Duration::from_millis(300);
+/// The rows that are on their way at the end have come by then.
+const LAST_ROWS: Duration = Duration::from_secs(5);
+
+/// A hub, and what it sends.
+pub struct OfHub {
+    following: Following,
+    events: Events,
+    interest: u32,
+    /// The number of each lane in the recording.
+    lanes: HashMap<Arc<LaneKey>, u32>,
+    /// Lanes that have not been closed.
+    open: HashSet<Arc<LaneKey>>,
+    nodes: HashSet<String>,
+    /// Events that came before there was a recorder.
+    early: Vec<Event>,
+    /// The interest was refused.
+    refused: Option<String>,
+    /// The last thing that was said of nodes and of the connection.
+    said: HashSet<String>,
+}
+
+/// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
+pub fn find(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure> {
+    let access = match &flags.hub {
+        Some(text) => {
+            let address = hub_address(text).map_err(Failure::usage)?;
+            Access::hub(address.host, address.port)
+        }
+        None if flags.direct => return Ok(None),
+        None => match Access::local_in(plan.run_dir.as_deref()) {
+            Ok(access) => access,
+            Err(_) => return Ok(None),
+        },
+    };
+    let trust = &plan.trust;
+    let files = trust.ca.as_ref().map(|ca| match &trust.pair {
+        Some((certificate, key)) => ClientFiles::new(ca).with_pair(certificate, key),
+        None => ClientFiles::new(ca),
+    });
+    let token = trust.token.as_ref().map(|place| place.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    Ok(Some(Access { files, token, insecure: flags.insecure, ..access }))
+}
+
+impl OfHub {
+    /// Says the interest, and waits until rows come.
+    pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
+        let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        let broken = |error: std::io::Error| Failure::work(format!("cannot start a link: {error}"));
+        let (sink, events) = Events::new(QUEUE_BYTES).map_err(broken)?;
+        let following = Following::start(settings, sink).map_err(broken)?;
+        let number = following.ask(interest, false).map_err(Failure::usage)?;
+        let mut hub = OfHub {
+            following,
+            events,
+            interest: number,
+            lanes: HashMap::new(),
+            open: HashSet::new(),
+            nodes: HashSet::new(),
+            early: Vec::new(),
+            refused: None,
+            said: HashSet::new(),
+        };
+        hub.wait_for_rows(Duration::from(interest.rate.period()))?;
+        Ok(hub)
+    }
+
+    /// A schema comes before the first row of its lane.
+    fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
+        let (mut until, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
+        let mut has_rows = false;
+        while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
+            match &event {
+                Event::Schema { .. } => {
+                    has_rows = true;
+                    until = Instant::now() + LAST_NODE;
+                }
+                Event::Down { problem: text } => problem = Some(text.clone()),
+                Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
+                _ => {}
+            }
+            self.early.push(event);
+            if until <= Instant::now() {
+                break;
+            }
+        }
+        match (has_rows, problem) {
+            (true, _) => Ok(()),
+            (false, Some(problem)) => Err(Failure::work(problem)),
+            (false, None) => Err(Failure::work("no node of the hub has rows for these patterns")),
+        }
+    }
+
+    /// What has come since.
+    pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        for event in std::mem::take(&mut self.early) {
+            self.take(event, recorder)?;
+        }
+        while let Some(event) = self.events.try_next() {
+            self.take(event, recorder)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
+        match event {
+            Event::Lane { lane, period, .. } => self.lane(lane, period, recorder),
+            Event::Schema { lane, generation, offset, bytes } => match self.lanes.get(&lane) {
+                Some(&number) => recorder.schema(number, generation, offset, &bytes),
+                None => Ok(()),
+            },
+            Event::Block { lane, bytes } => match self.lanes.get(&lane) {
+                Some(&number) => recorder.block(number, &bytes),
+                None => Ok(()),
+            },
+            Event::Lost { lane, from, to } => match self.lanes.get(&lane) {
+                Some(&number) => recorder.lost(number, from, to),
+                None => Ok(()),
+            },
+            Event::Closed { lane } => {
+                self.open.remove(&lane);
+                Ok(())
+            }
+            Event::Told { granted, text, .. } => {
+                if !granted {
+                    self.refused = Some(text);
+                } else if !text.is_empty() {
+                    self.say(text);
+                }
+                Ok(())
+            }
+            Event::Down { problem } => {
+                self.open.clear();
+                self.say(problem);
+                Ok(())
+            }
+            Event::Up { .. } => {
+                self.said.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn lane(
+        &mut self,
+        lane: Arc<LaneKey>,
+        period: Nanos,
+        recorder: &mut Recorder,
+    ) -> Result<(), RecordError> {
+        let next = self.lanes.len() as u32 + 1;
+        let number = *self.lanes.entry(lane.clone()).or_insert(next);
+        self.nodes.insert(lane.node.clone());
+        let LaneKey { node, name, epoch } = &*lane;
+        let head = LaneHead { lane: number, node, name, epoch: *epoch, period: period.0 };
+        recorder.lane(&head)?;
+        self.open.insert(lane);
+        Ok(())
+    }
+
+    /// Each thing once.
+    fn say(&mut self, text: String) {
+        if self.said.insert(text.clone()) {
+            eprintln!("khz: {text}");
+        }
+    }
+
+    /// Why nothing more will come, if nothing will.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Rows that the disk was too slow for.
+    pub fn dropped(&self) -> u64 {
+        self.events.dropped()
+    }
+
+    /// Nodes that patterns name and that never came.
+    pub fn missing(&self, patterns: &[Pattern]) -> Vec<String> {
+        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+        let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// Takes the interest back, and the rows that are still on their way.
+    pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.copy(recorder)?;
+        self.following.dismiss(self.interest);
+        let until = Instant::now() + LAST_ROWS;
+        while !self.open.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(event) = self.events.next_within(left) else { return Ok(()) };
+            self.take(event, recorder)?;
+        }
+        Ok(())
+    }
+}

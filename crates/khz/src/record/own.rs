@@ -1,0 +1,83 @@
+//! This node as it is recorded: a gatherer in this process for the time of the recording, and its ring.
+
+use std::time::{Duration, Instant};
+
+use khz_gather::{Agent, LaneHandle};
+use khz_model::Interest;
+use khz_record::{RecordError, Recorder};
+
+use super::ring_copy::RingCopy;
+use crate::config::Plan;
+use crate::here;
+use crate::outcome::{Failure, sentence};
+
+/// The first row is there so soon, or something is wrong.
+const FIRST_ROW: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// This node.
+pub struct Own {
+    lane: LaneHandle,
+    copy: RingCopy,
+    agent: Agent,
+}
+
+impl Own {
+    /// Begins to gather, and waits for the first row.
+    pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+        let Interest { patterns, rate, exact } = interest;
+        let node = plan.node.as_str();
+        if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
+            return Err(Failure::work(format!(
+                "this node is {node}, and no pattern speaks of it; others are recorded through a hub (--hub)"
+            )));
+        }
+        let agent = here::start_recorder(plan)?;
+        let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
+            khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+            _ => Failure::work(sentence(&error)),
+        })?;
+        let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
+        let own = Own { lane, copy, agent };
+        own.wait_for_row(Duration::from(rate.period()))?;
+        if own.lane.period() > rate.period() {
+            eprintln!(
+                "khz: this node runs at a period of {} instead of {}, to stay below its CPU ceiling",
+                own.lane.period(),
+                rate.period()
+            );
+        }
+        Ok(own)
+    }
+
+    fn wait_for_row(&self, period: Duration) -> Result<(), Failure> {
+        let end = Instant::now() + FIRST_ROW + period;
+        while !self.copy.has_rows() {
+            if Instant::now() > end {
+                return Err(Failure::work(
+                    "the gatherer has not given a row; `khz check` says what works here",
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Says what comes, and at which rate.
+    pub fn begin(&self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.copy.begin(recorder, self.lane.period())
+    }
+
+    /// What has come since.
+    pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.copy.copy(recorder)
+    }
+
+    /// The rest.
+    pub fn finish(mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        let copied = self.copy.finish(recorder);
+        drop(self.lane);
+        self.agent.stop();
+        copied
+    }
+}

@@ -1,0 +1,76 @@
+//! How a recording goes, in a line that is drawn anew on a terminal, and in one at its end.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use khz_record::Counts;
+
+use crate::quantities::{of_bytes, of_count, of_span};
+
+/// The line is drawn so often.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// The line.
+pub struct Progress {
+    began: Instant,
+    drawn: Option<Instant>,
+    is_shown: bool,
+    is_quiet: bool,
+}
+
+impl Progress {
+    /// Nothing is drawn where nobody looks.
+    pub fn new(is_quiet: bool) -> Self {
+        let is_shown = !is_quiet && std::io::stderr().is_terminal();
+        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet }
+    }
+
+    /// Draws it, if it is time.
+    pub fn draw(&mut self, counts: &Counts) {
+        if self.is_shown && self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD) {
+            self.drawn = Some(Instant::now());
+            eprint!("\r\x1b[K{}", cut(self.line(counts)));
+        }
+    }
+
+    /// The last line stays.
+    pub fn end(&self, counts: &Counts, path: &std::path::Path) {
+        let start = if self.is_shown { "\r\x1b[K" } else { "" };
+        if !self.is_quiet {
+            eprintln!("{start}khz: {}: {}", path.display(), self.line(counts));
+        }
+    }
+
+    fn line(&self, counts: &Counts) -> String {
+        let Counts { nodes, rows, values, bytes, .. } = counts;
+        let mut line = format!(
+            "{} {nodes} {}, {} rows, {} values, {}",
+            of_span(self.began.elapsed().as_secs_f64()),
+            if *nodes == 1 { "node" } else { "nodes" },
+            of_count(*rows),
+            of_count(*values),
+            of_bytes(*bytes as f64, ""),
+        );
+        if *values > 0 {
+            line.push_str(&format!(" ({:.2} a value)", *bytes as f64 / *values as f64));
+        }
+        if counts.files > 1 {
+            line.push_str(&format!(" in {} files", counts.files));
+        }
+        if counts.missing > 0 {
+            line.push_str(&format!(", {} rows missing in {} gaps", counts.missing, counts.gaps));
+        }
+        if counts.damaged > 0 {
+            line.push_str(&format!(", {} damaged blocks", counts.damaged));
+        }
+        let jitter = |share| counts.jitter.quantile(share).map(|nanos| of_span(nanos as f64 / 1e9));
+        if let (Some(half), Some(most)) = (jitter(0.5), jitter(0.99)) {
+            line.push_str(&format!(", jitter {half} (99 %: {most})"));
+        }
+        line
+    }
+}
+
+fn cut(line: String) -> String {
+    crate::table::cut(&line, crate::terminal::stderr_width().map_or(79, |width| width.saturating_sub(1)))
+}

@@ -1,0 +1,280 @@
+//! `khz mount` as a process beside a hub and an agent, each killed in any order while programs read: nobody hangs,
+//! errors are the right ones, and values come again without mounting anew when those who bring them are back. Needs
+//! /dev/fuse and root.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A hub, an agent and a mount in directories of their own.
+struct Lab {
+    folder: PathBuf,
+    hub: Option<Child>,
+    agent: Option<Child>,
+    mount: Option<Child>,
+}
+
+/// Who can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Hub,
+    Agent,
+    Mount,
+}
+
+impl Lab {
+    fn new(name: &str) -> Self {
+        let folder =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
+        for part in ["run", "rings", "cluster"] {
+            std::fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        let mut lab = Lab { folder, hub: None, agent: None, mount: None };
+        for who in [Who::Hub, Who::Agent, Who::Mount] {
+            lab.start(who);
+        }
+        lab
+    }
+
+    fn khz(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
+            command.env_remove(name);
+        }
+        command
+            .args(words)
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("KHZ_RUN_DIR", self.folder.join("run"));
+        command.env("KHZ_RING_DIR", self.folder.join("rings")).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts one, which says when it is ready.
+    fn start(&mut self, who: Who) {
+        let port = self.port();
+        let cluster = self.cluster().to_str().unwrap().to_owned();
+        let words: &[&str] = match who {
+            Who::Hub => &[
+                "hub",
+                "--listen",
+                "127.0.0.1:0",
+                "--link-listen",
+                &port,
+                "--node",
+                "hub",
+                "--history",
+                "0MiB",
+            ],
+            Who::Agent => &["agent", "--hub", &port, "--node", "n1", "--base-rate", "10Hz", "--ring", "4MiB"],
+            Who::Mount => &["mount", &cluster, "--foreground", "-o", "wait=500ms"],
+        };
+        let said = self.folder.join(format!("{who:?}.log"));
+        let log = File::create(&said).unwrap();
+        let mut child = self.khz(words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let why = || std::fs::read_to_string(&said).unwrap_or_default();
+        assert!(line.starts_with("Kilohertz"), "{who:?} did not start: {line}{} {:?}", why(), child.wait());
+        *self.place(who) = Some(child);
+    }
+
+    /// A port of this lab's own, the same after a restart.
+    fn port(&self) -> String {
+        let path = self.folder.join("port");
+        if let Ok(port) = std::fs::read_to_string(&path) {
+            return port;
+        }
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        std::fs::write(&path, &free).unwrap();
+        free
+    }
+
+    fn place(&mut self, who: Who) -> &mut Option<Child> {
+        match who {
+            Who::Hub => &mut self.hub,
+            Who::Agent => &mut self.agent,
+            Who::Mount => &mut self.mount,
+        }
+    }
+
+    fn kill(&mut self, who: Who) {
+        if let Some(mut child) = self.place(who).take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn cluster(&self) -> PathBuf {
+        self.folder.join("cluster")
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let cluster = self.cluster().to_str().unwrap().to_owned();
+        let _ = self.khz(&["umount", &cluster]).stderr(Stdio::null()).status();
+        for who in [Who::Mount, Who::Agent, Who::Hub] {
+            self.kill(who);
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(40);
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Readers that go on whatever happens: half keep their file open as long as it lives, half open it each time.
+struct Readers {
+    stop: Arc<AtomicBool>,
+    reads: Arc<AtomicU64>,
+    errors: Arc<Mutex<BTreeSet<i32>>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Readers {
+    fn start(file: &std::path::Path, count: usize) -> Self {
+        let (stop, reads) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let errors = Arc::<Mutex<BTreeSet<i32>>>::default();
+        let reader = |number: usize| {
+            let (stop, reads, errors, file) = (stop.clone(), reads.clone(), errors.clone(), file.to_owned());
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let times = if number.is_multiple_of(2) { 1_000 } else { 1 };
+                    match File::open(&file).and_then(|file| read(&file, times, &stop)) {
+                        Ok(count) => drop(reads.fetch_add(count, Ordering::Relaxed)),
+                        Err(error) => drop(errors.lock().unwrap().insert(error.raw_os_error().unwrap_or(-1))),
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        };
+        let threads = (0..count).map(|number| std::thread::spawn(reader(number))).collect();
+        Readers { stop, reads, errors, threads }
+    }
+
+    fn stop(self) -> BTreeSet<i32> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        std::mem::take(&mut self.errors.lock().unwrap())
+    }
+}
+
+fn read(file: &File, times: usize, stop: &AtomicBool) -> std::io::Result<u64> {
+    let mut room = [0; 64];
+    for _ in 0..times {
+        let count = file.read_at(&mut room, 0)?;
+        let text = std::str::from_utf8(&room[..count]).unwrap();
+        assert!(text.ends_with('\n') && text.trim_end().parse::<u64>().is_ok(), "no number: {text:?}");
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(times as u64)
+}
+
+fn kill_while_reading(name: &str, orders: &[&[Who]], readers: usize) {
+    let mut lab = Lab::new(name);
+    let forks = lab.cluster().join("n1/metrics/kernel/forks");
+    until("the first value is there", || std::fs::read(&forks).is_ok());
+    let readers = Readers::start(&forks, readers);
+    for order in orders {
+        for &who in *order {
+            lab.kill(who);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        for &who in *order {
+            lab.start(who);
+        }
+        // They all go on: with a value of now, and with reads that succeed.
+        let (before, value) = (readers.reads.load(Ordering::Relaxed), std::fs::read_to_string(&forks).ok());
+        until("reads succeed again", || readers.reads.load(Ordering::Relaxed) > before + 200);
+        until("the value moves again", || {
+            let _ = Command::new("true").status();
+            std::fs::read_to_string(&forks).is_ok_and(|now| Some(now) != value)
+        });
+    }
+    let errors = readers.stop();
+    let right = BTreeSet::from([libc::ENOTCONN, libc::ETIMEDOUT, libc::ENOENT, libc::ECONNABORTED]);
+    assert!(errors.is_subset(&right), "{errors:?}");
+}
+
+#[test]
+fn readers_survive_a_kill_of_hub_agent_or_mount() {
+    kill_while_reading("kills", &[&[Who::Agent], &[Who::Hub], &[Who::Mount]], 20);
+}
+
+#[test]
+#[ignore = "long: every order, a hundred readers"]
+fn a_hundred_readers_survive_kills_in_any_order() {
+    use Who::{Agent, Hub, Mount};
+    let orders: [&[Who]; 9] = [
+        &[Hub, Agent, Mount],
+        &[Hub, Mount, Agent],
+        &[Agent, Hub, Mount],
+        &[Agent, Mount, Hub],
+        &[Mount, Hub, Agent],
+        &[Mount, Agent, Hub],
+        &[Hub, Agent],
+        &[Hub, Mount],
+        &[Agent, Mount],
+    ];
+    kill_while_reading("orders", &orders, 100);
+}
+
+#[test]
+fn it_goes_to_the_background_and_umount_works_while_a_file_is_open() {
+    let mut lab = Lab::new("background");
+    lab.kill(Who::Mount);
+    let cluster = lab.cluster().to_str().unwrap().to_owned();
+    let mounted = lab.khz(&["mount", &cluster]).output().unwrap();
+    assert!(mounted.status.success(), "{}", String::from_utf8_lossy(&mounted.stderr));
+    let free = lab.cluster().join("n1/metrics/mem/free");
+    until("the first value is there", || std::fs::read(&free).is_ok());
+    let again = lab.khz(&["mount", &cluster]).output().unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("mounted already"), "{again:?}");
+    let open = File::open(&free).unwrap();
+    assert!(lab.khz(&["umount", &cluster]).status().unwrap().success());
+    assert!(!lab.cluster().join(".mount").exists());
+    assert!(open.read_at(&mut [0; 64], 0).is_ok(), "who has a file open keeps it");
+    let gone = lab.khz(&["umount", &cluster]).output().unwrap();
+    assert_eq!(gone.status.code(), Some(1));
+    let none = lab.khz(&["mount", &cluster, "-o", "sttrict"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("no such option"));
+}
+
+#[test]
+fn programs_that_know_nothing_of_it_read_it() {
+    let lab = Lab::new("programs");
+    let cluster = lab.cluster();
+    until("the first value is there", || std::fs::read(cluster.join("n1/metrics/mem/free")).is_ok());
+    let shell = |line: &str| {
+        let done = Command::new("sh").arg("-c").arg(line).current_dir(&cluster).output().unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let total: u64 = shell("cat n1/metrics/mem/total").trim().parse().unwrap();
+    assert_eq!(shell("awk '{ print $1 }' n1/metrics/mem/total").trim(), total.to_string());
+    assert_eq!(shell("wc -c < n1/metrics/mem/total").trim(), (total.to_string().len() + 1).to_string());
+    assert_eq!(shell("dd if=n1/metrics/mem/total bs=1 2>/dev/null").trim(), total.to_string());
+    assert_eq!(shell("timeout 0.3 tail -f n1/metrics/mem/total || true").trim(), total.to_string());
+    assert_eq!(shell("cut -d' ' -f1 .by/mem.total").trim(), "n1");
+    assert!(shell("head -1 n1/status").starts_with("state up"));
+    assert!(shell("echo 20Hz > n1/.control/rate; cat n1/.control/rate").contains("20Hz"));
+    assert!(shell("(echo often > n1/.control/rate) 2>&1 || cat n1/.control/error").contains("is not a rate"));
+}

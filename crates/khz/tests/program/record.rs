@@ -1,0 +1,261 @@
+//! Recordings by the real program: made live, while a program runs, through the link, out of rings; killed, on a full
+//! disk, damaged; and what is printed, drawn and found in them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::process::{Running, code, err, khz, out, run};
+
+/// An empty directory.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-record-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn word(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The rows of a recording.
+fn rows(path: &Path) -> Vec<Value> {
+    let output = run(&["export", word(path), "--json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn workload(name: &str) -> String {
+    format!("{}/../../fixtures/workloads/{name}-100hz.khzt", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_program_is_recorded_and_its_exit_code_is_ours() {
+    let path = folder("program").join("run.khzt");
+    let words = ["record", "--direct", "--node", "n1", "--rate", "100", "mem.*", "-o", word(&path)];
+    let output = run(&[&words[..], &["--", "sh", "-c", "sleep 0.2; exit 7"]].concat());
+    assert_eq!(code(&output), 7, "{}", err(&output));
+    assert!(err(&output).contains("1 node, "), "{}", err(&output));
+    let rows = rows(&path);
+    assert!(!rows.is_empty());
+    assert_eq!((&rows[0]["node"], rows[0]["values"]["mem.total"].is_string()), (&"n1".into(), true));
+    let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+    let missing = run(&["record", "--direct", "-o", word(&path), "--", "/no/such/program"]);
+    assert_eq!(code(&missing), 2, "{}", err(&missing));
+}
+
+#[test]
+fn parameters_may_come_from_a_file() {
+    let folder = folder("parameters");
+    let (path, params) = (folder.join("run.khzt"), folder.join("run.toml"));
+    let text =
+        format!("match = [\"uptime.*\"]\nrate = \"50Hz\"\nfor = \"0.2s\"\noutput = \"{}\"\n", word(&path));
+    std::fs::write(&params, text).unwrap();
+    let output = run(&["record", "--direct", "--quiet", "--params", word(&params)]);
+    assert_eq!((code(&output), err(&output).as_str()), (0, ""));
+    assert!(rows(&path)[0]["values"]["uptime.up"].is_string());
+}
+
+#[test]
+fn a_khz_that_runs_is_asked_over_its_link_and_sends_what_was_asked_for_only() {
+    let folder = folder("link");
+    let (path, run_dir) = (folder.join("run.khzt"), folder.join("run"));
+    let _running = Running::start_in(&[("KHZ_RUN_DIR", word(&run_dir))], &[]);
+    let words = ["record", "n1:mem.free", "n2:*", "--rate", "100", "--for", "0.5s", "-o", word(&path)];
+    let output = khz(&words).env("KHZ_RUN_DIR", &run_dir).output().unwrap();
+    assert_eq!(code(&output), 3, "{}", err(&output));
+    assert!(err(&output).ends_with("khz: no answer from n2\n"), "{}", err(&output));
+    for row in rows(&path) {
+        assert_eq!(row["node"], "n1");
+        assert_eq!(row["values"].as_object().unwrap().keys().collect::<Vec<_>>(), ["mem.free"]);
+    }
+}
+
+#[test]
+fn what_was_is_recorded_out_of_the_rings() {
+    let folder = folder("last");
+    let (path, rings, root) = (folder.join("run.khzt"), folder.join("rings"), folder.join("root"));
+    std::fs::create_dir_all(root.join("proc")).unwrap();
+    std::fs::write(root.join("proc/uptime"), "350735.47 234388.90\n").unwrap();
+    let running = Running::start(&[
+        "--root",
+        word(&root),
+        "--ring-dir",
+        word(&rings),
+        "--local-rate",
+        "100Hz",
+        "--ring",
+        "1MiB",
+    ]);
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let shown = run(&["ring", "show", "--json", "--dir", word(&rings)]);
+        let lanes = out(&shown);
+        let lanes = lanes.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        if lanes.into_iter().any(|lane| lane["lane"] == "local" && lane["rows"].as_u64().unwrap() > 20) {
+            break;
+        }
+        assert!(Instant::now() < end, "{}", out(&shown));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(running);
+    let output = run(&["record", "--last", "10s", "--dir", word(&rings), "-o", word(&path)]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let rows = rows(&path);
+    assert!(rows.len() > 20, "{}", rows.len());
+    assert_eq!((&rows[0]["lane"], &rows[0]["values"]["uptime.up"]), (&"local".into(), &"350735.47".into()));
+    let other = run(&["record", "n9:*", "--last", "10s", "--dir", word(&rings), "-o", word(&path)]);
+    assert_eq!(code(&other), 1, "{}", err(&other));
+}
+
+/// Kills a recording at some moment: what was read before stays there, and nothing is damaged.
+fn kill_a_recording(path: &Path, moment: Duration) {
+    // Not what the last round has left.
+    let _ = std::fs::remove_file(path);
+    let words =
+        ["record", "--direct", "--quiet", "--rate", "1kHz", "stat.*", "cpu.*", "kernel.*", "-o", word(path)];
+    let mut child = khz(&words).stderr(Stdio::null()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    let read = || {
+        let output = run(&["export", word(path), "--json"]);
+        (code(&output), out(&output).lines().count(), err(&output))
+    };
+    let mut before = 0;
+    while before == 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+        before = read().1;
+    }
+    std::thread::sleep(moment);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (code, after, said) = read();
+    assert!(before > 0 && after >= before, "{before} rows before, {after} after: {said}");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.is_empty() || said.contains("is cut off"), "{said}");
+    let rows = rows(path);
+    let numbers: Vec<u64> = rows.iter().map(|row| row["row"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+}
+
+#[test]
+fn a_killed_recording_is_read_to_its_last_whole_block() {
+    let folder = folder("kill");
+    for round in 0..3 {
+        kill_a_recording(&folder.join("run.khzt"), Duration::from_millis(round * 7));
+    }
+}
+
+#[test]
+#[ignore = "some minutes: cargo xtask test --slow"]
+fn a_recording_killed_a_hundred_times_is_read_each_time() {
+    let folder = folder("kills");
+    for round in 0..100 {
+        kill_a_recording(&folder.join("run.khzt"), Duration::from_millis(round * 13 % 1_100));
+    }
+}
+
+#[test]
+fn on_a_full_disk_what_was_written_stays() {
+    let folder = folder("full");
+    let (disk, kept) = (folder.join("disk"), folder.join("kept.khzt"));
+    std::fs::create_dir(&disk).unwrap();
+    let program = khz(&[]).get_program().to_owned();
+    let script = format!(
+        "mount -t tmpfs -o size=64k none '{disk}' || exit 99\n\
+         '{khz}' record --direct --quiet --rate 1kHz 'cpu.*' -o '{disk}/run.khzt'; code=$?\n\
+         cp '{disk}/run.khzt' '{kept}'; exit $code",
+        disk = word(&disk),
+        khz = program.to_str().unwrap(),
+        kept = word(&kept),
+    );
+    // A mount that nobody else sees, and that goes with the shell.
+    let output = Command::new("unshare").args(["-r", "-m", "sh", "-c", &script]).output().unwrap();
+    if code(&output) == 99 || !kept.exists() {
+        assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "nothing can be mounted here: {}", err(&output));
+        eprintln!("nothing can be mounted here: the test is left out");
+        return;
+    }
+    assert_eq!(code(&output), 1, "{}", err(&output));
+    let said = err(&output);
+    assert!(said.contains("No space left on device") && said.contains("bytes are whole and stay"), "{said}");
+    assert!(!rows(&kept).is_empty());
+}
+
+#[test]
+fn a_damaged_recording_is_read_around_the_damage_which_is_named() {
+    let path = folder("damage").join("run.khzt");
+    let words =
+        ["record", "--direct", "--quiet", "--rate", "1kHz", "--for", "1.5s", "cpu.*", "-o", word(&path)];
+    assert_eq!(code(&run(&words)), 0);
+    let whole = rows(&path).len();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let block = bytes.windows(4).rposition(|window| window == b"khzB").unwrap();
+    bytes[block + 100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let output = run(&["export", word(&path)]);
+    assert_eq!(code(&output), 1);
+    let expected = format!("byte {}: a chunk whose checksum is wrong", block - 17);
+    assert!(err(&output).contains(&expected), "{expected}: {}", err(&output));
+    let left = out(&output).lines().count() - 1;
+    assert!(left > 0 && left < whole, "{left} of {whole}");
+    let none = run(&["export", "/dev/null"]);
+    assert_eq!(code(&none), 1);
+    assert!(err(&none).contains("no trace begins here"), "{}", err(&none));
+}
+
+#[test]
+fn a_plot_names_what_it_shows() {
+    let folder = folder("plot");
+    let (svg, png, html) = (folder.join("a.svg"), folder.join("a.png"), folder.join("a.html"));
+    let (one, two) = (workload("idle"), workload("compile"));
+    let base = ["plot", &one, &two, "-m", "kernel.forks", "-m", "cpu.all.system", "--per-sample"];
+    for path in [&svg, &png, &html] {
+        let output = run(&[&base[..], &["-o", word(path)]].concat());
+        assert_eq!((code(&output), err(&output).as_str()), (0, ""));
+    }
+    let text = std::fs::read_to_string(&svg).unwrap();
+    for words in ["kernel.forks (left axis)", ">ticks of 10 ms per sample<", ">idle-100hz<", " UTC<"] {
+        assert!(text.contains(words), "{words}");
+    }
+    assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
+    assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n"));
+    assert!(std::fs::read_to_string(&html).unwrap().contains("<svg "));
+    let shown = run(&["plot", &two, "-m", "cpu.all.user", "--terminal"]);
+    assert!(out(&shown).lines().all(|line| line.chars().count() <= 80), "{}", out(&shown));
+    assert!(out(&shown).contains('█'));
+}
+
+#[test]
+fn a_plot_that_would_say_nothing_is_refused() {
+    let one = workload("idle");
+    for (more, problem) in [
+        (&["-m", "no.such"][..], "nothing in this recording matches no.such"),
+        (&[], "say what to draw with --match"),
+        (&["-m", "mem.free", "-m", "load.1m", "-m", "cpu.all.user"], "a plot has two axes"),
+        (&["-m", "cpu.all.*"], "narrow --match"),
+    ] {
+        let output = run(&[&["plot", &one, "--terminal"][..], more].concat());
+        assert!(err(&output).contains(problem), "{problem}: {}", err(&output));
+        assert!(code(&output) > 0);
+    }
+}
+
+#[test]
+fn what_moves_together_is_found_and_what_was_left_out_is_said() {
+    let one = workload("compile");
+    let words =
+        ["correlate", &one, "--with", "kernel.forks", "--lag", "0.5s", "-m", "kernel.*", "-m", "mem.h*"];
+    let output = run(&[&words[..], &["--least", "0", "--json"]].concat());
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let found: Vec<Value> = out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found[0]["series"], "compile-100hz:kernel.context_switches");
+    let sizes: Vec<f64> = found.iter().map(|one| one["coefficient"].as_f64().unwrap().abs()).collect();
+    assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]) && sizes[0] > 0.3, "{sizes:?}");
+    assert!(err(&output).contains("left out that never change"), "{}", err(&output));
+    let several = run(&["correlate", &one, "--with", "cpu.all.*"]);
+    assert_eq!(code(&several), 2, "{}", err(&several));
+}

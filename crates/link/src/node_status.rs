@@ -1,0 +1,158 @@
+//! How a node is, as a frame: what a hub tells readers who show the cluster.
+
+use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
+use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+
+use crate::frame::kind;
+use crate::limits::{LANES_MAX, PROGRAM_MAX, TEXT_MAX};
+use crate::put::open;
+use crate::wire::{Body, Misfit, put_text, put_varint};
+
+/// An address with its port, as text.
+const ADDRESS_MAX: usize = 64;
+
+/// Times that are not known.
+const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN_OFFSET: i64 = i64::MIN;
+
+/// Appends how a node is.
+pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
+    let time = |time: Option<Nanos>| time.map_or(UNKNOWN, |time| time.0).to_le_bytes();
+    let frame = open(out, kind::NODE);
+    put_text(out, status.node.as_str(), NODE_NAME_MAX);
+    out.push(u8::from(status.up));
+    out.extend_from_slice(&time(status.heard));
+    out.extend_from_slice(&time(status.since));
+    put_text(out, status.address.as_deref().unwrap_or_default(), ADDRESS_MAX);
+    put_text(out, &status.version, PROGRAM_MAX);
+    out.extend_from_slice(&status.clock_offset.unwrap_or(UNKNOWN_OFFSET).to_le_bytes());
+    out.extend_from_slice(&time(status.round_trip));
+    out.extend_from_slice(&status.retransmitted.unwrap_or(UNKNOWN).to_le_bytes());
+    put_varint(out, status.connects);
+    put_text(out, status.problem.as_deref().unwrap_or_default(), TEXT_MAX);
+    let lanes = &status.lanes[..status.lanes.len().min(LANES_MAX)];
+    put_varint(out, lanes.len() as u64);
+    for lane in lanes {
+        put_text(out, &lane.name, INSTANCE_MAX);
+        out.extend_from_slice(&lane.rate.period().0.to_le_bytes());
+        out.extend_from_slice(&time(lane.age));
+        for number in [lane.slots, lane.rows, lane.awaited, lane.lost, lane.late] {
+            put_varint(out, number);
+        }
+    }
+    frame.close(out);
+}
+
+/// Appends that every node was told.
+pub fn put_end(nodes: usize, out: &mut Vec<u8>) {
+    let frame = open(out, kind::NODES);
+    put_varint(out, nodes as u64);
+    frame.close(out);
+}
+
+pub(crate) fn decode(body: &mut Body<'_>) -> Result<NodeStatus, Misfit> {
+    let at = body.at();
+    let node = NodeName::new(body.text(NODE_NAME_MAX)?);
+    let node = node.map_err(|_| Misfit { at, problem: "a name that is no node's" })?;
+    let mut status = NodeStatus {
+        up: body.u8()? & 1 != 0,
+        heard: time(body)?,
+        since: time(body)?,
+        address: text(body, ADDRESS_MAX)?,
+        version: body.text(PROGRAM_MAX)?.to_owned(),
+        clock_offset: Some(body.i64()?).filter(|&offset| offset != UNKNOWN_OFFSET),
+        round_trip: time(body)?,
+        retransmitted: Some(body.u64()?).filter(|&segments| segments != UNKNOWN),
+        connects: body.varint()?,
+        problem: text(body, TEXT_MAX)?,
+        ..NodeStatus::here(node)
+    };
+    let at = body.at();
+    let lanes = body.varint()?;
+    if lanes > LANES_MAX as u64 {
+        return Err(Misfit { at, problem: "more lanes than a node has" });
+    }
+    for _ in 0..lanes {
+        status.lanes.push(lane(body)?);
+    }
+    Ok(status)
+}
+
+fn lane(body: &mut Body<'_>) -> Result<LaneStatus, Misfit> {
+    let name = body.text(INSTANCE_MAX)?.to_owned();
+    let at = body.at();
+    let rate =
+        Rate::from_period(Nanos(body.u64()?)).ok_or(Misfit { at, problem: "there is no such rate" })?;
+    Ok(LaneStatus {
+        name,
+        rate,
+        age: time(body)?,
+        slots: body.varint()?,
+        rows: body.varint()?,
+        awaited: body.varint()?,
+        lost: body.varint()?,
+        late: body.varint()?,
+    })
+}
+
+fn time(body: &mut Body<'_>) -> Result<Option<Nanos>, Misfit> {
+    Ok(Some(body.u64()?).filter(|&time| time != UNKNOWN).map(Nanos))
+}
+
+fn text(body: &mut Body<'_>, longest: usize) -> Result<Option<String>, Misfit> {
+    let text = body.text(longest)?;
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, split};
+    use crate::limits::FRAME_MAX;
+
+    fn status() -> NodeStatus {
+        let lane = LaneStatus {
+            name: "base".into(),
+            rate: Rate::from_hz(1).unwrap(),
+            slots: 300,
+            age: None,
+            rows: 7,
+            awaited: 0,
+            lost: 1,
+            late: 2,
+        };
+        NodeStatus {
+            up: false,
+            heard: Some(Nanos(5)),
+            clock_offset: Some(-9),
+            problem: Some("refused".into()),
+            lanes: vec![lane.clone(), LaneStatus { age: Some(Nanos(1)), ..lane }],
+            ..NodeStatus::here(NodeName::new("node7").unwrap())
+        }
+    }
+
+    #[test]
+    fn a_nodes_status_survives_the_way_there_and_back() {
+        let mut out = Vec::new();
+        put(&status(), &mut out);
+        let raw = split(&out, FRAME_MAX).unwrap().unwrap();
+        assert_eq!(Frame::decode(raw.kind, raw.body), Ok(Frame::Node(Box::new(status()))));
+    }
+
+    #[test]
+    fn a_damaged_one_is_an_error_and_nothing_worse() {
+        let mut out = Vec::new();
+        put(&status(), &mut out);
+        let raw = split(&out, FRAME_MAX).unwrap().unwrap();
+        for cut in 0..raw.body.len() {
+            assert!(Frame::decode(raw.kind, &raw.body[..cut]).is_err(), "{cut}");
+        }
+        for at in 0..raw.body.len() {
+            for byte in [0, 0x7f, 0xff] {
+                let mut body = raw.body.to_vec();
+                body[at] = byte;
+                let _ = Frame::decode(raw.kind, &body);
+            }
+        }
+    }
+}

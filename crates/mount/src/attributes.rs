@@ -1,0 +1,38 @@
+//! What `stat` sees, as the kernel wants it.
+
+use std::time::UNIX_EPOCH;
+
+use fuser::{FileAttr, FileType, INodeNo};
+
+use crate::tree::{Attributes, Kind};
+
+/// Blocks as `du` counts them: nothing here takes room on a disk.
+const BLOCKS: u64 = 0;
+const BLOCK_BYTES: u32 = 4_096;
+
+pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
+    let (kind, perm, nlink) = match seen.kind {
+        Kind::Directory => (FileType::Directory, 0o555, 2),
+        Kind::Value | Kind::Text => (FileType::RegularFile, 0o444, 1),
+        // Every reader may say how often he wants what; what that costs has a budget.
+        Kind::Control => (FileType::RegularFile, 0o666, 1),
+    };
+    let time = seen.modified;
+    FileAttr {
+        ino: INodeNo(seen.inode.number()),
+        size: seen.size,
+        blocks: BLOCKS,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        crtime: UNIX_EPOCH,
+        kind,
+        perm,
+        nlink,
+        uid: owner.0,
+        gid: owner.1,
+        rdev: 0,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}

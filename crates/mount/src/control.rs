@@ -1,0 +1,221 @@
+//! The language of control files: one line, a rate, a range or a deadband. Numbers are kept exact and become the raw
+//! steps of a metric when it is known which one. It knows no file and no node.
+
+use khz_model::Rate;
+
+/// Digits behind a point that are taken; more are refused, not rounded.
+const PLACES_MAX: u32 = 9;
+
+/// A number with its suffix multiplied in: `units / 10^places`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    units: u128,
+    places: u32,
+}
+
+/// Values are delivered while they are inside, and once when they leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    low: Amount,
+    high: Amount,
+    text: String,
+}
+
+/// Values are delivered when they differ by so much from the last that was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    by: By,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Percent(Amount),
+    Steps(Amount),
+}
+
+/// A line for `rate`: `100Hz`, `100`, `5s`; `None`: back to the default.
+pub fn rate(line: &[u8]) -> Result<Option<Rate>, String> {
+    let Some(text) = argument(line, "rate")? else { return Ok(None) };
+    text.parse().map(Some).map_err(|error: khz_model::QuantityError| error.to_string())
+}
+
+/// A line for `range`: `0 1GiB`; `None`: no range.
+pub fn range(line: &[u8]) -> Result<Option<Range>, String> {
+    let Some(text) = argument(line, "range")? else { return Ok(None) };
+    let mut words = text.split_ascii_whitespace();
+    let (Some(low), Some(high), None) = (words.next(), words.next(), words.next()) else {
+        return Err(format!("'{text}' is not a range: write two numbers, as 0 1GiB"));
+    };
+    let (low, high) = (amount(low)?, amount(high)?);
+    if low.compare(high).is_gt() {
+        return Err(format!("'{text}' is not a range: the first number is above the second"));
+    }
+    Ok(Some(Range { low, high, text: text.to_owned() }))
+}
+
+/// A line for `change`: `5%` or `10MiB`; `None`: every change.
+pub fn change(line: &[u8]) -> Result<Option<Change>, String> {
+    let Some(text) = argument(line, "change")? else { return Ok(None) };
+    let by = match text.strip_suffix('%') {
+        Some(percent) => By::Percent(amount(percent.trim_end())?),
+        None => By::Steps(amount(text)?),
+    };
+    Ok(Some(Change { by, text: text.to_owned() }))
+}
+
+/// The line without its newline and without the file's own word, which may stand before; `None`: `default`, `off`
+/// or nothing, all of which take a setting back.
+fn argument<'a>(line: &'a [u8], word: &str) -> Result<Option<&'a str>, String> {
+    let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
+    let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
+        return Err(format!("one line of plain text is wanted; it contains {:?}", c));
+    }
+    let rest = text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    let text = rest.unwrap_or(text).trim_ascii();
+    Ok((!matches!(text, "" | "default" | "off")).then_some(text))
+}
+
+/// A number with one of the suffixes of sizes and counts.
+fn amount(text: &str) -> Result<Amount, String> {
+    let wrong = || format!("'{text}' is not a number: write it as 7, 0.5, 1GiB, 10MiB or 2k");
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let digits = whole.len() + part.len();
+    if digits == 0 || digits > 20 || part.contains('.') || part.len() > PLACES_MAX as usize {
+        return Err(wrong());
+    }
+    let units: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
+    let factor: u128 = match suffix {
+        "" | "B" | "s" | "Hz" => 1,
+        "KiB" | "Ki" | "K" => 1 << 10,
+        "MiB" | "Mi" | "M" => 1 << 20,
+        "GiB" | "Gi" | "G" => 1 << 30,
+        "TiB" | "Ti" | "T" => 1 << 40,
+        "kB" | "k" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let (mut units, mut places) = (units, part.len() as u32);
+    units *= factor;
+    while places > 0 && units.is_multiple_of(10) {
+        (units, places) = (units / 10, places - 1);
+    }
+    Ok(Amount { units, places })
+}
+
+impl Amount {
+    fn compare(self, other: Amount) -> std::cmp::Ordering {
+        let (here, there) = (10u128.pow(other.places), 10u128.pow(self.places));
+        self.units.saturating_mul(here).cmp(&other.units.saturating_mul(there))
+    }
+
+    /// In raw steps of a metric with so many places, rounded up or down where it lies between two.
+    fn steps(self, places: u8, up: bool) -> u128 {
+        let units = self.units.saturating_mul(10u128.pow(u32::from(places)));
+        let divisor = 10u128.pow(self.places);
+        if up { units.div_ceil(divisor) } else { units / divisor }
+    }
+}
+
+impl Range {
+    /// True when the raw value lies inside.
+    pub fn holds(&self, value: u64, places: u8) -> bool {
+        let value = u128::from(value);
+        value >= self.low.steps(places, true) && value <= self.high.steps(places, false)
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Change {
+    /// True when `value` lies far enough from `last`.
+    pub fn is_passed(&self, last: u64, value: u64, places: u8) -> bool {
+        let difference = u128::from(last.abs_diff(value));
+        match self.by {
+            By::Steps(steps) => difference > 0 && difference >= steps.steps(places, true),
+            By::Percent(Amount { units, places }) => {
+                let wanted = u128::from(last).saturating_mul(units);
+                difference > 0 && difference.saturating_mul(100 * 10u128.pow(places)) >= wanted
+            }
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_people_write_them() {
+        assert_eq!(rate(b"100\n"), Ok(Rate::from_hz(100)));
+        assert_eq!(rate(b"rate 100Hz"), Ok(Rate::from_hz(100)));
+        assert_eq!(rate(b"default\n"), Ok(None));
+        for line in ["0 1GiB\n", "range 0 1GiB", "  range   0\t1GiB "] {
+            let range = range(line.as_bytes()).unwrap().unwrap();
+            assert!(range.holds(0, 0) && range.holds(1 << 30, 0) && !range.holds((1 << 30) + 1, 0), "{line}");
+        }
+        assert_eq!(change(b"change 5%").unwrap().unwrap().text(), "5%");
+    }
+
+    #[test]
+    fn limits_meet_values_in_the_metrics_own_steps() {
+        let range = range(b"0.5 2.25").unwrap().unwrap();
+        assert!(range.holds(50, 2) && range.holds(225, 2) && !range.holds(49, 2) && !range.holds(226, 2));
+        assert!(range.holds(1, 0) && range.holds(2, 0) && !range.holds(0, 0) && !range.holds(3, 0));
+    }
+
+    #[test]
+    fn a_deadband_is_relative_or_absolute_and_never_passes_the_same_value() {
+        let five = change(b"5%").unwrap().unwrap();
+        assert!(five.is_passed(100, 105, 0) && five.is_passed(100, 95, 0) && !five.is_passed(100, 104, 0));
+        assert!(!five.is_passed(0, 0, 0) && five.is_passed(0, 1, 0) && five.is_passed(u64::MAX, 0, 0));
+        let ten = change(b"10MiB").unwrap().unwrap();
+        assert!(ten.is_passed(0, 10 << 20, 0) && !ten.is_passed(0, (10 << 20) - 1, 0));
+        let half = change(b"0.5").unwrap().unwrap();
+        assert!(half.is_passed(100, 150, 2) && !half.is_passed(100, 149, 2));
+        assert!(!change(b"0").unwrap().unwrap().is_passed(7, 7, 0));
+    }
+
+    #[test]
+    fn bad_lines_say_what_is_wrong() {
+        for (line, part) in [
+            (&b"fast"[..], "is not a rate"),
+            (b"\xff\xfe", "not UTF-8"),
+            (b"100\n200", "one line"),
+            (b"0Hz", "out of range"),
+            (b"1\0", "one line"),
+        ] {
+            let error = rate(line).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        for line in ["0", "0 1 2", "1 0", "a b", "-1 5", "1..2 3", ". 1", "1e9 2e9", "0 1.0000000001"] {
+            assert!(range(line.as_bytes()).is_err(), "{line}");
+        }
+        for line in ["%", "five", "-5%", "99999999999999999999999"] {
+            assert!(change(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn any_bytes_give_an_answer() {
+        for first in 0..=255u8 {
+            for second in 0..=255u8 {
+                let line = [first, second, b'%'];
+                let _ = (rate(&line), range(&line), change(&line));
+            }
+        }
+    }
+}

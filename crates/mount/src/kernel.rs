@@ -1,0 +1,372 @@
+//! The kernel's requests, one method for each: what they mean for the tree, and what is forbidden. No method waits.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use fuser::{
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, INodeNo, InitFlags, IoctlFlags, KernelConfig,
+    LockOwner, OpenAccMode, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyPoll,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow, WriteFlags,
+};
+
+use crate::attributes::attributes;
+use crate::inode::Inode;
+use crate::limits::NAME_BYTES_MAX;
+use crate::state::{Request, Shared};
+use crate::tree::{Answer, Asker, Kind};
+
+/// The file system, as fuser calls it.
+pub(crate) struct Kernel(pub Arc<Shared>);
+
+/// The tree is what the cluster is: nobody makes, moves or removes files in it.
+const FORBIDDEN: Errno = Errno::EPERM;
+
+impl Kernel {
+    /// The inode of a number that the kernel says.
+    fn inode(number: INodeNo) -> Result<Inode, Errno> {
+        Inode::from_number(number.0).ok_or(Errno::ENOENT)
+    }
+}
+
+fn asker(asked: &Asked) -> Asker {
+    Asker { user: asked.uid() }
+}
+
+/// The process of a thread, as settings that are held know it.
+fn process_of(thread: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(thread)
+}
+
+impl Filesystem for Kernel {
+    fn init(&mut self, _asked: &Asked, config: &mut KernelConfig) -> std::io::Result<()> {
+        // With EXPLICIT_INVAL_DATA a new size alone does not throw pages away that were just stored. A kernel without
+        // it reads them again, that is all.
+        for wanted in [InitFlags::FUSE_EXPLICIT_INVAL_DATA, InitFlags::FUSE_PARALLEL_DIROPS] {
+            let _ = config.add_capabilities(wanted);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _asked: &Asked, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match Kernel::inode(parent) {
+            Ok(parent) => {
+                self.0
+                    .serve(Request::Lookup { parent, name: name.as_bytes().to_vec(), reply }, Instant::now());
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn getattr(&self, _asked: &Asked, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        let seen = Kernel::inode(ino).ok().and_then(|inode| self.0.with(|tree| tree.attributes(inode)));
+        match seen {
+            Some(seen) => reply.attr(&seen.ttl, &attributes(&seen, self.0.owner())),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    /// `echo 100 > rate` empties the file first: that is allowed where a line may be written, and means nothing.
+    fn setattr(
+        &self,
+        _asked: &Asked,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let seen = Kernel::inode(ino).ok().and_then(|inode| self.0.with(|tree| tree.attributes(inode)));
+        let Some(seen) = seen else { return reply.error(Errno::ENOENT) };
+        let only_size = mode.is_none() && uid.is_none() && gid.is_none() && flags.is_none();
+        let is_allowed = seen.kind == Kind::Control && only_size && (size == Some(0) || size.is_none());
+        let touches = size.is_none() && (atime.is_some() || mtime.is_some());
+        if !is_allowed || touches {
+            return reply.error(FORBIDDEN);
+        }
+        reply.attr(&seen.ttl, &attributes(&seen, self.0.owner()));
+    }
+
+    fn readlink(&self, _asked: &Asked, _ino: INodeNo, reply: ReplyData) {
+        reply.error(Errno::EINVAL);
+    }
+
+    fn mknod(
+        &self,
+        _asked: &Asked,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn mkdir(
+        &self,
+        _asked: &Asked,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn unlink(&self, _asked: &Asked, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn rmdir(&self, _asked: &Asked, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn symlink(&self, _asked: &Asked, _parent: INodeNo, _name: &OsStr, _target: &Path, reply: ReplyEntry) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn rename(
+        &self,
+        _asked: &Asked,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _newparent: INodeNo,
+        _newname: &OsStr,
+        _flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn link(&self, _asked: &Asked, _ino: INodeNo, _newparent: INodeNo, _newname: &OsStr, reply: ReplyEntry) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn create(
+        &self,
+        _asked: &Asked,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(FORBIDDEN);
+    }
+
+    fn open(&self, asked: &Asked, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match Kernel::inode(ino) {
+            Ok(inode) => {
+                let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
+                self.0.serve(Request::Open { inode, writes, asker: asker(asked), reply }, Instant::now());
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn read(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.0.with(|tree| tree.read(fh.0, offset, size as usize, Instant::now())) {
+            Answer::Ready(bytes) => reply.data(&bytes),
+            Answer::Fail(errno) => reply.error(Errno::from_i32(errno)),
+            // A read never waits: who opened the file has waited.
+            Answer::Wait => reply.error(Errno::EAGAIN),
+        }
+    }
+
+    fn write(
+        &self,
+        asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let process = process_of(asked.pid());
+        match self.0.with(|tree| tree.write(fh.0, data, process, Instant::now())) {
+            Answer::Ready(written) => reply.written(written as u32),
+            Answer::Fail(errno) => reply.error(Errno::from_i32(errno)),
+            Answer::Wait => reply.error(Errno::EAGAIN),
+        }
+    }
+
+    fn flush(&self, _asked: &Asked, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.0.with(|tree| tree.release(fh.0, Instant::now()));
+        reply.ok();
+    }
+
+    fn fsync(&self, _asked: &Asked, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn opendir(&self, asked: &Asked, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match Kernel::inode(ino) {
+            Ok(inode) => {
+                self.0.serve(Request::OpenDirectory { inode, asker: asker(asked), reply }, Instant::now());
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdir(&self, _asked: &Asked, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let Ok(inode) = Kernel::inode(ino) else { return reply.error(Errno::ENOENT) };
+        let is_open = self.0.with(|tree| {
+            let dots = [(inode, "."), (tree.parent(inode), "..")];
+            let mut number = 0;
+            for (inode, name) in dots {
+                number += 1;
+                if number > offset && reply.add(INodeNo(inode.number()), number, FileType::Directory, name) {
+                    return true;
+                }
+            }
+            let Some(entries) = tree.entries(fh.0, offset.saturating_sub(2)) else { return false };
+            for (number, entry) in entries {
+                let kind = if entry.is_directory { FileType::Directory } else { FileType::RegularFile };
+                if reply.add(INodeNo(entry.inode.number()), number + 2, kind, &entry.name) {
+                    break;
+                }
+            }
+            true
+        });
+        if is_open { reply.ok() } else { reply.error(Errno::EBADF) }
+    }
+
+    fn releasedir(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.0.with(|tree| tree.release(fh.0, Instant::now()));
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _asked: &Asked, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn statfs(&self, _asked: &Asked, _ino: INodeNo, reply: ReplyStatfs) {
+        reply.statfs(0, 0, 0, 0, 0, 512, NAME_BYTES_MAX as u32, 0);
+    }
+
+    fn setxattr(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        _name: &OsStr,
+        _value: &[u8],
+        _flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn getxattr(&self, _asked: &Asked, _ino: INodeNo, _name: &OsStr, _size: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn listxattr(&self, _asked: &Asked, _ino: INodeNo, _size: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn removexattr(&self, _asked: &Asked, _ino: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn access(&self, _asked: &Asked, _ino: INodeNo, _mask: fuser::AccessFlags, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn ioctl(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _flags: IoctlFlags,
+        _cmd: u32,
+        _in_data: &[u8],
+        _out_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+
+    fn poll(
+        &self,
+        asked: &Asked,
+        _ino: INodeNo,
+        fh: FileHandle,
+        ph: PollNotifier,
+        events: PollEvents,
+        flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        let sleeps = flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY).then_some(ph.handle().0);
+        let process = process_of(asked.pid());
+        match self.0.with(|tree| tree.poll(fh.0, process, sleeps)) {
+            Answer::Ready(true) => reply.poll(events & (PollEvents::POLLIN | PollEvents::POLLRDNORM)),
+            Answer::Ready(false) | Answer::Wait => reply.poll(PollEvents::empty()),
+            Answer::Fail(errno) => reply.error(Errno::from_i32(errno)),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _asked: &Asked,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _offset: u64,
+        _length: u64,
+        _mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the mount holds at most and how long it waits, each with its reason.
+
+use std::time::Duration;
+
+/// Nodes of the tree: as many as a hub remembers. Their numbers stand in inode numbers.
+pub const NODES_MAX: usize = 65_536;
+
+/// Names of the tree, those that nodes share counted once. Beyond, series are left out and counted.
+pub const NAMES_MAX: usize = 1 << 20;
+
+/// A name: what Linux allows in a directory.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Open files and directories of one user. Who opens more gets ENFILE; others go on.
+pub const HANDLES_PER_USER_MAX: usize = 200_000;
+
+/// Files into which values are pushed. What is opened beyond is read from the daemon each time.
+pub const PUSHED_MAX: usize = 1 << 18;
+
+/// Requests that wait for a first value. Beyond, they get EAGAIN at once.
+pub const WAITING_MAX: usize = 65_536;
+
+/// Places with settings. Beyond, writing another gives ENOSPC.
+pub const SETTINGS_MAX: usize = 65_536;
+
+/// A line that is written to a control file.
+pub const CONTROL_BYTES_MAX: usize = 256;
+
+/// Wishes for single nodes. When more nodes are read, one wish for all of them takes their place.
+pub const NODE_WISHES_MAX: usize = 16;
+
+/// Wishes for all nodes' values of one metric, for `.by`; beyond, one wish for everything takes their place.
+pub const METRIC_WISHES_MAX: usize = 8;
+
+/// Wishes for rates above the base lane. A hub takes 64 wishes of all kinds from one reader.
+pub const RATE_WISHES_MAX: usize = 24;
+
+/// Patterns in one wish, as the link has it.
+pub const PATTERNS_MAX: usize = 64;
+
+/// Places at which one user may want more than the base rate, unless the mount's options say otherwise.
+pub const BUDGET_PER_USER: usize = 1_024;
+
+/// A node or a listing that was looked at is kept up to date for so long.
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// A file that was opened again soon after it was closed is pushed for so long after it is closed.
+pub const FILE_LEASE: Duration = Duration::from_secs(5);
+
+/// A first value must come within this time, unless the mount's options say otherwise.
+pub const FIRST_VALUE: Duration = Duration::from_secs(5);
+
+/// A control file that is open for longer than this after a line was written to it was not written by `echo`: its
+/// setting ends with the descriptor.
+pub const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// The kernel keeps names for so long before it asks again.
+pub const NAME_TTL: Duration = Duration::from_secs(60);
+
+/// The kernel keeps the size and time of a pushed file for so long; a new size is told to it at once.
+pub const ATTRIBUTES_TTL: Duration = Duration::from_secs(1);

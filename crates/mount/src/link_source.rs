@@ -1,0 +1,196 @@
+//! Values from a hub at the other end of a link: what the tree wants is said there, and the rows that come are handed
+//! to it on the link's thread. It keeps no values.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use khz_block::{Decoder, MetricPool, SchemaDecoder};
+use khz_link::driver::{Following, FollowingSettings, FollowingSink};
+use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish as LaneWish};
+use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series};
+
+use crate::source::{Sink, Source, Wish};
+
+/// The period of wishes that are content with the base lane.
+const BASE: Nanos = Nanos::SECOND;
+
+/// Metrics of different kinds that lanes share; beyond, those that nobody has any more are forgotten.
+const POOL_MAX: usize = 4_096;
+
+/// Our wishes by the link's numbers.
+type Numbers = Arc<Mutex<HashMap<u32, u32>>>;
+
+fn lock(numbers: &Numbers) -> MutexGuard<'_, HashMap<u32, u32>> {
+    numbers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The source.
+pub struct LinkSource {
+    following: Following,
+    numbers: Numbers,
+    sink: Arc<dyn Sink>,
+}
+
+impl LinkSource {
+    /// Connects, and goes on connecting, to one of the hubs.
+    ///
+    /// # Errors
+    /// The system has no thread or no descriptor for it.
+    pub fn start(settings: FollowingSettings, sink: Arc<dyn Sink>) -> std::io::Result<Self> {
+        let numbers = Numbers::default();
+        let taker = Taker {
+            sink: sink.clone(),
+            numbers: numbers.clone(),
+            lanes: HashMap::new(),
+            made: 0,
+            pool: MetricPool::new(),
+            nodes: Vec::new(),
+            told_down: false,
+        };
+        Ok(LinkSource { following: Following::start(settings, taker)?, numbers, sink })
+    }
+
+    fn interest(wish: &Wish) -> Result<Interest, String> {
+        let patterns: Result<Vec<Pattern>, _> = wish.patterns.iter().map(|text| Pattern::new(text)).collect();
+        let patterns = patterns.map_err(|error| error.problem)?;
+        let rate = wish.rate.or(Rate::from_period(BASE)).ok_or("there is no such rate")?;
+        // Who says a rate wants it even where the kernel has nothing new so often.
+        Ok(Interest { patterns, rate, exact: wish.rate.is_some() })
+    }
+}
+
+impl Source for LinkSource {
+    fn ask(&self, wish: Wish) {
+        let asked = LinkSource::interest(&wish).and_then(|interest| {
+            // The link's thread may have the answer before we have noted whose it is: it waits for the lock.
+            let mut numbers = lock(&self.numbers);
+            let prompt = wish.rate.is_some();
+            let number = self.following.ask(&interest, prompt).map_err(|error| error.to_string())?;
+            numbers.insert(number, wish.number);
+            Ok(())
+        });
+        if let Err(problem) = asked {
+            self.sink.told(wish.number, &problem);
+        }
+    }
+
+    fn dismiss(&self, number: u32) {
+        let mut numbers = lock(&self.numbers);
+        let theirs = numbers.iter().find(|&(_, &ours)| ours == number).map(|(&theirs, _)| theirs);
+        if let Some(theirs) = theirs {
+            numbers.remove(&theirs);
+            self.following.dismiss(theirs);
+        }
+    }
+
+    fn roster(&self, wanted: bool) {
+        self.following.roster(wanted);
+    }
+}
+
+/// Takes what comes, on the link's thread.
+struct Taker {
+    sink: Arc<dyn Sink>,
+    numbers: Numbers,
+    lanes: HashMap<LaneKey, Lane>,
+    made: u64,
+    pool: MetricPool,
+    /// Nodes of the list that is under way.
+    nodes: Vec<NodeStatus>,
+    told_down: bool,
+}
+
+/// A lane of the present connection.
+struct Lane {
+    number: u64,
+    wish: u32,
+    node: NodeName,
+    schema: SchemaDecoder,
+    /// Columns that the sink knows.
+    columns: Arc<Vec<Series>>,
+}
+
+impl FollowSink for Taker {
+    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<LaneWish> {
+        let wish = lock(&self.numbers).get(&offer.interest).copied()?;
+        let node = NodeName::new(offer.node).ok()?;
+        self.made += 1;
+        let lane =
+            Lane { number: self.made, wish, node, schema: SchemaDecoder::new(), columns: Arc::default() };
+        self.lanes.insert(key.clone(), lane);
+        Some(LaneWish { span: Nanos(0), prompt: false })
+    }
+
+    fn schema(&mut self, key: &LaneKey, _generation: u32, offset: u64, bytes: &[u8]) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if offset == 0 {
+            lane.schema = SchemaDecoder::new();
+            lane.columns = Arc::default();
+        }
+        if self.pool.len() > POOL_MAX {
+            self.pool.forget_unused();
+        }
+        // A schema that does not fit gives rows without columns, which are dropped: the hub has checked it before.
+        if let Err(error) = lane.schema.feed_sharing(bytes, &mut self.pool) {
+            tracing::warn!("the series of {}: {error}", key.node);
+        }
+    }
+
+    fn row(&mut self, key: &LaneKey, _number: u64, row: &Decoder) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if lane.columns.len() != lane.schema.series().len() {
+            lane.columns = Arc::new(lane.schema.series().to_vec());
+            self.sink.columns(lane.number, lane.wish, &lane.node, &lane.columns);
+        }
+        let reading = |slot: usize| row.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet));
+        let mut cells = row.changed().iter().map(|&slot| (slot as usize, reading(slot as usize)));
+        self.sink.row(lane.number, row.stamp(), &mut cells);
+    }
+
+    fn block(&mut self, _key: &LaneKey, _bytes: &[u8]) {}
+
+    fn lost(&mut self, _key: &LaneKey, _from: u64, _to: u64) {}
+
+    fn told(&mut self, told: &Told<'_>) {
+        let wish = lock(&self.numbers).get(&told.interest).copied();
+        if let Some(wish) = wish.filter(|_| !told.granted || !told.text.is_empty()) {
+            self.sink.told(wish, told.text);
+        }
+    }
+
+    fn closed(&mut self, key: &LaneKey) {
+        if let Some(lane) = self.lanes.remove(key) {
+            self.sink.closed(lane.number);
+        }
+    }
+
+    fn node(&mut self, status: &NodeStatus) {
+        self.nodes.push(status.clone());
+        // A long list is shown as it comes.
+        if self.nodes.len() >= 256 {
+            self.sink.nodes(&std::mem::take(&mut self.nodes), false);
+        }
+    }
+
+    fn nodes(&mut self) {
+        self.sink.nodes(&std::mem::take(&mut self.nodes), true);
+    }
+}
+
+impl FollowingSink for Taker {
+    fn up(&mut self, hub: &HubName) {
+        self.told_down = false;
+        self.sink.connected(true, &hub.name);
+    }
+
+    fn down(&mut self, problem: &str) {
+        for (_, lane) in self.lanes.drain() {
+            self.sink.closed(lane.number);
+        }
+        self.nodes.clear();
+        // Said at every failed attempt: the tree hears it once.
+        if !std::mem::replace(&mut self.told_down, true) {
+            self.sink.connected(false, problem);
+        }
+    }
+}

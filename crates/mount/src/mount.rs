@@ -1,0 +1,163 @@
+//! A mounted tree: from the mount point to the threads, and back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use fuser::{Config, MountOption, Session, SessionACL};
+
+use crate::kernel::Kernel;
+use crate::pusher;
+use crate::source::{Sink, Source};
+use crate::state::Shared;
+use crate::tree::{Options, Tree};
+
+/// Threads that answer the kernel. None of them ever waits, so that two are enough for any number of readers.
+const KERNEL_THREADS: usize = 2;
+
+/// Dead mounts on top of one another that are taken away.
+const STACKED_MAX: usize = 8;
+
+/// Where and for whom.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// An empty directory.
+    pub directory: PathBuf,
+    /// Other users may read it too.
+    pub allow_other: bool,
+    /// Owner and group of the files.
+    pub owner: (u32, u32),
+}
+
+/// Why there is no mount.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel or fusermount3 has refused it.
+    #[error("cannot mount at {}: {source}{}", directory.display(), advice(source))]
+    Refused {
+        /// The mount point.
+        directory: PathBuf,
+        /// What was said.
+        source: io::Error,
+    },
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; the directory must exist, and users need fusermount3 (package fuse3)",
+        io::ErrorKind::PermissionDenied => "; for other users /etc/fuse.conf must have user_allow_other",
+        _ => "",
+    }
+}
+
+/// A mounted tree. Dropping it unmounts it.
+pub struct Mount {
+    shared: Arc<Shared>,
+    kernel: JoinHandle<()>,
+    pusher: Option<JoinHandle<()>>,
+    directory: PathBuf,
+}
+
+impl Mount {
+    /// Mounts; `start` begins to bring values to the sink that it is given. `over` is called once when the tree is not
+    /// mounted any more, whoever has unmounted it.
+    pub fn start<E: From<MountError>>(
+        place: &Place,
+        options: Options,
+        over: impl FnOnce() + Send + 'static,
+        start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Source>, E>,
+    ) -> Result<Self, E> {
+        let shared = Shared::new(Tree::new(options), place.owner);
+        clear_dead(&place.directory);
+        let refused = |source| MountError::Refused { directory: place.directory.clone(), source };
+        let session =
+            Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
+        let notifier = session.notifier();
+        let source = start(shared.clone())?;
+        let ends = shared.clone();
+        let serve = move || {
+            if let Err(error) = session.run() {
+                tracing::warn!("the mount has ended: {error}");
+            }
+            ends.stop();
+            over();
+        };
+        let kernel =
+            std::thread::Builder::new().name("kernel".into()).spawn(serve).map_err(MountError::Thread)?;
+        let pushes = shared.clone();
+        let pusher = std::thread::Builder::new()
+            .name("push".into())
+            .spawn(move || pusher::run(&pushes, &notifier, &source))
+            .map_err(MountError::Thread)?;
+        Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
+    }
+
+    /// True once somebody has unmounted it.
+    pub fn is_over(&self) -> bool {
+        self.kernel.is_finished()
+    }
+
+    /// Unmounts, even while somebody has files open: those give errors from then on.
+    fn end(&mut self) {
+        self.shared.stop();
+        // Descriptors that are still open keep the kernel's thread; it is not waited for, the process takes it along.
+        if !self.is_over() {
+            detach(&self.directory);
+        }
+        if let Some(pusher) = self.pusher.take() {
+            // A panic of its was printed when it happened.
+            let _ = pusher.join();
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn config(place: &Place) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("khz".into()),
+        MountOption::Subtype("khz".into()),
+        MountOption::DefaultPermissions,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::NoExec,
+        MountOption::NoAtime,
+    ];
+    config.acl = if place.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(KERNEL_THREADS);
+    config
+}
+
+/// A mount whose process was killed stands in the way of the next one.
+fn clear_dead(directory: &Path) {
+    // Its attributes may still be in the kernel's cache: only opening it tells. What the dead one was asked last is
+    // answered with ECONNABORTED.
+    let is_dead =
+        |error: io::Error| matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED));
+    for _ in 0..STACKED_MAX {
+        if !std::fs::read_dir(directory).is_err_and(is_dead) {
+            return;
+        }
+        tracing::info!("{} was mounted by a process that is dead: unmounting it first", directory.display());
+        detach(directory);
+    }
+}
+
+/// Takes a mount away from its place at once; who has files open in it keeps them until he closes them.
+pub fn detach(directory: &Path) -> bool {
+    if rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH).is_ok() {
+        return true;
+    }
+    let as_user =
+        std::process::Command::new("fusermount3").args(["-u", "-q", "-z", "--"]).arg(directory).output();
+    as_user.is_ok_and(|done| done.status.success())
+}

@@ -1,0 +1,116 @@
+//! The names of the tree, each path once however many nodes have it. It knows no node and no meaning.
+
+use std::collections::HashMap;
+
+use crate::inode::PathId;
+use crate::limits::{NAME_BYTES_MAX, NAMES_MAX};
+
+/// Interned paths.
+#[derive(Debug)]
+pub struct Names {
+    entries: Vec<Entry>,
+    children: HashMap<(PathId, Box<str>), PathId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    parent: PathId,
+    name: Box<str>,
+}
+
+impl Names {
+    /// The path of a tree's or a node's own directory.
+    pub const TOP: PathId = PathId(1);
+
+    /// Only [`Names::TOP`].
+    pub fn new() -> Self {
+        let top = Entry { parent: Names::TOP, name: "".into() };
+        Names { entries: vec![top], children: HashMap::new() }
+    }
+
+    /// The path of a name in a directory, if anybody has it.
+    pub fn find(&self, parent: PathId, name: &str) -> Option<PathId> {
+        // The key borrows nothing: names are short, and this is not the way of reads.
+        self.children.get(&(parent, name.into())).copied()
+    }
+
+    /// The path of a name in a directory, new when it must be; `None`: it can be no file name, or there are too many.
+    pub fn intern(&mut self, parent: PathId, name: &str) -> Option<PathId> {
+        if let Some(known) = self.find(parent, name) {
+            return Some(known);
+        }
+        let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+        if !is_name || name.len() > NAME_BYTES_MAX || self.entries.len() >= NAMES_MAX {
+            return None;
+        }
+        self.entries.push(Entry { parent, name: name.into() });
+        let id = PathId(self.entries.len() as u32);
+        self.children.insert((parent, name.into()), id);
+        Some(id)
+    }
+
+    /// The last name of a path.
+    pub fn name(&self, path: PathId) -> &str {
+        self.entry(path).map_or("", |entry| &entry.name)
+    }
+
+    /// The directory of a path; that of [`Names::TOP`] is itself.
+    pub fn parent(&self, path: PathId) -> PathId {
+        self.entry(path).map_or(Names::TOP, |entry| entry.parent)
+    }
+
+    /// True for a path that was given out.
+    pub fn has(&self, path: PathId) -> bool {
+        self.entry(path).is_some()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The whole path below its top.
+    pub fn text(&self, mut path: PathId) -> String {
+        let mut parts = Vec::new();
+        while path != Names::TOP {
+            parts.push(self.name(path));
+            path = self.parent(path);
+        }
+        parts.reverse();
+        parts.join("/")
+    }
+
+    fn entry(&self, path: PathId) -> Option<&Entry> {
+        self.entries.get((path.0 as usize).checked_sub(1)?)
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_kept_once_and_knows_its_text() {
+        let mut names = Names::new();
+        let mem = names.intern(Names::TOP, "mem").unwrap();
+        let free = names.intern(mem, "free").unwrap();
+        assert_eq!(names.intern(mem, "free"), Some(free));
+        assert_eq!((names.text(free).as_str(), names.parent(free)), ("mem/free", mem));
+        assert_eq!(names.find(Names::TOP, "free"), None);
+    }
+
+    #[test]
+    fn what_can_be_no_file_name_is_refused() {
+        let mut names = Names::new();
+        for name in ["", ".", "..", "a/b", "a\0b", &"n".repeat(256)] {
+            assert_eq!(names.intern(Names::TOP, name), None, "{name:?}");
+        }
+        assert_eq!(names.count(), 1);
+    }
+}

@@ -1,0 +1,261 @@
+//! What readers have set at places of the tree: rates, ranges and deadbands, for the whole mount or for as long as a
+//! descriptor lives. The setting nearest to a file counts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_model::Rate;
+
+use crate::control::{Change, Range};
+use crate::inode::{Class, NodeId, PathId};
+use crate::limits::SETTINGS_MAX;
+
+/// A place that has settings.
+pub type Place = (NodeId, PathId);
+
+/// Whose a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The whole mount's.
+    Mount,
+    /// Of the process that holds this control file open.
+    Held {
+        /// The control file's handle.
+        handle: u64,
+        /// The process.
+        process: u32,
+    },
+}
+
+/// One setting, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// How often.
+    Rate(Rate),
+    /// Inside what.
+    Range(Arc<Range>),
+    /// Differing by how much.
+    Change(Arc<Change>),
+}
+
+impl Setting {
+    fn class(&self) -> Class {
+        match self {
+            Setting::Rate(_) => Class::Rate,
+            Setting::Range(_) => Class::Range,
+            Setting::Change(_) => Class::Change,
+        }
+    }
+
+    /// As its control file shows it.
+    pub fn text(&self) -> String {
+        match self {
+            Setting::Rate(rate) => rate.to_string(),
+            Setting::Range(range) => range.text().to_owned(),
+            Setting::Change(change) => change.text().to_owned(),
+        }
+    }
+}
+
+/// What decides whether a value is delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    range: Option<Arc<Range>>,
+    change: Option<Arc<Change>>,
+}
+
+impl Filter {
+    /// True when `value` is delivered after `last`: inside the range or crossing its edge, and far enough from `last`.
+    pub fn passes(&self, last: Option<u64>, value: u64, places: u8) -> bool {
+        let in_range = self.range.as_ref().is_none_or(|range| {
+            range.holds(value, places) || last.is_some_and(|last| range.holds(last, places))
+        });
+        let crosses = self.range.as_ref().is_some_and(|range| {
+            last.is_some_and(|last| range.holds(last, places) != range.holds(value, places))
+        });
+        let far = match (&self.change, last) {
+            (Some(change), Some(last)) => change.is_passed(last, value, places),
+            _ => true,
+        };
+        in_range && (far || crosses)
+    }
+
+    /// True when a value that is there already is news to who begins to wait.
+    pub fn holds(&self, value: u64, places: u8) -> bool {
+        self.range.as_ref().is_none_or(|range| range.holds(value, places))
+    }
+}
+
+/// Every setting of the mount.
+#[derive(Debug, Default)]
+pub struct Settings {
+    places: HashMap<Place, Vec<(Owner, Setting)>>,
+    revision: u64,
+}
+
+/// There is no room for another place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+impl Settings {
+    /// Sets, or takes back with `None`, what an owner has of one kind at a place.
+    pub fn set(
+        &mut self,
+        place: Place,
+        owner: Owner,
+        class: Class,
+        setting: Option<Setting>,
+    ) -> Result<(), Full> {
+        if setting.is_some() && !self.places.contains_key(&place) && self.places.len() >= SETTINGS_MAX {
+            return Err(Full);
+        }
+        let there = self.places.entry(place).or_default();
+        there.retain(|(whose, known)| *whose != owner || known.class() != class);
+        there.extend(setting.map(|setting| (owner, setting)));
+        if there.is_empty() {
+            self.places.remove(&place);
+        }
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// The setting of a kind that stands at a place: what a process has set itself, else the mount's.
+    pub fn at(&self, place: Place, class: Class, process: Option<u32>) -> Option<&Setting> {
+        let there = self.places.get(&place)?.iter().filter(|(_, setting)| setting.class() == class);
+        let mine =
+            |owner: &Owner| matches!(owner, Owner::Held { process: whose, .. } if Some(*whose) == process);
+        let mut own = there.clone().filter(|(owner, _)| mine(owner));
+        let mut all = there.filter(|(owner, _)| *owner == Owner::Mount);
+        own.next_back().or_else(|| all.next_back()).map(|(_, setting)| setting)
+    }
+
+    /// The fastest rate that stands at a place, whoever set it.
+    pub fn rate_at(&self, place: Place) -> Option<Rate> {
+        let rates = self.places.get(&place)?.iter().filter_map(|(_, setting)| match setting {
+            Setting::Rate(rate) => Some(*rate),
+            _ => None,
+        });
+        rates.min_by_key(|rate| rate.period())
+    }
+
+    /// The filter for a file, whose places are given from the file itself outwards.
+    pub fn filter(&self, places: &[Place], process: Option<u32>) -> Filter {
+        if self.places.is_empty() {
+            return Filter::default();
+        }
+        let nearest = |class| places.iter().find_map(|&place| self.at(place, class, process));
+        let range = nearest(Class::Range).and_then(|setting| match setting {
+            Setting::Range(range) => Some(range.clone()),
+            _ => None,
+        });
+        let change = nearest(Class::Change).and_then(|setting| match setting {
+            Setting::Change(change) => Some(change.clone()),
+            _ => None,
+        });
+        Filter { range, change }
+    }
+
+    /// The nearest place with a rate, and the rate.
+    pub fn rate(&self, places: &[Place]) -> Option<(Place, Rate)> {
+        if self.places.is_empty() {
+            return None;
+        }
+        places.iter().find_map(|&place| Some((place, self.rate_at(place)?)))
+    }
+
+    /// A control file is closed: what was its descriptor's alone ends, unless it was closed at once, which makes it the
+    /// mount's.
+    pub fn close(&mut self, place: Place, class: Class, handle: u64, at_once: bool) -> bool {
+        let Some(there) = self.places.get_mut(&place) else { return false };
+        let is_its = |owner: &Owner| matches!(owner, Owner::Held { handle: whose, .. } if *whose == handle);
+        let Some(at) = there.iter().position(|(owner, setting)| is_its(owner) && setting.class() == class)
+        else {
+            return false;
+        };
+        let (_, setting) = there.remove(at);
+        if at_once {
+            there.retain(|(owner, known)| *owner != Owner::Mount || known.class() != class);
+            there.push((Owner::Mount, setting));
+        } else if there.is_empty() {
+            self.places.remove(&place);
+        }
+        self.revision += 1;
+        true
+    }
+
+    /// Another number when something was set or taken back.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Places that have settings.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control;
+
+    fn range(text: &str) -> Setting {
+        Setting::Range(Arc::new(control::range(text.as_bytes()).unwrap().unwrap()))
+    }
+
+    fn filter(range: &str, change: &str) -> Filter {
+        Filter {
+            range: control::range(range.as_bytes()).unwrap().map(Arc::new),
+            change: control::change(change.as_bytes()).unwrap().map(Arc::new),
+        }
+    }
+
+    #[test]
+    fn a_range_delivers_inside_and_once_when_the_value_leaves() {
+        let filter = filter("10 20", "");
+        let mut last = None;
+        let mut delivered = Vec::new();
+        for value in [30, 15, 16, 25, 26, 20, 9, 8] {
+            if filter.passes(last, value, 0) {
+                delivered.push(value);
+                last = Some(value);
+            }
+        }
+        assert_eq!(delivered, [15, 16, 25, 20, 9]);
+    }
+
+    #[test]
+    fn a_deadband_inside_a_range_still_tells_of_the_edge() {
+        let filter = filter("0 100", "50%");
+        assert!(!filter.passes(Some(90), 99, 0) && filter.passes(Some(90), 101, 0));
+    }
+
+    #[test]
+    fn the_nearest_setting_counts_and_a_process_hears_its_own() {
+        let (node, attribute) = ((NodeId(1), PathId(1)), (NodeId(1), PathId(9)));
+        let mut settings = Settings::default();
+        settings.set(node, Owner::Mount, Class::Range, Some(range("0 1"))).unwrap();
+        let held = Owner::Held { handle: 5, process: 77 };
+        settings.set(attribute, held, Class::Range, Some(range("5 6"))).unwrap();
+        let places = [attribute, node];
+        assert!(settings.filter(&places, Some(77)).holds(5, 0));
+        assert!(
+            settings.filter(&places, Some(78)).holds(1, 0) && !settings.filter(&places, None).holds(5, 0)
+        );
+        assert!(settings.close(attribute, Class::Range, 5, false));
+        assert!(settings.filter(&places, Some(77)).holds(0, 0));
+    }
+
+    #[test]
+    fn a_line_closed_at_once_becomes_the_mounts() {
+        let place = (NodeId(1), PathId(9));
+        let mut settings = Settings::default();
+        for (handle, text) in [(1, "0 1"), (2, "0 2")] {
+            settings.set(place, Owner::Held { handle, process: 7 }, Class::Range, Some(range(text))).unwrap();
+            assert!(settings.close(place, Class::Range, handle, true));
+        }
+        assert_eq!(settings.at(place, Class::Range, None).unwrap().text(), "0 2");
+        settings.set(place, Owner::Mount, Class::Range, None).unwrap();
+        assert_eq!(settings.count(), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Where a tree's values come from, and where they go: the seam between the mount and the cluster. Behind a
+//! [`Source`] stands a hub at the other end of a link, a query in this process, or a test.
+
+use std::sync::Arc;
+
+use khz_model::{NodeName, NodeStatus, Rate, Reading, Series, Stamp};
+
+/// What the tree wants now, all nodes and readers together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Its number, from 1; one that was taken back is not used again for another.
+    pub number: u32,
+    /// Patterns with their nodes, at most [`crate::limits::PATTERNS_MAX`].
+    pub patterns: Vec<String>,
+    /// How often; `None`: as the base lane has it.
+    pub rate: Option<Rate>,
+}
+
+/// Where values come from. None of the calls waits.
+pub trait Source: Send + Sync {
+    /// Wants rows, or the same number anew.
+    fn ask(&self, wish: Wish);
+    /// Takes a wish back.
+    fn dismiss(&self, number: u32);
+    /// Whether somebody wants to know how the nodes are.
+    fn roster(&self, wanted: bool);
+}
+
+/// Who takes what comes: the tree. Calls may come from any thread and never wait for a reader.
+pub trait Sink: Send + Sync {
+    /// A hub has taken us in, or is gone; `text` says which, or why.
+    fn connected(&self, up: bool, text: &str);
+    /// How nodes are; `complete`: there are no others.
+    fn nodes(&self, nodes: &[NodeStatus], complete: bool);
+    /// The columns of a lane, which serves a wish, are these from now on. `lane` tells it from every other lane of this source.
+    fn columns(&self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>);
+    /// A row of it: the columns that may have changed.
+    fn row(&self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>);
+    /// Nothing more comes in the lane.
+    fn closed(&self, lane: u64);
+    /// A wish was refused or is served more slowly.
+    fn told(&self, wish: u32, text: &str);
+}

@@ -1,0 +1,254 @@
+//! The tree and those who wait for something in it, behind one lock: the kernel's requests, the source's rows and the
+//! thread that pushes meet here. Nobody holds the lock while the kernel or the source is spoken to.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyEntry, ReplyOpen};
+use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
+
+use crate::attributes::attributes;
+use crate::inode::{Inode, NodeId};
+use crate::limits::{NAME_TTL, WAITING_MAX};
+use crate::source::Sink;
+use crate::tree::{Answer, Asker, Opened, Tree};
+
+/// What can wait for something that has not come yet.
+pub(crate) enum Request {
+    Lookup { parent: Inode, name: Vec<u8>, reply: ReplyEntry },
+    Open { inode: Inode, writes: bool, asker: Asker, reply: ReplyOpen },
+    OpenDirectory { inode: Inode, asker: Asker, reply: ReplyOpen },
+}
+
+impl Request {
+    /// The node for which it would wait.
+    fn node(&self) -> NodeId {
+        match self {
+            Request::Lookup { parent, .. } => parent.node,
+            Request::Open { inode, .. } | Request::OpenDirectory { inode, .. } => inode.node,
+        }
+    }
+
+    fn fail(self, errno: i32) {
+        let errno = Errno::from_i32(errno);
+        match self {
+            Request::Lookup { reply, .. } => reply.error(errno),
+            Request::Open { reply, .. } | Request::OpenDirectory { reply, .. } => reply.error(errno),
+        }
+    }
+}
+
+struct Waiting {
+    request: Request,
+    until: Instant,
+}
+
+/// What is behind the lock.
+pub(crate) struct State {
+    pub tree: Tree,
+    waiting: Vec<Waiting>,
+    stopped: bool,
+}
+
+/// The lock, and the bell of the thread that pushes.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    bell: Condvar,
+    owner: (u32, u32),
+}
+
+/// What an answer is said with, once the lock is free.
+enum Said {
+    Entry(ReplyEntry, Result<fuser::FileAttr, i32>, Duration),
+    Opened(ReplyOpen, Result<Opened, i32>),
+    Nothing,
+}
+
+impl Shared {
+    pub fn new(tree: Tree, owner: (u32, u32)) -> Arc<Self> {
+        let state = State { tree, waiting: Vec::new(), stopped: false };
+        Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new(), owner })
+    }
+
+    /// Whose everything in the tree is.
+    pub fn owner(&self) -> (u32, u32) {
+        self.owner
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Does something with the tree, and wakes the thread that pushes when that has made it work.
+    pub fn with<T>(&self, act: impl FnOnce(&mut Tree) -> T) -> T {
+        let mut state = self.lock();
+        let done = act(&mut state.tree);
+        let has_work = state.tree.has_work();
+        drop(state);
+        if has_work {
+            self.bell.notify_one();
+        }
+        done
+    }
+
+    /// Answers a request, or lets it wait.
+    pub fn serve(&self, request: Request, now: Instant) {
+        let mut state = self.lock();
+        let until = now + state.tree.options().wait;
+        let said = self.answer(&mut state, request, until, now);
+        let has_work = state.tree.has_work();
+        drop(state);
+        if has_work {
+            self.bell.notify_one();
+        }
+        said.say();
+    }
+
+    fn answer(&self, state: &mut State, request: Request, until: Instant, now: Instant) -> Said {
+        let late = now >= until;
+        let wait = match request {
+            Request::Lookup { parent, name, reply } => match state.tree.lookup(parent, &name, now, late) {
+                Answer::Ready(inode) => {
+                    let seen = state.tree.attributes(inode);
+                    let ttl = seen.map_or(Duration::ZERO, |seen| seen.ttl);
+                    let seen = seen.map(|seen| attributes(&seen, self.owner)).ok_or(libc::ENOENT);
+                    return Said::Entry(reply, seen, ttl);
+                }
+                Answer::Fail(errno) => {
+                    return self.failed(state, Said::Entry(reply, Err(errno), Duration::ZERO), errno);
+                }
+                Answer::Wait => Request::Lookup { parent, name, reply },
+            },
+            Request::Open { inode, writes, asker, reply } => {
+                match state.tree.open(inode, writes, asker, now, late) {
+                    Answer::Ready(opened) => return Said::Opened(reply, Ok(opened)),
+                    Answer::Fail(errno) => return self.failed(state, Said::Opened(reply, Err(errno)), errno),
+                    Answer::Wait => Request::Open { inode, writes, asker, reply },
+                }
+            }
+            Request::OpenDirectory { inode, asker, reply } => {
+                match state.tree.open_directory(inode, asker, now, late) {
+                    Answer::Ready(opened) => return Said::Opened(reply, Ok(opened)),
+                    Answer::Fail(errno) => return self.failed(state, Said::Opened(reply, Err(errno)), errno),
+                    Answer::Wait => Request::OpenDirectory { inode, asker, reply },
+                }
+            }
+        };
+        if late || state.waiting.len() >= WAITING_MAX {
+            // The tree answers who is late; what does not fit waits nowhere.
+            wait.fail(if late { libc::ETIMEDOUT } else { libc::EAGAIN });
+            return Said::Nothing;
+        }
+        state.waiting.push(Waiting { request: wait, until });
+        let waiting = state.waiting.len();
+        state.tree.set_waiting(waiting);
+        Said::Nothing
+    }
+
+    fn failed(&self, state: &mut State, said: Said, errno: i32) -> Said {
+        if errno == libc::ETIMEDOUT {
+            state.tree.timed_out();
+        }
+        said
+    }
+
+    /// Takes out what is to be done, waits for something when there is nothing; `None`: it is over.
+    pub fn next_work(&self) -> Option<crate::tree::Work> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let now = Instant::now();
+            let first = state.waiting.iter().map(|waiting| waiting.until).min();
+            let next = state.tree.next_work();
+            let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+            if state.tree.has_work() || is_due(first) || is_due(next) {
+                return Some(state.tree.work(now));
+            }
+            let until = [first, next].into_iter().flatten().min();
+            state = match until {
+                Some(until) => {
+                    let waited = self.bell.wait_timeout(state, until.saturating_duration_since(now));
+                    waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
+                }
+                None => self.bell.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner()),
+            };
+        }
+    }
+
+    /// Looks again at requests that wait for something that came, or have waited too long.
+    pub fn ask_again(&self, work: &crate::tree::Work) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        if state.waiting.is_empty() {
+            return;
+        }
+        let any = work.all_stirred || !work.stirred.is_empty();
+        let is_due = |waiting: &Waiting| {
+            let node = waiting.request.node();
+            let is_stirred = work.all_stirred || work.stirred.contains(&node) || any && node == NodeId::TREE;
+            is_stirred || now >= waiting.until
+        };
+        let (due, rest) = std::mem::take(&mut state.waiting).into_iter().partition(is_due);
+        state.waiting = rest;
+        let due: Vec<Waiting> = due;
+        let said: Vec<Said> = due
+            .into_iter()
+            .map(|Waiting { request, until }| self.answer(&mut state, request, until, now))
+            .collect();
+        let waiting = state.waiting.len();
+        state.tree.set_waiting(waiting);
+        drop(state);
+        said.into_iter().for_each(Said::say);
+    }
+
+    /// It is over: who waits is told, and the thread that pushes ends.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(|waiting| waiting.request.fail(libc::ENOTCONN));
+        self.bell.notify_all();
+    }
+}
+
+impl Said {
+    fn say(self) {
+        match self {
+            Said::Entry(reply, Ok(seen), ttl) => reply.entry_with_ttls(&ttl, &NAME_TTL, &seen, Generation(0)),
+            Said::Entry(reply, Err(errno), _) => reply.error(Errno::from_i32(errno)),
+            Said::Opened(reply, Ok(opened)) => {
+                // There is nothing to flush: closing costs one request less.
+                let mut flags = FopenFlags::FOPEN_NOFLUSH;
+                flags.set(FopenFlags::FOPEN_DIRECT_IO, !opened.cached);
+                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.keep);
+                reply.opened(FileHandle(opened.handle), flags);
+            }
+            Said::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
+            Said::Nothing => {}
+        }
+    }
+}
+
+impl Sink for Shared {
+    fn connected(&self, up: bool, text: &str) {
+        self.with(|tree| tree.connected(up, text));
+    }
+    fn nodes(&self, nodes: &[NodeStatus], complete: bool) {
+        self.with(|tree| tree.nodes(nodes, complete, Instant::now()));
+    }
+    fn columns(&self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
+        self.with(|tree| tree.columns(lane, wish, node, columns));
+    }
+    fn row(&self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
+        self.with(|tree| tree.row(lane, stamp, cells));
+    }
+    fn closed(&self, lane: u64) {
+        self.with(|tree| tree.closed(lane));
+    }
+    fn told(&self, _wish: u32, text: &str) {
+        self.with(|tree| tree.told(text));
+    }
+}

@@ -1,0 +1,405 @@
+//! Files and who has them open: opening, reading, closing, and what `stat` sees.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use khz_model::{Decimal, Rate, Reading};
+
+use super::control_files::ControlHandle;
+use super::polls::Poller;
+use super::{Answer, Tree};
+use crate::inode::{Class, Inode, NodeId, PathId};
+use crate::limits::{ATTRIBUTES_TTL, FILE_LEASE, HANDLES_PER_USER_MAX, NAME_TTL, PUSHED_MAX};
+use crate::names::Names;
+use crate::settings::Filter;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// User.
+    pub user: u32,
+}
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A value.
+    Value,
+    /// A text that is made when it is read.
+    Text,
+    /// A setting, which may be written.
+    Control,
+}
+
+/// What `stat` sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// The inode.
+    pub inode: Inode,
+    /// What it is.
+    pub kind: Kind,
+    /// Its length, where it is known before it is read.
+    pub size: u64,
+    /// When its row was gathered.
+    pub modified: SystemTime,
+    /// How long the kernel may keep this.
+    pub ttl: Duration,
+}
+
+/// An open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Its handle.
+    pub handle: u64,
+    /// Reads come from the page cache; else each comes to us.
+    pub cached: bool,
+    /// What the page cache has is good.
+    pub keep: bool,
+}
+
+/// A value's file that somebody has open, or had a moment ago.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    handles: usize,
+    /// Handles that wait for news.
+    pub pollers: Vec<u64>,
+    /// What is in it: the last reading that passed the mount's filter.
+    pub shown: Reading,
+    pub places: u8,
+    pub filter: Filter,
+    /// The place whose rate it is served at, and the rate.
+    pub rate: Option<((NodeId, PathId), Rate)>,
+    /// The page cache follows.
+    pub pushed: bool,
+    /// It waits to be pushed.
+    pub soiled: bool,
+    /// Bytes that the page cache has, if it has any.
+    pub length: usize,
+    closed: Option<Instant>,
+}
+
+/// Something open.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub inode: Inode,
+    pub user: u32,
+    pub what: What,
+    /// Place whose rate it causes.
+    pub caused: Option<(NodeId, PathId)>,
+}
+
+/// What a handle keeps.
+#[derive(Debug)]
+pub(super) enum What {
+    Value(Option<Poller>),
+    /// A text, as it was when its reader began.
+    Text(Vec<u8>),
+    Control(ControlHandle),
+    Directory(Vec<super::Entry>),
+}
+
+impl Tree {
+    /// What stands at an inode; `None`: nothing any more.
+    pub(super) fn kind(&self, inode: Inode) -> Option<Kind> {
+        if !self.names.has(inode.path) || inode.node != NodeId::TREE && self.node(inode.node).is_none() {
+            return None;
+        }
+        let Inode { node, class, path } = inode;
+        match class {
+            Class::Control => self.has_settings(node, path).then_some(Kind::Directory),
+            Class::Rate | Class::Range | Class::Change => {
+                self.has_settings(node, path).then_some(Kind::Control)
+            }
+            Class::Error => Some(Kind::Text),
+            Class::Plain if node == NodeId::TREE => match path {
+                Names::TOP => Some(Kind::Directory),
+                path if path == self.fixed.by || path == self.fixed.mount => Some(Kind::Directory),
+                path if path == self.fixed.stats || self.names.parent(path) == self.fixed.by => {
+                    Some(Kind::Text)
+                }
+                _ => None,
+            },
+            Class::Plain if path == Names::TOP || path == self.fixed.metrics => Some(Kind::Directory),
+            Class::Plain if path == self.fixed.status => Some(Kind::Text),
+            Class::Plain => {
+                let layout = self.node(node)?.layout.as_ref()?;
+                if layout.entries(path).is_some() {
+                    return Some(Kind::Directory);
+                }
+                layout.slot(path).map(|_| Kind::Value)
+            }
+        }
+    }
+
+    /// What `stat` sees of an inode.
+    pub fn attributes(&self, inode: Inode) -> Option<Attributes> {
+        let kind = self.kind(inode)?;
+        let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
+        if kind == Kind::Value {
+            let value = self.value(inode);
+            let file = self.files.get(&inode);
+            let shown = file.map(|file| (file.shown, file.places));
+            let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
+            // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
+            let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
+            seen.size = shown.map_or(0, length);
+            seen.modified =
+                value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
+            seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };
+        }
+        Some(seen)
+    }
+
+    /// Opens a file for reading; a setting also for writing. `late`: its first value has not come in time.
+    pub fn open(
+        &mut self,
+        inode: Inode,
+        writes: bool,
+        asker: Asker,
+        now: Instant,
+        late: bool,
+    ) -> Answer<Opened> {
+        let Some(kind) = self.kind(inode) else { return Answer::Fail(libc::ENOENT) };
+        if writes && kind != Kind::Control {
+            return Answer::Fail(if kind == Kind::Directory { libc::EISDIR } else { libc::EACCES });
+        }
+        if self.users.get(&asker.user).is_some_and(|user| user.handles >= HANDLES_PER_USER_MAX) {
+            self.counts.too_many_handles += 1;
+            return Answer::Fail(libc::ENFILE);
+        }
+        match kind {
+            Kind::Directory => Answer::Fail(libc::EISDIR),
+            Kind::Value => self.open_value(inode, asker, now, late),
+            Kind::Control => self.open_control(inode, asker, now),
+            Kind::Text => match self.text(inode, now, late) {
+                Answer::Ready(text) => Answer::Ready(self.opened(inode, asker, What::Text(text))),
+                Answer::Wait => Answer::Wait,
+                Answer::Fail(errno) => Answer::Fail(errno),
+            },
+        }
+    }
+
+    fn open_value(&mut self, inode: Inode, asker: Asker, now: Instant, late: bool) -> Answer<Opened> {
+        self.want_node(inode.node, now);
+        if self.is_cut_off(inode.node) {
+            return Answer::Fail(libc::EIO);
+        }
+        let Some((reading, _, places)) = self.value(inode) else {
+            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+        };
+        if let Err(errno) = text(reading, places) {
+            return Answer::Fail(errno);
+        }
+        let (cached, keep) = self.hold(inode, reading, places, now);
+        let opened = self.opened(inode, asker, What::Value(None));
+        self.charge(opened.handle, inode);
+        Answer::Ready(Opened { cached, keep, ..opened })
+    }
+
+    /// Notes that a value's file is open; tells whether the page cache is used, and whether what it has is good.
+    fn hold(&mut self, inode: Inode, reading: Reading, places: u8, now: Instant) -> (bool, bool) {
+        if !self.files.contains_key(&inode) {
+            if self.files.len() >= PUSHED_MAX {
+                return (false, false);
+            }
+            let all = self.places(inode);
+            let file = OpenFile {
+                handles: 0,
+                pollers: Vec::new(),
+                shown: reading,
+                places,
+                filter: self.settings.filter(&all, None),
+                rate: self.settings.rate(&all),
+                pushed: false,
+                soiled: false,
+                length: 0,
+                closed: None,
+            };
+            self.files.insert(inode, file);
+        }
+        let Some(file) = self.files.get_mut(&inode) else { return (false, false) };
+        let was_pushed = file.pushed;
+        let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
+        file.handles += 1;
+        if !was_pushed {
+            file.shown = reading;
+            file.length = text(reading, places).map_or(0, |text| text.len());
+        }
+        // Who opens it only once is served by one read: following it for him would cost more.
+        file.pushed = true;
+        if file.handles == 1 && !again {
+            file.closed = None;
+        }
+        let has_rate = file.rate.is_some();
+        self.watch(inode, true);
+        self.wishes.stale |= has_rate && !was_pushed;
+        (true, was_pushed)
+    }
+
+    /// Marks a value so that its rows are looked at.
+    fn watch(&mut self, inode: Inode, watched: bool) {
+        let Some(node) = self.node_mut(inode.node) else { return };
+        let slot = node.layout.as_ref().and_then(|layout| layout.slot(inode.path));
+        if let Some(value) = slot.and_then(|slot| node.values.get_mut(slot as usize)) {
+            value.watched = watched;
+        }
+    }
+
+    /// Charges a rate above the base lane to the user whose file causes it; beyond his budget he gets the base rate.
+    fn charge(&mut self, handle: u64, inode: Inode) {
+        let Some((place, _)) = self.files.get(&inode).and_then(|file| file.rate) else { return };
+        let place = if place.0 == NodeId::TREE { (inode.node, Names::TOP) } else { place };
+        let Some(user) = self.handles.get(&handle).map(|handle| handle.user) else { return };
+        let places = &mut self.users.entry(user).or_default().places;
+        if !places.contains_key(&place) && places.len() >= self.options.budget {
+            self.counts.over_budget += 1;
+            if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
+                file.rate = None;
+            }
+            return;
+        }
+        *places.entry(place).or_default() += 1;
+        if let Some(handle) = self.handles.get_mut(&handle) {
+            handle.caused = Some(place);
+        }
+    }
+
+    pub(super) fn opened(&mut self, inode: Inode, asker: Asker, what: What) -> Opened {
+        self.handles_made += 1;
+        let handle = self.handles_made;
+        self.counts.opens += 1;
+        self.handles.insert(handle, Handle { inode, user: asker.user, what, caused: None });
+        self.users.entry(asker.user).or_default().handles += 1;
+        let is_new = self.node_mut(inode.node).is_some_and(|node| {
+            node.handles += 1;
+            node.handles == 1 && node.leased_until.is_none()
+        });
+        self.wishes.stale |= is_new;
+        Opened { handle, cached: false, keep: false }
+    }
+
+    /// What a file holds from `offset` on.
+    pub fn read(&mut self, handle: u64, offset: u64, size: usize, now: Instant) -> Answer<Vec<u8>> {
+        let Some(Handle { inode, what, .. }) = self.handles.get(&handle) else {
+            return Answer::Fail(libc::EBADF);
+        };
+        let inode = *inode;
+        let bytes = match what {
+            What::Directory(_) => return Answer::Fail(libc::EISDIR),
+            What::Value(_) => {
+                if self.is_cut_off(inode.node) {
+                    return Answer::Fail(libc::EIO);
+                }
+                let file = self.files.get(&inode).map(|file| (file.shown, file.places));
+                let shown = file.or_else(|| self.value(inode).map(|(reading, _, places)| (reading, places)));
+                match shown.map_or(Err(libc::ENODATA), |(reading, places)| text(reading, places)) {
+                    Ok(text) => text,
+                    Err(errno) => return Answer::Fail(errno),
+                }
+            }
+            // From the beginning again: a text of now.
+            What::Text(_) if offset == 0 => match self.text(inode, now, true) {
+                Answer::Ready(text) => {
+                    if let Some(Handle { what, .. }) = self.handles.get_mut(&handle) {
+                        *what = What::Text(text.clone());
+                    }
+                    text
+                }
+                other => return other,
+            },
+            What::Text(text) => text.clone(),
+            What::Control(control) => self.setting_text(inode, control.process),
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let to = from.saturating_add(size).min(bytes.len());
+        Answer::Ready(bytes[from..to].to_vec())
+    }
+
+    /// The last descriptor of a handle is closed.
+    pub fn release(&mut self, handle: u64, now: Instant) {
+        let Some(Handle { inode, user, what, caused, .. }) = self.handles.remove(&handle) else { return };
+        if let Some(node) = self.node_mut(inode.node) {
+            node.handles -= 1;
+            // Whoever comes again soon finds it up to date.
+            node.leased_until = Some(now + crate::limits::LEASE);
+        }
+        self.discharge(user, caused);
+        match what {
+            What::Value(_) => self.let_go(inode, handle, now),
+            What::Control(control) => self.close_control(inode, handle, &control, now),
+            What::Text(_) | What::Directory(_) => {}
+        }
+    }
+
+    fn discharge(&mut self, user: u32, caused: Option<(NodeId, PathId)>) {
+        let Some(known) = self.users.get_mut(&user) else { return };
+        known.handles -= 1;
+        if let Some(place) = caused
+            && let Some(count) = known.places.get_mut(&place)
+        {
+            *count -= 1;
+            if *count == 0 {
+                known.places.remove(&place);
+            }
+        }
+        if known.handles == 0 {
+            self.users.remove(&user);
+        }
+    }
+
+    fn let_go(&mut self, inode: Inode, handle: u64, now: Instant) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        file.handles -= 1;
+        file.pollers.retain(|&known| known != handle);
+        if file.handles > 0 {
+            return;
+        }
+        let was_closed_before = file.closed.replace(now).is_some();
+        if !was_closed_before {
+            self.stop_pushing(inode);
+        }
+    }
+
+    /// The page cache of a file does not follow any more: the kernel is to ask for its size again.
+    fn stop_pushing(&mut self, inode: Inode) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        if std::mem::take(&mut file.pushed) {
+            self.work.forget.push(inode);
+            self.watch(inode, false);
+            self.wishes.stale |= self.files.get(&inode).is_some_and(|file| file.rate.is_some());
+        }
+    }
+
+    /// Files that were closed long enough ago are forgotten.
+    pub(super) fn forget_files(&mut self, now: Instant) {
+        let old = |file: &OpenFile| {
+            file.handles == 0
+                && file.closed.is_none_or(|closed| now.saturating_duration_since(closed) >= FILE_LEASE)
+        };
+        let gone: Vec<Inode> =
+            self.files.iter().filter(|(_, file)| old(file)).map(|(&inode, _)| inode).collect();
+        for inode in gone {
+            self.stop_pushing(inode);
+            self.files.remove(&inode);
+        }
+    }
+
+    /// With `strict`: nothing of a node is believed while it, or the hub, is away.
+    fn is_cut_off(&self, node: NodeId) -> bool {
+        let is_down = || {
+            let status = self.node(node).and_then(|node| node.status.as_ref());
+            status.is_some_and(|(status, _)| !status.up)
+        };
+        self.options.strict && (!self.hub.up || is_down())
+    }
+}
+
+/// A value's line, or the errno that says why there is none: unknown is never a number.
+pub(super) fn text(reading: Reading, places: u8) -> Result<Vec<u8>, i32> {
+    match reading {
+        Reading::Present(value) => Ok(format!("{}\n", Decimal::new(value, places)).into_bytes()),
+        Reading::Absent(_) => Err(libc::ENODATA),
+        Reading::Failed(_) => Err(libc::EIO),
+    }
+}

@@ -1,0 +1,150 @@
+//! What is to be done after something has happened: pages to be pushed, sleepers to be woken, requests to be looked at
+//! again, wishes to be said. It also lets leases run out.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::Tree;
+use super::files::text;
+use super::wishes::Order;
+use crate::inode::{Inode, NodeId};
+
+/// Leases are looked at so often while there are any.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Something for the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// The page of a file has these bytes now; their number is the same.
+    Store(Inode, Vec<u8>),
+    /// What the page cache has of a file is wrong, its length too.
+    Invalidate(Inode),
+    /// The page cache of a file is not kept up any more.
+    Forget(Inode),
+    /// Who sleeps on this.
+    Wake(u64),
+}
+
+/// What waits to be done.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// For the source, in order.
+    pub orders: Vec<Order>,
+    /// For the kernel, in order.
+    pub pushes: Vec<Push>,
+    /// Nodes of which something came: who waits for them is to ask again.
+    pub stirred: BTreeSet<NodeId>,
+    /// Everybody who waits is to ask again.
+    pub all_stirred: bool,
+    pub(super) soiled: Vec<Inode>,
+    pub(super) wakes: Vec<u64>,
+    pub(super) forget: Vec<Inode>,
+    housekeeping: Option<Instant>,
+}
+
+impl Tree {
+    /// Something of a node came that somebody may wait for.
+    pub(super) fn stir(&mut self, id: NodeId) {
+        if self.waiting > 0 {
+            self.work.stirred.insert(id);
+        }
+    }
+
+    /// So many requests wait for something.
+    pub fn set_waiting(&mut self, requests: usize) {
+        self.waiting = requests;
+    }
+
+    pub(super) fn stir_all(&mut self) {
+        self.work.all_stirred = true;
+    }
+
+    /// What is in a file is not what the page cache has.
+    pub(super) fn soil(&mut self, inode: Inode) {
+        if let Some(file) = self.files.get_mut(&inode).filter(|file| file.pushed && !file.soiled) {
+            file.soiled = true;
+            self.work.soiled.push(inode);
+        }
+    }
+
+    /// True when [`Tree::work`] would have something to do at once.
+    pub fn has_work(&self) -> bool {
+        let Work { orders, soiled, wakes, forget, stirred, all_stirred, .. } = &self.work;
+        *all_stirred
+            || self.wishes.stale
+            || self.settings_seen != self.settings.revision()
+            || !(orders.is_empty()
+                && soiled.is_empty()
+                && wakes.is_empty()
+                && forget.is_empty()
+                && stirred.is_empty())
+    }
+
+    /// Takes out what is to be done now.
+    pub fn work(&mut self, now: Instant) -> Work {
+        self.renew_settings();
+        if self.work.housekeeping.is_none_or(|at| now >= at) {
+            self.keep_house(now);
+        }
+        self.renew_wishes();
+        let mut work = std::mem::take(&mut self.work);
+        self.work.housekeeping = work.housekeeping;
+        work.pushes.extend(work.forget.drain(..).map(Push::Forget));
+        for inode in work.soiled.drain(..) {
+            work.pushes.extend(self.push(inode));
+        }
+        work.pushes.extend(work.wakes.drain(..).map(Push::Wake));
+        work
+    }
+
+    /// When [`Tree::work`] is to be called next if nothing happens; `None`: nothing is open, nothing is wanted.
+    pub fn next_work(&self) -> Option<Instant> {
+        let is_asleep = self.files.is_empty()
+            && !self.roster_wanted
+            && self.wishes.count() == 0
+            && self.nodes.iter().all(|node| node.leased_until.is_none());
+        self.work.housekeeping.filter(|_| !is_asleep)
+    }
+
+    fn push(&mut self, inode: Inode) -> Option<Push> {
+        let file = self.files.get_mut(&inode)?;
+        file.soiled = false;
+        if !file.pushed {
+            return None;
+        }
+        self.counts.pushed += 1;
+        // A page must never be seen with the length of another: only the same number of bytes is stored in place.
+        match text(file.shown, file.places) {
+            Ok(text) if text.len() == file.length => Some(Push::Store(inode, text)),
+            Ok(text) => {
+                file.length = text.len();
+                Some(Push::Invalidate(inode))
+            }
+            Err(_) => {
+                file.length = 0;
+                Some(Push::Invalidate(inode))
+            }
+        }
+    }
+
+    fn keep_house(&mut self, now: Instant) {
+        self.work.housekeeping = Some(now + HOUSEKEEPING);
+        let mut ended = false;
+        for node in &mut self.nodes {
+            if node.leased_until.is_some_and(|until| now >= until) {
+                node.leased_until = None;
+                ended |= node.handles == 0;
+            }
+        }
+        let before = self.by.wanted.len();
+        self.by.wanted.retain(|_, (_, until)| now < *until);
+        self.wishes.stale |= ended || self.by.wanted.len() < before;
+        self.forget_files(now);
+        if self.roster_wanted && self.roster_until.is_none_or(|until| now >= until) && !self.options.strict {
+            self.roster_wanted = false;
+            // What was complete may not be so any more when somebody looks again.
+            self.roster_complete = false;
+            self.work.orders.push(Order::Roster(false));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Directories: what is listed in them, as it was when their reader opened them.
+
+use std::time::Instant;
+
+use super::files::{Asker, Kind, Opened, What};
+use super::{Answer, Tree};
+use crate::inode::{Class, Inode, NodeId, PathId};
+use crate::names::Names;
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it names.
+    pub inode: Inode,
+    /// Whether that is a directory.
+    pub is_directory: bool,
+    /// The name.
+    pub name: String,
+}
+
+impl Tree {
+    /// Opens a directory: what is in it now. `late`: what is missing has not come in time.
+    pub fn open_directory(&mut self, inode: Inode, asker: Asker, now: Instant, late: bool) -> Answer<Opened> {
+        match self.kind(inode) {
+            None => return Answer::Fail(libc::ENOENT),
+            Some(Kind::Directory) => {}
+            Some(_) => return Answer::Fail(libc::ENOTDIR),
+        }
+        if self.users.get(&asker.user).is_some_and(|user| user.handles >= crate::limits::HANDLES_PER_USER_MAX)
+        {
+            self.counts.too_many_handles += 1;
+            return Answer::Fail(libc::ENFILE);
+        }
+        match self.list(inode, now, late) {
+            Answer::Ready(entries) => Answer::Ready(self.opened(inode, asker, What::Directory(entries))),
+            Answer::Wait => Answer::Wait,
+            Answer::Fail(errno) => Answer::Fail(errno),
+        }
+    }
+
+    /// The names of an open directory, from the one of that number on, each with its number's successor.
+    pub fn entries(&self, handle: u64, from: u64) -> Option<impl Iterator<Item = (u64, &Entry)>> {
+        let What::Directory(entries) = &self.handles.get(&handle)?.what else { return None };
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        Some(entries.iter().enumerate().skip(from).map(|(at, entry)| (at as u64 + 1, entry)))
+    }
+
+    /// The directory that a directory stands in.
+    pub fn parent(&self, inode: Inode) -> Inode {
+        let Inode { node, class, path } = inode;
+        match (class, path) {
+            (_, Names::TOP) if node == NodeId::TREE => Inode::ROOT,
+            (Class::Plain, Names::TOP) => Inode::ROOT,
+            (_, Names::TOP) => Inode::plain(node, Names::TOP),
+            _ => Inode { path: self.names.parent(path), ..inode },
+        }
+    }
+
+    fn list(&mut self, inode: Inode, now: Instant, late: bool) -> Answer<Vec<Entry>> {
+        let Inode { node, class, path } = inode;
+        if node == NodeId::TREE {
+            return match (class, path) {
+                (Class::Control, _) => Answer::Ready(self.control_entries(inode)),
+                (_, Names::TOP) => self.list_root(now, late),
+                (_, path) if path == self.fixed.by => Answer::Ready(self.list_metrics()),
+                _ => Answer::Ready(vec![self.plain_entry(node, self.fixed.stats)]),
+            };
+        }
+        if class == Class::Plain && path == Names::TOP {
+            let [status, metrics] =
+                [self.fixed.status, self.fixed.metrics].map(|path| self.plain_entry(node, path));
+            return Answer::Ready(vec![status, metrics, directory(self.fixed_control(node), ".control")]);
+        }
+        self.want_node(node, now);
+        let entries = self.node(node).and_then(|node| node.layout.as_ref()?.entries(path));
+        let Some(entries) = entries.map(<[PathId]>::to_vec) else {
+            let is_known = self.node(node).is_some_and(|node| node.layout.is_some());
+            return match (class, is_known || path == Names::TOP, late) {
+                (Class::Control, true, _) => Answer::Ready(self.control_entries(inode)),
+                (_, true, _) => Answer::Fail(libc::ENOENT),
+                (_, false, true) => Answer::Fail(libc::ETIMEDOUT),
+                (_, false, false) => Answer::Wait,
+            };
+        };
+        let mut listed: Vec<Entry> = match class {
+            Class::Control => self.control_entries(inode),
+            _ => Vec::new(),
+        };
+        for path in entries {
+            match class {
+                Class::Control => {
+                    let entry = directory(Inode { node, class, path }, self.names.name(path));
+                    // A metric that is called as a control file hides it.
+                    listed.retain(|known| known.name != entry.name);
+                    listed.push(entry);
+                }
+                _ => listed.push(self.plain_entry(node, path)),
+            }
+        }
+        Answer::Ready(listed)
+    }
+
+    fn list_root(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {
+        self.want_roster(now);
+        if !self.roster_complete {
+            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+        }
+        let mut entries = vec![
+            self.plain_entry(NodeId::TREE, self.fixed.by),
+            directory(self.fixed_control(NodeId::TREE), ".control"),
+            self.plain_entry(NodeId::TREE, self.fixed.mount),
+        ];
+        let node = |(name, &id): (&khz_model::NodeName, &NodeId)| {
+            directory(Inode::plain(id, Names::TOP), name.as_str())
+        };
+        entries.extend(self.by_name.iter().map(node));
+        Answer::Ready(entries)
+    }
+
+    fn list_metrics(&mut self) -> Vec<Entry> {
+        let names = self.known_metrics();
+        let by = self.fixed.by;
+        let paths: Vec<PathId> = names.iter().filter_map(|name| self.names.intern(by, name)).collect();
+        paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect()
+    }
+
+    fn fixed_control(&self, node: NodeId) -> Inode {
+        Inode { node, class: Class::Control, path: Names::TOP }
+    }
+
+    fn plain_entry(&self, node: NodeId, path: PathId) -> Entry {
+        let inode = Inode::plain(node, path);
+        let is_directory = self.kind(inode) == Some(Kind::Directory);
+        Entry { inode, is_directory, name: self.names.name(path).to_owned() }
+    }
+
+    /// The files that a control directory has of its own.
+    pub(super) fn control_entries(&self, inode: Inode) -> Vec<Entry> {
+        let Inode { node, path, .. } = inode;
+        let file = |class, name: &str| Entry {
+            inode: Inode { node, class, path },
+            is_directory: false,
+            name: name.to_owned(),
+        };
+        let mut entries = vec![file(Class::Rate, "rate")];
+        if path == Names::TOP {
+            entries.push(file(Class::Error, "error"));
+            if node != NodeId::TREE {
+                let metrics = Inode { path: self.fixed.metrics, ..inode };
+                entries.push(directory(metrics, "metrics"));
+            }
+        } else if self.has_filter(node, path) {
+            entries.extend([file(Class::Range, "range"), file(Class::Change, "change")]);
+        }
+        entries
+    }
+}
+
+fn directory(inode: Inode, name: &str) -> Entry {
+    Entry { inode, is_directory: true, name: name.to_owned() }
+}

@@ -1,0 +1,240 @@
+//! What comes from the source: nodes, columns, rows. A row costs a comparison for each cell that may have changed;
+//! only files that somebody has open cost more.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use khz_model::{Absence, NodeName, NodeStatus, Reading, Series, Stamp};
+
+use super::{Cells, Lane, Node, Tree, Value};
+use crate::inode::{Inode, NodeId};
+use crate::layout::Layout;
+use crate::limits::NODES_MAX;
+
+/// Layouts that are remembered to be shared with the next node: clusters have few kinds of nodes.
+const LAYOUTS_SHARED_MAX: usize = 64;
+
+/// Stamps whose offset to the wall clock differs by more are of different boots.
+const SAME_BOOT: u64 = 1_000_000_000;
+
+const NOT_YET: Reading = Reading::Absent(Absence::NotYet);
+
+impl Tree {
+    /// The hub has taken us in, or is gone.
+    pub fn connected(&mut self, up: bool, text: &str) {
+        self.hub.up = up;
+        self.hub.times += u64::from(up);
+        self.hub.text = text.to_owned();
+        if !up && self.options.strict {
+            let files: Vec<Inode> = self.files.keys().copied().collect();
+            files.into_iter().for_each(|inode| self.soil(inode));
+        }
+        self.stir_all();
+    }
+
+    /// How nodes are.
+    pub fn nodes(&mut self, nodes: &[NodeStatus], complete: bool, now: Instant) {
+        for status in nodes {
+            let Some(id) = self.node_or_new(&status.node) else { continue };
+            let strict = self.options.strict;
+            let Some(node) = self.node_mut(id) else { continue };
+            let was_up = node.status.as_ref().is_none_or(|(status, _)| status.up);
+            node.status = Some((status.clone(), now));
+            if strict && was_up != status.up {
+                self.soil_node(id);
+            }
+            self.stir(id);
+        }
+        self.roster_complete |= complete;
+        self.stir(NodeId::TREE);
+    }
+
+    /// In strict mode the files of a node give errors while it is down.
+    fn soil_node(&mut self, id: NodeId) {
+        let files: Vec<Inode> = self.files.keys().filter(|inode| inode.node == id).copied().collect();
+        files.into_iter().for_each(|inode| self.soil(inode));
+    }
+
+    /// The node of a name, new when it must be.
+    pub(super) fn node_or_new(&mut self, name: &NodeName) -> Option<NodeId> {
+        if let Some(&id) = self.by_name.get(name) {
+            return Some(id);
+        }
+        if self.nodes.len() >= NODES_MAX {
+            self.counts.nodes_left_out += 1;
+            return None;
+        }
+        self.nodes.push(Node {
+            name: name.clone(),
+            status: None,
+            layout: None,
+            values: Vec::new(),
+            leased_until: None,
+            handles: 0,
+        });
+        let id = NodeId(self.nodes.len() as u32);
+        self.by_name.insert(name.clone(), id);
+        Some(id)
+    }
+
+    /// The columns of a lane are these from now on.
+    pub fn columns(&mut self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
+        let Some(id) = self.node_or_new(node) else { return };
+        let cells = match self.wishes.metric_of(wish) {
+            Some(_) => {
+                self.by.columns(wish, id, columns);
+                Cells::By(wish)
+            }
+            None => {
+                if self.wishes.is_of_everything(wish) {
+                    self.lay_out(id, columns);
+                }
+                Cells::Node(self.slots(id, columns))
+            }
+        };
+        self.lanes.insert(lane, Lane { node: id, stamp: Stamp::default(), cells });
+        self.stir(id);
+    }
+
+    /// Gives a node the tree of its series, and takes its values over into it.
+    fn lay_out(&mut self, id: NodeId, columns: &Arc<Vec<Series>>) {
+        let known = |layout: &&Arc<Layout>| Arc::ptr_eq(&layout.series, columns) || layout.series == *columns;
+        let layout = match self.layouts.iter().find(known) {
+            Some(layout) => layout.clone(),
+            None => {
+                let layout = Arc::new(Layout::new(&mut self.names, self.fixed.metrics, columns.clone()));
+                self.counts.series_left_out += layout.left_out() as u64;
+                if self.layouts.len() == LAYOUTS_SHARED_MAX {
+                    self.layouts.remove(0);
+                }
+                self.layouts.push(layout.clone());
+                layout
+            }
+        };
+        let Some(node) = self.node_mut(id) else { return };
+        let before = node.layout.replace(layout.clone());
+        let old = |path| before.as_ref()?.slot(path);
+        let none = Value { reading: NOT_YET, stamp: Stamp::default(), lane: 0, watched: false };
+        let taken =
+            |path: &Option<_>| path.and_then(old).and_then(|slot| node.values.get(slot as usize).copied());
+        node.values = layout.paths.iter().map(|path| taken(path).unwrap_or(none)).collect();
+        if before.is_none() {
+            return;
+        }
+        // The slots of its other lanes are others now.
+        let others: Vec<u64> =
+            self.lanes.iter().filter(|(_, lane)| lane.node == id).map(|(&lane, _)| lane).collect();
+        for lane in others {
+            if let Some(Lane { cells: Cells::Node(slots), .. }) = self.lanes.get_mut(&lane) {
+                remap(slots, before.as_deref(), &layout);
+            }
+        }
+    }
+
+    fn slots(&self, id: NodeId, columns: &[Series]) -> Vec<Option<u32>> {
+        let Some(layout) = self.node(id).and_then(|node| node.layout.as_ref()) else {
+            return vec![None; columns.len()];
+        };
+        if columns == layout.series.as_slice() {
+            return (0..columns.len() as u32).map(Some).collect();
+        }
+        let mut way = |series: &Series| {
+            let instance = series.instance.as_ref().map(ToString::to_string);
+            let words = series.metric.name.split('.').chain(instance.as_deref());
+            let path =
+                words.into_iter().try_fold(self.fixed.metrics, |at, word| self.names.find(at, word))?;
+            let own = self.names.find(path, crate::layout::OF_DIRECTORY);
+            layout.slot(path).or_else(|| layout.slot(own?))
+        };
+        columns.iter().map(&mut way).collect()
+    }
+
+    /// A row: the columns that may have changed.
+    pub fn row(&mut self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
+        self.counts.rows += 1;
+        let Some(Lane { node: id, stamp: last, cells: places }) = self.lanes.get_mut(&lane) else { return };
+        *last = stamp;
+        let id = *id;
+        match places {
+            Cells::By(wish) => {
+                self.by.row(*wish, id, cells);
+                self.stir(id);
+            }
+            Cells::Node(slots) => {
+                let slots = std::mem::take(slots);
+                self.take_row(id, lane, stamp, &slots, cells);
+                if let Some(Lane { cells: Cells::Node(place), .. }) = self.lanes.get_mut(&lane) {
+                    *place = slots;
+                }
+            }
+        }
+    }
+
+    fn take_row(
+        &mut self,
+        id: NodeId,
+        lane: u64,
+        stamp: Stamp,
+        slots: &[Option<u32>],
+        cells: &mut dyn Iterator<Item = (usize, Reading)>,
+    ) {
+        let Some(node) = self.nodes.get_mut(id.0 as usize - 1) else { return };
+        let mut changed = Vec::new();
+        for (column, reading) in cells {
+            let slot = slots.get(column).copied().flatten();
+            let Some((slot, value)) = slot.and_then(|slot| Some((slot, node.values.get_mut(slot as usize)?)))
+            else {
+                continue;
+            };
+            if is_older(stamp, value.stamp) {
+                continue;
+            }
+            if value.watched && value.reading != reading {
+                changed.push(slot);
+            }
+            (value.reading, value.stamp, value.lane) = (reading, stamp, lane);
+        }
+        let paths = node.layout.as_ref().map(|layout| layout.clone());
+        for slot in changed {
+            let path = paths.as_ref().and_then(|layout| layout.paths.get(slot as usize).copied().flatten());
+            if let Some(path) = path {
+                self.changed(Inode::plain(id, path));
+            }
+        }
+        self.stir(id);
+    }
+
+    /// Nothing more comes in a lane.
+    pub fn closed(&mut self, lane: u64) {
+        self.lanes.remove(&lane);
+    }
+
+    /// A wish was refused or is served more slowly.
+    pub fn told(&mut self, text: &str) {
+        self.counts.told += 1;
+        text.clone_into(&mut self.counts.told_last);
+    }
+
+    /// The value of a file, if there ever was one, and when it was gathered.
+    pub(super) fn value(&self, inode: Inode) -> Option<(Reading, Stamp, u8)> {
+        let node = self.node(inode.node)?;
+        let layout = node.layout.as_ref()?;
+        let slot = layout.slot(inode.path)? as usize;
+        let value = node.values.get(slot).filter(|value| value.reading != NOT_YET)?;
+        let stamp = self.lanes.get(&value.lane).map_or(value.stamp, |lane| lane.stamp);
+        Some((value.reading, stamp, layout.series[slot].metric.places))
+    }
+}
+
+/// True when a row was gathered before another of the same boot.
+fn is_older(stamp: Stamp, other: Stamp) -> bool {
+    stamp.boot < other.boot && stamp.real_offset.abs_diff(other.real_offset) < SAME_BOOT
+}
+
+/// Slots of one layout as those of another.
+fn remap(slots: &mut [Option<u32>], before: Option<&Layout>, after: &Layout) {
+    for slot in slots {
+        let path = slot.and_then(|slot| before?.paths.get(slot as usize).copied().flatten());
+        *slot = path.and_then(|path| after.slot(path));
+    }
+}

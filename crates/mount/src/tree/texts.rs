@@ -1,0 +1,118 @@
+//! Files whose text is made when somebody reads them: a node's status, the mount's numbers, the last error.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use khz_model::{Nanos, NodeStatus};
+
+use super::{Answer, Tree};
+use crate::inode::{Class, Inode, NodeId};
+
+impl Tree {
+    /// The text of a file that is no value.
+    pub(super) fn text(&mut self, inode: Inode, now: Instant, late: bool) -> Answer<Vec<u8>> {
+        match inode.class {
+            Class::Error => Answer::Ready(self.error_text()),
+            Class::Plain if inode.node != NodeId::TREE => self.status_text(inode.node, now, late),
+            Class::Plain if inode.path == self.fixed.stats => Answer::Ready(self.stats_text()),
+            Class::Plain => {
+                let metric = self.names.name(inode.path).to_owned();
+                self.by_text(&metric, now, late)
+            }
+            _ => Answer::Fail(libc::ENOENT),
+        }
+    }
+
+    fn status_text(&mut self, id: NodeId, now: Instant, late: bool) -> Answer<Vec<u8>> {
+        self.want_roster(now);
+        let Some(node) = self.node(id) else { return Answer::Fail(libc::ENOENT) };
+        let Some((status, known)) = &node.status else {
+            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+        };
+        let since = Nanos(now.saturating_duration_since(*known).as_nanos() as u64);
+        Answer::Ready(node_text(status, since, self.hub.up).into_bytes())
+    }
+
+    fn stats_text(&self) -> Vec<u8> {
+        let up = self
+            .nodes
+            .iter()
+            .filter(|node| node.status.as_ref().is_some_and(|(status, _)| status.up))
+            .count();
+        let counts = &self.counts;
+        let mut text = format!("hub {}\n", if self.hub.up { "connected" } else { "away" });
+        let mut line = |name: &str, value: &dyn std::fmt::Display| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name} {value}");
+        };
+        line("hub_text", &self.hub.text);
+        line("hub_connects", &self.hub.times);
+        line("nodes", &self.nodes.len());
+        line("nodes_up", &up);
+        line("nodes_left_out", &counts.nodes_left_out);
+        line("names", &self.names.count());
+        line("series_left_out", &counts.series_left_out);
+        line("interests", &self.wishes.count());
+        line("interests_left_out", &counts.wishes_left_out);
+        line("interests_told", &counts.told);
+        line("interests_told_last", &counts.told_last);
+        line("rows", &counts.rows);
+        line("opens", &counts.opens);
+        line("handles", &self.handles.len());
+        line("handles_refused", &counts.too_many_handles);
+        line("files_followed", &self.files.values().filter(|file| file.pushed).count());
+        line("values_pushed", &counts.pushed);
+        line("values_filtered", &counts.dropped);
+        line("sleepers_woken", &counts.wakes);
+        line("waits_timed_out", &counts.timed_out);
+        line("settings", &self.settings.count());
+        line("lines_refused", &counts.refused_lines);
+        line("budget", &self.options.budget);
+        line("over_budget", &counts.over_budget);
+        for (user, known) in &self.users {
+            let text = format!("handles {} interests {}", known.handles, known.places.len());
+            line(&format!("user {user}"), &text);
+        }
+        text.into_bytes()
+    }
+
+    /// A request has waited in vain.
+    pub fn timed_out(&mut self) {
+        self.counts.timed_out += 1;
+    }
+}
+
+/// `since`: how long ago the status was true. `known`: whether it still is.
+fn node_text(status: &NodeStatus, since: Nanos, known: bool) -> String {
+    let seconds = |time: Nanos| format!("{}.{:03}", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1_000);
+    let aged = |time: Nanos| seconds(Nanos(time.0.saturating_add(since.0)));
+    let mut text = format!("state {}\n", if status.up { "up" } else { "down" });
+    let mut line = |name: &str, value: Option<String>| {
+        // Unknown is never a number. Writing to a string cannot fail.
+        let _ = writeln!(text, "{name} {}", value.as_deref().unwrap_or("unknown"));
+    };
+    line("hub", Some(if known { "connected" } else { "away" }.to_owned()));
+    let newest = status.lanes.iter().filter_map(|lane| lane.age).min();
+    line("age_seconds", newest.map(aged));
+    line("heard_seconds", status.heard.map(aged));
+    line("in_this_state_seconds", status.since.map(aged));
+    line("address", status.address.clone());
+    line("agent", Some(status.version.clone()).filter(|version| !version.is_empty()));
+    line("clock_offset_ns", status.clock_offset.map(|offset| offset.to_string()));
+    line("round_trip_ns", status.round_trip.map(|trip| trip.0.to_string()));
+    line("connects", Some(status.connects.to_string()));
+    for lane in &status.lanes {
+        let age = lane.age.map_or_else(|| "unknown".to_owned(), aged);
+        let rate = lane.rate.to_string();
+        let rate = rate.strip_prefix("every ").unwrap_or(&rate).to_owned();
+        let text = format!(
+            "rate {rate} values {} age_seconds {age} rows {} awaited {} lost {} late {}",
+            lane.slots, lane.rows, lane.awaited, lane.lost, lane.late
+        );
+        line(&format!("lane {}", lane.name), Some(text));
+    }
+    if let Some(problem) = &status.problem {
+        line("problem", Some(problem.clone()));
+    }
+    text
+}

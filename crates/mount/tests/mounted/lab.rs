@@ -1,0 +1,175 @@
+//! A mounted tree whose values a test brings.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
+use khz_mount::{Mount, MountError, Options, Place, Sink, Source, Wish};
+
+use crate::sample::series;
+
+/// What the tree has said to its source.
+#[derive(Default)]
+pub struct Said {
+    pub wishes: Vec<Wish>,
+    pub roster: bool,
+}
+
+pub struct Lab {
+    pub directory: PathBuf,
+    pub said: Arc<Mutex<Said>>,
+    pub sink: Arc<dyn Sink>,
+    columns: Arc<Vec<Series>>,
+    /// Held until last: dropping it unmounts.
+    pub mount: Option<Mount>,
+}
+
+struct Feed {
+    said: Arc<Mutex<Said>>,
+    sink: Arc<dyn Sink>,
+    columns: Arc<Vec<Series>>,
+    nodes: usize,
+}
+
+impl Source for Feed {
+    fn ask(&self, wish: Wish) {
+        self.said.lock().unwrap().wishes.push(wish.clone());
+        for node in 0..self.nodes {
+            answer(&*self.sink, &wish, node, &self.columns);
+        }
+    }
+    fn dismiss(&self, number: u32) {
+        self.said.lock().unwrap().wishes.retain(|wish| wish.number != number);
+    }
+    fn roster(&self, wanted: bool) {
+        self.said.lock().unwrap().roster = wanted;
+        if wanted {
+            let nodes: Vec<NodeStatus> = (0..self.nodes).map(|node| NodeStatus::here(name(node))).collect();
+            self.sink.nodes(&nodes, true);
+        }
+    }
+}
+
+pub fn name(node: usize) -> NodeName {
+    NodeName::new(&format!("n{node:04}")).unwrap()
+}
+
+/// A node's first row for a wish that selects it: its values are 1000, 1001, 1002 ...
+fn answer(sink: &dyn Sink, wish: &Wish, node: usize, columns: &Arc<Vec<Series>>) {
+    let patterns: Vec<khz_model::Pattern> = wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
+    if !patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str())) {
+        return;
+    }
+    let chosen = columns.iter().enumerate().filter(|(_, one)| one.is_selected(&patterns));
+    let (values, series): (Vec<usize>, Vec<Series>) = chosen.map(|(at, one)| (at, one.clone())).unzip();
+    let all = if series.len() == columns.len() { columns.clone() } else { Arc::new(series) };
+    let lane = lane(wish.number, node);
+    sink.columns(lane, wish.number, &name(node), &all);
+    let cells = values.into_iter().map(|at| Reading::Present(1_000 + at as u64));
+    sink.row(lane, stamp(1), &mut cells.enumerate());
+}
+
+fn lane(wish: u32, node: usize) -> u64 {
+    u64::from(wish) << 32 | node as u64
+}
+
+pub fn stamp(seconds: u64) -> Stamp {
+    Stamp { boot: Nanos(seconds * 1_000_000_000), real_offset: 1_600_000_000_000_000_000 }
+}
+
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+impl Lab {
+    pub fn new(nodes: usize, tune: impl FnOnce(&mut Options)) -> Self {
+        Lab::with_columns(
+            nodes,
+            vec![series("mem.free", None), series("load.1m", None), series("net.rx_bytes", Some("eth0"))],
+            tune,
+        )
+    }
+
+    pub fn with_columns(nodes: usize, columns: Vec<Series>, tune: impl FnOnce(&mut Options)) -> Self {
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("khz-mount-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let said = Arc::<Mutex<Said>>::default();
+        let columns = Arc::new(columns);
+        let mut options = Options::new(Rate::from_hz(100).unwrap(), "reader");
+        options.wait = Duration::from_millis(300);
+        tune(&mut options);
+        let place = Place { directory: directory.clone(), allow_other: true, owner: (0, 0) };
+        let mut kept = None;
+        let mount = Mount::start::<MountError>(
+            &place,
+            options,
+            || {},
+            |sink| {
+                sink.connected(true, "test");
+                kept = Some(sink.clone());
+                Ok(Arc::new(Feed { said: said.clone(), sink, columns: columns.clone(), nodes }))
+            },
+        );
+        let mount = Some(mount.unwrap());
+        Lab { directory, said, sink: kept.unwrap(), columns, mount }
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.directory.join(below)
+    }
+
+    pub fn read(&self, below: &str) -> std::io::Result<String> {
+        std::fs::read_to_string(self.path(below))
+    }
+
+    /// Wishes that stand now.
+    pub fn wishes(&self) -> Vec<Wish> {
+        self.said.lock().unwrap().wishes.clone()
+    }
+
+    /// A new value of a column, as rows of every wish that selects it; at `seconds`.
+    pub fn set(&self, node: usize, column: usize, value: Reading, seconds: u64) {
+        for wish in self.wishes() {
+            let patterns: Vec<khz_model::Pattern> =
+                wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
+            let is_of = patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str()));
+            let chosen: Vec<usize> =
+                (0..self.columns.len()).filter(|&at| self.columns[at].is_selected(&patterns)).collect();
+            if let Some(at) = chosen.iter().position(|&at| at == column).filter(|_| is_of) {
+                self.sink.row(lane(wish.number, node), stamp(seconds), &mut std::iter::once((at, value)));
+            }
+        }
+    }
+
+    /// A number out of `.mount/stats`.
+    pub fn stat(&self, name: &str) -> u64 {
+        let text = self.read(".mount/stats").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        drop(self.mount.take());
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The errno of what failed.
+pub fn errno<T>(result: std::io::Result<T>) -> i32 {
+    match result {
+        Ok(_) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(-1),
+    }
+}

@@ -1,0 +1,149 @@
+//! The tree as the kernel shows it. Needs /dev/fuse and root, or fusermount3.
+
+#![allow(clippy::unwrap_used)]
+
+mod forbidden;
+mod lab;
+mod many;
+#[path = "../../src/sample.rs"]
+mod sample;
+mod sleepers;
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use khz_model::{Absence, Reading};
+use lab::{Lab, errno, wait_until};
+
+fn names(lab: &Lab, below: &str) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(lab.path(below))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_tree_lists_nodes_and_their_metrics_and_values_are_one_line() {
+    let lab = Lab::new(2, |_| {});
+    assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
+    assert_eq!(names(&lab, "n0001"), [".control", "metrics", "status"]);
+    assert_eq!(names(&lab, "n0001/metrics"), ["load", "mem", "net"]);
+    assert_eq!(names(&lab, "n0001/.control/metrics/mem/free"), ["change", "range", "rate"]);
+    assert_eq!(lab.read("n0001/metrics/mem/free").unwrap(), "1000\n");
+    assert_eq!(lab.read("n0001/metrics/net/rx_bytes/eth0").unwrap(), "1002\n");
+    assert_eq!(lab.read(".by/load.1m").unwrap(), "n0000 1001\nn0001 1001\n");
+    assert_eq!(lab.read(".by/net.rx_bytes").unwrap(), "n0000 eth0 1002\nn0001 eth0 1002\n");
+    let status = lab.read("n0000/status").unwrap();
+    assert!(status.starts_with("state up\n"), "{status}");
+    let seen = std::fs::metadata(lab.path("n0001/metrics/mem/free")).unwrap();
+    assert_eq!((seen.len(), seen.mtime(), seen.mode() & 0o777), (5, 1_600_000_001, 0o444));
+}
+
+#[test]
+fn a_file_kept_open_shows_every_new_value_whatever_its_length() {
+    let lab = Lab::new(1, |_| {});
+    let file = File::open(lab.path("n0000/metrics/mem/free")).unwrap();
+    let read = |file: &File| {
+        let mut room = [0; 64];
+        let count = file.read_at(&mut room, 0)?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&room[..count]).into_owned())
+    };
+    for (at, value) in [7, 8, 123_456, 123_457, 99, 0, u64::MAX, 1].into_iter().enumerate() {
+        lab.set(0, 0, Reading::Present(value), 2 + at as u64);
+        wait_until("the new value is read", || read(&file).unwrap() == format!("{value}\n"));
+    }
+    lab.set(0, 0, Reading::Absent(Absence::InstanceGone), 20);
+    wait_until("it is no number any more", || errno(read(&file)) == libc::ENODATA);
+    assert_eq!(errno(lab.read("n0000/metrics/mem/free")), libc::ENODATA, "unknown is never a number");
+    lab.set(0, 0, Reading::Present(5), 21);
+    wait_until("it is one again", || read(&file).is_ok_and(|text| text == "5\n"));
+}
+
+#[test]
+fn the_rows_own_time_is_the_files_and_a_filter_keeps_values_out() {
+    let lab = Lab::new(1, |_| {});
+    std::fs::write(lab.path("n0000/.control/metrics/mem/free/range"), "range 0 100\n").unwrap();
+    assert_eq!(lab.read("n0000/.control/metrics/mem/free/range").unwrap(), "0 100\n");
+    let file = File::open(lab.path("n0000/metrics/mem/free")).unwrap();
+    let read = || {
+        let mut room = [0; 64];
+        let count = file.read_at(&mut room, 0).unwrap();
+        String::from_utf8_lossy(&room[..count]).into_owned()
+    };
+    assert_eq!(read(), "1000\n");
+    lab.set(0, 0, Reading::Present(2_000), 2);
+    lab.set(0, 0, Reading::Present(50), 3);
+    wait_until("the value inside is read", || read() == "50\n");
+    assert_eq!(lab.stat("values_filtered"), 1);
+    std::fs::write(lab.path("n0000/.control/metrics/mem/free/range"), "off\n").unwrap();
+    lab.set(0, 0, Reading::Present(3_000), 4);
+    wait_until("everything passes", || read() == "3000\n");
+    wait_until("its time is the row's", || file.metadata().unwrap().mtime() == 1_600_000_004);
+}
+
+#[test]
+fn a_bad_line_is_einval_a_rate_beyond_the_role_eperm_and_error_tells_why() {
+    let lab = Lab::new(1, |_| {});
+    let rate = lab.path("n0000/.control/metrics/mem/free/rate");
+    assert_eq!(errno(std::fs::write(&rate, "often\n")), libc::EINVAL);
+    let told = lab.read("n0000/.control/error").unwrap();
+    assert!(told.starts_with("n0000/.control/metrics/mem/free/rate: 'often' is not a rate"), "{told}");
+    assert_eq!(errno(std::fs::write(&rate, "1000Hz\n")), libc::EPERM);
+    assert!(
+        lab.read(".control/error").unwrap().contains("beyond what this mount may ask for as reader: 100Hz")
+    );
+    assert_eq!(lab.read("n0000/.control/metrics/mem/free/rate").unwrap(), "default\n");
+    for bytes in (0..=255u8).map(|byte| vec![byte; 1 + usize::from(byte)]).chain([vec![b'1'; 5_000]]) {
+        let errno = errno(std::fs::write(&rate, &bytes));
+        assert!([0, libc::EINVAL, libc::EPERM].contains(&errno), "{bytes:?}: {errno}");
+    }
+}
+
+#[test]
+fn a_rate_is_asked_for_while_a_file_is_open_and_is_the_descriptors_own_while_it_is_held() {
+    let lab = Lab::new(2, |_| {});
+    let rate = lab.path("n0001/.control/metrics/mem/free/rate");
+    std::fs::write(&rate, "50Hz\n").unwrap();
+    let fast = || lab.wishes().into_iter().filter(|wish| wish.rate.is_some()).collect::<Vec<_>>();
+    assert_eq!(fast(), [], "nobody reads");
+    let file = File::open(lab.path("n0001/metrics/mem/free")).unwrap();
+    wait_until("it is asked for", || fast().len() == 1);
+    assert_eq!(
+        (fast()[0].patterns.clone(), fast()[0].rate),
+        (vec!["n0001:mem.free".into()], khz_model::Rate::from_hz(50))
+    );
+    drop(file);
+    wait_until("it is not wanted any more", || fast().is_empty());
+
+    std::fs::write(&rate, "default\n").unwrap();
+    let held = File::options().write(true).open(&rate).unwrap();
+    held.write_at(b"20Hz", 0).unwrap();
+    let _file = File::open(lab.path("n0001/metrics/mem/free")).unwrap();
+    wait_until("the held rate is asked for", || fast().len() == 1);
+    std::thread::sleep(khz_mount::limits::AT_ONCE);
+    drop(held);
+    wait_until("it ended with its descriptor", || fast().is_empty());
+}
+
+#[test]
+fn nobody_reading_means_no_wishes() {
+    let lab = Lab::new(3, |_| {});
+    lab.read("n0001/metrics/mem/free").unwrap();
+    assert_eq!(lab.wishes().len(), 1);
+    assert_eq!(lab.wishes()[0].patterns, ["n0001:*"]);
+    wait_until("the lease has run out", || lab.wishes().is_empty() && !lab.said.lock().unwrap().roster);
+}
+
+#[test]
+fn a_value_that_never_comes_is_a_timeout_and_what_does_not_exist_is_not_waited_for() {
+    let lab = Lab::new(1, |_| {});
+    assert_eq!(errno(lab.read("n0000/metrics/mem/used")), libc::ENOENT);
+    assert_eq!(errno(lab.read("nowhere/metrics/mem/used")), libc::ENOENT);
+    assert_eq!(errno(lab.read(".git/config")), libc::ENOENT);
+    let status = khz_model::NodeStatus::here(khz_model::NodeName::new("mute").unwrap());
+    lab.sink.nodes(&[status], false);
+    assert_eq!(errno(lab.read("mute/metrics/mem/free")), libc::ETIMEDOUT);
+    assert!(lab.stat("waits_timed_out") > 0);
+}

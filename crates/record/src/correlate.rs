@@ -1,0 +1,147 @@
+//! Which series move together with one of them, and how much earlier or later: Pearson's coefficient at every lag of a
+//! range, over the moments at which both are known. Pure arithmetic on a grid; its work is bounded, and what it did not
+//! look at is said.
+
+use std::cmp::Ordering;
+
+/// How much work may be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The largest lag, in samples, in both directions.
+    pub lag: usize,
+    /// Pairs of samples that are multiplied, over all series and lags.
+    pub pairs: u64,
+    /// A coefficient of fewer pairs says nothing.
+    pub pairs_min: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { lag: 600, pairs: 8_000_000_000, pairs_min: 10 }
+    }
+}
+
+/// The one that all others are held against, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct With<'a> {
+    /// Its samples; NaN where unknown.
+    pub samples: &'a [f32],
+    /// What may be done.
+    pub limits: Limits,
+}
+
+/// How one series moves with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Match {
+    /// Which series, as counted in what was given.
+    pub place: usize,
+    /// Pearson's coefficient at the best lag, -1 to 1.
+    pub coefficient: f64,
+    /// So many samples later than the one it is held against; negative: earlier.
+    pub lag: i64,
+    /// Pairs of samples it comes from.
+    pub pairs: usize,
+    /// The coefficient at lag 0, where there is one.
+    pub at_once: Option<f64>,
+}
+
+/// What was not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Series that never change.
+    pub constant: usize,
+    /// Series with too few samples at the moments in question.
+    pub short: usize,
+    /// Series that the limit of work left out.
+    pub work: usize,
+}
+
+/// Every series beside it, the closest first.
+pub fn correlate<'a>(
+    with: With<'_>,
+    others: impl Iterator<Item = (usize, &'a [f32])>,
+) -> (Vec<Match>, Skipped) {
+    let (mut matches, mut skipped, mut done) = (Vec::new(), Skipped::default(), 0u64);
+    let Some(one) = centred(with.samples) else { return (matches, skipped) };
+    let lag = with.limits.lag.min(one.len().saturating_sub(1));
+    let work = (2 * lag as u64 + 1) * one.len() as u64;
+    for (place, samples) in others {
+        if done + work > with.limits.pairs {
+            skipped.work += 1;
+            continue;
+        }
+        let Some(other) = centred(samples) else {
+            skipped.constant += 1;
+            continue;
+        };
+        done += work;
+        match best(&one, &other, lag, with.limits.pairs_min) {
+            Some(found) => matches.push(Match { place, ..found }),
+            None => skipped.short += 1,
+        }
+    }
+    let closest = |a: &Match, b: &Match| b.coefficient.abs().partial_cmp(&a.coefficient.abs());
+    matches.sort_by(|a, b| closest(a, b).unwrap_or(Ordering::Equal).then(a.place.cmp(&b.place)));
+    (matches, skipped)
+}
+
+/// The samples around their mean, so that sums of squares stay exact; `None` when they are all the same, or unknown.
+fn centred(samples: &[f32]) -> Option<Vec<f64>> {
+    let known = || samples.iter().filter(|sample| sample.is_finite()).map(|&sample| f64::from(sample));
+    let count = known().count();
+    let first = known().next()?;
+    if known().all(|sample| sample == first) {
+        return None;
+    }
+    let mean = known().sum::<f64>() / count as f64;
+    Some(samples.iter().map(|&sample| f64::from(sample) - mean).collect())
+}
+
+fn best(one: &[f64], other: &[f64], lag: usize, pairs_min: usize) -> Option<Match> {
+    let lag = lag as i64;
+    let mut best: Option<Match> = None;
+    let mut at_once = None;
+    // The smallest lag first: of two that are equally good the nearer one is meant.
+    let lags = (0..=lag).flat_map(|lag| if lag == 0 { vec![0] } else { vec![lag, -lag] });
+    for lag in lags {
+        let Some((coefficient, pairs)) = at_lag(one, other, lag, pairs_min) else { continue };
+        if lag == 0 {
+            at_once = Some(coefficient);
+        }
+        if best.is_none_or(|best| coefficient.abs() > best.coefficient.abs() + 1e-12) {
+            best = Some(Match { place: 0, coefficient, lag, pairs, at_once: None });
+        }
+    }
+    best.map(|best| Match { at_once, ..best })
+}
+
+/// Pearson's coefficient of `one[i]` and `other[i + lag]`, where both are known.
+fn at_lag(one: &[f64], other: &[f64], lag: i64, pairs_min: usize) -> Option<(f64, usize)> {
+    let shift = lag.unsigned_abs() as usize;
+    let (one, other) = if lag >= 0 { (one, other.get(shift..)?) } else { (one.get(shift..)?, other) };
+    let (mut n, mut a, mut b, mut aa, mut bb, mut ab) = (0usize, 0.0, 0.0, 0.0, 0.0, 0.0);
+    for (&x, &y) in one.iter().zip(other) {
+        let is_known = x.is_finite() && y.is_finite();
+        let (x, y) = if is_known { (x, y) } else { (0.0, 0.0) };
+        n += usize::from(is_known);
+        a += x;
+        b += y;
+        aa += x * x;
+        bb += y * y;
+        ab += x * y;
+    }
+    if n < pairs_min.max(2) {
+        return None;
+    }
+    let count = n as f64;
+    let (va, vb) = (aa - a * a / count, bb - b * b / count);
+    // What does not move among these pairs cannot move together.
+    if va <= aa * 1e-12 || vb <= bb * 1e-12 {
+        return None;
+    }
+    let coefficient = (ab - a * b / count) / (va * vb).sqrt();
+    Some((coefficient.clamp(-1.0, 1.0), n))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! A recording that is read: its files one after the other, its lanes under one number each, and for every block what
+//! its slots mean. Traces of one lane (`khz ring export --trace`) are read as well.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use khz_block::trace::{Chunk, LaneHead, Sealed};
+use khz_block::{Decoder, HEADER_BYTES, Header, SchemaDecoder};
+use khz_model::{Nanos, Series};
+
+use crate::chunks::{Reach, chunks};
+use crate::{RecordError, rows};
+
+/// Lanes of one recording: those of the largest hub, eight for each node.
+const LANES_MAX: usize = 32_768;
+
+/// A lane of the recording.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// The node.
+    pub node: Arc<str>,
+    /// The lane's name at the node.
+    pub name: Arc<str>,
+    /// Row numbers run within it.
+    pub epoch: u64,
+}
+
+/// What comes out of a recording, in the order of its files.
+pub enum Event<'a> {
+    /// A lane is said, and its period.
+    Lane(usize, &'a Lane, Nanos),
+    /// What the slots of the blocks from here on mean: a new generation, or more slots. The same `Arc` until it
+    /// changes.
+    Columns(usize, Arc<Vec<Series>>),
+    /// A block; [`Block::rows`] has its rows.
+    Block(Block<'a>),
+    /// Rows that the recorder knew to be lost.
+    Lost(usize, u64, u64),
+    /// A note of the recorder: a JSON object.
+    Note(&'a str),
+}
+
+/// A block of a recording.
+pub struct Block<'a> {
+    /// Its lane.
+    pub lane: usize,
+    /// What it says of itself.
+    pub header: Header,
+    bytes: &'a [u8],
+    problem: &'a mut Option<String>,
+}
+
+impl Block<'_> {
+    /// Its rows, each with its number. What cannot be decoded becomes damage of the recording.
+    pub fn rows(self, take: impl FnMut(u64, &Decoder)) {
+        if let Err(error) = rows(self.bytes, take) {
+            *self.problem = Some(format!("a block: {error}"));
+        }
+    }
+}
+
+/// A recording: one file, or several that follow each other.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    paths: Vec<PathBuf>,
+}
+
+impl Recording {
+    /// These files, in this order; nothing is opened yet.
+    pub fn of(paths: &[PathBuf]) -> Self {
+        Recording { paths: paths.to_vec() }
+    }
+
+    /// Reads everything once. For each file how far it could be read.
+    pub fn read(&self, mut take: impl FnMut(Event<'_>)) -> Result<Vec<(PathBuf, Reach)>, RecordError> {
+        let mut lanes = Lanes::default();
+        let mut reached = Vec::new();
+        for path in &self.paths {
+            lanes.begin_file(path);
+            let reach = chunks(path, |_, chunk| lanes.take(chunk, &mut take))?;
+            reached.push((path.clone(), reach));
+        }
+        Ok(reached)
+    }
+}
+
+/// What is known of the lanes.
+#[derive(Default)]
+struct Lanes {
+    lanes: Vec<Lane>,
+    places: HashMap<Lane, usize>,
+    /// In the present file: the place of each number, and the schemas that came.
+    numbers: HashMap<u32, usize>,
+    schemas: HashMap<(u32, u32), Schema>,
+    /// Which generation the columns of a lane were told of last, and how many they were.
+    told: HashMap<usize, (u32, usize)>,
+    /// The node of a trace with one lane: the file's name.
+    file_name: String,
+}
+
+#[derive(Default)]
+struct Schema {
+    decoder: SchemaDecoder,
+    bytes: u64,
+}
+
+/// The number under which the lane of a trace with one lane is known.
+const ONLY: u32 = u32::MAX;
+
+impl Lanes {
+    fn begin_file(&mut self, path: &Path) {
+        self.numbers.clear();
+        self.schemas.clear();
+        self.told.clear();
+        self.file_name = path.file_stem().map_or_else(|| "node".into(), |name| name.to_string_lossy().into());
+    }
+
+    fn take(&mut self, chunk: Chunk<'_>, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
+        match chunk {
+            Chunk::Sealed(Sealed::Lane(head)) => self.lane(&head, take).map(|_| ()),
+            Chunk::Sealed(Sealed::Schema { lane, generation, offset, bytes }) => {
+                self.schema(lane, generation, offset, bytes)
+            }
+            Chunk::Sealed(Sealed::Block { lane, bytes }) => self.block(lane, bytes, take),
+            Chunk::Sealed(Sealed::Lost { lane, from, to }) => {
+                let place = self.place(lane)?;
+                take(Event::Lost(place, from, to));
+                Ok(())
+            }
+            Chunk::Sealed(Sealed::Note(note)) => {
+                take(Event::Note(note));
+                Ok(())
+            }
+            Chunk::Sealed(Sealed::Unknown(_)) => Ok(()),
+            Chunk::Schema(bytes) => {
+                let offset = self.schemas.get(&(ONLY, 0)).map_or(0, |schema| schema.bytes);
+                self.schema(ONLY, 0, offset, bytes)
+            }
+            Chunk::Block(bytes) => {
+                if !self.numbers.contains_key(&ONLY) {
+                    let node = std::mem::take(&mut self.file_name);
+                    let period = header_of(bytes)?.period.0;
+                    let head = LaneHead { lane: ONLY, node: &node, name: "trace", epoch: 0, period };
+                    self.lane(&head, take)?;
+                }
+                self.block(ONLY, bytes, take)
+            }
+        }
+    }
+
+    fn lane(&mut self, head: &LaneHead<'_>, take: &mut impl FnMut(Event<'_>)) -> Result<usize, String> {
+        let lane = Lane { node: head.node.into(), name: head.name.into(), epoch: head.epoch };
+        let place = match self.places.get(&lane) {
+            Some(&place) => place,
+            None if self.lanes.len() == LANES_MAX => return Err(format!("more than {LANES_MAX} lanes")),
+            None => {
+                self.places.insert(lane.clone(), self.lanes.len());
+                self.lanes.push(lane);
+                self.lanes.len() - 1
+            }
+        };
+        if self.numbers.insert(head.lane, place).is_some_and(|before| before != place) {
+            self.schemas.retain(|(number, _), _| *number != head.lane);
+        }
+        take(Event::Lane(place, &self.lanes[place], Nanos(head.period)));
+        Ok(place)
+    }
+
+    fn place(&self, lane: u32) -> Result<usize, String> {
+        self.numbers.get(&lane).copied().ok_or_else(|| format!("lane {lane} was never said"))
+    }
+
+    fn schema(&mut self, lane: u32, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let schema = self.schemas.entry((lane, generation)).or_default();
+        if offset == 0 && schema.bytes > 0 {
+            *schema = Schema::default();
+        }
+        if offset != schema.bytes {
+            return Err("a piece of a schema that does not continue it".into());
+        }
+        schema.bytes += bytes.len() as u64;
+        schema.decoder.feed(bytes).map_err(|error| error.to_string())
+    }
+
+    fn block(&mut self, lane: u32, bytes: &[u8], take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
+        let header = header_of(bytes)?;
+        let place = self.place(lane)?;
+        // A trace of one lane has one schema, whatever its generation was.
+        let generation = if lane == ONLY { 0 } else { header.generation };
+        let schema = self.schemas.get(&(lane, generation));
+        let series = schema.map_or(&[][..], |schema| schema.decoder.series());
+        if series.len() < header.slots as usize {
+            return Err(format!("a block of {} slots, of which {} are known", header.slots, series.len()));
+        }
+        let known = (generation, series.len());
+        if self.told.get(&place) != Some(&known) {
+            take(Event::Columns(place, Arc::new(series.to_vec())));
+            self.told.insert(place, known);
+        }
+        let mut problem = None;
+        take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem }));
+        problem.map_or(Ok(()), Err)
+    }
+}
+
+fn header_of(bytes: &[u8]) -> Result<Header, String> {
+    let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block too short for its header")?;
+    Header::from_bytes(head, 0).map_err(|error| error.to_string())
+}

@@ -1,0 +1,176 @@
+//! What a recording holds, before anything of it is drawn: lanes, series, spans, and what is missing.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use khz_model::{Nanos, Pattern, Series, Stamp};
+
+use crate::RecordError;
+use crate::chunks::Reach;
+use crate::recording::{Event, Lane, Recording};
+
+/// One lane of a recording.
+#[derive(Clone, Debug)]
+pub struct LaneSurvey {
+    /// Which.
+    pub lane: Lane,
+    /// Time between rows.
+    pub period: Nanos,
+    /// Its series, those of all generations, in order of appearance.
+    pub series: Vec<Series>,
+    /// Rows.
+    pub rows: u64,
+    /// Values: slots of every row.
+    pub values: u64,
+    /// When its first and its last row were gathered.
+    pub first: Option<Stamp>,
+    /// See `first`.
+    pub last: Option<Stamp>,
+    /// Rows that the numbering says there were, and that are not here.
+    pub missing: u64,
+    next_row: Option<u64>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// The lanes, in order of appearance.
+    pub lanes: Vec<LaneSurvey>,
+    /// The recorder's notes: JSON objects.
+    pub notes: Vec<String>,
+    /// How far each file could be read.
+    pub reached: Vec<(PathBuf, Reach)>,
+}
+
+/// Notes that are kept; the recorder writes one at each end of a file.
+const NOTES_MAX: usize = 1_000;
+
+impl Survey {
+    /// Reads a recording once.
+    pub fn of(recording: &Recording) -> Result<Self, RecordError> {
+        let mut survey = Survey::default();
+        let reached = recording.read(|event| survey.take(event))?;
+        survey.reached = reached;
+        Ok(survey)
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Lane(place, lane, period) => match self.lanes.get_mut(place) {
+                Some(known) => known.period = period,
+                None => self.lanes.push(LaneSurvey::new(lane.clone(), period)),
+            },
+            Event::Columns(place, columns) => self.lanes[place].columns(&columns),
+            Event::Block(block) => {
+                let (lane, slots) = (&mut self.lanes[block.lane], u64::from(block.header.slots));
+                lane.period = block.header.period;
+                block.rows(|number, row| lane.row(number, row.stamp(), slots));
+            }
+            Event::Lost(..) => {}
+            Event::Note(note) => {
+                if self.notes.len() < NOTES_MAX {
+                    self.notes.push(note.to_owned());
+                }
+            }
+        }
+    }
+
+    /// When the first and the last row of all lanes were gathered, by the wall clock.
+    pub fn span(&self) -> Option<(Nanos, Nanos)> {
+        let first = self.lanes.iter().filter_map(|lane| Some(lane.first?.real())).min()?;
+        let last = self.lanes.iter().filter_map(|lane| Some(lane.last?.real())).max()?;
+        Some((first, last))
+    }
+
+    /// Every place of damage with its file, as a sentence each, and what is cut off.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (path, reach) in &self.reached {
+            let path = path.display();
+            for damage in &reach.damage {
+                let passed = match damage.bytes {
+                    0 => String::new(),
+                    bytes => format!("; {bytes} bytes were passed over"),
+                };
+                problems.push(format!("{path}: byte {}: {}{passed}", damage.offset, damage.problem));
+            }
+            let more = reach.damages - reach.damage.len() as u64;
+            if more > 0 {
+                problems.push(format!("{path}: {more} more places of damage"));
+            }
+            if let Some(at) = reach.cut_off {
+                problems.push(format!(
+                    "{path}: the last chunk, from byte {at} on, is cut off: the file is still written, or its \
+                     writer was killed"
+                ));
+            }
+        }
+        problems
+    }
+}
+
+impl LaneSurvey {
+    fn new(lane: Lane, period: Nanos) -> Self {
+        LaneSurvey {
+            lane,
+            period,
+            series: Vec::new(),
+            rows: 0,
+            values: 0,
+            first: None,
+            last: None,
+            missing: 0,
+            next_row: None,
+        }
+    }
+
+    fn columns(&mut self, columns: &[Series]) {
+        // Slots rarely change their place, and then mostly none does.
+        let is_elsewhere = |(slot, series): &(usize, &Series)| self.series.get(*slot) != Some(*series);
+        let elsewhere: Vec<&Series> =
+            columns.iter().enumerate().filter(is_elsewhere).map(|(_, series)| series).collect();
+        if elsewhere.is_empty() {
+            return;
+        }
+        let name = |series: &Series| series.to_string();
+        let known: HashSet<String> = self.series.iter().map(name).collect();
+        self.series.extend(elsewhere.into_iter().filter(|series| !known.contains(&name(series))).cloned());
+    }
+
+    fn row(&mut self, number: u64, stamp: Stamp, slots: u64) {
+        self.rows += 1;
+        self.values += slots;
+        match self.next_row {
+            // It was taken for missing: what came behind it was recorded first.
+            Some(next) if number < next => self.missing = self.missing.saturating_sub(1),
+            next => {
+                self.missing += number - next.unwrap_or(number);
+                self.next_row = Some(number.saturating_add(1));
+            }
+        }
+        if self.first.is_none_or(|first| stamp.boot < first.boot) {
+            self.first = Some(stamp);
+        }
+        if self.last.is_none_or(|last| stamp.boot > last.boot) {
+            self.last = Some(stamp);
+        }
+    }
+
+    /// True when the node and one of the series are selected.
+    pub fn is_selected(&self, patterns: &[Pattern]) -> bool {
+        self.series.iter().any(|series| self.selects(patterns, series))
+    }
+
+    /// True when a pattern selects this series of this node.
+    pub fn selects(&self, patterns: &[Pattern], series: &Series) -> bool {
+        patterns.is_empty() || selects(patterns, &self.lane.node, series)
+    }
+}
+
+/// True when a pattern speaks of the node and of the series.
+pub(crate) fn selects(patterns: &[Pattern], node: &str, series: &Series) -> bool {
+    let instance = series.instance.as_ref().map(|instance| instance.as_str());
+    patterns
+        .iter()
+        .any(|pattern| pattern.matches_node(node) && pattern.matches_series(&series.metric.name, instance))
+}

@@ -1,0 +1,195 @@
+//! Where ticks stand and what is written at them: round numbers that people read, in the unit's own steps.
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// 1, 2, 5, 10; thousands are k, M, G, T.
+    #[default]
+    Plain,
+    /// 1, 2, 4, 8, ... KiB.
+    Bytes,
+    /// Per cent.
+    Percent,
+}
+
+/// An axis of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Axis {
+    /// What is counted, with its unit.
+    pub title: String,
+    /// How.
+    pub scale: Scale,
+}
+
+/// The step of ticks: about `wanted` of them cover `range`.
+pub(crate) fn step(range: f64, wanted: usize, scale: Scale) -> f64 {
+    let rough = range / wanted.max(1) as f64;
+    if !rough.is_finite() || rough <= 0.0 {
+        return 1.0;
+    }
+    if scale == Scale::Bytes && rough > 1.0 {
+        return 2f64.powf(rough.log2().ceil());
+    }
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= rough * (1.0 - 1e-9));
+    step.unwrap_or(10.0) * power
+}
+
+/// Numbers that are none must not become ticks without end.
+const TICKS_MAX: i64 = 50;
+
+/// Ticks from `low` to the first at or above `high`, both included.
+pub(crate) fn ticks((low, high): (f64, f64), wanted: usize, scale: Scale) -> Vec<f64> {
+    let (low, high) = if (high - low).is_finite() { (low, high) } else { (0.0, 0.0) };
+    let step = step(high - low, wanted, scale);
+    let (first, last) = ((low / step + 1e-9).floor() as i64, (high / step - 1e-9).ceil() as i64);
+    (first..=last.clamp(first + 1, first + TICKS_MAX)).map(|n| n as f64 * step).collect()
+}
+
+const BYTES: [(f64, &str); 5] = [
+    (1_099_511_627_776.0, "TiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_048_576.0, "MiB"),
+    (1_024.0, "KiB"),
+    (1.0, "B"),
+];
+const PLAIN: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
+
+/// The unit for values up to `most`, its sign, and what stands between number and sign.
+fn unit(most: f64, scale: Scale) -> (f64, &'static str, &'static str) {
+    let units: &[(f64, &'static str)] = match scale {
+        Scale::Bytes => &BYTES,
+        // 10,000 is shorter than it is confusing; below that the number itself says more.
+        Scale::Plain if most < 10_000.0 => &PLAIN[PLAIN.len() - 1..],
+        Scale::Plain => &PLAIN,
+        Scale::Percent => &[(1.0, "%")],
+    };
+    let (size, sign) =
+        units.iter().find(|(size, _)| most >= *size).copied().unwrap_or(units[units.len() - 1]);
+    (size, sign, if scale == Scale::Plain { "" } else { " " })
+}
+
+/// What is written at a tick, where ticks are `step` apart and reach to `most`.
+pub(crate) fn label(value: f64, step: f64, most: f64, scale: Scale) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let (size, sign, gap) = unit(most, scale);
+    let places = places(step / size);
+    format!("{:.places$}{gap}{sign}", value / size).replace('-', "\u{2212}")
+}
+
+/// Digits behind the point that tell numbers so far apart from each other.
+fn places(step: f64) -> usize {
+    (0..9)
+        .find(|&places| {
+            let scaled = step * 10f64.powi(places);
+            (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
+        })
+        .unwrap_or(9) as usize
+}
+
+/// A value for people, with about three digits: `12.3k`, `1.5 MiB`, `37 %`.
+pub(crate) fn short(value: f64, scale: Scale) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let (size, sign, gap) = unit(value.abs(), scale);
+    let scaled = value / size;
+    let places = (2.0 - scaled.abs().log10().floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{scaled:.places$}").replace('-', "\u{2212}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{gap}{sign}")
+}
+
+/// The steps of time: seconds, and from a minute on what clocks count in.
+const TIME_STEPS: [f64; 16] = [
+    10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0,
+    43_200.0, 86_400.0, 604_800.0,
+];
+
+/// Ticks of a time axis of so many seconds, each with what is written at it.
+pub(crate) fn time_ticks(seconds: f64, wanted: usize) -> Vec<(f64, String)> {
+    let rough = seconds / wanted.max(1) as f64;
+    let step = if rough <= 5.0 {
+        step(seconds, wanted, Scale::Plain)
+    } else {
+        TIME_STEPS.into_iter().find(|step| *step >= rough).unwrap_or((rough / 86_400.0).ceil() * 86_400.0)
+    };
+    let count = (seconds / step + 1e-9).floor() as usize;
+    (0..=count.min(1_000)).map(|n| (n as f64 * step, time_label(n as f64 * step, step, seconds))).collect()
+}
+
+fn time_label(at: f64, step: f64, seconds: f64) -> String {
+    if seconds <= 120.0 {
+        return if seconds < 1.0 {
+            format!("{:.*} ms", places(step * 1e3), at * 1e3)
+        } else {
+            format!("{:.*} s", places(step), at)
+        };
+    }
+    let whole = at.round() as u64;
+    let (hours, minutes, rest) = (whole / 3_600, whole / 60 % 60, whole % 60);
+    if seconds < 3_600.0 {
+        format!("{minutes}:{rest:02}")
+    } else if step < 60.0 {
+        format!("{hours}:{minutes:02}:{rest:02}")
+    } else {
+        format!("{hours}:{minutes:02} h")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(range: (f64, f64), scale: Scale) -> Vec<String> {
+        let ticks = ticks(range, 3, scale);
+        let (step, most) = (ticks[1] - ticks[0], ticks[ticks.len() - 1]);
+        ticks.iter().map(|&tick| label(tick, step, most, scale)).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_that_reach_over_the_data() {
+        assert_eq!(labels((0.0, 873.0), Scale::Plain), ["0", "500", "1000"]);
+        assert_eq!(
+            labels((0.0, 1.0), Scale::Plain),
+            ["0.0", "0.5", "1.0"].map(|t| if t == "0.0" { "0" } else { t })
+        );
+        assert_eq!(labels((0.0, 23_000.0), Scale::Plain), ["0", "10k", "20k", "30k"]);
+        assert_eq!(labels((0.0, 3.2e6), Scale::Bytes), ["0", "2 MiB", "4 MiB"]);
+        assert_eq!(labels((0.0, 37.0), Scale::Percent), ["0", "20 %", "40 %"]);
+        assert_eq!(labels((-12.0, 8.0), Scale::Plain), ["\u{2212}20", "\u{2212}10", "0", "10"]);
+    }
+
+    #[test]
+    fn nothing_at_all_still_has_ticks() {
+        assert_eq!(labels((0.0, 0.0), Scale::Plain), ["0", "1"]);
+        assert_eq!(ticks((0.0, f64::INFINITY), 3, Scale::Plain).len(), 2);
+    }
+
+    #[test]
+    fn time_is_in_what_clocks_count_in() {
+        let texts = |seconds, wanted| -> Vec<String> {
+            time_ticks(seconds, wanted).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(texts(32.0, 8), ["0 s", "5 s", "10 s", "15 s", "20 s", "25 s", "30 s"]);
+        assert_eq!(texts(0.02, 4), ["0 ms", "5 ms", "10 ms", "15 ms", "20 ms"]);
+        assert_eq!(texts(400.0, 4), ["0:00", "2:00", "4:00", "6:00"]);
+        assert_eq!(texts(7_200.0, 4), ["0:00 h", "0:30 h", "1:00 h", "1:30 h", "2:00 h"]);
+    }
+
+    #[test]
+    fn short_values_have_three_digits() {
+        for (value, scale, text) in [
+            (0.0, Scale::Plain, "0"),
+            (12_345.0, Scale::Plain, "12.3k"),
+            (1_234.0, Scale::Plain, "1234"),
+            (0.052, Scale::Plain, "0.052"),
+            (37.0, Scale::Percent, "37 %"),
+            (3.0 * 1_048_576.0, Scale::Bytes, "3 MiB"),
+        ] {
+            assert_eq!(short(value, scale), text);
+        }
+    }
+}

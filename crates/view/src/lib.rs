@@ -1,0 +1,25 @@
+//! Pictures of series over time: a chart of panels laid out once, and written as SVG, PNG, HTML or text. It reads no
+//! file and knows no metric: it is given numbers, names and units.
+
+#![forbid(unsafe_code)]
+
+mod axis;
+mod chart;
+mod html;
+mod layout;
+mod legend;
+mod picture;
+#[cfg(feature = "png")]
+mod png;
+mod strips;
+mod svg;
+
+pub use axis::{Axis, Scale};
+pub use chart::{Chart, Curve, Panel, Point, Shape};
+pub use html::html;
+pub use layout::picture;
+pub use picture::{Anchor, Mark, Picture};
+#[cfg(feature = "png")]
+pub use png::{PngError, png};
+pub use strips::strips;
+pub use svg::svg;

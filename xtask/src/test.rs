@@ -32,6 +32,8 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
     // Kills of a recording.
     step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
+    // A feature that the default build does not have.
+    step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;
     // Three kills a case.
     step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;

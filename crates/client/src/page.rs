@@ -1,5 +1,4 @@
-//! A node's snapshot in shared memory: its latest values without a system call. It is this machine's own, or one that
-//! `khz shm` keeps of a remote node.
+//! A snapshot in shared memory: the latest values of this machine's node without a system call.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

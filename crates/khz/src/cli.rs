@@ -14,7 +14,7 @@ use crate::rrd::Words;
 /// Started with no command it is a whole cluster of one: it gathers this machine's kernel numbers and shows
 /// them live on a page at http://127.0.0.1:7070/ until Ctrl-C or SIGTERM ends it.
 #[derive(Debug, Parser)]
-#[command(name = "khz", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "khz", version, after_help = EXAMPLES, after_long_help = EXAMPLES, max_term_width = 80)]
 pub struct Cli {
     /// What to do instead of watching.
     #[command(subcommand)]
@@ -26,15 +26,16 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  khz                               watch this machine; the page is at http://127.0.0.1:7070/
+  khz                               this machine, at http://127.0.0.1:7070/
   khz --listen 127.0.0.1:0          the same, at a free port
   khz --root /srv/captured-host     watch a captured host instead of this one
   khz --sources stat=1000Hz,meminfo=1000Hz
-                                    gather exactly these two, a thousand times a second
+                                    gather exactly these two, 1,000 times a second
   khz get 'mem.*'                   print the memory numbers now
   khz watch cpu.all.user --rate 100 follow one number, a hundred times a second
 
-Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are missing).";
+Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are
+missing).";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -151,7 +152,7 @@ pub enum Command {
 const AGENT_EXAMPLES: &str = "\
 Examples:
   khz agent --hub 127.0.0.1:7071    report to a hub on this machine
-  khz agent --hub hub1,hub2 --tls-ca ca.pem --tls-cert node7.pem --tls-key node7.key
+  khz agent --hub hub1,hub2 --tls-ca ca.pem --tls-cert n7.pem --tls-key n7.key
                                     to hub1, and to hub2 when hub1 dies or hangs
   khz agent --hub hub1 --tls-ca ca.pem --token /etc/khz/token
                                     with a token in place of a certificate
@@ -168,13 +169,16 @@ pub struct AgentCommand {
 const HUB_EXAMPLES: &str = "\
 Examples:
   khz hub                           nodes on this machine only: 127.0.0.1:7071
-  khz hub --link-listen 0.0.0.0:7071 --tls-cert hub.pem --tls-key hub.key --tls-ca ca.pem
-                                    nodes from everywhere, each with a certificate (`khz certs` makes them)
+  khz hub --link-listen 0.0.0.0:7071 --tls-ca ca.pem --tls-cert hub.pem \\
+          --tls-key hub.key
+                                    nodes from everywhere, each with a
+                                    certificate (`khz certs` makes them)
   khz hub --link-listen 0.0.0.0:7071 --insecure
                                     everybody who can reach the port is believed
   khz hub --history 0MiB            keep the present only
   khz hub --rrd /var/lib/khz/rrd --rrd-match 'load.*,mem.free,net.*_bytes'
-                                    record these into .rrd files, in MRTG's layout";
+                                    record these into .rrd files, in MRTG's
+                                    layout";
 
 /// `khz hub`.
 #[derive(Debug, Args)]
@@ -194,13 +198,13 @@ Examples:
   khz certs token operator alice > alice.token
   khz certs show                        whose they are, how long they are valid
 
-A certificate is valid for two years unless --days says otherwise, the CA for ten. Nothing is overwritten without
---force.";
+A certificate is valid for two years unless --days says otherwise, the CA for
+ten. Nothing is overwritten without --force.";
 
 /// `khz ring`.
 #[derive(Debug, Subcommand)]
 pub enum RingCommand {
-    /// Tell what each ring holds: rate, rows, minutes now and when it is full, oldest and newest row, its writer.
+    /// Tell what each ring holds: rate, rows, minutes now and when it is full, newest row, its writer.
     #[command(after_help = RING_SHOW_EXAMPLES)]
     Show(RingShowFlags),
     /// Print the rows of a ring: exact decimals, counters as totals, nothing where nothing is.
@@ -241,10 +245,12 @@ pub struct RingPlace {
 
 const RING_EXPORT_EXAMPLES: &str = "\
 Examples:
-  khz ring export --last 30s 'cpu.all.*'    the last half minute, also of an agent that has died
+  khz ring export --last 30s 'cpu.all.*'    the last half minute, also of an
+                                            agent that has died
   khz ring export --lane local load.1m      ten times a second
   khz ring export --json -o rows.jsonl      everything, one object a row
-  khz ring export --trace -o idle.khzt      the blocks themselves, to be played again
+  khz ring export --trace -o idle.khzt      the blocks themselves, to be played
+                                            again
 
 Ten rows of `khz ring export --csv --last 10s load.1m kernel.forks 'net.rx_bytes[lo]'`:
   time,boot,kernel.forks,load.1m,net.rx_bytes[lo]
@@ -299,11 +305,13 @@ Examples:
   khz rrd create load.rrd --step 5 DS:load:GAUGE:10:0:U RRA:AVERAGE:0.5:1:720
   khz rrd update load.rrd N:0.52
   khz rrd fetch load.rrd AVERAGE --start -60s
-  khz rrd doctor /var/lib/munin     what this machine does to the speed of these files";
+  khz rrd doctor /var/lib/munin     what this machine does to the speed of these
+                                    files";
 
 const RRDCACHED_EXAMPLES: &str = "\
 Examples:
-  khz rrdcached -l unix:/run/rrdcached.sock -j /var/lib/khz/log -b /var/lib/rrd -B";
+  khz rrdcached -l unix:/run/rrdcached.sock -j /var/lib/khz/log \\
+          -b /var/lib/rrd -B";
 
 const CACHE_EXAMPLES: &str = "\
 Examples:
@@ -331,8 +339,10 @@ pub struct CatalogFlags {
 const NODES_EXAMPLES: &str = "\
 Examples:
   khz nodes                         every node that the hub ever heard
-  khz nodes 'node[001-128]'         these; those that nobody knows are named, and the exit code is 3
-  khz nodes --down                  only those that are down; the exit code is 3 if there are any
+  khz nodes 'node[001-128]'         these; those that nobody knows are named,
+                                    and the exit code is 3
+  khz nodes --down                  only those that are down; the exit code is 3
+                                    if there are any
   khz nodes --json | jq .node       one object a line, for programs";
 
 /// `khz nodes`.
@@ -359,13 +369,16 @@ const GET_EXAMPLES: &str = "\
 Examples:
   khz get mem.free load.1m          two numbers
   khz get 'cpu.*[3]'                everything about CPU 3
-  khz get 'net.*[eth0]' --json      one object a line, values as exact decimal strings
+  khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
+                                    strings
   khz get '*' --format properties   a Java property file of everything
-  khz get 'mem.*' --direct          read the kernel here and now, whoever listens
+  khz get 'mem.*' --direct          read the kernel here and now, whoever
+                                    listens
   khz get 'node7:mem.*' --server http://127.0.0.1:8080
 
-A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128]), metric and instance with * and ?.
-Quote it, or the shell takes its brackets and stars.";
+A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128]),
+metric and instance with * and ?. Quote it, or the shell takes its brackets and
+stars.";
 
 /// `khz get`.
 #[derive(Debug, Args)]
@@ -414,7 +427,8 @@ Examples:
   khz watch 'cpu.all.*'                     shares of all CPUs, once a second
   khz watch 'net.*_bytes[eth0]' --rate 10   bytes per second, ten times a second
   khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
-  khz watch 'vm.*' --json --count 60        one object a line, values as decimal strings
+  khz watch 'vm.*' --json --count 60        one object a line, values as decimal
+                                            strings
   khz watch kernel.interrupts --raw         the counter itself";
 
 /// `khz watch`.

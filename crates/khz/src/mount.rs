@@ -32,9 +32,11 @@ Examples:
                                     tell of it only while it is below 1 GiB
   khz umount /cluster               or plain umount
 
-A value is one line. It is pushed into the page cache while its file is open: reading it again costs what reading any
-cached file costs. poll(2), select and epoll sleep until a new value arrives; inotify does not see them. The first open
-waits for the first value, at most 5s (-o wait=), then it fails with ETIMEDOUT. docs/mount.md tells it all.
+A value is one line. It is pushed into the page cache while its file is open:
+reading it again costs what reading any cached file costs. poll(2), select and
+epoll sleep until a new value arrives; inotify does not see them. The first open
+waits for the first value, at most 5s (-o wait=), then it fails with ETIMEDOUT.
+docs/mount.md tells it all.
 
 Options for -o:
   strict         files of nodes that are down give EIO, not their last value
@@ -47,7 +49,8 @@ pub const UMOUNT_EXAMPLES: &str = "\
 Examples:
   khz umount /cluster
 
-It works while programs have files open in it, while the hub is away, and after the mount's process was killed.";
+It works while programs have files open in it, while the hub is away, and after
+the mount's process was killed.";
 
 /// How a mount that went to the background says that it stands.
 const STANDS: &str = "mounted";

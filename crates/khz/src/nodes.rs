@@ -76,6 +76,8 @@ pub fn print(
     } else if !all.is_empty() {
         out.write_all(table(&all).render(width).as_bytes())?;
         problems(&all, width, out)?;
+    } else if nodes.status.is_empty() {
+        eprintln!("khz: no node has reported yet");
     }
     out.flush()?;
     if missing.is_empty() { Ok(Done::Wholly) } else { Ok(Done::Partly { missing }) }

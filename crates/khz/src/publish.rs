@@ -27,7 +27,8 @@ Examples:
                                     one of several, and what it means
   khz publish steps=120000 --kind counter --every 1s
                                     again and again, until Ctrl-C
-  my-job | khz publish -            a line for each number: latency=0.0125 unit=seconds
+  my-job | khz publish -            a line for each number: latency=0.0125
+                                    unit=seconds
   khz watch 'job.*'                 what has come, here or from anywhere";
 
 /// `khz publish`.

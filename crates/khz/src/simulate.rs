@@ -17,18 +17,22 @@ use crate::serve;
 pub const EXAMPLES: &str = "\
 Examples:
   khz hub --history 0MiB &
-  khz simulate --nodes 4096 --rate 100          4,096 nodes at 100 Hz, until Ctrl-C
+  khz simulate --nodes 4096 --rate 100          4,096 nodes at 100 Hz, until
+                                                Ctrl-C
   khz simulate --nodes 128 --rate 1000 --slots 300 --for 60s
-                                                128 nodes at 1,000 Hz with 300 slots a row, for a minute
+                                                128 nodes at 1,000 Hz with 300
+                                                slots a row, for a minute
   khz simulate --nodes 16 --workload compile    sixteen nodes that compile
   khz nodes --server http://127.0.0.1:7070      what the hub makes of it
 
-The nodes are called node0001 and so on. Each has a connection of its own and speaks as an agent does: it connects again
-when the hub was away, and fills the gap out of its ring. Rows are played from recordings of real machines; --seed
-decides which node plays which recording from which moment on, how long it is up and how much memory it has. The same
-seed plays the same rows.
+The nodes are called node0001 and so on. Each has a connection of its own and
+speaks as an agent does: it connects again when the hub was away, and fills the
+gap out of its ring. Rows are played from recordings of real machines; --seed
+decides which node plays which recording from which moment on, how long it is up
+and how much memory it has. The same seed plays the same rows.
 
-Exit codes: 0 every row arrived in time, 1 rows were late, lost or not acknowledged, 2 wrong usage.";
+Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
+acknowledged, 2 wrong usage.";
 
 /// Where recordings are when the program runs beside its sources.
 const WORKLOADS: &str = "fixtures/workloads";
@@ -104,7 +108,14 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         length,
         held: flags.held.parse().map_err(Failure::usage)?,
     };
-    let library = Library::read(&flags.workload, &folder(flags), flags.slots).map_err(Failure::usage)?;
+    let folder = folder(flags);
+    if !folder.is_dir() {
+        return Err(Failure::usage(format!(
+            "there are no recordings to play in {}; start it where the sources are, or name a folder with --workloads DIR",
+            folder.display()
+        )));
+    }
+    let library = Library::read(&flags.workload, &folder, flags.slots).map_err(Failure::usage)?;
     let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
     let stop = serve::stop_on_signal()?;
     let mut before = Report::default();

@@ -45,11 +45,8 @@ fn process_of(thread: u32) -> u32 {
 
 impl Filesystem for Kernel {
     fn init(&mut self, _asked: &Asked, config: &mut KernelConfig) -> std::io::Result<()> {
-        // With EXPLICIT_INVAL_DATA a new size alone does not throw pages away that were just stored. A kernel without
-        // it reads them again, that is all.
-        for wanted in [InitFlags::FUSE_EXPLICIT_INVAL_DATA, InitFlags::FUSE_PARALLEL_DIROPS] {
-            let _ = config.add_capabilities(wanted);
-        }
+        // Without EXPLICIT_INVAL_DATA a new size throws the old page away, which has the old number of digits.
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         Ok(())
     }
 

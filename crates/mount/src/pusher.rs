@@ -1,4 +1,4 @@
-//! The thread that pushes values into the page cache, wakes who sleeps, and says to the source what is wanted. A store
+//! The thread that drops old values from the page cache, wakes who sleeps, and says to the source what is wanted. A drop
 //! waits while a read of the same file is under way: therefore nobody else does it.
 
 use std::sync::Arc;
@@ -22,7 +22,6 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
         for push in work.pushes.drain(..) {
             // An error means that the kernel has forgotten the file or the mount is gone: nothing is to be done.
             let _ = match push {
-                Push::Store(inode, bytes) => notifier.store(INodeNo(inode.number()), 0, &bytes),
                 Push::Invalidate(inode) => notifier.inval_inode(INodeNo(inode.number()), 0, 0),
                 Push::Forget(inode) => notifier.inval_inode(INodeNo(inode.number()), -1, 0),
                 Push::Wake(sleeper) => notifier.poll(PollHandle(sleeper)),

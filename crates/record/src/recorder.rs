@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use khz_block::trace::{LaneHead, Sealed};
 use khz_block::{HEADER_BYTES, Header, stamps};
-use khz_model::Nanos;
+use khz_model::{Nanos, Stamp};
 
 use crate::RecordError;
 use crate::file::TraceFile;
@@ -47,7 +47,8 @@ pub struct Counts {
     pub bytes: u64,
     /// Files.
     pub files: u64,
-    /// Rows that the numbering says there were, and that did not come.
+    /// Rows that there were and that did not come: their numbers say so, or, where a lane goes on under a new epoch,
+    /// the time between its last row and the next.
     pub missing: u64,
     /// Places where some were missing.
     pub gaps: u64,
@@ -68,6 +69,9 @@ struct Lane {
     schemas: Vec<(u32, Vec<u8>)>,
     /// The row that should come next, and when the one before it was gathered.
     expected: Option<(u64, Nanos)>,
+    /// When its last row was gathered, by the node's wall clock; before its first row, when that of the epoch
+    /// before was.
+    last_real: Option<Nanos>,
 }
 
 /// Writes a recording.
@@ -109,10 +113,14 @@ impl Recorder {
         if self.lanes.values().all(|known| known.node != node) {
             self.counts.nodes += 1;
         }
-        let known = self.lanes.entry(lane).or_default();
-        if (known.node.as_str(), known.name.as_str(), known.epoch) != (node, name, epoch) {
-            *known = Lane { node: node.into(), name: name.into(), epoch, ..Lane::default() };
+        let is_same = |known: &Lane| known.node == node && known.name == name;
+        if self.lanes.get(&lane).is_none_or(|known| !is_same(known) || known.epoch != epoch) {
+            let before = self.lanes.values().filter(|known| is_same(known));
+            let last_real = before.filter_map(|known| known.last_real).max();
+            let new = Lane { node: node.into(), name: name.into(), epoch, last_real, ..Lane::default() };
+            self.lanes.insert(lane, new);
         }
+        let known = self.lanes.entry(lane).or_default();
         known.period = period;
         self.file.put(&Sealed::Lane(head.clone()))
     }
@@ -139,7 +147,7 @@ impl Recorder {
             return Ok(());
         };
         let known = self.lanes.entry(lane).or_default();
-        self.counts.missing_before(known, header.first_row);
+        self.counts.missing_before(known, &header);
         let (mut count, mut last) = (0u64, known.expected.map(|(row, at)| (row.saturating_sub(1), at)));
         let jitter = &mut self.counts.jitter;
         let read = stamps(bytes, |number, at| {
@@ -153,6 +161,9 @@ impl Recorder {
             self.counts.damaged += 1;
         }
         known.expected = last.map(|(number, at)| (number.saturating_add(1), at));
+        if let Some((_, boot)) = last {
+            known.last_real = Some(Stamp { boot, ..header.stamp }.real());
+        }
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
         self.file.put(&Sealed::Block { lane, bytes })
@@ -253,13 +264,21 @@ impl Lane {
 }
 
 impl Counts {
-    fn missing_before(&mut self, lane: &Lane, first_row: u64) {
-        let expected = lane.expected.map_or(first_row, |(row, _)| row);
-        if first_row > expected {
-            self.missing += first_row - expected;
-            self.gaps += 1;
-        }
+    fn missing_before(&mut self, lane: &Lane, header: &Header) {
+        let missing = match (lane.expected, lane.last_real) {
+            (Some((row, _)), _) => header.first_row.saturating_sub(row),
+            // By the wall clock: the node may have been started anew, and its other clock with it.
+            (None, Some(last)) => periods(header.stamp.real().since(last), header.period).saturating_sub(1),
+            (None, None) => 0,
+        };
+        self.missing = self.missing.saturating_add(missing);
+        self.gaps += u64::from(missing > 0);
     }
+}
+
+/// Whole periods, rounded: rows are not on time to the nanosecond.
+fn periods(span: Nanos, period: Nanos) -> u64 {
+    span.0.saturating_add(period.0 / 2).checked_div(period.0).unwrap_or(0)
 }
 
 /// `run.khzt` is `run.0001.khzt`.

@@ -156,6 +156,29 @@ fn what_was_recorded_is_read() {
 }
 
 #[test]
+fn a_lane_that_goes_on_under_a_new_epoch_lacks_the_rows_of_the_time_between() {
+    let folder = Folder::new();
+    let mut recorder =
+        Recorder::create(&folder.file("run.khzt"), Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    let head = |lane, epoch| LaneHead { lane, node: "n0", name: "fast", epoch, period: PERIOD };
+    recorder.lane(&head(1, 7)).unwrap();
+    recorder.block(1, &block(0, 0)).unwrap();
+    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (0, 0));
+    // Under a number of its own, and at once: nothing is missing.
+    recorder.lane(&head(2, 8)).unwrap();
+    recorder.block(2, &block(0, ROWS_A_BLOCK)).unwrap();
+    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (0, 0));
+    // Under the same number, 30 rows later.
+    recorder.lane(&head(2, 9)).unwrap();
+    recorder.block(2, &block(0, 5 * ROWS_A_BLOCK)).unwrap();
+    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (30, 1));
+    // Said again it is no other lane, and its rows are told by their numbers.
+    recorder.lane(&head(2, 9)).unwrap();
+    recorder.block(2, &block(0, 7 * ROWS_A_BLOCK)).unwrap();
+    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (40, 2));
+}
+
+#[test]
 fn cut_off_anywhere_it_is_read_to_its_last_whole_block() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");

@@ -9,19 +9,24 @@ use crate::config::ReaderFlags;
 /// Examples for `khz record --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  khz record --rate 100 --for 10s -o run.khzt     this node, everything, ten seconds
+  khz record --rate 100 --for 10s -o run.khzt     this node, everything
   khz record 'cpu.*' 'net.*' --rate 1kHz -o run.khzt -- mpirun ./program
-                                                  from just before the program starts to its end
-  khz record 'node*:load.*' --hub hub1 --insecure --rate 100 --for 1m -o all.khzt
-                                                  every node that reports to a hub
-  khz record --last 5m -o before.khzt             what was, out of the rings of this machine's agents
+                                                  from just before the program
+                                                  starts to its end
+  khz record 'node*:load.*' --hub hub1 --insecure --for 1m -o all.khzt
+                                                  every node that reports to a
+                                                  hub
+  khz record --last 5m -o before.khzt             what was, out of the rings of
+                                                  this machine's agents
   khz record --rotate 100MiB --keep 10 -o day.khzt
-                                                  until Ctrl-C, the last ten files of 100 MiB each
+                                                  until Ctrl-C, the last ten
+                                                  files of 100 MiB each
   khz record --params run.toml                    all of this from a file
 
-The file is read by `khz export`, `khz plot` and `khz correlate`, also while it is written; after a kill -9 it is
-valid to its last whole block. On its own node the recording has every number of the kernel files that the patterns
-touch: they are read as a whole anyway.
+The file is read by `khz export`, `khz plot` and `khz correlate`, also while it
+is written; after a kill -9 it is valid to its last whole block. On its own node
+the recording has every number of the kernel files that the patterns touch: they
+are read as a whole anyway.
 
 A file of parameters has the flags' names as keys:
   match = [\"cpu.*\", \"net.*\"]
@@ -30,8 +35,8 @@ A file of parameters has the flags' names as keys:
   output = \"run.khzt\"
   command = [\"mpirun\", \"./program\"]
 
-Exit codes: 0 done, 1 failed at work (a full disk: what was written stays), 2 wrong usage, 3 some nodes are missing;
-with a command: that of the command.";
+Exit codes: 0 done, 1 failed at work (a full disk: what was written stays), 2
+wrong usage, 3 some nodes are missing; with a command: that of the command.";
 
 /// `khz record`.
 #[derive(Debug, Args)]

@@ -106,7 +106,7 @@ fn write_csv(recording: &Recording, out: &mut impl Write) -> io::Result<usize> {
     recording.each(|row| {
         write!(out, "{},{}", row.stamp.real_text(), row.stamp.boot_text())?;
         for (series, reading) in recording.columns.iter().zip(&row.readings) {
-            write!(out, ",{}", cell(series, *reading))?;
+            write!(out, ",{}", cell(series.metric.places, *reading))?;
         }
         writeln!(out)
     })
@@ -120,7 +120,7 @@ fn write_table(recording: &Recording, width: Option<usize>, out: &mut impl Write
     let lost = recording.each(|row| {
         let cells = recording.columns.iter().zip(&row.readings).map(|(series, reading)| match reading {
             Reading::Absent(_) => "absent".to_owned(),
-            reading => cell(series, *reading),
+            reading => cell(series.metric.places, *reading),
         });
         table.row([row.stamp.real_text()].into_iter().chain(cells));
         Ok(())
@@ -130,9 +130,9 @@ fn write_table(recording: &Recording, width: Option<usize>, out: &mut impl Write
 }
 
 /// The exact decimal; nothing where nothing is; a word where reading went wrong.
-pub fn cell(series: &Series, reading: Reading) -> String {
+pub fn cell(places: u8, reading: Reading) -> String {
     match reading {
-        Reading::Present(value) => Decimal::new(value, series.metric.places).to_string(),
+        Reading::Present(value) => Decimal::new(value, places).to_string(),
         Reading::Absent(_) => String::new(),
         Reading::Failed(_) => "failed".to_owned(),
     }
@@ -141,7 +141,7 @@ pub fn cell(series: &Series, reading: Reading) -> String {
 fn object(recording: &Recording, node: &str, row: &Row) -> Value {
     let value = |(series, reading): (&Series, &Reading)| {
         let value = match reading {
-            Reading::Present(_) => json!(cell(series, *reading)),
+            Reading::Present(_) => json!(cell(series.metric.places, *reading)),
             Reading::Absent(why) => json!({ "absent": why.to_string() }),
             Reading::Failed(fault) => json!({ "failed": fault.to_string() }),
         };

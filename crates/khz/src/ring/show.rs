@@ -84,11 +84,10 @@ fn table(nodes: &[NodeRings]) -> Table {
         ("SLOTS", Side::Right),
         ("ROWS", Side::Right),
         ("MINUTES", Side::Right),
-        ("WHEN FULL", Side::Right),
+        ("FULL", Side::Right),
         ("USED", Side::Right),
         ("SIZE", Side::Right),
-        ("OLDEST", Side::Left),
-        ("NEWEST", Side::Left),
+        ("NEWEST", Side::Right),
         ("WRITER", Side::Left),
     ];
     let mut table = Table::new(&titles, titles.len() - 1);
@@ -107,9 +106,8 @@ fn table(nodes: &[NodeRings]) -> Table {
             held.span_full().map_or("-".to_owned(), minutes),
             bytes(held.used),
             bytes(reader.size()),
-            held.oldest.map_or("-".to_owned(), seconds),
             held.newest.map_or("-".to_owned(), seconds),
-            format!("{} {}", reader.pid(), if node.is_written { "alive" } else { "dead" }),
+            if node.is_written { "alive" } else { "dead" }.to_owned(),
         ]);
     }
     table
@@ -119,10 +117,10 @@ fn minutes(span: Nanos) -> String {
     format!("{:.1}", span.as_secs_f64() / 60.0)
 }
 
-/// To the millisecond: a table is read by people.
+/// To the second: a table is read by people, and has 80 columns. All of it is in the JSON.
 fn seconds(stamp: Stamp) -> String {
     let text = stamp.real_text();
-    text[..text.len() - 6].to_owned()
+    text[..text.len() - 10].to_owned()
 }
 
 /// Whole where it can be: `64MiB`, and otherwise `1.2MiB`.

@@ -1,9 +1,10 @@
-//! `khz export`: the rows of a recording as CSV or JSON. Values are the kernel's own, digit for digit; absent is empty
-//! and failed says so.
+//! `khz export`: the rows of a recording as CSV or JSON, or given to [`super::parquet`]. Values are the kernel's own,
+//! digit for digit; absent is empty and failed says so.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use khz_block::Decoder;
 use khz_model::{Absence, Reading, Series};
@@ -17,81 +18,127 @@ use crate::ring::cell;
 
 /// Prints the rows, or writes them to the file that the flags name.
 pub fn export(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
+    if flags.parquet && !cfg!(feature = "parquet") {
+        return Err(Failure::usage(NO_PARQUET));
+    }
     let opened = open(&flags.chosen)?;
     match &flags.output {
         None => write(flags, &opened, out)?,
-        Some(path) => {
-            let file = File::create(path)
-                .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
-            write(flags, &opened, &mut BufWriter::new(file))?;
-        }
+        Some(path) if flags.parquet => write_parquet(&opened, create(path)?)?,
+        Some(path) => write(flags, &opened, &mut BufWriter::new(create(path)?))?,
     }
     opened.end()
 }
 
-/// Where the columns of a lane stand: its chosen slots, each with its column.
-type Slots = Vec<(usize, usize)>;
+const NO_PARQUET: &str = "this program was built without Parquet; one that has it is built with \
+                          'cargo build --release -p khz --features parquet'";
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(feature = "parquet")]
+fn write_parquet(opened: &Opened, file: File) -> Result<(), Failure> {
+    super::parquet::write(opened, file)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn write_parquet(_: &Opened, _: File) -> Result<(), Failure> {
+    Err(Failure::usage(NO_PARQUET))
+}
 
 fn write(flags: &ExportFlags, opened: &Opened, out: &mut impl Write) -> Result<(), Failure> {
-    let (columns, places) = columns(opened);
+    let columns = Columns::of(opened);
     if !flags.json {
-        let names = columns.iter().map(ToString::to_string);
+        let names = columns.series.iter().map(ToString::to_string);
         let titles: Vec<String> =
             ["time", "boot", "node"].map(String::from).into_iter().chain(names).collect();
         writeln!(out, "{}", titles.join(","))?;
     }
-    let mut slots: Vec<Slots> = vec![Slots::new(); opened.survey.lanes.len()];
-    let mut problem: Option<io::Error> = None;
+    each_row(opened, &columns, |line| {
+        let written = if flags.json { line.json(out) } else { line.csv(out) };
+        written.map_err(Failure::Output)
+    })?;
+    Ok(out.flush()?)
+}
+
+/// Gives every chosen row to `take`, until that fails.
+pub fn each_row(
+    opened: &Opened,
+    columns: &Columns,
+    mut take: impl FnMut(&Line<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut slots: Vec<Vec<Slot>> = vec![Vec::new(); opened.survey.lanes.len()];
+    let mut problem: Option<Failure> = None;
     let read = opened.recording.read(|event| match event {
         _ if problem.is_some() => {}
-        Event::Columns(lane, series) => slots[lane] = slots_of(opened, lane, &series, &places),
+        Event::Columns(lane, series) => slots[lane] = slots_of(opened, lane, &series, &columns.places),
         Event::Block(block) => {
             let lane = block.lane;
             block.rows(|number, row| {
                 if problem.is_some() || slots[lane].is_empty() || !opened.holds(row.stamp().real()) {
                     return;
                 }
-                let line = Line { opened, lane, number, row, slots: &slots[lane], columns: &columns };
-                let written = if flags.json { line.json(out) } else { line.csv(out) };
-                problem = written.err();
+                let line = Line { opened, lane, number, row, slots: &slots[lane], columns: &columns.series };
+                problem = take(&line).err();
             });
         }
         _ => {}
     });
-    if let Some(error) = problem {
-        return Err(Failure::Output(error));
+    match problem {
+        Some(failure) => Err(failure),
+        None => read.map(|_| ()).map_err(of_error),
     }
-    read.map_err(of_error)?;
-    Ok(out.flush()?)
 }
 
 /// The series of all nodes, each once, and where it stands.
-fn columns(opened: &Opened) -> (Vec<Series>, HashMap<String, usize>) {
-    let (mut columns, mut places) = (Vec::new(), HashMap::new());
-    for lane in &opened.survey.lanes {
-        for series in lane.series.iter().filter(|series| lane.selects(&opened.patterns, series)) {
-            places.entry(series.to_string()).or_insert_with(|| {
-                columns.push(series.clone());
-                columns.len() - 1
-            });
-        }
-    }
-    (columns, places)
+pub struct Columns {
+    /// In the order of the columns.
+    pub series: Vec<Series>,
+    places: HashMap<String, usize>,
 }
 
-fn slots_of(opened: &Opened, lane: usize, series: &[Series], places: &HashMap<String, usize>) -> Slots {
+impl Columns {
+    /// What the flags choose.
+    pub fn of(opened: &Opened) -> Self {
+        let (mut columns, mut places) = (Vec::new(), HashMap::new());
+        for lane in &opened.survey.lanes {
+            for series in lane.series.iter().filter(|series| lane.selects(&opened.patterns, series)) {
+                places.entry(series.to_string()).or_insert_with(|| {
+                    columns.push(series.clone());
+                    columns.len() - 1
+                });
+            }
+        }
+        Columns { series: columns, places }
+    }
+}
+
+/// A chosen slot of a lane. Two nodes may publish a series of one name with decimal places of their own.
+#[derive(Clone, Copy)]
+struct Slot {
+    slot: usize,
+    column: usize,
+    places: u8,
+}
+
+fn slots_of(opened: &Opened, lane: usize, series: &[Series], places: &HashMap<String, usize>) -> Vec<Slot> {
     let survey = &opened.survey.lanes[lane];
     let chosen = series.iter().enumerate().filter(|(_, series)| survey.selects(&opened.patterns, series));
-    chosen.filter_map(|(slot, series)| Some((slot, *places.get(&series.to_string())?))).collect()
+    let slot = |(slot, series): (usize, &Series)| {
+        let column = *places.get(&series.to_string())?;
+        Some(Slot { slot, column, places: series.metric.places })
+    };
+    chosen.filter_map(slot).collect()
 }
 
 /// One row to be written.
-struct Line<'a> {
+pub struct Line<'a> {
     opened: &'a Opened,
     lane: usize,
     number: u64,
     row: &'a Decoder,
-    slots: &'a Slots,
+    slots: &'a [Slot],
     columns: &'a [Series],
 }
 
@@ -100,14 +147,34 @@ impl Line<'_> {
         self.row.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet))
     }
 
+    /// Whose row it is.
+    #[cfg(feature = "parquet")]
+    pub fn node(&self) -> &str {
+        &self.opened.survey.lanes[self.lane].lane.node
+    }
+
+    /// When it was gathered.
+    #[cfg(feature = "parquet")]
+    pub fn stamp(&self) -> khz_model::Stamp {
+        self.row.stamp()
+    }
+
+    /// What is known: the column, the raw value and its decimal places.
+    #[cfg(feature = "parquet")]
+    pub fn values(&self) -> impl Iterator<Item = (usize, u64, u8)> {
+        self.slots
+            .iter()
+            .filter_map(|slot| Some((slot.column, self.reading(slot.slot).value()?, slot.places)))
+    }
+
     /// Names cannot hold commas or quotes: `%XX` stands for them.
     fn csv(&self, out: &mut impl Write) -> io::Result<()> {
         let stamp = self.row.stamp();
         let node = &self.opened.survey.lanes[self.lane].lane.node;
         write!(out, "{},{},{}", stamp.real_text(), stamp.boot_text(), node.replace([',', '"', '\n'], "_"))?;
         let mut cells = vec![String::new(); self.columns.len()];
-        for &(slot, column) in self.slots {
-            cells[column] = cell(&self.columns[column], self.reading(slot));
+        for slot in self.slots {
+            cells[slot.column] = cell(slot.places, self.reading(slot.slot));
         }
         for cell in cells {
             write!(out, ",{cell}")?;
@@ -117,10 +184,10 @@ impl Line<'_> {
 
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
         let lane = &self.opened.survey.lanes[self.lane].lane;
-        let value = |&(slot, column): &(usize, usize)| {
-            let (series, reading) = (&self.columns[column], self.reading(slot));
+        let value = |slot: &Slot| {
+            let (series, reading) = (&self.columns[slot.column], self.reading(slot.slot));
             let value = match reading {
-                Reading::Present(_) => json!(cell(series, reading)),
+                Reading::Present(_) => json!(cell(slot.places, reading)),
                 Reading::Absent(why) => json!({ "absent": why.to_string() }),
                 Reading::Failed(fault) => json!({ "failed": fault.to_string() }),
             };

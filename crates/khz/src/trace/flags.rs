@@ -28,10 +28,12 @@ Examples:
   khz export run.khzt --match 'node[1-4]:load.*' -o load.csv
   khz export run.khzt --json | jq .values     one object a row
   khz export run.000*.khzt                    the files of a rotation
+  khz export run.khzt --parquet -o run.parquet
 
-Rows of a node come in order; nodes alternate block by block. Values are the kernel's own decimals, counters as
-totals; absent is empty, failed is the word. What of a damaged file is whole is printed; the damage is named with
-its place, and the exit code is 1.";
+Rows of a node come in order; nodes alternate block by block. Values are the
+kernel's own decimals, counters as totals; absent is empty, failed is the word.
+What of a damaged file is whole is printed; the damage is named with its place,
+and the exit code is 1.";
 
 /// `khz export`.
 #[derive(Debug, Args)]
@@ -45,6 +47,9 @@ pub struct ExportFlags {
     /// One JSON object a row.
     #[arg(long)]
     pub json: bool,
+    /// A Parquet file, if this program was built with it; needs --output.
+    #[arg(long, conflicts_with_all = ["csv", "json"], requires = "output")]
+    pub parquet: bool,
     /// Write to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -53,15 +58,18 @@ pub struct ExportFlags {
 /// Examples for `khz plot --help`.
 pub const PLOT_EXAMPLES: &str = "\
 Examples:
-  khz plot run.khzt -m 'cpu.all.*' -o run.svg       one panel a node, shares of CPU time
-  khz plot run.khzt -m kernel.interrupts -m cpu.all.system --per-sample -o run.png
+  khz plot run.khzt -m 'cpu.all.*' -o run.svg       one panel a node, shares of
+                                                    CPU time
+  khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
                                                     two axes, left and right
   khz plot run.khzt -m load.1m --terminal           here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
 
-Counters are drawn as rates per second, times as shares; --per-sample draws what they grew by from one row to the
-next, times in ticks of 10 ms. Where a pixel holds several rows the line is their mean, and the paler band reaches
-from the smallest to the largest. Where rows are missing the line is broken and the ground is grey.";
+Counters are drawn as rates per second, times as shares; --per-sample draws what
+they grew by from one row to the next, times in ticks of 10 ms. Where a pixel
+holds several rows the line is their mean, and the paler band reaches from the
+smallest to the largest. Where rows are missing the line is broken and the
+ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]
@@ -96,12 +104,14 @@ pub struct PlotFlags {
 pub const CORRELATE_EXAMPLES: &str = "\
 Examples:
   khz correlate run.khzt --with node1:kernel.interrupts
-  khz correlate run.khzt --with 'node3:disk.writes[sda]' --lag 30s --match 'node*:pressure.*'
+  khz correlate run.khzt --with 'node3:disk.writes[sda]' --lag 30s \\
+          --match 'node*:pressure.*'
   khz correlate run.khzt --with load.1m --json
 
-The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest from 0; a positive lag means that the
-series follows the one given with --with. Counters are rates. Coefficients of few pairs, and the best of thousands
-of series, are large by chance: look at --lag and PAIRS before you believe them.";
+The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
+from 0; a positive lag means that the series follows the one given with --with.
+Counters are rates. Coefficients of few pairs, and the best of thousands of
+series, are large by chance: look at --lag and PAIRS before you believe them.";
 
 /// `khz correlate`.
 #[derive(Debug, Args)]

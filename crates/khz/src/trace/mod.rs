@@ -5,6 +5,8 @@ mod curves;
 mod export;
 pub mod flags;
 mod open;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod plot;
 
 pub use correlate::correlate;

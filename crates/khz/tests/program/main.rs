@@ -11,6 +11,7 @@ mod examples;
 mod exposition;
 mod link;
 mod live;
+mod parquet;
 mod process;
 mod publish;
 mod record;

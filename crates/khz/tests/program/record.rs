@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::process::{Running, code, err, khz, out, run};
 
 /// An empty directory.
-fn folder(name: &str) -> PathBuf {
+pub fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-record-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).unwrap();
     path
 }
 
-fn word(path: &Path) -> &str {
+pub fn word(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -28,7 +28,7 @@ fn rows(path: &Path) -> Vec<Value> {
     out(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn workload(name: &str) -> String {
+pub fn workload(name: &str) -> String {
     format!("{}/../../fixtures/workloads/{name}-100hz.khzt", env!("CARGO_MANIFEST_DIR"))
 }
 

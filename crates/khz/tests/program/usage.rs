@@ -34,6 +34,33 @@ fn help_teaches_with_examples() {
 }
 
 #[test]
+fn help_fits_a_terminal_of_80_columns() {
+    let commands = out(&run(&["--help"]));
+    let named = commands.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let named = named.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    let mut asked: Vec<Vec<&str>> =
+        named.filter_map(|line| Some(vec![line.split_whitespace().next()?])).collect();
+    assert!(asked.len() > 20, "{commands}");
+    // What follows rrdtool prints its own.
+    asked.retain(|words| !["help", "rrd", "rrdcached", "cache"].contains(&words[0]));
+    asked.extend([vec![], vec!["ring", "show"], vec!["ring", "export"], vec!["certs", "token"]]);
+    for mut arguments in asked {
+        arguments.push("--help");
+        for line in out(&run(&arguments)).lines() {
+            assert!(line.chars().count() <= 80, "khz {}: {line}", arguments.join(" "));
+        }
+    }
+}
+
+#[test]
+fn simulating_without_recordings_says_where_they_are_to_be() {
+    let output = run(&["simulate", "--workloads", "/nonexistent/workloads"]);
+    assert_eq!((code(&output), out(&output).as_str()), (2, ""));
+    let said = err(&output);
+    assert!(said.contains("/nonexistent/workloads") && said.contains("--workloads DIR"), "{said}");
+}
+
+#[test]
 fn a_misspelt_flag_is_wrong_usage_with_a_suggestion() {
     let output = run(&["--lisen", "x"]);
     assert_eq!(code(&output), 2);

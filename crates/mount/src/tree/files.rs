@@ -74,8 +74,6 @@ pub(super) struct OpenFile {
     pub pushed: bool,
     /// It waits to be pushed.
     pub soiled: bool,
-    /// Bytes that the page cache has, if it has any.
-    pub length: usize,
     closed: Option<Instant>,
 }
 
@@ -213,7 +211,6 @@ impl Tree {
                 rate: self.settings.rate(&all),
                 pushed: false,
                 soiled: false,
-                length: 0,
                 closed: None,
             };
             self.files.insert(inode, file);
@@ -224,7 +221,6 @@ impl Tree {
         file.handles += 1;
         if !was_pushed {
             file.shown = reading;
-            file.length = text(reading, places).map_or(0, |text| text.len());
         }
         // Who opens it only once is served by one read: following it for him would cost more.
         file.pushed = true;

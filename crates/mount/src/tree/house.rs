@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::Tree;
-use super::files::text;
 use super::wishes::Order;
 use crate::inode::{Inode, NodeId};
 
@@ -15,9 +14,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// Something for the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// The page of a file has these bytes now; their number is the same.
-    Store(Inode, Vec<u8>),
-    /// What the page cache has of a file is wrong, its length too.
+    /// What the page cache has of a file is wrong: the next read fetches it.
     Invalidate(Inode),
     /// The page cache of a file is not kept up any more.
     Forget(Inode),
@@ -113,18 +110,10 @@ impl Tree {
             return None;
         }
         self.counts.pushed += 1;
-        // A page must never be seen with the length of another: only the same number of bytes is stored in place.
-        match text(file.shown, file.places) {
-            Ok(text) if text.len() == file.length => Some(Push::Store(inode, text)),
-            Ok(text) => {
-                file.length = text.len();
-                Some(Push::Invalidate(inode))
-            }
-            Err(_) => {
-                file.length = 0;
-                Some(Push::Invalidate(inode))
-            }
-        }
+        // Bytes are never stored over a page that is there: who reads it holds no lock, and would see digits of two
+        // values (one in a few thousand changes, with a program that reads without pause). A page that is dropped
+        // stays whole for him, and a new one is seen when it is whole.
+        Some(Push::Invalidate(inode))
     }
 
     fn keep_house(&mut self, now: Instant) {

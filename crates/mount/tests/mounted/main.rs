@@ -11,6 +11,8 @@ mod sleepers;
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use khz_model::{Absence, Reading};
 use lab::{Lab, errno, wait_until};
@@ -59,6 +61,40 @@ fn a_file_kept_open_shows_every_new_value_whatever_its_length() {
     assert_eq!(errno(lab.read("n0000/metrics/mem/free")), libc::ENODATA, "unknown is never a number");
     lab.set(0, 0, Reading::Present(5), 21);
     wait_until("it is one again", || read(&file).is_ok_and(|text| text == "5\n"));
+}
+
+/// Bytes written over a page that is being read were seen as "9999999999999999111", once in some thousand changes.
+#[test]
+fn a_reader_without_pause_never_sees_digits_of_two_values() {
+    let values = [1_111_111_111_111_111_111, 9_999_999_999_999_999_999];
+    let texts = values.map(|value: u64| format!("{value}\n"));
+    let lab = Lab::new(1, |_| {});
+    let file = File::open(lab.path("n0000/metrics/mem/free")).unwrap();
+    let (seen, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    lab.set(0, 0, Reading::Present(values[0]), 2);
+    wait_until("the first is there", || lab.read("n0000/metrics/mem/free").unwrap() == texts[0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut room, mut last) = ([0; 64], 0);
+            while !is_over.load(Ordering::Relaxed) {
+                let count = file.read_at(&mut room, 0).unwrap();
+                let which = texts.iter().position(|text| text.as_bytes() == &room[..count]);
+                let Some(which) = which else {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{:?} is neither", String::from_utf8_lossy(&room[..count]));
+                };
+                seen.fetch_add(u64::from(which != last), Ordering::Relaxed);
+                last = which;
+            }
+        });
+        // So many changes were enough to see it, mostly; a pause lets each arrive.
+        for at in 0..10_000 {
+            lab.set(0, 0, Reading::Present(values[(at % 2) as usize]), 3 + at);
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(seen.into_inner() > 100, "the reader hardly saw a change");
 }
 
 #[test]

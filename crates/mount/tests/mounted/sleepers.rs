@@ -68,7 +68,7 @@ fn a_thousand_sleepers_wake_when_the_value_enters_their_range() {
         let read = thread.join().unwrap();
         assert!(
             read == "70\n" || read == "1000\n",
-            "{read:?}: whoever is woken before the page is stored reads the one before"
+            "{read:?}: whoever is woken before the page is dropped reads the one before"
         );
     }
 }

@@ -7,6 +7,7 @@ mod files;
 mod house;
 mod listing;
 mod lookup;
+mod pages;
 mod polls;
 mod rows;
 mod texts;
@@ -27,6 +28,7 @@ use crate::settings::Settings;
 pub use files::{Asker, Attributes, Kind, Opened};
 pub use house::{Push, Work};
 pub use listing::Entry;
+pub use pages::Fresh;
 pub use wishes::Order;
 
 use files::{Handle, OpenFile};
@@ -89,6 +91,8 @@ pub struct Tree {
     wishes: Wishes,
     by: by::By,
     work: Work,
+    /// Pages stored since house was kept.
+    stores: usize,
     /// Requests that wait for something that comes.
     waiting: usize,
     counts: Counts,
@@ -161,6 +165,8 @@ struct Counts {
     opens: u64,
     rows: u64,
     pushed: u64,
+    stored: u64,
+    stores_left_out: u64,
     dropped: u64,
     wakes: u64,
     timed_out: u64,
@@ -209,6 +215,7 @@ impl Tree {
             wishes: Wishes::default(),
             by: by::By::default(),
             work: Work::default(),
+            stores: 0,
             waiting: 0,
             counts: Counts::default(),
         }

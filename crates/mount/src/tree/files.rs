@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use khz_model::{Decimal, Rate, Reading};
 
 use super::control_files::ControlHandle;
+use super::pages::Page;
 use super::polls::Poller;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId, PathId};
@@ -74,6 +75,8 @@ pub(super) struct OpenFile {
     pub pushed: bool,
     /// It waits to be pushed.
     pub soiled: bool,
+    /// What the page cache has of it while it is followed.
+    pub page: Page,
     closed: Option<Instant>,
 }
 
@@ -95,6 +98,13 @@ pub(super) enum What {
     Text(Vec<u8>),
     Control(ControlHandle),
     Directory(Vec<super::Entry>),
+}
+
+impl OpenFile {
+    /// What whoever asks now is told: as long as the page cache follows, what it has or will have next.
+    fn answered(&self) -> Reading {
+        if self.pushed { self.page.told() } else { self.shown }
+    }
 }
 
 impl Tree {
@@ -131,13 +141,17 @@ impl Tree {
     }
 
     /// What `stat` sees of an inode.
-    pub fn attributes(&self, inode: Inode) -> Option<Attributes> {
+    pub fn attributes(&mut self, inode: Inode) -> Option<Attributes> {
         let kind = self.kind(inode)?;
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         if kind == Kind::Value {
             let value = self.value(inode);
-            let file = self.files.get(&inode);
-            let shown = file.map(|file| (file.shown, file.places));
+            let file = self.files.get_mut(&inode);
+            let file = file.map(|file| {
+                file.page.touch();
+                &*file
+            });
+            let shown = file.map(|file| (file.answered(), file.places));
             let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
@@ -211,6 +225,7 @@ impl Tree {
                 rate: self.settings.rate(&all),
                 pushed: false,
                 soiled: false,
+                page: Page::new(reading),
                 closed: None,
             };
             self.files.insert(inode, file);
@@ -219,15 +234,19 @@ impl Tree {
         let was_pushed = file.pushed;
         let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
         file.handles += 1;
-        if !was_pushed {
+        let is_behind = !was_pushed && {
             file.shown = reading;
-        }
+            !file.page.begin(reading)
+        };
         // Who opens it only once is served by one read: following it for him would cost more.
         file.pushed = true;
         if file.handles == 1 && !again {
             file.closed = None;
         }
         let has_rate = file.rate.is_some();
+        if is_behind {
+            self.soil(inode);
+        }
         self.watch(inode, true);
         self.wishes.stale |= has_rate && !was_pushed;
         (true, was_pushed)
@@ -287,7 +306,10 @@ impl Tree {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);
                 }
-                let file = self.files.get(&inode).map(|file| (file.shown, file.places));
+                let file = self.files.get_mut(&inode).map(|file| {
+                    file.page.read(now);
+                    (file.answered(), file.places)
+                });
                 let shown = file.or_else(|| self.value(inode).map(|(reading, _, places)| (reading, places)));
                 match shown.map_or(Err(libc::ENODATA), |(reading, places)| text(reading, places)) {
                     Ok(text) => text,
@@ -371,6 +393,7 @@ impl Tree {
     pub(super) fn forget_files(&mut self, now: Instant) {
         let old = |file: &OpenFile| {
             file.handles == 0
+                && !file.page.is_under_way()
                 && file.closed.is_none_or(|closed| now.saturating_duration_since(closed) >= FILE_LEASE)
         };
         let gone: Vec<Inode> =
@@ -382,7 +405,7 @@ impl Tree {
     }
 
     /// With `strict`: nothing of a node is believed while it, or the hub, is away.
-    fn is_cut_off(&self, node: NodeId) -> bool {
+    pub(super) fn is_cut_off(&self, node: NodeId) -> bool {
         let is_down = || {
             let status = self.node(node).and_then(|node| node.status.as_ref());
             status.is_some_and(|(status, _)| !status.up)

@@ -114,18 +114,13 @@ impl Site {
         self.mounts.get(mount).map(|(_, process)| process).ok_or_else(|| failed("khz mount", "there is none"))
     }
 
-    /// The last agent.
-    pub fn last_agent(&self) -> Result<&Watched, BenchError> {
-        self.agents.last().ok_or_else(|| failed("khz agent", "there is none"))
-    }
-
     /// One more mount; its directory.
     pub fn mount(&mut self) -> Result<PathBuf, BenchError> {
         let directory = self.folder.join(format!("mount{}", self.mounts.len()));
         fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
         let mut command = self.class.command(&self.program);
-        command.args(["mount", "--foreground", "--log", "error"]).arg(&directory);
-        command.arg("--run-dir").arg(self.folder.join("run"));
+        command.args(["mount", "--foreground"]).arg(&directory);
+        command.env("KHZ_RUN_DIR", self.folder.join("run"));
         let process = started(command, "khz mount")?;
         self.mounts.push((directory.clone(), process));
         Ok(directory)

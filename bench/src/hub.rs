@@ -8,6 +8,7 @@ mod drain;
 mod epoll;
 mod fanout;
 mod floor;
+mod hello;
 mod latency;
 mod nodes;
 mod publisher;

@@ -6,11 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use khz_link::frame::{kind, split};
-use khz_link::limits::{FRAME_MAX, VERSION};
-use khz_link::{Ask, Beat, Frame, Hello, Role, Want};
+use khz_link::limits::FRAME_MAX;
+use khz_link::{Ask, Beat, Frame, Role, Want};
 use khz_model::Nanos;
 
 use super::epoll::{Sockets, raise_files};
+use super::hello::greet;
 use super::number;
 use crate::error::BenchError;
 use crate::program::failed;
@@ -42,7 +43,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
         let socket = TcpStream::connect(address).map_err(wrong)?;
         socket.set_nodelay(true).map_err(wrong)?;
         let mut out = Vec::new();
-        hello(&format!("reader{name}"), &mut out);
+        greet(Role::Operator, &format!("reader{name}"), 7, &mut out);
         (&socket).write_all(&out).map_err(wrong)?;
         socket.set_nonblocking(true).map_err(wrong)?;
         sockets.add(&socket, name)?;
@@ -65,22 +66,6 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
             }
         }
     }
-}
-
-/// Nothing in it depends on the greeting, so it need not be waited for.
-fn hello(name: &str, out: &mut Vec<u8>) {
-    Hello {
-        version: VERSION,
-        role: Role::Operator,
-        name,
-        machine: [7; 16],
-        boot: [7; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "bench",
-        proof: None,
-    }
-    .put(out);
 }
 
 impl Reader {

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use khz_block::{Decoder, SchemaEncoder, Step};
 use khz_link::frame::{kind, split};
-use khz_link::limits::{FRAME_MAX, VERSION};
-use khz_link::{Ask, Beat, Frame, Hello, Role, Want};
+use khz_link::limits::FRAME_MAX;
+use khz_link::{Ask, Beat, Frame, Role, Want};
 use khz_model::{Nanos, Series};
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use super::cluster::{Hub, SLOTS};
+use super::hello::greet;
 use super::publisher::Publisher;
 use crate::agent::build_agent;
 use crate::error::BenchError;
@@ -174,18 +175,7 @@ impl Reader {
         socket.set_nodelay(true).map_err(wrong)?;
         socket.set_read_timeout(Some(Duration::from_secs(5))).map_err(wrong)?;
         let mut out = Vec::new();
-        Hello {
-            version: VERSION,
-            role: Role::Operator,
-            name: "reader",
-            machine: [4; 16],
-            boot: [4; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "bench",
-            proof: None,
-        }
-        .put(&mut out);
+        greet(Role::Operator, "reader", 4, &mut out);
         Ask { number: 1, period: PERIOD, exact: false, prompt: true, patterns: &["*"] }.put(&mut out);
         socket.write_all(&out).map_err(wrong)?;
         let room = vec![0; 64 << 10];

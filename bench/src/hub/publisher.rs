@@ -6,11 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 
 use khz_block::Encoder;
 use khz_link::frame::{kind, split};
-use khz_link::limits::{FRAME_MAX, VERSION};
-use khz_link::{Beat, End, Frame, Hello, LaneOffer, Role, Told, put};
+use khz_link::limits::FRAME_MAX;
+use khz_link::{Beat, End, Frame, LaneOffer, Role, Told, put};
 use khz_model::{Nanos, Stamp};
 
 use super::cluster::SLOTS;
+use super::hello::greet;
 use crate::error::BenchError;
 use crate::program::failed;
 
@@ -34,18 +35,7 @@ impl Publisher {
         let mut socket = TcpStream::connect(hub).map_err(wrong)?;
         socket.set_nodelay(true).map_err(wrong)?;
         let mut out = Vec::new();
-        Hello {
-            version: VERSION,
-            role: Role::Node,
-            name: "publisher",
-            machine: [3; 16],
-            boot: [3; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "bench",
-            proof: None,
-        }
-        .put(&mut out);
+        greet(Role::Node, "publisher", 3, &mut out);
         LaneOffer {
             lane: 1,
             node: "",

@@ -217,7 +217,10 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
     let local = members(&|i| (own_rate(i).is_none() && !sources[i].is_own()).then(|| natural(&sources[i])));
-    if local.iter().any(Option::is_some) {
+    // What jobs publish goes along with kernel files; for itself it wakes nobody ten times a second.
+    let has_files =
+        local.iter().zip(sources).any(|(member, source)| member.is_some() && source.kernel_file().is_some());
+    if has_files {
         let part = if rates.is_empty() { 0.5 } else { 0.25 };
         planned.push(PlannedLane { name: "local".into(), rate: plan.local_rate, members: local, part });
     }

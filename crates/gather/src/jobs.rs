@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use khz_model::{
-    Absence, Exposition, Kind, Metric, Nanos, Origin, Pattern, Reading, Refresh, Schema, Series, Stamp, Unit,
+    Absence, Exposition, Kind, Metric, Nanos, Origin, Pattern, Reading, Refresh, Series, Stamp, Unit,
 };
 use khz_parse::entry::flat_name;
 use rustix::net::RecvFlags;
 
 use crate::own::Tally;
 use crate::publication::{Description, PREFIX, Publication};
+use crate::readings::Readings;
 
 /// The name of the source.
 pub(crate) const SOURCE: &str = "jobs";
@@ -186,10 +187,7 @@ impl JobDoor {
 /// What jobs have published, slot by slot.
 pub(crate) struct Jobs {
     door: Arc<JobDoor>,
-    schema: Schema,
-    values: Vec<u64>,
-    states: Vec<u8>,
-    changed: Vec<u32>,
+    readings: Readings,
     /// When each slot was heard last.
     heard: Vec<Nanos>,
     spellings: HashMap<Box<str>, u32>,
@@ -201,10 +199,7 @@ impl Jobs {
     pub fn new(door: Arc<JobDoor>) -> Self {
         Jobs {
             door,
-            schema: Schema::new(),
-            values: Vec::new(),
-            states: Vec::new(),
-            changed: Vec::new(),
+            readings: Readings::default(),
             heard: Vec::new(),
             spellings: HashMap::new(),
             second: (0, 0),
@@ -215,25 +210,13 @@ impl Jobs {
         &self.door
     }
 
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    pub fn values(&self) -> &[u64] {
-        &self.values
-    }
-
-    pub fn states(&self) -> &[u8] {
-        &self.states
-    }
-
-    pub fn changed(&self) -> &[u32] {
-        &self.changed
+    pub fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     /// Takes what has arrived; `room` is anybody's.
     pub fn gather(&mut self, now: Stamp, room: &mut Vec<u8>) {
-        self.changed.clear();
+        self.readings.changed.clear();
         if room.len() < DATAGRAM_MAX {
             room.resize(DATAGRAM_MAX, 0);
         }
@@ -251,8 +234,8 @@ impl Jobs {
             add(&self.door.counts.datagrams, 1);
             self.datagram(&room[..length], now.boot);
         }
-        self.changed.sort_unstable();
-        self.changed.dedup();
+        self.readings.changed.sort_unstable();
+        self.readings.changed.dedup();
     }
 
     fn datagram(&mut self, bytes: &[u8], now: Nanos) {
@@ -278,14 +261,14 @@ impl Jobs {
         };
         let known = self.spellings.get(publication.spelled).copied();
         let Some(slot) = known.or_else(|| self.first_seen(&publication)) else { return };
-        let places = self.schema.get(slot as usize).map_or(0, |series| series.metric.places);
+        let places = self.readings.schema.get(slot as usize).map_or(0, |series| series.metric.places);
         let Some(value) = publication.value.to_units(places) else {
             add(&self.door.counts.bad, 1);
             return;
         };
         add(&self.door.counts.values, 1);
         self.heard[slot as usize] = now;
-        self.set(slot, Reading::Present(value));
+        self.readings.set(slot as usize, Reading::Present(value));
     }
 
     /// A spelling that was not seen before: most likely a new slot.
@@ -296,28 +279,27 @@ impl Jobs {
             return None;
         };
         let slot = self
+            .readings
             .schema
             .slot(&said.name, said.instance.as_ref())
             .or_else(|| self.new_slot(&said, publication));
-        if slot.is_none() {
-            add(&self.door.counts.refused, 1);
-        } else if let Some(slot) = slot
-            && self.spellings.len() < SPELLINGS_MAX
-        {
-            self.spellings.insert(publication.spelled.into(), slot);
+        match slot {
+            None => add(&self.door.counts.refused, 1),
+            Some(slot) if self.spellings.len() < SPELLINGS_MAX => {
+                self.spellings.insert(publication.spelled.into(), slot);
+            }
+            Some(_) => {}
         }
         slot
     }
 
     fn new_slot(&mut self, said: &Description, publication: &Publication<'_>) -> Option<u32> {
-        if self.schema.len() >= JOB_SERIES_MAX {
+        if self.readings.schema.len() >= JOB_SERIES_MAX {
             return None;
         }
         let metric = self.door.metric(said, said.places.unwrap_or(publication.value.places()))?;
-        let slot = self.schema.len() as u32;
-        self.schema.append(Series { metric, instance: said.instance.clone() });
-        self.values.push(0);
-        self.states.push(Absence::NotYet as u8);
+        let slot = self.readings.schema.len() as u32;
+        self.readings.append(Series { metric, instance: said.instance.clone() });
         self.heard.push(Nanos(0));
         Some(slot)
     }
@@ -326,16 +308,8 @@ impl Jobs {
     fn forget_the_silent(&mut self, now: Nanos) {
         for slot in 0..self.heard.len() {
             if now.since(self.heard[slot]) >= SILENT_AFTER {
-                self.set(slot as u32, Reading::Absent(Absence::InstanceGone));
+                self.readings.set(slot, Reading::Absent(Absence::InstanceGone));
             }
-        }
-    }
-
-    fn set(&mut self, slot: u32, reading: Reading) {
-        let (state, value, at) = (reading.state(), reading.bits(), slot as usize);
-        if (self.states[at], self.values[at]) != (state, value) {
-            (self.states[at], self.values[at]) = (state, value);
-            self.changed.push(slot);
         }
     }
 }
@@ -361,8 +335,9 @@ mod tests {
     }
 
     fn shown(jobs: &Jobs) -> Vec<String> {
-        let reading = |slot: usize| Reading::from_parts(jobs.states[slot], jobs.values[slot]);
-        let series = jobs.schema.series().iter().enumerate();
+        let reading =
+            |slot: usize| Reading::from_parts(jobs.readings.states[slot], jobs.readings.values[slot]);
+        let series = jobs.readings.schema.series().iter().enumerate();
         series.map(|(slot, series)| format!("{series} {:?}", reading(slot))).collect()
     }
 
@@ -371,22 +346,28 @@ mod tests {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         jobs.gather(at(1), &mut room);
-        assert!(jobs.schema.is_empty());
+        assert!(jobs.readings.schema.is_empty());
         job.send(b"queue[a]=1\n\nqueue[b]=2\nlatency=0.50 unit=seconds").unwrap();
         job.send(b"job.queue[a]=7").unwrap();
         jobs.gather(at(2), &mut room);
         let all = ["job.queue[a] Present(7)", "job.queue[b] Present(2)", "job.latency Present(50)"];
-        assert_eq!((shown(&jobs), jobs.changed.clone()), (all.map(str::to_owned).to_vec(), vec![0, 1, 2]));
+        assert_eq!(
+            (shown(&jobs), jobs.readings.changed.clone()),
+            (all.map(str::to_owned).to_vec(), vec![0, 1, 2])
+        );
         job.send(b"queue[b]=2").unwrap();
         jobs.gather(at(20), &mut room);
-        assert!(jobs.changed.is_empty(), "the same again");
+        assert!(jobs.readings.changed.is_empty(), "the same again");
         jobs.gather(at(32), &mut room);
         let gone = [
             "job.queue[a] Absent(InstanceGone)",
             "job.queue[b] Present(2)",
             "job.latency Absent(InstanceGone)",
         ];
-        assert_eq!((shown(&jobs), jobs.changed.clone()), (gone.map(str::to_owned).to_vec(), vec![0, 2]));
+        assert_eq!(
+            (shown(&jobs), jobs.readings.changed.clone()),
+            (gone.map(str::to_owned).to_vec(), vec![0, 2])
+        );
         job.send(b"latency=2").unwrap();
         jobs.gather(at(33), &mut room);
         assert_eq!(shown(&jobs)[2], "job.latency Present(200)");
@@ -412,7 +393,7 @@ mod tests {
         for n in 0..JOB_SERIES_MAX {
             say(&mut jobs, &format!("m0[{n}]=1"), 1);
         }
-        assert!(jobs.schema.len() <= JOB_SERIES_MAX);
+        assert!(jobs.readings.schema.len() <= JOB_SERIES_MAX);
         say(&mut jobs, "\u{1}\n=\n====\nb=-1", 1);
         assert_eq!(count(&jobs.door.counts.bad), 4);
         let before = count(&jobs.door.counts.dropped);

@@ -24,6 +24,7 @@ mod plan;
 mod probe;
 pub mod publication;
 mod query;
+mod readings;
 mod rings;
 mod sched;
 mod source;

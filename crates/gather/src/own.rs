@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use khz_model::{Absence, Instance, Metric, Reading, Schema, Series, Unit};
+use khz_model::{Absence, Instance, Metric, Reading, Series, Unit};
 use khz_parse::Entry;
 use khz_parse::entry::{counter, gauge};
+
+use crate::readings::Readings;
 
 /// The name of the source that these numbers come from.
 pub(crate) const SOURCE: &str = "khz";
@@ -129,10 +131,7 @@ pub(crate) type ProcessNumbers = [Option<u64>; 9];
 
 /// The own numbers' slots and present readings.
 pub(crate) struct OwnNumbers {
-    schema: Schema,
-    values: Vec<u64>,
-    states: Vec<u8>,
-    changed: Vec<u32>,
+    readings: Readings,
     tallies: Vec<Tally>,
     first_source: usize,
     lanes: Vec<(Instance, usize)>,
@@ -140,107 +139,77 @@ pub(crate) struct OwnNumbers {
 
 impl OwnNumbers {
     pub fn new(sources: &[&str], tallies: Vec<Tally>) -> Self {
-        let mut schema = Schema::new();
+        let mut readings = Readings::default();
         for entry in PROCESS {
-            schema.append(Series { metric: entry.metric(ORIGIN, None), instance: None });
+            readings.append(Series { metric: entry.metric(ORIGIN, None), instance: None });
         }
         for tally in &tallies {
-            schema.append(Series { metric: tally.metric.clone(), instance: tally.instance.clone() });
+            readings.append(Series { metric: tally.metric.clone(), instance: tally.instance.clone() });
         }
-        let first_source = schema.len();
+        let first_source = readings.schema.len();
         for source in sources {
-            append_instance(&mut schema, PER_SOURCE, "source", &Instance::from_kernel(source.as_bytes()));
+            append_instance(&mut readings, PER_SOURCE, "source", &Instance::from_kernel(source.as_bytes()));
         }
-        let mut own = OwnNumbers {
-            schema,
-            values: Vec::new(),
-            states: Vec::new(),
-            changed: Vec::new(),
-            tallies,
-            first_source,
-            lanes: Vec::new(),
-        };
-        own.grow();
-        own
+        OwnNumbers { readings, tallies, first_source, lanes: Vec::new() }
     }
 
-    fn grow(&mut self) {
-        self.values.resize(self.schema.len(), 0);
-        self.states.resize(self.schema.len(), Absence::NotYet as u8);
-    }
-
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    pub fn values(&self) -> &[u64] {
-        &self.values
-    }
-
-    pub fn states(&self) -> &[u8] {
-        &self.states
-    }
-
-    pub fn changed(&self) -> &[u32] {
-        &self.changed
+    pub fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     /// A new round of numbers begins.
     pub fn begin(&mut self, process: ProcessNumbers) {
-        self.changed.clear();
+        self.readings.changed.clear();
         for (slot, number) in process.into_iter().enumerate() {
-            self.set(slot, number.map_or(Reading::Failed(khz_model::Fault::Unreadable), Reading::Present));
+            self.readings
+                .set(slot, number.map_or(Reading::Failed(khz_model::Fault::Unreadable), Reading::Present));
         }
         for i in 0..self.tallies.len() {
             let reading = match self.tallies[i].count.load(Ordering::Relaxed) {
                 UNKNOWN => Reading::Absent(Absence::NotYet),
                 count => Reading::Present(count),
             };
-            self.set(PROCESS.len() + i, reading);
+            self.readings.set(PROCESS.len() + i, reading);
         }
         for i in 0..self.lanes.len() {
             let first = self.lanes[i].1;
             (first..first + PER_LANE.len())
-                .for_each(|slot| self.set(slot, Reading::Absent(Absence::InstanceGone)));
+                .for_each(|slot| self.readings.set(slot, Reading::Absent(Absence::InstanceGone)));
         }
     }
 
     pub fn source(&mut self, index: usize, numbers: SourceNumbers) {
         let first = self.first_source + index * PER_SOURCE.len();
-        numbers.into_iter().enumerate().for_each(|(i, n)| self.set(first + i, Reading::Present(n)));
+        numbers.into_iter().enumerate().for_each(|(i, n)| self.readings.set(first + i, Reading::Present(n)));
     }
 
     pub fn lane(&mut self, name: &Instance, numbers: LaneNumbers) {
         let first = match self.lanes.iter().find(|(known, _)| known == name) {
             Some((_, first)) => *first,
             None => {
-                let first = self.schema.len();
-                append_instance(&mut self.schema, PER_LANE, "lane", name);
-                if self.schema.len() != first + PER_LANE.len() {
+                let first = self.readings.schema.len();
+                append_instance(&mut self.readings, PER_LANE, "lane", name);
+                if self.readings.schema.len() != first + PER_LANE.len() {
                     // The slots are used up: a lane without numbers of its own is better than none.
                     return;
                 }
-                self.grow();
                 self.lanes.push((name.clone(), first));
                 first
             }
         };
-        numbers.into_iter().enumerate().for_each(|(i, n)| self.set(first + i, Reading::Present(n)));
-    }
-
-    fn set(&mut self, slot: usize, reading: Reading) {
-        let (state, value) = (reading.state(), reading.bits());
-        if (self.states[slot], self.values[slot]) != (state, value) {
-            self.states[slot] = state;
-            self.values[slot] = value;
-            self.changed.push(slot as u32);
-        }
+        numbers.into_iter().enumerate().for_each(|(i, n)| self.readings.set(first + i, Reading::Present(n)));
     }
 }
 
-fn append_instance(schema: &mut Schema, entries: &'static [Entry], label: &'static str, instance: &Instance) {
+fn append_instance(
+    readings: &mut Readings,
+    entries: &'static [Entry],
+    label: &'static str,
+    instance: &Instance,
+) {
     for entry in entries {
-        schema.append(Series { metric: entry.metric(ORIGIN, Some(label)), instance: Some(instance.clone()) });
+        readings
+            .append(Series { metric: entry.metric(ORIGIN, Some(label)), instance: Some(instance.clone()) });
     }
 }
 

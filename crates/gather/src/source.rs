@@ -85,8 +85,8 @@ impl Source {
     fn new(name: &'static str, numbers: Numbers, budget: Budget) -> Self {
         let schema = Arc::new(match &numbers {
             Numbers::File { parser, .. } => parser.schema().clone(),
-            Numbers::Jobs(jobs) => jobs.schema().clone(),
-            Numbers::Own(own) => own.schema().clone(),
+            Numbers::Jobs(jobs) => jobs.readings().schema.clone(),
+            Numbers::Own(own) => own.readings().schema.clone(),
         });
         let counts = Counts::default();
         Source {
@@ -144,8 +144,8 @@ impl Source {
     pub fn values(&self) -> &[u64] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.values(),
-            Numbers::Jobs(jobs) => jobs.values(),
-            Numbers::Own(own) => own.values(),
+            Numbers::Jobs(jobs) => &jobs.readings().values,
+            Numbers::Own(own) => &own.readings().values,
         }
     }
 
@@ -153,8 +153,8 @@ impl Source {
     pub fn states(&self) -> &[u8] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.states(),
-            Numbers::Jobs(jobs) => jobs.states(),
-            Numbers::Own(own) => own.states(),
+            Numbers::Jobs(jobs) => &jobs.readings().states,
+            Numbers::Own(own) => &own.readings().states,
         }
     }
 
@@ -162,8 +162,8 @@ impl Source {
     pub fn changed(&self) -> &[u32] {
         match &self.numbers {
             Numbers::File { parser, .. } => parser.changed(),
-            Numbers::Jobs(jobs) => jobs.changed(),
-            Numbers::Own(own) => own.changed(),
+            Numbers::Jobs(jobs) => &jobs.readings().changed,
+            Numbers::Own(own) => &own.readings().changed,
         }
     }
 
@@ -171,8 +171,8 @@ impl Source {
     pub fn schema(&mut self) -> Arc<Schema> {
         let current = match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
-            Numbers::Jobs(jobs) => jobs.schema(),
-            Numbers::Own(own) => own.schema(),
+            Numbers::Jobs(jobs) => &jobs.readings().schema,
+            Numbers::Own(own) => &own.readings().schema,
         };
         if current.len() != self.schema.len() {
             self.schema = Arc::new(current.clone());

@@ -121,10 +121,6 @@ impl<'a, E: End> Session<'a, E> {
             return Err(Ended::Stopped);
         }
         let (now, wall) = (clock::now(), clock::wall());
-        if self.readable_from > 1 {
-            // An answer may have come that woke nobody.
-            self.read()?;
-        }
         if now >= self.next_look {
             self.look(now);
         }
@@ -143,7 +139,9 @@ impl<'a, E: End> Session<'a, E> {
         self.wake_at_bytes();
         let until = self.end.next_wake().since(now);
         let woken = sleep(Some((self.transport.fd(), interest)), &self.shared.bell, until);
-        if woken { self.read() } else { Ok(()) }
+        // An answer may have come that woke nobody.
+        let may_hold_answer = self.readable_from > 1;
+        if woken || may_hold_answer { self.read() } else { Ok(()) }
     }
 
     /// A Beaten that need not be timed waits in the socket for the next flush; anything beyond it, such as an interest,

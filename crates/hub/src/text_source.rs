@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use khz_link::HubName;
-use khz_link::driver::FollowingSink;
+use khz_link::driver::{FollowingSink, TlsSettings};
 use khz_model::Metric;
 
 use crate::clock;
@@ -39,12 +39,13 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A text door.
-#[derive(Clone, Debug)]
 pub struct TextAddress {
     /// Name or address; looked up at every connection.
     pub host: String,
     /// Port.
     pub port: u16,
+    /// TLS, where it is not on this machine; `None`: plain text everywhere.
+    pub tls: Option<TlsSettings>,
 }
 
 /// A daemon that is asked over the text protocol. Dropping it ends that.
@@ -120,7 +121,7 @@ impl Asker {
 
     /// One connection, until something is wrong or nobody wants it any more.
     fn talk(&mut self) -> Result<(), Problem> {
-        let mut lines = Lines::new(self.connect()?, Arc::clone(&self.over))?;
+        let mut lines = self.connect()?;
         let knows_words = self.whose(&mut lines)?;
         let mut items = Items::default();
         let mut relay = Relay::new(self.number);
@@ -143,11 +144,17 @@ impl Asker {
         }
     }
 
-    fn connect(&self) -> Result<TcpStream, Problem> {
+    fn connect(&self) -> Result<Lines, Problem> {
+        let TextAddress { host, port, tls } = &self.address;
         let mut last = None;
-        for address in (self.address.host.as_str(), self.address.port).to_socket_addrs()? {
+        for address in (host.as_str(), *port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, CONNECT_MAX) {
-                Ok(socket) => return Ok(socket),
+                Ok(socket) => {
+                    // As the door itself: on this machine nobody is on the way who could read along.
+                    let tls = tls.as_ref().filter(|_| !address.ip().to_canonical().is_loopback());
+                    let tls = tls.map(|settings| (settings(), host.as_str()));
+                    return Lines::begin(socket, tls, Arc::clone(&self.over));
+                }
                 Err(error) => last = Some(error),
             }
         }

@@ -52,13 +52,7 @@ pub fn run(plan: &Plan) -> Outcome {
 /// Other hubs whose nodes are shown here.
 fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
     let follow = |(number, hub): (usize, &HubAddress)| {
-        let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
-        let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
-        let pair = plan.trust.pair.clone();
-        let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
-        let (name, insecure) = (plan.node.clone(), plan.insecure);
-        let access = Access { files, token, insecure, name, ..Access::hub(&hub.host, hub.port) };
-        let mut settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        let mut settings = access(plan, hub)?.settings().map_err(|error| Failure::usage(sentence(&error)))?;
         if let Some(identity) = Arc::get_mut(&mut settings.identity) {
             identity.machine = cluster.identity();
         }
@@ -68,11 +62,23 @@ fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Fa
     plan.source_hubs.iter().enumerate().map(follow).collect()
 }
 
+/// The way to a source.
+fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
+    let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let pair = plan.trust.pair.clone();
+    let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
+    let (name, insecure) = (plan.node.clone(), plan.insecure);
+    Ok(Access { files, token, insecure, name, ..Access::hub(&source.host, source.port) })
+}
+
 /// Other hubs, and agents, that are asked over the text protocol.
 fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, Failure> {
     let first = plan.source_hubs.len();
     let ask = |(number, door): (usize, &HubAddress)| {
-        let address = TextAddress { host: door.host.clone(), port: door.port };
+        let tls = access(plan, door)?.tls(Protocol::Text);
+        let tls = tls.map_err(|error| Failure::usage(sentence(&error)))?;
+        let address = TextAddress { host: door.host.clone(), port: door.port, tls };
         TextSource::start(Arc::clone(cluster), address, first + number, khz_gather::catalogue())
             .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
     };

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use khz_trust::{HANDSHAKE_TIMEOUT, TlsClient, explain};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
 use super::LOOK;
 
 /// A host's name, an item's name and a number fit many times.
@@ -16,7 +19,9 @@ const ROOM_BYTES: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("{0}")]
-    Socket(#[from] io::Error),
+    Socket(io::Error),
+    #[error("TLS: {0}")]
+    Tls(String),
     #[error("it has closed the connection")]
     Closed,
     #[error("it does not answer in time")]
@@ -31,9 +36,23 @@ pub(crate) enum Problem {
     Said(String),
 }
 
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(error) => Problem::Tls(explain(error)),
+            None => Problem::Socket(error),
+        }
+    }
+}
+
+/// What bytes travel on: a socket, or TLS around one.
+trait Wire: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Wire for T {}
+
 /// A connection to a text door.
 pub(crate) struct Lines {
-    socket: TcpStream,
+    wire: Box<dyn Wire>,
     room: Vec<u8>,
     /// What is read and not yet handed out.
     from: usize,
@@ -43,17 +62,26 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub fn new(socket: TcpStream, over: Arc<AtomicBool>) -> io::Result<Self> {
+    /// Plain text, or TLS to the host of this name.
+    pub fn begin(
+        socket: TcpStream,
+        tls: Option<(Arc<ClientConfig>, &str)>,
+        over: Arc<AtomicBool>,
+    ) -> Result<Self, Problem> {
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(LOOK))?;
         socket.set_write_timeout(Some(super::CONNECT_MAX))?;
-        Ok(Lines { socket, room: vec![0; ROOM_BYTES], from: 0, to: 0, deadline: Instant::now(), over })
+        let wire: Box<dyn Wire> = match tls {
+            None => Box::new(patient(socket)?),
+            Some((config, host)) => Box::new(shake_hands(socket, config, host)?),
+        };
+        Ok(Lines { wire, room: vec![0; ROOM_BYTES], from: 0, to: 0, deadline: Instant::now(), over })
     }
 
     /// Says something; the answer is to be there within this time.
     pub fn say(&mut self, text: &str, patience: Duration) -> Result<(), Problem> {
         self.deadline = Instant::now() + patience;
-        Ok(self.socket.write_all(text.as_bytes())?)
+        self.wire.write_all(text.as_bytes())?;
+        Ok(self.wire.flush()?)
     }
 
     /// The next line, without its end.
@@ -87,7 +115,7 @@ impl Lines {
             if Instant::now() > self.deadline {
                 return Err(Problem::Late);
             }
-            match self.socket.read(&mut self.room[self.to..]) {
+            match self.wire.read(&mut self.room[self.to..]) {
                 Ok(0) => return Err(Problem::Closed),
                 Ok(read) => return Ok(read),
                 Err(error) if is_later(&error) => {}
@@ -95,6 +123,33 @@ impl Lines {
             }
         }
     }
+}
+
+/// From here on a read returns early, so that a thread that waits can look whether it is still wanted.
+fn patient(socket: TcpStream) -> io::Result<TcpStream> {
+    socket.set_read_timeout(Some(LOOK))?;
+    Ok(socket)
+}
+
+/// TLS, once both sides have agreed on it.
+fn shake_hands(
+    socket: TcpStream,
+    config: Arc<ClientConfig>,
+    host: &str,
+) -> Result<StreamOwned<ClientConnection, TcpStream>, Problem> {
+    let tls = |error: &rustls::Error| Problem::Tls(explain(error));
+    let name = TlsClient::server_name(host).map_err(|error| Problem::Tls(error.to_string()))?;
+    let mut session = ClientConnection::new(config, name).map_err(|error| tls(&error))?;
+    let mut socket = socket;
+    socket.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+    while session.is_handshaking() {
+        session.complete_io(&mut socket).map_err(|error| match error {
+            error if is_later(&error) => Problem::Late,
+            error if error.kind() == io::ErrorKind::UnexpectedEof => Problem::Closed,
+            error => error.into(),
+        })?;
+    }
+    Ok(StreamOwned::new(session, patient(socket)?))
 }
 
 fn is_later(error: &io::Error) -> bool {

@@ -181,7 +181,7 @@ pub(crate) fn value(text: &str, places: u8) -> Option<u64> {
 pub(crate) fn agreed(line: &str) -> Result<(), Problem> {
     match line.starts_with(":ok") {
         true => Ok(()),
-        false => Err(Problem::Said(format!("it says: {}", shown(line)))),
+        false => Err(Problem::Said(format!("it says: {}", shown(line.trim_start_matches(":error "))))),
     }
 }
 

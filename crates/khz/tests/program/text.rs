@@ -12,14 +12,14 @@ pub fn text_door(running: &mut Running) -> String {
     line.trim_end().strip_prefix("Text door: ").unwrap_or_else(|| panic!("{line:?}")).to_owned()
 }
 
-fn connect(address: &str) -> TcpStream {
+pub fn connect(address: &str) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
 
 /// The answer to this, which a blank line ends.
-fn ask(socket: &mut TcpStream, text: &str) -> String {
+pub fn ask(socket: &mut TcpStream, text: &str) -> String {
     socket.write_all(text.as_bytes()).unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(b"\n\n") && answer != b"\n" {
@@ -31,7 +31,7 @@ fn ask(socket: &mut TcpStream, text: &str) -> String {
 }
 
 /// What there is once a node with this item has come.
-fn described_with(socket: &mut TcpStream, item: &str) -> String {
+pub fn described_with(socket: &mut TcpStream, item: &str) -> String {
     let start = Instant::now();
     loop {
         let described = ask(socket, "#");
@@ -43,7 +43,7 @@ fn described_with(socket: &mut TcpStream, item: &str) -> String {
 }
 
 /// The mask of an item, as `#` prints it.
-fn mask<'a>(described: &'a str, item: &str) -> &'a str {
+pub fn mask<'a>(described: &'a str, item: &str) -> &'a str {
     let words = described.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     words.filter(|words| words.get(1) == Some(&item)).map(|words| words[0]).next().unwrap()
 }
@@ -86,13 +86,13 @@ fn a_hub_and_its_agent_both_answer() {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> String {
+pub fn free_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
 }
 
 /// A hub with its link door at this address, which gets nodes from that one as well.
-fn nested_hub(name: &str, link: &str, source: &str) -> Running {
+pub fn nested_hub(name: &str, link: &str, source: &str) -> Running {
     let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", link, "--source", source, "--node", name];
     Running::of(khz(&[&words[..], &["--text-listen", "127.0.0.1:0"]].concat()))
 }
@@ -135,64 +135,8 @@ fn hubs_that_feed_each_other_are_told_of_the_loop() {
     assert!(said.contains("a loop; leave out one --source"), "{said}");
 }
 
-/// The link address in a hub's first line.
-fn link_of(hub: &Running) -> String {
-    hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned()
-}
-
-#[test]
-fn a_hub_shows_the_nodes_behind_other_text_doors() {
-    let mut lower = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
-    let link = link_of(&lower);
-    let words = ["agent", "--node", "lbp12", "--hub", &link, "--text-listen", "127.0.0.1:0"];
-    let mut agent = Running::of(khz(&words));
-    for door in [text_door(&mut lower), text_door(&mut agent)] {
-        let mut upper = nested_hub("upper", "127.0.0.1:0", &format!("text://{door}"));
-        let mut socket = connect(&text_door(&mut upper));
-        let described = described_with(&mut socket, "memfree");
-        let status = ask(&mut socket, &format!("{}S", mask(&described, "memfree")));
-        assert!(status.starts_with("lbp 12 memfree "), "{status}");
-        // Kind, unit and name are those of the node that they come from.
-        assert!(ask(&mut socket, ":items\n").contains(" memfree gauge bytes 0 mem.free\n"));
-    }
-}
-
-#[test]
-fn a_loop_over_text_doors_is_refused_and_said() {
-    let [link, door] = [free_port(), free_port()];
-    let source = format!("text://{door}");
-    let words =
-        ["hub", "--listen", "127.0.0.1:0", "--link-listen", &link, "--source", &source, "--node", "itself"];
-    let itself = Running::of(khz(&[&words[..], &["--text-listen", &door]].concat()));
-    let start = Instant::now();
-    while own(&itself, "khz_text_connections_total") < 2 {
-        assert!(start.elapsed() < Duration::from_secs(60), "it never came back after its refusal");
-    }
-    let said = itself.end("TERM").1;
-    assert!(said.contains("a loop; leave out one --source"), "{said}");
-}
-
-#[test]
-fn garbage_from_a_source_is_named_and_harms_nobody() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let source = format!("text://{}", listener.local_addr().unwrap());
-    let mut hub = nested_hub("upper", "127.0.0.1:0", &source);
-    let door = text_door(&mut hub);
-    for garbage in [&[0xff; 20_000][..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b":ok\n:ok\n1 a nothing\n"] {
-        let (mut socket, _) = listener.accept().unwrap();
-        let _ = socket.write_all(garbage);
-        // Until the hub has had enough of it.
-        let _ = socket.read_to_end(&mut Vec::new());
-    }
-    assert_eq!(ask(&mut connect(&door), "S"), "\n");
-    let said = hub.end("TERM").1;
-    for part in ["is that a text door?", "it says: HTTP/1.1", "describes an item as '1 a nothing'"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
-}
-
 /// One of the hub's own numbers.
-fn own(hub: &Running, name: &str) -> u64 {
+pub fn own(hub: &Running, name: &str) -> u64 {
     let address = hub.url.trim_start_matches("http://").trim_end_matches('/');
     let mut socket = connect(address);
     socket

@@ -27,9 +27,11 @@ mod roster;
 mod schemas;
 mod server;
 mod source;
+mod text_source;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
 pub use source::Source;
+pub use text_source::{TextAddress, TextSource};

@@ -42,7 +42,7 @@ enum {
 enum {
     KHZ_PRESENT = 0,    /* 1 to 127: absent, 128 to 255: it could not be read */
     KHZ_NO_SLOT = -1,
-    KHZ_UNSETTLED = -2, /* the writer has died within a row: open the file anew */
+    KHZ_UNSETTLED = -2, /* the writer has died within a row (open the file anew), or never pauses */
 };
 
 typedef struct {

@@ -85,7 +85,7 @@ impl Page {
     /// The latest value of a slot; `Ok(None)`: there is no such slot.
     ///
     /// # Errors
-    /// The writer has died within a row: open it anew.
+    /// No row was whole: the writer has died within one (open it anew), or does not pause.
     #[inline]
     pub fn read(&self, slot: u32) -> Result<Option<Latest>, Unsettled> {
         self.snapshot.read(slot)

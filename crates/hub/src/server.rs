@@ -228,7 +228,8 @@ impl Server {
 
     /// Sleeps until something happens; tells how long it would have slept.
     fn wait(&self, events: &mut Vec<(u64, epoll::EventFlags)>) -> Nanos {
-        let longest = if self.readers.is_empty() { SWEEP } else { TICK };
+        // A reader that wants nothing has nothing that could become due.
+        let longest = if self.readers.iter().any(|&place| self.is_busy(place)) { TICK } else { SWEEP };
         let timeout = Timespec { tv_sec: 0, tv_nsec: longest.0 as i64 };
         let mut found = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         events.clear();
@@ -408,6 +409,11 @@ impl Server {
             }
         }
         true
+    }
+
+    fn is_busy(&self, place: usize) -> bool {
+        let peer = self.connections[place].as_deref().map(|connection| &connection.peer);
+        matches!(peer, Some(Peer::Reader(reader)) if reader.is_busy())
     }
 
     /// Prompt readers get what has come at every turn of the loop, the others in flushes.

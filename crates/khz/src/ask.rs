@@ -1,6 +1,7 @@
 //! Where `get` and `watch` get their readings: the khz that runs, or, when none does, this node's kernel read
 //! in this process. It prints nothing about which of them it was.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use khz_model::{Interest, Pattern};
@@ -48,6 +49,18 @@ pub fn nodes(place: &Place, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, F
     let server = server(place, plan)?;
     let server = server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))?;
     Ok(server.nodes(nodes)?)
+}
+
+/// Nodes that the patterns ask for and that the khz which is asked does not know: of those nothing comes, until they
+/// report. Empty where nobody can tell.
+pub fn unknown_nodes(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Vec<String> {
+    if patterns.iter().all(|pattern| pattern.nodes().is_none()) {
+        return Vec::new();
+    }
+    let Ok(Some(server)) = server(place, plan) else { return Vec::new() };
+    let Ok(known) = server.nodes(None) else { return Vec::new() };
+    let unknown: BTreeSet<String> = patterns.iter().flat_map(|pattern| known.unknown(pattern)).collect();
+    unknown.into_iter().collect()
 }
 
 /// Rows as they come, for at most `span`.

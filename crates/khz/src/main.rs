@@ -192,6 +192,12 @@ fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until };
+    let patterns = interest.patterns.clone();
     let stream = ask::rows(&flags.place, &plan, interest, watch.left())?;
+    let unknown = ask::unknown_nodes(&flags.place, &plan, &patterns);
+    if !unknown.is_empty() {
+        let unknown = table::printable(&fold::fold(&unknown));
+        eprintln!("khz: {unknown}: no such node is known; its rows come when it reports (see `khz nodes`)");
+    }
     watch::onto(watch, flags.json, terminal::size(), out, stream)
 }

@@ -89,6 +89,19 @@ fn read(value: &Value) -> Result<(Status, &Value), Failure> {
     Ok((status, value))
 }
 
+impl Nodes {
+    /// What the pattern asks for and nobody knows: nodes that it names one by one, or the whole of it where no node is selected.
+    pub fn unknown(&self, pattern: &Pattern) -> Vec<String> {
+        let Ok(all) = self.status.iter().map(read).collect::<Result<Vec<_>, _>>() else { return Vec::new() };
+        let is_none = all.iter().all(|(status, _)| !pattern.matches_node(&status.node));
+        let wholly = pattern.nodes().filter(|_| is_none).map(|nodes| nodes.as_str().to_owned());
+        match unknown(&all, Some(pattern)) {
+            none if none.is_empty() => wholly.into_iter().collect(),
+            some => some,
+        }
+    }
+}
+
 /// The nodes that the pattern names one by one and that nobody knows.
 fn unknown(all: &[(Status, &Value)], pattern: Option<&Pattern>) -> Vec<String> {
     let named = pattern.and_then(|pattern| pattern.nodes()?.expand()).unwrap_or_default();

@@ -72,6 +72,20 @@ fn several_nodes_are_rows_and_those_that_are_missing_are_named_folded() {
 }
 
 #[test]
+fn a_watch_of_a_node_that_nobody_knows_says_so_and_goes_on() {
+    let server = Server::start(Arc::new(four()));
+    let watched =
+        ask(&server, &["watch", "n[1,77-78]:load.1m", "other*:load.1m", "--rate", "100", "--count", "2"]);
+    assert_eq!(
+        err(&watched),
+        "khz: n[77-78],other*: no such node is known; its rows come when it reports (see `khz nodes`)\n"
+    );
+    assert_eq!(code(&watched), 0);
+    let known = ask(&server, &["watch", "n1:load.1m", "--rate", "100", "--count", "2"]);
+    assert_eq!((code(&known), err(&known).as_str()), (0, ""));
+}
+
+#[test]
 fn several_nodes_are_followed_and_a_notice_is_told_once() {
     let notice = |node: &str| Notice {
         node: NodeName::new(node).unwrap(),

@@ -333,3 +333,62 @@ fn wrong_patterns_and_rates_of_snapshots_are_said_before_anything_starts() {
         assert!(!shm.exists());
     }
 }
+
+/// What an ordinary user does, in a place where /dev/fuse is open to users as udev makes it. Mounts of it are seen by
+/// nobody else.
+const AS_USER: &str = r#"
+set -e
+khz=$1 place=$2 hub=$3
+mknod "$place/fuse" c 10 229; chmod 666 "$place/fuse"; mount --bind "$place/fuse" /dev/fuse
+mkdir "$place/mine" "$place/roots"; chown 65534:65534 "$place/mine"
+user() { setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$place" "$@"; }
+
+user "$khz" mount "$place/mine" --hub "$hub"
+echo "total $(user cat "$place/mine/n1/metrics/mem/total")"
+ls "$place/mine" >"$place/seen" 2>&1 || echo "others see nothing"
+user sh -c "echo 20Hz > $place/mine/n1/.control/rate"
+echo "rate $(user cat "$place/mine/n1/.control/rate")"
+user sh -c "echo 1000Hz > $place/mine/n1/.control/rate" 2>/dev/null || echo "beyond a reader"
+user "$khz" umount "$place/mine"
+[ ! -e "$place/mine/n1" ] && echo "unmounted"
+
+user "$khz" mount "$place/roots" --hub "$hub" 2>&1 || echo "exit $?"
+user env FUSERMOUNT_PATH=/nonexistent/fusermount3 "$khz" mount "$place/mine" --hub "$hub" 2>&1 || echo "exit $?"
+chmod 600 /dev/fuse
+user "$khz" mount "$place/mine" --hub "$hub" 2>&1 || echo "exit $?"
+"#;
+
+#[test]
+fn an_ordinary_user_mounts_for_himself_through_fusermount3() {
+    let lab = Lab::new("user");
+    // A place that a user may reach, and a program there that he may run.
+    let place = std::env::temp_dir().join(format!("khz-user-{}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    let khz = place.join("khz");
+    std::fs::copy(env!("CARGO_BIN_EXE_khz"), &khz).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", AS_USER, "sh"]).args([&khz, &place]).arg(lab.port());
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR");
+    let done = command.output().unwrap();
+    let (said, problems) =
+        (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr).into_owned());
+    std::fs::remove_dir_all(&place).unwrap();
+    let said = said.replace(&*place.to_string_lossy(), "PLACE");
+    let total = said.lines().next().and_then(|line| line.strip_prefix("total ")).unwrap_or_default();
+    assert!(total.parse::<u64>().is_ok(), "{said}{problems}");
+    let expected = [
+        "others see nothing",
+        "rate 20Hz",
+        "beyond a reader",
+        "unmounted",
+        "khz: cannot mount at PLACE/roots: fusermount3: user has no write access to mountpoint PLACE/roots",
+        "exit 1",
+        "khz: cannot mount at PLACE/mine: No such file or directory (os error 2); users mount through \
+         fusermount3, and it is not there: install the package fuse3, or mount as root",
+        "exit 1",
+        "khz: cannot mount at PLACE/mine: Permission denied (os error 13); the directory must be readable, and \
+         /dev/fuse open to users (mode 0666, as udev makes it)",
+        "exit 1",
+    ];
+    assert_eq!(said.lines().skip(1).collect::<Vec<_>>(), expected, "{problems}");
+}

@@ -34,7 +34,7 @@ pub struct Place {
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The kernel or fusermount3 has refused it.
-    #[error("cannot mount at {}: {source}{}", directory.display(), advice(source))]
+    #[error("cannot mount at {}: {source}{}", directory.display(), advice(directory, source))]
     Refused {
         /// The mount point.
         directory: PathBuf,
@@ -46,13 +46,37 @@ pub enum MountError {
     Thread(io::Error),
 }
 
-fn advice(error: &io::Error) -> &'static str {
+/// What may help; errors of fusermount3 say themselves what is wrong.
+fn advice(directory: &Path, error: &io::Error) -> &'static str {
+    let text = error.to_string();
     match error.kind() {
-        io::ErrorKind::NotFound => "; the directory must exist, and users need fusermount3 (package fuse3)",
-        io::ErrorKind::PermissionDenied => "; for other users /etc/fuse.conf must have user_allow_other",
+        io::ErrorKind::NotFound if !Path::new(DEVICE).exists() => {
+            "; this kernel has no /dev/fuse: `modprobe fuse` as root"
+        }
+        io::ErrorKind::NotFound if !directory.exists() => "; the directory must exist",
+        io::ErrorKind::NotFound => {
+            "; users mount through fusermount3, and it is not there: install the package fuse3, or mount as root"
+        }
+        io::ErrorKind::PermissionDenied if text.contains("user_allow_other") => {
+            "; for other users /etc/fuse.conf must have user_allow_other"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "; the directory must be readable, and /dev/fuse open to users (mode 0666, as udev makes it)"
+        }
         _ => "",
     }
 }
+
+/// fusermount3 ends what it says with a newline.
+fn one_line(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(_) => error,
+        None => io::Error::new(error.kind(), error.to_string().trim_end().to_owned()),
+    }
+}
+
+/// Where the kernel is spoken to.
+const DEVICE: &str = "/dev/fuse";
 
 /// A mounted tree. Dropping it unmounts it.
 pub struct Mount {
@@ -73,7 +97,8 @@ impl Mount {
     ) -> Result<Self, E> {
         let shared = Shared::new(Tree::new(options), place.owner);
         clear_dead(&place.directory);
-        let refused = |source| MountError::Refused { directory: place.directory.clone(), source };
+        let refused =
+            |source| MountError::Refused { directory: place.directory.clone(), source: one_line(source) };
         let session =
             Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
         let notifier = session.notifier();

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use khz_model::{Absence, Kind, Nanos, Reading, Stamp};
-use khz_ring::{SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel, SnapshotWriter};
+use khz_ring::{
+    SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel, SnapshotWriter, Unsettled,
+};
 
 /// A directory that goes with the test.
 struct Place(PathBuf);
@@ -102,6 +104,36 @@ fn slots_beyond_the_room_are_refused_whole() {
     assert_eq!(writer.slots(), before);
     let reader = Snapshot::open(&place.file()).expect("a snapshot");
     assert_eq!(reader.names().len(), before);
+}
+
+/// A reader is never kept for good: it is told why no row was whole.
+#[test]
+fn a_writer_that_died_within_a_row_and_one_that_never_pauses_are_told_apart() {
+    let place = Place::new("unsettled");
+    let mut writer = place.writer();
+    let slots = 20_000;
+    writer.append(&vec![name(0, "x"); slots as usize]).expect("room");
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    let (stop, all) = (AtomicBool::new(false), (0..slots).collect::<Vec<u32>>());
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                writer.write(0, stamp(1), std::iter::once((0, 0, 1)));
+            }
+        });
+        let found = reader.read_row(0, &all, &mut Vec::new());
+        stop.store(true, Ordering::Relaxed);
+        found
+    });
+    // Where the writer was taken from its processor for a while, the row came through.
+    assert!(matches!(found, Ok(_) | Err(Unsettled::Busy)), "{found:?}");
+
+    let mut bytes = std::fs::read(place.file()).expect("its bytes");
+    bytes[8_192] |= 1; // the sequence of group 0, as of a row that was begun
+    let copy = place.0.join("copy");
+    std::fs::write(&copy, bytes).expect("a file");
+    let reader = Snapshot::open(&copy).expect("a snapshot");
+    assert_eq!(reader.read(0), Err(Unsettled::Dead));
 }
 
 #[test]

@@ -17,13 +17,19 @@ use crate::snapshot::{file, sequence};
 
 /// Tries before the processor is given up each time: a row is written in less.
 const SPINS: u32 = 1_000;
-/// Tries in all, a second or so: then the writer has died within a row.
+/// Tries in all, a second or so: then the writer has died within a row, or never pauses between two.
 const TRIES: u32 = 20_000;
 
-/// No row was whole for a second: the writer died within one.
+/// No row was whole for a second or so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the writer of this snapshot has died within a row")]
-pub struct Unsettled;
+pub enum Unsettled {
+    /// The same row was being written all the time.
+    #[error("the writer of this snapshot has died within a row: open the file anew")]
+    Dead,
+    /// Another row came within every try.
+    #[error("this snapshot is written without a pause: a row of it cannot be read whole")]
+    Busy,
+}
 
 /// A value as it stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +99,7 @@ impl Snapshot {
     /// One value. `Ok(None)`: there is no such slot.
     ///
     /// # Errors
-    /// The writer has died within a row.
+    /// No row was whole: the writer has died, or does not pause.
     #[inline]
     pub fn read(&self, slot: u32) -> Result<Option<Latest>, Unsettled> {
         if slot >= self.slots() {
@@ -117,7 +123,7 @@ impl Snapshot {
     /// groups may be of other rows.
     ///
     /// # Errors
-    /// The writer has died within a row.
+    /// As in [`Snapshot::read`].
     pub fn read_row(&self, group: u8, slots: &[u32], row: &mut Vec<Reading>) -> Result<Stamp, Unsettled> {
         let at = group_at(group.min(GROUPS_MAX as u8 - 1));
         let known = self.slots();
@@ -134,7 +140,7 @@ impl Snapshot {
     /// When a group's latest row was gathered, and how many there were.
     ///
     /// # Errors
-    /// The writer has died within a row.
+    /// As in [`Snapshot::read`].
     pub fn group(&self, group: u8) -> Result<(Stamp, u64), Unsettled> {
         let at = group_at(group.min(GROUPS_MAX as u8 - 1));
         self.settled(at, |memory| (stamp(memory, at), memory.load(at + group::ROWS, Ordering::Relaxed)))
@@ -150,6 +156,8 @@ impl Snapshot {
 
     #[cold]
     fn settled_later<T>(&self, group: u64, mut load: impl FnMut(&Memory) -> T) -> Result<T, Unsettled> {
+        let sequence = |memory: &Memory| memory.load(group + group::SEQUENCE, Ordering::Relaxed);
+        let before = sequence(&self.memory);
         for tries in 0..TRIES {
             if let Some(found) = sequence::try_read(&self.memory, group + group::SEQUENCE, &mut load) {
                 return Ok(found);
@@ -161,7 +169,7 @@ impl Snapshot {
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
         }
-        Err(Unsettled)
+        Err(if sequence(&self.memory) == before { Unsettled::Dead } else { Unsettled::Busy })
     }
 }
 

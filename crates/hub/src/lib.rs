@@ -23,10 +23,12 @@ mod own;
 mod peer;
 mod query;
 mod reader;
+mod reader_texts;
 mod roster;
 mod schemas;
 mod server;
 mod source;
+mod texts;
 mod wire;
 
 pub use cluster::{Cluster, Settings};

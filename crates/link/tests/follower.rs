@@ -68,7 +68,7 @@ fn end_of(block: &[u8]) -> End {
 
 fn welcome(out: &mut Vec<u8>) {
     Greeting { lowest: 1, highest: 1, nonce: [1; 32], identity: [2; 16], name: "hub", sources: &[] }.put(out);
-    Welcome { version: 1, silence: Nanos::SECOND }.put(out);
+    Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
 }
 
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {

@@ -8,6 +8,7 @@ mod house;
 mod listing;
 mod lookup;
 mod polls;
+mod proc;
 mod rows;
 mod texts;
 mod wishes;
@@ -30,6 +31,7 @@ pub use listing::Entry;
 pub use wishes::Order;
 
 use files::{Handle, OpenFile};
+use proc::Proc;
 use wishes::Wishes;
 
 /// How the mount behaves.
@@ -87,6 +89,7 @@ pub struct Tree {
     settings_seen: u64,
     error: String,
     wishes: Wishes,
+    proc: Proc,
     by: by::By,
     work: Work,
     /// Requests that wait for something that comes.
@@ -187,6 +190,7 @@ impl Tree {
             status: fixed(Names::TOP, "status"),
             metrics: fixed(Names::TOP, "metrics"),
         };
+        let proc = Proc::new(names.intern(Names::TOP, "proc").unwrap_or(Names::TOP));
         Tree {
             options,
             names,
@@ -207,6 +211,7 @@ impl Tree {
             settings_seen: 0,
             error: String::new(),
             wishes: Wishes::default(),
+            proc,
             by: by::By::default(),
             work: Work::default(),
             waiting: 0,

@@ -64,6 +64,7 @@ fn hello(role: Role) -> Vec<u8> {
         start_nonce: 6,
         program: "0.1.0",
         proof: None,
+        abilities: 0,
     };
     let mut out = Vec::new();
     hello.put(&mut out);

@@ -27,8 +27,11 @@ pub const KERNEL_TEXT_MAX: usize = 4 << 20;
 /// No file is read faster, whoever wants it: ticks are 10 ms.
 pub const TEXT_PERIOD_MIN: Nanos = Nanos::from_millis(10);
 
-/// Share of one core that reading texts may take: after each read it rests for so many times as long.
-const REST: u32 = 19;
+/// Reading texts may take one part in so many of a core: 5 %.
+const SHARE: u32 = 20;
+
+/// So much of a core's time may be taken in one go, as by somebody who looks at all files once.
+const AT_ONCE: Duration = Duration::from_millis(20);
 
 /// A file that is not read after so long is stuck.
 const DEADLINE: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextPiece};
 use khz_link::{
-    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject, Role, SchemaPiece,
-    Verdict, Want, WantFrame,
+    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject, Role,
+    SchemaPiece, Verdict, Want, WantFrame,
 };
 use khz_model::{Nanos, NodeName};
 use khz_trust::{ClusterKey, Identity};

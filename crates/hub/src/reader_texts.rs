@@ -53,7 +53,8 @@ impl ReaderTexts {
     fn open(&mut self, cluster: &Cluster, who: &Identity, wish: &ReadFrame<'_>) -> Result<(), (Why, String)> {
         let &ReadFrame { number, node, period, path } = wish;
         let not_allowed = |text: String| (Why::NotAllowed, text);
-        let rate = Rate::from_period(period).ok_or_else(|| not_allowed("there is no such rate".to_owned()))?;
+        let rate =
+            Rate::from_period(period).ok_or_else(|| not_allowed("there is no such rate".to_owned()))?;
         if !who.role.may_read_at(rate) {
             return Err(not_allowed(format!("{who} may not read at {rate}")));
         }

@@ -170,7 +170,14 @@ impl Texts {
     }
 
     /// A reader wants it at another pace.
-    pub fn pace(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos, link: Option<(&Link, bool)>) {
+    pub fn pace(
+        &mut self,
+        number: u32,
+        inbox: &Arc<TextInbox>,
+        reader: u32,
+        period: Nanos,
+        link: Option<(&Link, bool)>,
+    ) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         let is_his = |wanting: &&mut Wanting| wanting.number == reader && Arc::ptr_eq(&wanting.inbox, inbox);
         if let Some(wanting) = wanted.readers.iter_mut().find(is_his) {
@@ -212,7 +219,8 @@ impl Texts {
         let all = wanted.held.all.0.load(Ordering::Relaxed) - wanted.held.bytes;
         let bytes = u64::from(piece.length) + u64::from(piece.packed);
         let is_full = others + bytes > NODE_TEXT_BYTES_MAX || all + bytes > ALL_TEXT_BYTES_MAX;
-        let taken = if is_full { Err(TextFault::TooLong { bytes: piece.length }) } else { wanted.take(piece) };
+        let taken =
+            if is_full { Err(TextFault::TooLong { bytes: piece.length }) } else { wanted.take(piece) };
         if let Err(TextFault::TooLong { bytes }) = taken {
             wanted.fail(Why::TooLong, format!("a text of {bytes} bytes is more than this hub takes of it"));
         }

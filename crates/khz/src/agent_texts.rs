@@ -77,7 +77,8 @@ impl TextTaker for Packer {
 
     fn text(&mut self, want: u64, text: &Arc<[u8]>, stamp: Stamp) {
         // Packing takes time: nobody waits for the lock meanwhile.
-        let Some((version, base)) = self.0.lock().wants.get(&want).map(|known| (known.version, known.base.clone()))
+        let Some((version, base)) =
+            self.0.lock().wants.get(&want).map(|known| (known.version, known.base.clone()))
         else {
             return;
         };

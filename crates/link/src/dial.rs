@@ -74,7 +74,14 @@ pub(crate) struct Dial {
 impl Dial {
     pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
         let deadline = Nanos(now.0 + WELCOME_LATE.0);
-        Dial { identity, phase: Phase::Connected, hub: HubName::default(), abilities: 0, deadline, began: now }
+        Dial {
+            identity,
+            phase: Phase::Connected,
+            hub: HubName::default(),
+            abilities: 0,
+            deadline,
+            began: now,
+        }
     }
 
     pub fn is_welcome(&self) -> bool {

@@ -255,7 +255,11 @@ impl Follower {
         }
     }
 
-    fn text<S: FollowSink>(&mut self, piece: &crate::texts::TextPiece<'_>, sink: &mut S) -> Result<(), Reject> {
+    fn text<S: FollowSink>(
+        &mut self,
+        piece: &crate::texts::TextPiece<'_>,
+        sink: &mut S,
+    ) -> Result<(), Reject> {
         // What was under way when it was not wanted any more.
         let Some(intake) = self.reads.get_mut(&piece.number) else { return Ok(()) };
         match intake.take(piece) {

@@ -5,17 +5,53 @@ use khz_model::glob::Glob;
 
 /// Files that are shown where nobody says otherwise.
 pub(super) const USUAL: &[&str] = &[
-    "loadavg", "meminfo", "stat", "uptime", "vmstat", "diskstats", "cpuinfo", "version", "swaps", "interrupts",
-    "softirqs", "filesystems", "mounts", "partitions", "pressure/*", "net/dev", "net/snmp", "net/netstat",
-    "net/sockstat", "sys/kernel/hostname", "sys/kernel/osrelease", "sys/kernel/ostype",
+    "loadavg",
+    "meminfo",
+    "stat",
+    "uptime",
+    "vmstat",
+    "diskstats",
+    "cpuinfo",
+    "version",
+    "swaps",
+    "interrupts",
+    "softirqs",
+    "filesystems",
+    "mounts",
+    "partitions",
+    "pressure/*",
+    "net/dev",
+    "net/snmp",
+    "net/netstat",
+    "net/sockstat",
+    "sys/kernel/hostname",
+    "sys/kernel/osrelease",
+    "sys/kernel/ostype",
 ];
 
 /// Never shown: memory, keys, addresses of the kernel, what is consumed or acts when it is read. Files of processes are
 /// refused by their place.
 const NEVER: &[&str] = &[
-    "kcore", "kallsyms", "keys", "key-users", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "sysrq-trigger",
-    "vmcore", "timer_list", "acpi/*", "bus/*", "bus/*/*", "bus/*/*/*", "dynamic_debug/*", "fs/nfsd/*",
-    "sys/net/ipv4/tcp_fastopen_key", "sys/net/ipv6/conf/*/stable_secret", "sys/kernel/random/uuid",
+    "kcore",
+    "kallsyms",
+    "keys",
+    "key-users",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "sysrq-trigger",
+    "vmcore",
+    "timer_list",
+    "acpi/*",
+    "bus/*",
+    "bus/*/*",
+    "bus/*/*/*",
+    "dynamic_debug/*",
+    "fs/nfsd/*",
+    "sys/net/ipv4/tcp_fastopen_key",
+    "sys/net/ipv6/conf/*/stable_secret",
+    "sys/kernel/random/uuid",
 ];
 
 /// The word for [`USUAL`] among patterns.
@@ -28,7 +64,9 @@ const PATTERNS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowError {
     /// Its form.
-    #[error("'{0}' is not the name of a file below /proc: write it as net/tcp or pressure/*, with * and ? within names")]
+    #[error(
+        "'{0}' is not the name of a file below /proc: write it as net/tcp or pressure/*, with * and ? within names"
+    )]
     NoPath(String),
     /// It names what is never shown.
     #[error("/proc/{0} is never shown: it is a process's, or holds memory, keys or addresses of the kernel")]
@@ -128,10 +166,28 @@ mod tests {
     #[test]
     fn the_usual_files_and_those_that_are_named_are_shown() {
         let list = AllowList::new(["default", "/proc/net/tcp", "sys/vm/*"]).unwrap();
-        for path in ["meminfo", "self/net/dev", "net/dev", "self/mounts", "mounts", "pressure/cpu", "net/tcp", "sys/vm/swappiness"] {
+        for path in [
+            "meminfo",
+            "self/net/dev",
+            "net/dev",
+            "self/mounts",
+            "mounts",
+            "pressure/cpu",
+            "net/tcp",
+            "sys/vm/swappiness",
+        ] {
             assert!(list.allows(path), "{path}");
         }
-        for path in ["net/udp", "pressure", "pressure/cpu/x", "self/status", "self/environ", "1/net/dev", "sys/vm/a/b", "swappiness"] {
+        for path in [
+            "net/udp",
+            "pressure",
+            "pressure/cpu/x",
+            "self/status",
+            "self/environ",
+            "1/net/dev",
+            "sys/vm/a/b",
+            "swappiness",
+        ] {
             assert!(!list.allows(path), "{path}");
         }
         assert!(!AllowList::default().allows("meminfo"), "an empty list shows nothing");
@@ -141,8 +197,22 @@ mod tests {
     fn no_pattern_shows_processes_memory_keys_or_addresses() {
         let list = AllowList::new(["*", "*/*", "*/*/*", "*/*/*/*/*"]).unwrap();
         for path in [
-            "kcore", "kallsyms", "keys", "key-users", "kmsg", "sysrq-trigger", "vmcore", "1/status", "1/net/dev", "4711/task/4711/environ",
-            "self/maps", "self/environ", "self/root/etc", "thread-self/stat", "sys/net/ipv6/conf/lo/stable_secret", "bus/pci/00/00.0",
+            "kcore",
+            "kallsyms",
+            "keys",
+            "key-users",
+            "kmsg",
+            "sysrq-trigger",
+            "vmcore",
+            "1/status",
+            "1/net/dev",
+            "4711/task/4711/environ",
+            "self/maps",
+            "self/environ",
+            "self/root/etc",
+            "thread-self/stat",
+            "sys/net/ipv6/conf/lo/stable_secret",
+            "bus/pci/00/00.0",
         ] {
             assert!(!list.allows(path), "{path}");
         }

@@ -85,7 +85,12 @@ impl Walk<'_> {
         let way: Vec<Glob> = target.split('/').map(Glob::new).chain(rest.iter().cloned()).collect();
         let is_listed = |walk: &Self| {
             let end = join(folder, &target);
-            walk.lines.contains(&end) || walk.lines.range(format!("{end}/")..).next().is_some_and(|line| line.starts_with(&format!("{end}/")))
+            walk.lines.contains(&end)
+                || walk
+                    .lines
+                    .range(format!("{end}/")..)
+                    .next()
+                    .is_some_and(|line| line.starts_with(&format!("{end}/")))
         };
         self.step(folder, &way, links + 1);
         if self.lines.len() > before || is_listed(self) {
@@ -98,7 +103,9 @@ impl Walk<'_> {
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let place = if folder.is_empty() { "." } else { folder };
         let opened = rustix::fs::openat2(&self.proc.folder, place, flags, Mode::empty(), how);
-        let Some(entries) = opened.ok().and_then(|opened| Dir::read_from(opened).ok()) else { return Vec::new() };
+        let Some(entries) = opened.ok().and_then(|opened| Dir::read_from(opened).ok()) else {
+            return Vec::new();
+        };
         let left = LOOKS_MAX.saturating_sub(self.looks);
         let names = entries.take(left).filter_map(Result::ok);
         let names: Vec<String> = names

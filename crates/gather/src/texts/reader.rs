@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use super::TextError;
 use super::door::TextDoor;
 use super::list::list;
-use super::TextError;
 use crate::clock;
 
 /// Stack of the thread: its deepest call reads a directory.

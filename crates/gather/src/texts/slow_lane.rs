@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use khz_model::Stamp;
 
 use super::reader::{Outcome, Reader};
-use super::{DEADLINE, REST, STUCK_MAX, Shared, TextError, TextTaker};
+use super::{AT_ONCE, DEADLINE, SHARE, STUCK_MAX, Shared, TextError, TextTaker};
 use crate::clock;
 
 /// Stack of the thread: its deepest call packs a text.
@@ -19,7 +19,8 @@ pub(super) struct SlowLane {
     reader: Option<Reader>,
     /// Readers that the kernel holds, and the files that they are stuck in.
     stuck: Vec<(String, Reader)>,
-    rests_until: Instant,
+    /// What was read so far would have taken until then at the share that reading may take.
+    spent_until: Instant,
 }
 
 /// Starts the thread, which runs until nothing is wanted.
@@ -40,7 +41,7 @@ pub(super) fn start(shared: Arc<Shared>) -> std::io::Result<()> {
 
 impl SlowLane {
     pub fn new(taker: Box<dyn TextTaker>) -> Self {
-        SlowLane { taker, reader: None, stuck: Vec::new(), rests_until: Instant::now() }
+        SlowLane { taker, reader: None, stuck: Vec::new(), spent_until: Instant::now() }
     }
 
     fn run(&mut self, shared: &Shared) {
@@ -57,7 +58,7 @@ impl SlowLane {
         loop {
             let (number, due) = state.wants.next()?;
             let now = Instant::now();
-            let until = due.max(self.rests_until);
+            let until = due.max(self.spent_until.checked_sub(AT_ONCE * SHARE).unwrap_or(now));
             if now < until {
                 let waited = shared.bell.wait_timeout(state, until - now);
                 state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
@@ -71,7 +72,7 @@ impl SlowLane {
         }
     }
 
-    /// Reads a file, and rests for it.
+    /// Reads a file, which a reader does.
     fn look(&mut self, shared: &Shared, path: &str) -> Result<(Vec<u8>, Stamp), TextError> {
         self.stuck.retain(|(_, reader)| !reader.has_come_back());
         if self.stuck.iter().any(|(stuck, _)| stuck == path) {
@@ -92,7 +93,7 @@ impl SlowLane {
         match reader.read(path, DEADLINE) {
             Some(Outcome { text, took }) => {
                 self.reader = Some(reader);
-                self.rests_until = Instant::now() + took * REST;
+                self.spend(took);
                 text.map(|text| (text, clock::stamp()))
             }
             None => {
@@ -101,6 +102,11 @@ impl SlowLane {
                 Err(TextError::Stuck { path: path.to_owned() })
             }
         }
+    }
+
+    /// Reading and packing have taken so much of a core.
+    fn spend(&mut self, took: Duration) {
+        self.spent_until = self.spent_until.max(Instant::now()) + took * SHARE;
     }
 
     /// Hands over what is new.
@@ -120,9 +126,9 @@ impl SlowLane {
                 state.counts.texts += 1;
                 state.counts.bytes += text.len() as u64;
                 drop(state);
-                let before = Instant::now();
+                let before = clock::thread_cpu();
                 self.taker.text(number, &text, stamp);
-                self.rests_until += before.elapsed().min(Duration::from_millis(100)) * REST;
+                self.spend(clock::thread_cpu().since(before).into());
             }
             Err(error) if want.problem.as_ref() == Some(&error) => {}
             Err(error) => {

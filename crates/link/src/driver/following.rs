@@ -374,7 +374,8 @@ mod tests {
 
     #[test]
     fn a_burst_of_interests_stays_within_what_a_hub_allows() {
-        let (mut allowance, mut now, mut said) = (Allowance::full(Nanos(0), SAID_AT_ONCE, SAID_A_SECOND), Nanos(0), 0);
+        let (mut allowance, mut now, mut said) =
+            (Allowance::full(Nanos(0), SAID_AT_ONCE, SAID_A_SECOND), Nanos(0), 0);
         while now < Nanos::from_secs(10) {
             if allowance.take(now) {
                 said += 1;

@@ -159,7 +159,10 @@ mod tests {
         let stamp = Stamp::default();
         let piece = TextPiece { number: 1, version: 1, base: 0, stamp, length, packed, at: 0, bytes: b"123" };
         assert_eq!(intake.take(&piece), Err(TextFault::TooLong { bytes: 100 << 20 }));
-        assert_eq!(intake.take(&TextPiece { length: 9, packed: 100 << 20, ..piece }).is_err(), intake.held() == 0);
+        assert_eq!(
+            intake.take(&TextPiece { length: 9, packed: 100 << 20, ..piece }).is_err(),
+            intake.held() == 0
+        );
         assert_eq!(intake.held(), 0);
     }
 

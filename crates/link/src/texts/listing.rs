@@ -61,7 +61,9 @@ mod tests {
             assert!(is_text_path(good), "{good}");
         }
         let long = "n/".repeat(200) + "n";
-        for bad in ["", "/", "/etc", "a/", "a//b", ".", "..", "a/../b", "../a", "a\nb", "a\0", "a -> b", &long] {
+        for bad in
+            ["", "/", "/etc", "a/", "a//b", ".", "..", "a/../b", "../a", "a\nb", "a\0", "a -> b", &long]
+        {
             assert!(!is_text_path(bad), "{bad:?}");
         }
     }

@@ -86,7 +86,8 @@ fn readers_without_pause_never_see_half_a_text_whatever_its_length() {
             scope.spawn(move || {
                 let (mut kept, mut last) = (None, Vec::new());
                 while !is_over.load(Ordering::Relaxed) {
-                    let file = kept.take().unwrap_or_else(|| File::open(lab.path("n0000/proc/interrupts")).unwrap());
+                    let file =
+                        kept.take().unwrap_or_else(|| File::open(lab.path("n0000/proc/interrupts")).unwrap());
                     let mut whole = Vec::new();
                     let mut room = [0; 1_000];
                     loop {
@@ -177,7 +178,8 @@ fn a_user_follows_so_many_files_and_the_oldest_makes_room() {
         assert_eq!(lab.read(&format!("n0000/proc/file{n}")).unwrap(), format!("{n}\n"));
         assert!(lab.stat("texts_followed") <= 9, "eight files and the list");
     }
-    let open: Vec<File> = (0..8).map(|n| File::open(lab.path(&format!("n0000/proc/file{n}"))).unwrap()).collect();
+    let open: Vec<File> =
+        (0..8).map(|n| File::open(lab.path(&format!("n0000/proc/file{n}"))).unwrap()).collect();
     assert_eq!(errno(lab.read("n0000/proc/file9")), libc::ENFILE, "all of them are open");
     assert_eq!(lab.stat("texts_refused"), 1);
     drop(open);

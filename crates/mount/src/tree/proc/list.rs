@@ -87,9 +87,11 @@ mod tests {
     fn a_list_becomes_a_tree_and_what_does_not_fit_is_counted() {
         let mut names = Names::new();
         let top = names.intern(Names::TOP, "proc").unwrap();
-        let text = b"meminfo\nmounts -> self/mounts\nself/mounts\nnet/dev\nmeminfo/x\nnet\n../x\na/../b\nmeminfo\n";
+        let text =
+            b"meminfo\nmounts -> self/mounts\nself/mounts\nnet/dev\nmeminfo/x\nnet\n../x\na/../b\nmeminfo\n";
         let list = ProcList::new(&mut names, top, text);
-        let names_in = |path| list.entries(path).unwrap().iter().map(|&path| names.text(path)).collect::<Vec<_>>();
+        let names_in =
+            |path| list.entries(path).unwrap().iter().map(|&path| names.text(path)).collect::<Vec<_>>();
         assert_eq!(names_in(top), ["proc/meminfo", "proc/mounts", "proc/self", "proc/net"]);
         let at = |name: &str| name.split('/').fold(top, |at, name| names.find(at, name).unwrap());
         assert_eq!(list.kind(at("net")), Some(Kind::Directory));

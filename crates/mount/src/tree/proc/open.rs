@@ -55,7 +55,12 @@ impl Tree {
     }
 
     /// What is in a directory of `proc`.
-    pub(in crate::tree) fn list_proc(&mut self, inode: Inode, now: Instant, late: bool) -> Answer<Vec<Entry>> {
+    pub(in crate::tree) fn list_proc(
+        &mut self,
+        inode: Inode,
+        now: Instant,
+        late: bool,
+    ) -> Answer<Vec<Entry>> {
         match self.proc_list(inode.node, now, late) {
             Answer::Ready(()) => {}
             Answer::Wait => return Answer::Wait,
@@ -145,8 +150,15 @@ impl Tree {
     }
 
     /// What a file holds from `offset` on: from the begin the text of now, and from there on the same.
-    pub(in crate::tree) fn read_kernel_text(&mut self, handle: u64, offset: u64, size: usize) -> Answer<Vec<u8>> {
-        let Some(&Handle { inode, user, what: What::KernelText(ref reading), .. }) = self.handles.get(&handle) else {
+    pub(in crate::tree) fn read_kernel_text(
+        &mut self,
+        handle: u64,
+        offset: u64,
+        size: usize,
+    ) -> Answer<Vec<u8>> {
+        let Some(&Handle { inode, user, what: What::KernelText(ref reading), .. }) =
+            self.handles.get(&handle)
+        else {
             return Answer::Fail(libc::EBADF);
         };
         if self.is_cut_off(inode.node) {

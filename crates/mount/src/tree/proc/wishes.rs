@@ -40,7 +40,9 @@ impl Tree {
             return Ok(());
         }
         self.make_room(user)?;
-        let Some(node) = self.node(inode.node).map(|node| node.name.clone()) else { return Err(libc::ENOENT) };
+        let Some(node) = self.node(inode.node).map(|node| node.name.clone()) else {
+            return Err(libc::ENOENT);
+        };
         let path = self.proc_name(inode.path);
         let period = self.text_period(inode);
         self.proc.wishes_made += 1;
@@ -75,7 +77,8 @@ impl Tree {
             let mut his = self.proc.idle.range((user, 0)..=(user, u64::MAX));
             let oldest = his.next().map(|(_, &inode)| inode);
             // Where all users together want too much, whoever rests makes room.
-            let oldest = oldest.or_else(|| self.proc.idle.values().next().copied().filter(|_| !has_all(self)));
+            let oldest =
+                oldest.or_else(|| self.proc.idle.values().next().copied().filter(|_| !has_all(self)));
             let Some(oldest) = oldest else {
                 self.proc.counts.refused += 1;
                 return Err(libc::ENFILE);

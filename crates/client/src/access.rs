@@ -126,6 +126,20 @@ impl Access {
         Ok(Access { token: Some(Token::read(path.as_ref())?), ..self })
     }
 
+    /// The settings of TLS for what is spoken there; `None`: plain text will do.
+    ///
+    /// # Errors
+    /// A file cannot be used, or the way would be open to others.
+    pub fn tls(&self, protocol: Protocol) -> Result<Option<TlsSettings>, AccessError> {
+        for hub in &self.hubs {
+            let HubAddress::Net { host, port } = hub else { continue };
+            let address = SocketAddr::new(ip_of(host), *port);
+            Exposure::of_caller(address, self.files.is_some(), self.insecure)
+                .map_err(|source| AccessError::Exposed { hub: hub.clone(), source })?;
+        }
+        Ok(self.files.clone().map(|files| tls_settings(files, protocol)).transpose()?)
+    }
+
     /// As what we come: as token or certificate say; else as operator where we own the khz whose socket it is; else
     /// as reader.
     ///
@@ -157,14 +171,8 @@ impl Access {
     /// # Errors
     /// A file cannot be used, or the way would be open to others.
     pub fn settings(&self) -> Result<FollowingSettings, AccessError> {
-        for hub in &self.hubs {
-            let HubAddress::Net { host, port } = hub else { continue };
-            let address = SocketAddr::new(ip_of(host), *port);
-            Exposure::of_caller(address, self.files.is_some(), self.insecure)
-                .map_err(|source| AccessError::Exposed { hub: hub.clone(), source })?;
-        }
+        let tls = self.tls(Protocol::Link)?;
         let identity = link_identity(self.identity()?, self.token.clone());
-        let tls = self.files.clone().map(tls_settings).transpose()?;
         Ok(FollowingSettings {
             hubs: self.hubs.clone(),
             identity: Arc::new(identity),
@@ -184,8 +192,8 @@ fn ip_of(host: &str) -> IpAddr {
 }
 
 /// Files that changed are read again for each connection; wrong ones leave what there was.
-fn tls_settings(files: ClientFiles) -> Result<TlsSettings, TrustError> {
-    let client = TlsClient::load(files, Protocol::Link)?;
+fn tls_settings(files: ClientFiles, protocol: Protocol) -> Result<TlsSettings, TrustError> {
+    let client = TlsClient::load(files, protocol)?;
     Ok(Box::new(move || {
         let _ = client.refresh();
         client.config()

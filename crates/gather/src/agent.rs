@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, Query, QueryError, Rate};
 
-use crate::budget::Budget;
+use crate::asked::Asked;
 use crate::clock;
 use crate::error::GatherError;
 use crate::gatherer::{Gatherer, Outworn};
@@ -15,7 +15,7 @@ use crate::inbox::{Inbox, Request};
 use crate::lane::Lane;
 use crate::lane_handle::{LaneHandle, Lanes};
 use crate::own::OwnNumbers;
-use crate::plan::{Plan, SOURCE_BUDGET};
+use crate::plan::Plan;
 use crate::query::NodeQuery;
 use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
@@ -57,10 +57,11 @@ impl Agent {
         let lanes = fixed_lanes(&plan, &sources, &rings)?;
         let inbox = Arc::new(Inbox::new().map_err(|errno| GatherError::Thread(errno.into()))?);
         let views = lanes.iter().map(|lane| lane.view.clone()).collect();
-        let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), views));
+        let asked = Arc::new(Asked::new(&plan));
+        let query = Arc::new(NodeQuery::new(&plan, &sources, inbox.clone(), asked.clone(), views));
         let placement = plan.placement.clone();
         let (outworn, wear) = oneshot::channel();
-        let gatherer = Gatherer::new(plan, inbox.clone(), sources, lanes, rings, outworn);
+        let gatherer = Gatherer::new(plan, inbox.clone(), asked, sources, lanes, rings, outworn);
         let (placed, is_placed) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gather".into())
@@ -158,8 +159,7 @@ fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
     let mut sources = Vec::with_capacity(plan.sources.len() + 1);
     let mut room = Vec::new();
     for source in &plan.sources {
-        let mut source =
-            Source::file(&plan.root, source.file, Budget::new(source.budget.unwrap_or(SOURCE_BUDGET)));
+        let mut source = source.open(&plan.root);
         source.gather(now, &mut room);
         sources.push(source);
     }

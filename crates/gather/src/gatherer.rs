@@ -10,6 +10,7 @@ use futures_channel::oneshot;
 use khz_model::{Nanos, Pattern, QueryError, Rate, Stamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::asked::{Asked, Toll};
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY};
 use crate::inbox::{Inbox, LaneAnswer, Request};
@@ -38,6 +39,8 @@ pub(crate) struct Outworn;
 pub(crate) struct Gatherer {
     plan: Plan,
     inbox: Arc<Inbox>,
+    /// What askers gather themselves; its counts belong to the own numbers.
+    asked: Arc<Asked>,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     rings: Rings,
@@ -72,6 +75,7 @@ impl Gatherer {
     pub fn new(
         plan: Plan,
         inbox: Arc<Inbox>,
+        asked: Arc<Asked>,
         mut sources: Vec<Source>,
         lanes: Vec<Lane>,
         rings: Rings,
@@ -82,6 +86,7 @@ impl Gatherer {
         Gatherer {
             plan,
             inbox,
+            asked,
             sources,
             lanes,
             rings,
@@ -226,8 +231,7 @@ impl Gatherer {
 
     /// The latest readings of some sources. Those who ask within one window share one gather: a source that
     /// was gathered after they asked, or not longer than `age_max` before, is not gathered again.
-    fn latest(&mut self, sources: u64, asked: Nanos, age_max: Nanos) -> Vec<Option<Arc<Published>>> {
-        self.requests += 1;
+    fn latest(&mut self, sources: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
         let wanted = |i: usize| sources & (1 << i) != 0;
         for index in (0..self.sources.len()).filter(|&i| wanted(i)) {
             let fresh =
@@ -237,7 +241,7 @@ impl Gatherer {
                 self.gather(index, clock::stamp());
             }
         }
-        (0..self.sources.len()).map(|i| if wanted(i) { self.sources[i].publish() } else { None }).collect()
+        (0..self.sources.len()).filter(|&i| wanted(i)).filter_map(|i| self.sources[i].publish()).collect()
     }
 
     /// Answers a demand with a row gathered from now on. Demands within one window share a row, and so do those of more
@@ -427,21 +431,22 @@ impl Gatherer {
             Some(self.cost.wakeups),
             Some(self.cost.rate_millihertz),
             Some(self.cost.slowdown),
-            Some(self.requests),
-            Some(self.request_gathers),
+            Some(self.requests + self.asked.questions.load(Ordering::Relaxed)),
+            Some(self.request_gathers + self.asked.gathers()),
         ];
         let (files, own) = self.sources.split_at_mut(index);
         let Some(own) = own.first_mut().and_then(Source::own_numbers) else { return };
         own.begin(process);
         for (i, source) in files.iter().enumerate() {
             let (counts, budget) = (&source.counts, &source.budget);
+            let asked = self.asked.tolls.get(i).map(Toll::counts).unwrap_or_default();
             let numbers = [
-                counts.gathers,
-                counts.failures,
-                counts.full_parses,
+                counts.gathers + asked.gathers,
+                counts.failures + asked.failures,
+                counts.full_parses + asked.full_parses,
                 counts.late,
                 counts.bytes,
-                counts.gather_time.0,
+                counts.gather_time.0 + asked.gather_time.0,
                 counts.last_gather_time.0,
                 budget.share().map_or(0, |share| (share * 10_000.0) as u64),
                 budget.period_min().0,

@@ -18,8 +18,8 @@ pub const REQUESTS_MAX: usize = 4_096;
 
 /// One request.
 pub(crate) enum Request {
-    /// The latest readings of these sources (one bit each), no older than `age_max` at `asked`.
-    Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Option<Arc<Published>>>> },
+    /// The latest readings of these sources (one bit each), which are no files, no older than `age_max` at `asked`.
+    Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Arc<Published>>> },
     /// A lane for these patterns at this rate; the asker waits for the answer, microseconds as a rule.
     /// Without a rate its rows are written on demand.
     Follow { patterns: Vec<Pattern>, rate: Option<Rate>, exact: bool, reply: SyncSender<LaneAnswer> },

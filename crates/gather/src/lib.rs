@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod agent;
+mod asked;
 mod budget;
 mod catalogue;
 mod clock;

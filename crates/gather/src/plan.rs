@@ -1,15 +1,17 @@
 //! What an agent is asked to do: which sources, how often, at what cost. Plain data, checked before anything
 //! is started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use khz_model::{ByteSize, Nanos, NodeName, Rate};
 use khz_parse::KernelFile;
 
+use crate::budget::Budget;
 use crate::jobs::JobDoor;
 use crate::own::Tally;
 use crate::placement::Placement;
+use crate::source::Source;
 
 /// Everything an agent needs to know.
 #[derive(Clone, Debug)]
@@ -62,6 +64,13 @@ pub struct SourcePlan {
     pub rate: Option<Rate>,
     /// Share of one core that the source may cost; `None`: [`SOURCE_BUDGET`].
     pub budget: Option<f64>,
+}
+
+impl SourcePlan {
+    /// The source, not gathered yet.
+    pub(crate) fn open(&self, root: &Path) -> Source {
+        Source::file(root, self.file, Budget::new(self.budget.unwrap_or(SOURCE_BUDGET)))
+    }
 }
 
 /// What a source may cost when the plan does not say: half of the agent's own ceiling.

@@ -2,6 +2,7 @@
 //! out of the rings.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use khz_model::{
     Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
 };
 
+use crate::asked::Asked;
 use crate::catalogue::catalogue;
 use crate::clock;
 use crate::inbox::{Inbox, Request};
@@ -30,6 +32,10 @@ pub(crate) struct NodeQuery {
     node: NodeName,
     rate_max: Rate,
     inbox: Arc<Inbox>,
+    /// Kernel files, read by who asks.
+    asked: Arc<Asked>,
+    /// What is as old as a row of the base lane may be is old enough for everybody.
+    age_max: Nanos,
     /// The plan's lanes, which live as long as the agent: history is read from them.
     lanes: Vec<Arc<LaneView>>,
     metrics: Vec<Arc<Metric>>,
@@ -44,7 +50,13 @@ pub(crate) struct NodeQuery {
 }
 
 impl NodeQuery {
-    pub fn new(plan: &Plan, sources: &[Source], inbox: Arc<Inbox>, lanes: Vec<Arc<LaneView>>) -> Self {
+    pub fn new(
+        plan: &Plan,
+        sources: &[Source],
+        inbox: Arc<Inbox>,
+        asked: Arc<Asked>,
+        lanes: Vec<Arc<LaneView>>,
+    ) -> Self {
         let tallies = || plan.tallies_all().into_iter().map(|t| t.metric);
         let own = || crate::own::metrics().into_iter().chain(tallies()).collect::<Vec<_>>();
         let of = |source: &Source| match source.kernel_file() {
@@ -68,6 +80,8 @@ impl NodeQuery {
             node: plan.node.clone(),
             rate_max: plan.rate_max,
             inbox,
+            asked,
+            age_max: plan.base_rate.period(),
             lanes,
             metrics,
             sources,
@@ -144,15 +158,23 @@ impl NodeQuery {
         metrics.iter().filter_map(|metric| bit(&metric.name)).fold(0, |bits, bit| bits | bit)
     }
 
-    /// What some sources hold, gathered anew where it is older than that.
-    async fn published(
-        &self,
-        sources: u64,
-        age_max: Nanos,
-    ) -> Result<Vec<Option<Arc<Published>>>, QueryError> {
-        let (reply, answer) = oneshot::channel();
-        self.inbox.put(Request::Latest { sources, asked: clock::boot(), age_max, reply })?;
-        answer.await.map_err(|_| QueryError::Stopped)
+    /// What some sources hold, gathered anew where it is older than that: kernel files by who asks, the agent's own
+    /// numbers and those of jobs by the gather thread, which has them.
+    async fn published(&self, sources: u64, age_max: Nanos) -> Result<Vec<Arc<Published>>, QueryError> {
+        if self.inbox.is_closed() {
+            return Err(QueryError::Stopped);
+        }
+        self.asked.questions.fetch_add(1, Ordering::Relaxed);
+        let asked = clock::boot();
+        let files = sources & self.asked.files();
+        let mut published = self.asked.latest(files, asked, age_max.min(self.age_max));
+        let others = sources & !files;
+        if others != 0 {
+            let (reply, answer) = oneshot::channel();
+            self.inbox.put(Request::Latest { sources: others, asked, age_max, reply })?;
+            published.extend(answer.await.map_err(|_| QueryError::Stopped)?);
+        }
+        Ok(published)
     }
 
     async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
@@ -170,7 +192,7 @@ impl NodeQuery {
             };
         }
         let published = self.published(sources, age_max).await?;
-        let samples = published.iter().flatten().flat_map(|p| samples(p, &ours)).collect();
+        let samples = published.iter().flat_map(|p| samples(p, &ours)).collect();
         Ok(Snapshot { nodes: vec![(self.node.clone(), samples)], missing })
     }
 }
@@ -203,8 +225,7 @@ impl Look for NodeLook<'_> {
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
         Box::pin(async move {
             if self.sources != 0 {
-                let published = self.query.published(self.sources, self.age_max).await?;
-                self.published = published.into_iter().flatten().collect();
+                self.published = self.query.published(self.sources, self.age_max).await?;
             }
             Ok(())
         })

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use futures_executor::block_on;
 use khz_gather::{Agent, Plan, RingSize};
@@ -27,7 +28,7 @@ fn the_snapshot_says_what_a_question_answers() {
     host.write(&root).unwrap();
     let rate = "1h".parse().unwrap();
     let agent = Agent::start(Plan {
-        // It gathers when it is asked, so that no file is read while it is being written.
+        // Its thread gathers when a row is asked for, so that no file is read while it is being written.
         base_rate: rate,
         local_rate: rate,
         ring_folder: Some(folder.clone()),
@@ -40,7 +41,13 @@ fn the_snapshot_says_what_a_question_answers() {
     let snapshot = Snapshot::open(&folder.join(SNAPSHOT_FILE));
     // The page is there before the thread runs, and has slots once it has gathered.
     let snapshot = snapshot.unwrap();
+    let lane = agent.shared_lanes().on_demand(&everything).unwrap();
     for round in 0..3 {
+        lane.now(round + 1).unwrap();
+        let start = Instant::now();
+        while lane.answered() != round + 1 {
+            assert!(start.elapsed() < Duration::from_secs(60), "no row in round {round}");
+        }
         let answer = block_on(query.latest(&everything, Nanos(0))).unwrap();
         let samples = &answer.nodes[0].1;
         let names = snapshot.names();
@@ -50,7 +57,8 @@ fn the_snapshot_says_what_a_question_answers() {
             let slot = names.iter().position(|known| known.name == name).unwrap();
             let latest = snapshot.read(slot as u32).unwrap().unwrap();
             assert_eq!(latest.reading, sample.reading, "{name} in round {round}");
-            assert_eq!((latest.stamp, latest.places), (sample.stamp, sample.series.metric.places), "{name}");
+            assert_eq!(latest.places, sample.series.metric.places, "{name}");
+            assert!(latest.stamp.boot < sample.stamp.boot, "{name} was gathered before it was asked for");
             compared += 1;
         }
         assert!(compared > 100, "only {compared} series");

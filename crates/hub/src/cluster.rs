@@ -180,6 +180,11 @@ impl Cluster {
         all.into_iter().collect()
     }
 
+    /// This hub, and those that its nodes come from.
+    pub fn origins(&self) -> Vec<[u8; 16]> {
+        [self.identity].into_iter().chain(self.all_sources()).collect()
+    }
+
     /// Nodes come from this hub now; `false`: it is this one, or gets nodes from it.
     pub(crate) fn set_source(&self, number: usize, hub: &HubName) -> bool {
         let behind: Vec<[u8; 16]> = hub.sources.iter().copied().chain([hub.identity]).collect();

@@ -28,6 +28,7 @@ mod roster;
 mod schemas;
 mod server;
 mod source;
+mod text_source;
 mod texts;
 mod wire;
 
@@ -35,3 +36,4 @@ pub use cluster::{Cluster, Settings};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
 pub use source::Source;
+pub use text_source::{TextAddress, TextSource};

@@ -29,16 +29,7 @@ pub struct Source {
 impl Source {
     /// Follows the hub, or the first of several that answers; `number` tells it from other sources.
     pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
-        let mailbox = Arc::new(Mailbox::new()?);
-        let sink = Sink {
-            cluster,
-            number,
-            mailbox,
-            lanes: HashMap::new(),
-            made: 0,
-            hub: String::new(),
-            refusal: None,
-        };
+        let sink = Sink::new(cluster, number)?;
         let following = Following::start(settings, sink)?;
         let everything = Interest {
             patterns: vec![Pattern::everything()],
@@ -51,8 +42,8 @@ impl Source {
 }
 
 /// Lays rows into the cluster.
-struct Sink {
-    cluster: Arc<Cluster>,
+pub(crate) struct Sink {
+    pub cluster: Arc<Cluster>,
     number: usize,
     /// What readers want of these nodes; it is refused.
     mailbox: Arc<Mailbox>,
@@ -146,6 +137,22 @@ impl Lane {
         self.node.touched.fetch_add(1, Ordering::Release);
         Counts::add(&counts.rows, added);
         Ok(())
+    }
+}
+
+impl Sink {
+    /// One that has no nodes yet; `number` tells its source from others.
+    pub fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let (lanes, hub) = (HashMap::new(), String::new());
+        Ok(Sink { cluster, number, mailbox, lanes, made: 0, hub, refusal: None })
+    }
+
+    /// A source that has no identity, because it gets nodes from nobody.
+    pub fn up_alone(&mut self, name: &str) {
+        name.clone_into(&mut self.hub);
+        self.refusal = None;
+        self.cluster.forget_source(self.number);
     }
 }
 

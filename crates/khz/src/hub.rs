@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
-use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings, Source};
+use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings, Source, TextAddress, TextSource};
 use khz_model::Query;
 use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -28,7 +28,11 @@ pub fn run(plan: &Plan) -> Outcome {
     let cluster = Cluster::new(settings, identity()?);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
-    let _sources = follow_sources(plan, &cluster)?;
+    let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
+    let doors = doors.telling({
+        let cluster = Arc::clone(&cluster);
+        Arc::new(move || cluster.origins())
+    });
     let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
     let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
     let _recorder = match &plan.rrd {
@@ -48,13 +52,7 @@ pub fn run(plan: &Plan) -> Outcome {
 /// Other hubs whose nodes are shown here.
 fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
     let follow = |(number, hub): (usize, &HubAddress)| {
-        let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
-        let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
-        let pair = plan.trust.pair.clone();
-        let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
-        let (name, insecure) = (plan.node.clone(), plan.insecure);
-        let access = Access { files, token, insecure, name, ..Access::hub(&hub.host, hub.port) };
-        let mut settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        let mut settings = access(plan, hub)?.settings().map_err(|error| Failure::usage(sentence(&error)))?;
         if let Some(identity) = Arc::get_mut(&mut settings.identity) {
             identity.machine = cluster.identity();
         }
@@ -62,6 +60,29 @@ fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Fa
             .map_err(|error| Failure::work(format!("cannot follow hub {}: {error}", hub.host)))
     };
     plan.source_hubs.iter().enumerate().map(follow).collect()
+}
+
+/// The way to a source.
+fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
+    let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let pair = plan.trust.pair.clone();
+    let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
+    let (name, insecure) = (plan.node.clone(), plan.insecure);
+    Ok(Access { files, token, insecure, name, ..Access::hub(&source.host, source.port) })
+}
+
+/// Other hubs, and agents, that are asked over the text protocol.
+fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, Failure> {
+    let first = plan.source_hubs.len();
+    let ask = |(number, door): (usize, &HubAddress)| {
+        let tls = access(plan, door)?.tls(Protocol::Text);
+        let tls = tls.map_err(|error| Failure::usage(sentence(&error)))?;
+        let address = TextAddress { host: door.host.clone(), port: door.port, tls };
+        TextSource::start(Arc::clone(cluster), address, first + number, khz_gather::catalogue())
+            .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
+    };
+    plan.source_doors.iter().enumerate().map(ask).collect()
 }
 
 /// Ready when the link's thread is gone: a hub without it would only look alive.

@@ -32,13 +32,14 @@ pub struct Doors {
     text: Vec<TcpListener>,
     http_counts: Counters,
     text_counts: khz_text::Counters,
+    origins: Option<khz_text::Origins>,
 }
 
 impl Doors {
     /// None at all.
     pub fn closed() -> Self {
         let (http_counts, text_counts) = (Counters::default(), khz_text::Counters::default());
-        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts }
+        Doors { http: Vec::new(), text: Vec::new(), http_counts, text_counts, origins: None }
     }
 
     /// Binds the HTTP door's addresses; before anything is started.
@@ -59,6 +60,11 @@ impl Doors {
         }
     }
 
+    /// Lets the text door tell whose nodes these are.
+    pub fn telling(self, origins: khz_text::Origins) -> Self {
+        Doors { origins: Some(origins), ..self }
+    }
+
     /// What the open ones count, with the catalogue entries.
     pub fn metrics(&self) -> Vec<(Metric, Arc<AtomicU64>)> {
         let http = (!self.http.is_empty()).then(|| self.http_counts.metrics());
@@ -75,7 +81,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Serves until somebody wants us to end.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Behind) -> Outcome {
-    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts } = doors;
+    let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins } = doors;
     let here = if behind == Behind::Node { Role::Operator } else { Role::Reader };
     let [http_socket, text_socket] = match behind {
         Behind::Node => [ALONE_SOCKET, "khz-text.sock"],
@@ -102,6 +108,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
             let door = khz_text::Door {
                 window: plan.window,
                 counters: text_counts,
+                origins,
                 local: door::local_socket(plan, text_socket),
                 tls: fitting.text.clone(),
                 access: fitting.access.clone(),

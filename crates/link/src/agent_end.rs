@@ -325,12 +325,17 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
-    /// Where all lanes are prompt, a Beat goes along with rows, a little early if need be: it is no reason to wake up once
-    /// more.
+    /// Where all lanes are prompt, a Beat goes along with the last row before it would be due: it is no reason to wake up
+    /// once more.
     fn rows_carry_a_beat(&self, now: Nanos) -> bool {
-        let is_due = self.last_beat.is_none_or(|last| now.since(last).0 >= BEAT.0 / 2);
-        let mut senders = self.book.entries.iter().filter_map(|entry| entry.sender.as_ref());
-        is_due && senders.all(|sender| sender.prompt)
+        let wanted = || {
+            let entries = self.book.entries.iter();
+            entries.filter_map(|entry| Some((entry.sender.as_ref()?.prompt, entry.lane.period().0)))
+        };
+        let until_next_row = wanted().map(|(_, period)| period).min().unwrap_or(0);
+        let next_is_late =
+            self.last_beat.is_none_or(|last| now.since(last).0.saturating_add(until_next_row) > BEAT.0);
+        next_is_late && wanted().all(|(prompt, _)| prompt)
     }
 
     /// Says missing blocks, the newest of all lanes first, as far as pace and room allow.

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::counters::Counters;
 use crate::items::SharedItems;
 use crate::limits::{CLOSING_GRACE, Limits};
-use crate::session::Shared;
+use crate::session::{Origins, Shared};
 use crate::talk::Talk;
 
 /// For who speaks plain text where TLS is spoken.
@@ -39,6 +39,8 @@ pub struct Door {
     pub local: Option<LocalSocket>,
     /// Its limits.
     pub limits: Limits,
+    /// Whose nodes these are, where a hub answers.
+    pub origins: Option<Origins>,
     /// What it counts; clone it to publish the numbers.
     pub counters: Counters,
 }
@@ -54,6 +56,7 @@ impl Door {
             access: Access::default(),
             local: None,
             limits: Limits::default(),
+            origins: None,
             counters: Counters::default(),
         }
     }
@@ -100,9 +103,9 @@ struct Hall {
 
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
-        let Door { query, cluster, window, tls, access, limits, counters, .. } = door;
-        let shared =
-            Shared { query, cluster: cluster.into(), items: SharedItems::default(), window, counters };
+        let Door { query, cluster, window, tls, access, limits, origins, counters, .. } = door;
+        let items = SharedItems::default();
+        let shared = Shared { query, cluster: cluster.into(), items, window, counters, origins };
         let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
         let access = Access { key: None, ..access };
         Hall { connections: Connections::new(limits.connections), shared, access, sealed, limits, closing }

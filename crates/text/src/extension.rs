@@ -18,6 +18,8 @@ pub(crate) enum Extension {
     Every(Rate),
     /// What items there are, with their full names.
     Items,
+    /// Whose nodes these are: this hub, and those that they come from.
+    Hub,
     /// What can be said.
     Help,
 }
@@ -32,6 +34,7 @@ pub(crate) const HELP: &str = "\
 : :age 2ms       rows may be so old; any: as pushed; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
+: :hub           the identity of this hub, and of those that it has nodes from
 
 ";
 
@@ -53,6 +56,7 @@ impl Extension {
             "lines" => alone(Extension::Lines),
             "sexp" => alone(Extension::Sexp),
             "items" => alone(Extension::Items),
+            "hub" => alone(Extension::Hub),
             "help" => alone(Extension::Help),
             "age" => match rest {
                 "" => Ok(Extension::Age(None)),
@@ -78,6 +82,7 @@ mod tests {
             ("age 2ms", Extension::Age(Some(Nanos::from_millis(2)))),
             ("age any", Extension::Age(Some(Nanos(u64::MAX)))),
             ("age", Extension::Age(None)),
+            ("hub", Extension::Hub),
             ("every 10Hz", Extension::Every(Rate::from_hz(10).unwrap())),
         ] {
             assert_eq!(Extension::read(line), Ok(expected), "{line}");

@@ -25,3 +25,4 @@ pub use door::{Bound, Door};
 pub use input::{Command, Input, Unusable};
 pub use limits::Limits;
 pub use mask::Mask;
+pub use session::Origins;

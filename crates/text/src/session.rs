@@ -16,6 +16,9 @@ use crate::lines::Format;
 use crate::mask::Mask;
 use crate::page::Page;
 
+/// The identity of the hub that answers, and those of the hubs that its nodes come from, as they are now.
+pub type Origins = Arc<dyn Fn() -> Vec<[u8; 16]> + Send + Sync>;
+
 /// What all sessions of a door share.
 #[derive(Clone)]
 pub(crate) struct Shared {
@@ -26,6 +29,8 @@ pub(crate) struct Shared {
     /// How old rows may be when nobody says.
     pub window: Nanos,
     pub counters: Counters,
+    /// Whose nodes these are; see [`Origins`].
+    pub origins: Option<Origins>,
 }
 
 /// One of them.
@@ -72,9 +77,17 @@ impl Session {
             Extension::Age(age) => self.age = age,
             Extension::Lines => self.format = Format::Lines,
             Extension::Sexp => self.format = Format::Sexp,
+            Extension::Hub => return self.origins(),
             Extension::Every(_) | Extension::Items | Extension::Help => {}
         }
         ":ok\n".to_owned()
+    }
+
+    /// `:ok` and whose nodes these are; nothing behind it where no hub answers.
+    fn origins(&self) -> String {
+        let all = self.shared.origins.as_ref().map(|origins| origins()).unwrap_or_default();
+        let words = all.iter().map(|&identity| format!(" {:032x}", u128::from_be_bytes(identity)));
+        format!(":ok{}\n", words.collect::<String>())
     }
 
     /// Takes in the items of every node that is shown.

@@ -156,7 +156,7 @@ fn is_never(path: &str) -> bool {
         let never: Vec<Glob> = never.split('/').map(Glob::new).collect();
         matches(&never, path)
     };
-    is_of_a_process || NEVER.iter().any(|never| is_listed(never))
+    is_of_a_process || NEVER.iter().any(is_listed)
 }
 
 #[cfg(test)]

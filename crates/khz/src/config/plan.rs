@@ -37,6 +37,8 @@ pub struct Plan {
     pub hubs: Vec<HubAddress>,
     /// Hubs whose nodes a hub shows as well.
     pub source_hubs: Vec<HubAddress>,
+    /// Text doors whose nodes a hub shows.
+    pub source_doors: Vec<HubAddress>,
     /// Where a hub takes nodes in.
     pub link_listen: Vec<SocketAddr>,
     /// A hub's memory for the recent past.
@@ -135,7 +137,8 @@ impl Plan {
             })?,
             text_is_asked: !matches!(layers.value("text_listen").origin, Origin::Default),
             hubs: checked(layers, "hub", hub_addresses)?,
-            source_hubs: checked(layers, "source", hub_addresses)?,
+            source_hubs: checked(layers, "source", source_hubs)?,
+            source_doors: checked(layers, "source", source_doors)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
             rrd: recording(layers)?,
@@ -269,16 +272,33 @@ pub fn hub_addresses(text: &str) -> Result<Vec<HubAddress>, String> {
     items(text).map(hub_address).collect()
 }
 
+/// What a source over the text protocol begins with.
+const TEXT: &str = "text://";
+
+/// The sources that are followed over the link.
+fn source_hubs(text: &str) -> Result<Vec<HubAddress>, String> {
+    items(text).filter(|item| !item.starts_with(TEXT)).map(hub_address).collect()
+}
+
+/// The sources that are asked over the text protocol.
+fn source_doors(text: &str) -> Result<Vec<HubAddress>, String> {
+    items(text).filter_map(|item| item.strip_prefix(TEXT)).map(|item| address(item, 2709)).collect()
+}
+
 /// `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`.
 pub fn hub_address(text: &str) -> Result<HubAddress, String> {
-    const PORT: u16 = 7071;
+    address(text, 7071)
+}
+
+fn address(text: &str, usual: u16) -> Result<HubAddress, String> {
     if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(HubAddress { host: address.to_string(), port: PORT });
+        return Ok(HubAddress { host: address.to_string(), port: usual });
     }
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(HubAddress { host: address.ip().to_string(), port: address.port() });
     }
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, "7071"));
+    let usual = usual.to_string();
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, &usual));
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let is_name = !host.is_empty() && host.len() <= 253 && host.chars().all(fits);
     match port.parse() {

@@ -96,7 +96,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "source",
         shape: Shape::List("HOST:PORT,..."),
         default: "",
-        help: "Other hubs (their link doors) whose nodes this one shows as well, at their base rate; loops are refused",
+        help: "Other hubs (their link doors) whose nodes this one shows as well, at their base rate; text://HOST:2709: hubs or agents that are asked over the text protocol; loops are refused",
         scope: scope::HUB,
     },
     Setting {

@@ -31,7 +31,8 @@ step plain-agent "$KHZ" agent --hub 10.77.0.1:7071 --node n1 --token node-n1.tok
 step nobody-known "$KHZ" hub --listen 10.77.0.1:7070 --tls-cert tls/hub-hub1.pem --tls-key tls/hub-hub1.key
 
 mkfifo line
-"$KHZ" hub --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 $SERVER --quiet > line 2> hub.log &
+"$KHZ" hub --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 $SERVER --quiet \
+    --text-listen 10.77.0.1:2709 > line 2> hub.log &
 hub=$!
 read -r announced < line
 echo "announced 0 $announced"
@@ -59,6 +60,23 @@ step token-node "$KHZ" get 'n1:mem.free' --server $URL --tls-ca tls/ca.pem --tok
 step local-root "$KHZ" watch 'n1:cpu.all.user' --exact --rate 200 --count 3
 chmod 755 "$FOLDER" "$FOLDER/run"
 step local-nobody setpriv --reuid 65534 --regid 65534 --clear-groups "$KHZ" watch 'n1:cpu.all.user' --rate 200 --count 3
+# Other hubs ask the first one over the text protocol: without its CA, with a certificate of their own, and without.
+step plain-source "$KHZ" hub --listen 127.0.0.1:0 --link-listen 127.0.0.1:0 --source text://10.77.0.1
+"$KHZ" certs hub hub2 127.0.0.1 --dir tls >> log
+PAIR="--tls-cert tls/hub-hub2.pem --tls-key tls/hub-hub2.key"
+UPPER="hub --listen 127.0.0.1:0 --link-listen 127.0.0.1:0 --source text://10.77.0.1 --tls-ca tls/ca.pem --quiet"
+"$KHZ" $UPPER --run-dir run2 $PAIR > /dev/null 2> hub2.log &
+hub2=$!
+"$KHZ" $UPPER --run-dir run3 > /dev/null 2> hub3.log &
+hub3=$!
+tries=0
+until KHZ_RUN_DIR=run2 "$KHZ" get 'n[1-2]:mem.free' > out 2> err && grep -q source hub3.log || [ $tries -ge 300 ]
+do tries=$((tries + 1)); done
+step text-source env KHZ_RUN_DIR=run2 "$KHZ" get 'n[1-2]:mem.free'
+step text-stranger env KHZ_RUN_DIR=run3 "$KHZ" get 'n[1-2]:mem.free'
+grep source hub3.log > out; echo "text-refusal 0 $(cat out)"
+kill $hub2 $hub3
+wait $hub2 $hub3
 kill $n1 $n2 $hub
 wait $n1 $n2 $hub
 "#;
@@ -77,7 +95,9 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         .stdin(Stdio::null())
         .output();
     let log = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-    let logs = format!("hub: {}\nn1: {}\nn2: {}", log("hub.log"), log("n1.log"), log("n2.log"));
+    let logs: String = ["hub", "n1", "n2", "hub2", "hub3"]
+        .map(|who| format!("{who}: {}\n", log(&format!("{who}.log"))))
+        .concat();
     let _ = std::fs::remove_dir_all::<&PathBuf>(&folder);
     let lines = match ran {
         Ok(output) if !output.stdout.is_empty() => String::from_utf8(output.stdout).unwrap(),
@@ -110,6 +130,10 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         ("token-node", "2", "a node sends"),
         ("local-root", "0", ""),
         ("local-nobody", "2", "200Hz is for operators"),
+        ("plain-source", "2", "--tls-ca"),
+        ("text-source", "0", ""),
+        ("text-stranger", "1", "no answer from n[1-2]"),
+        ("text-refusal", "0", "it says: this door asks who you are"),
     ] {
         let (found, text) = step(name);
         assert!(found == code && text.contains(said), "{name} {found} {text}\n{lines}\n{logs}");

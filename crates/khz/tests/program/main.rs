@@ -19,5 +19,6 @@ mod ring;
 mod rrd;
 mod service;
 mod text;
+mod text_source;
 mod usage;
 mod worn;

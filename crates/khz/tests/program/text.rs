@@ -12,14 +12,14 @@ pub fn text_door(running: &mut Running) -> String {
     line.trim_end().strip_prefix("Text door: ").unwrap_or_else(|| panic!("{line:?}")).to_owned()
 }
 
-fn connect(address: &str) -> TcpStream {
+pub fn connect(address: &str) -> TcpStream {
     let socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
 
 /// The answer to this, which a blank line ends.
-fn ask(socket: &mut TcpStream, text: &str) -> String {
+pub fn ask(socket: &mut TcpStream, text: &str) -> String {
     socket.write_all(text.as_bytes()).unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(b"\n\n") && answer != b"\n" {
@@ -31,7 +31,7 @@ fn ask(socket: &mut TcpStream, text: &str) -> String {
 }
 
 /// What there is once a node with this item has come.
-fn described_with(socket: &mut TcpStream, item: &str) -> String {
+pub fn described_with(socket: &mut TcpStream, item: &str) -> String {
     let start = Instant::now();
     loop {
         let described = ask(socket, "#");
@@ -43,7 +43,7 @@ fn described_with(socket: &mut TcpStream, item: &str) -> String {
 }
 
 /// The mask of an item, as `#` prints it.
-fn mask<'a>(described: &'a str, item: &str) -> &'a str {
+pub fn mask<'a>(described: &'a str, item: &str) -> &'a str {
     let words = described.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     words.filter(|words| words.get(1) == Some(&item)).map(|words| words[0]).next().unwrap()
 }
@@ -86,13 +86,13 @@ fn a_hub_and_its_agent_both_answer() {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> String {
+pub fn free_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
 }
 
 /// A hub with its link door at this address, which gets nodes from that one as well.
-fn nested_hub(name: &str, link: &str, source: &str) -> Running {
+pub fn nested_hub(name: &str, link: &str, source: &str) -> Running {
     let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", link, "--source", source, "--node", name];
     Running::of(khz(&[&words[..], &["--text-listen", "127.0.0.1:0"]].concat()))
 }
@@ -136,7 +136,7 @@ fn hubs_that_feed_each_other_are_told_of_the_loop() {
 }
 
 /// One of the hub's own numbers.
-fn own(hub: &Running, name: &str) -> u64 {
+pub fn own(hub: &Running, name: &str) -> u64 {
     let address = hub.url.trim_start_matches("http://").trim_end_matches('/');
     let mut socket = connect(address);
     socket

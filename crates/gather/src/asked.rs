@@ -1,0 +1,180 @@
+//! What is gathered for those who ask: the kernel files of the plan once more, each opened when it is first wanted, and
+//! read by the thread that asks. So a question wakes nobody: two switches of threads cost more than the files. All
+//! who ask share what one of them has gathered; the gather thread knows nothing of it, and waits for none of them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use khz_model::Nanos;
+
+use crate::clock;
+use crate::plan::{Plan, SourcePlan};
+use crate::source::{Counts, Published, Source};
+
+/// So much of what the ceilings allow may be used in one go.
+const BURST: Nanos = Nanos::from_millis(100);
+
+/// The files, and what was counted.
+pub(crate) struct Asked {
+    root: PathBuf,
+    plans: Vec<SourcePlan>,
+    desk: Mutex<Desk>,
+    /// Questions, also those that gathered nothing.
+    pub questions: AtomicU64,
+    /// What each file cost.
+    pub tolls: Vec<Toll>,
+}
+
+/// What one file has counted, for the agent's own numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Toll {
+    gathers: AtomicU64,
+    failures: AtomicU64,
+    full_parses: AtomicU64,
+    gather_time: AtomicU64,
+}
+
+/// What one asker after the other uses.
+struct Desk {
+    sources: Vec<Option<Source>>,
+    room: Vec<u8>,
+    allowance: Allowance,
+}
+
+impl Asked {
+    pub fn new(plan: &Plan) -> Self {
+        let desk = Desk {
+            sources: plan.sources.iter().map(|_| None).collect(),
+            room: Vec::new(),
+            allowance: Allowance::new(plan.rate_max.period(), plan.cpu_max),
+        };
+        Asked {
+            root: plan.root.clone(),
+            plans: plan.sources.clone(),
+            desk: Mutex::new(desk),
+            questions: AtomicU64::new(0),
+            tolls: plan.sources.iter().map(|_| Toll::default()).collect(),
+        }
+    }
+
+    /// One bit for each file.
+    pub fn files(&self) -> u64 {
+        (1 << self.plans.len()) - 1
+    }
+
+    /// The readings of some files, one bit each: no older than `age_max` at `asked`, unless the ceilings forbid to look
+    /// again so soon.
+    pub fn latest(&self, files: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
+        // A source is whole again at its next gather, whatever happened in the one before.
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let Desk { sources, room, allowance } = &mut *desk;
+        let start = clock::boot();
+        let may = allowance.may(start);
+        let mut has_gathered = false;
+        let mut answer = Vec::with_capacity(files.count_ones() as usize);
+        for (index, place) in sources.iter_mut().enumerate().filter(|(index, _)| files >> index & 1 == 1) {
+            let source = place.get_or_insert_with(|| self.plans[index].open(&self.root));
+            let is_young = |at: Nanos| at.0.saturating_add(age_max.0) >= asked.0;
+            if source.gathered.is_none_or(|stamp| may && !is_young(stamp.boot)) {
+                source.gather(clock::stamp(), room);
+                self.tolls[index].set(&source.counts);
+                has_gathered = true;
+            }
+            answer.extend(source.publish());
+        }
+        if has_gathered {
+            allowance.spend(clock::boot().since(start));
+        }
+        answer
+    }
+
+    /// Gathers of all files.
+    pub fn gathers(&self) -> u64 {
+        self.tolls.iter().map(|toll| toll.counts().gathers).sum()
+    }
+}
+
+impl Toll {
+    fn set(&self, counts: &Counts) {
+        self.gathers.store(counts.gathers, Ordering::Relaxed);
+        self.failures.store(counts.failures, Ordering::Relaxed);
+        self.full_parses.store(counts.full_parses, Ordering::Relaxed);
+        self.gather_time.store(counts.gather_time.0, Ordering::Relaxed);
+    }
+
+    /// The same as what the gather thread counts; what is not counted here is 0.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            gathers: self.gathers.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            full_parses: self.full_parses.load(Ordering::Relaxed),
+            gather_time: Nanos(self.gather_time.load(Ordering::Relaxed)),
+            ..Counts::default()
+        }
+    }
+}
+
+/// Time in which may be gathered. It fills as time passes; a question takes the period of the fastest rate out of it, or as
+/// long as its gathers would have to be apart to cost no more than their share of a core.
+#[derive(Debug)]
+struct Allowance {
+    period: Nanos,
+    cpu_max: f64,
+    left: i64,
+    filled: Nanos,
+}
+
+impl Allowance {
+    fn new(period: Nanos, cpu_max: f64) -> Self {
+        Allowance { period, cpu_max, left: 0, filled: Nanos(0) }
+    }
+
+    /// True when something may be gathered now.
+    fn may(&mut self, now: Nanos) -> bool {
+        let passed = now.since(self.filled).0.min(BURST.0) as i64;
+        self.left = (self.left + passed).min(BURST.0 as i64);
+        self.filled = now;
+        self.left >= 0
+    }
+
+    /// That took so long. One that was interrupted counts as one that was not: nobody waits for more than a burst.
+    fn spend(&mut self, took: Nanos) {
+        let apart = (took.0 as f64 / self.cpu_max) as u64;
+        self.left -= apart.clamp(self.period.0, BURST.0) as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gathers of so long in ten seconds in which somebody asks every 50 µs.
+    fn gathers(took: Nanos) -> u64 {
+        let mut allowance = Allowance::new(Nanos::from_millis(1), 0.1);
+        let mut count = 0;
+        for moment in (0..10_000_000_000).step_by(50_000) {
+            if allowance.may(Nanos(1_000_000_000 + moment)) {
+                allowance.spend(took);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn no_more_is_gathered_than_the_ceilings_allow() {
+        // 1,000 a second, and what was saved up before.
+        assert!((10_000..=10_110).contains(&gathers(Nanos::from_micros(50))));
+        // A tenth of a core: 200 a second of half a millisecond each.
+        assert!((2_000..=2_030).contains(&gathers(Nanos::from_micros(500))));
+    }
+
+    #[test]
+    fn one_long_gather_holds_up_nobody_for_long() {
+        let mut allowance = Allowance::new(Nanos::from_millis(1), 0.1);
+        assert!(allowance.may(Nanos::SECOND));
+        (0..3).for_each(|_| allowance.spend(Nanos::SECOND));
+        assert!(!allowance.may(Nanos::from_millis(1_100)) && allowance.may(Nanos::from_millis(1_300)));
+    }
+}

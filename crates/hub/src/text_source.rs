@@ -1,0 +1,228 @@
+//! A hub or an agent as the source of this hub over the text protocol (`docs/text-protocol.md`): it is asked for its items and then,
+//! once a second, for its status. What comes is laid down as if it had come over the link. It refuses hubs whose nodes come
+//! from here; a daemon that is too old to say whose nodes it has is taken as one that has its own alone.
+
+mod lines;
+mod relay;
+mod words;
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use khz_link::HubName;
+use khz_link::driver::{FollowingSink, TlsSettings};
+use khz_model::Metric;
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::source::Sink;
+use lines::{Lines, Problem};
+use relay::Relay;
+use words::{ITEMS_MAX, Items};
+
+/// Between two statuses: the base rate of nodes that come through another daemon.
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+/// A daemon that takes longer for one answer is left.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// The ancestors answer nothing to what they do not know.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Time to connect.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Lines of one status: 4,096 nodes with 512 items each.
+const STATUS_LINES_MAX: usize = 2 << 20;
+/// After a failed attempt it waits so long, then twice as long, and so on.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// A thread that waits looks so often whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A text door.
+pub struct TextAddress {
+    /// Name or address; looked up at every connection.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// TLS, where it is not on this machine; `None`: plain text everywhere.
+    pub tls: Option<TlsSettings>,
+}
+
+/// A daemon that is asked over the text protocol. Dropping it ends that.
+pub struct TextSource {
+    over: Arc<AtomicBool>,
+}
+
+impl TextSource {
+    /// Asks from now on. `number` tells it from other sources, over the link too; `catalogue` says what is known of metrics beyond
+    /// what the protocol tells.
+    pub fn start(
+        cluster: Arc<Cluster>,
+        address: TextAddress,
+        number: usize,
+        catalogue: Vec<Arc<Metric>>,
+    ) -> std::io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let sink = Sink::new(cluster, number)?;
+        let asker = Asker { address, sink, catalogue, number, over: Arc::clone(&over) };
+        thread::Builder::new().name(format!("text-source-{number}")).spawn(move || asker.run())?;
+        Ok(TextSource { over })
+    }
+}
+
+impl Drop for TextSource {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Asker {
+    address: TextAddress,
+    sink: Sink,
+    catalogue: Vec<Arc<Metric>>,
+    number: usize,
+    over: Arc<AtomicBool>,
+}
+
+impl Asker {
+    fn run(mut self) {
+        let mut wait = WAITS.0;
+        let mut said = String::new();
+        while !self.is_over() {
+            let start = Instant::now();
+            let problem = match self.talk() {
+                Ok(()) => return,
+                Err(problem) => problem.to_string(),
+            };
+            self.sink.down(&problem);
+            // What goes on is said once.
+            if problem != said {
+                tracing::warn!("source text://{}:{}: {problem}", self.address.host, self.address.port);
+                said = problem;
+            }
+            wait = if start.elapsed() > WAITS.1 { WAITS.0 } else { wait };
+            // Two hubs that were refused at once must not come again at once.
+            let spread = Duration::from_nanos(clock::boot().0 % (wait.as_nanos() as u64 / 2));
+            self.sleep(wait + spread);
+            wait = (wait * 2).min(WAITS.1);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, span: Duration) {
+        let start = Instant::now();
+        while let Some(rest) = span.checked_sub(start.elapsed()).filter(|_| !self.is_over()) {
+            thread::sleep(rest.min(LOOK));
+        }
+    }
+
+    /// One connection, until something is wrong or nobody wants it any more.
+    fn talk(&mut self) -> Result<(), Problem> {
+        let mut lines = self.connect()?;
+        let knows_words = self.whose(&mut lines)?;
+        let mut items = Items::default();
+        let mut relay = Relay::new(self.number);
+        let mut next = Instant::now();
+        loop {
+            if relay.wants_items() {
+                self.learn(&mut lines, &mut items, knows_words)?;
+                relay.has_items();
+            }
+            self.status(&mut lines, &items, &mut relay)?;
+            self.sink.rest();
+            next = (next + PERIOD).max(Instant::now());
+            self.sleep(next.saturating_duration_since(Instant::now()));
+            if self.is_over() {
+                return Ok(());
+            }
+            if knows_words {
+                self.whose(&mut lines)?;
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<Lines, Problem> {
+        let TextAddress { host, port, tls } = &self.address;
+        let mut last = None;
+        for address in (host.as_str(), *port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+                Ok(socket) => {
+                    // As the door itself: on this machine nobody is on the way who could read along.
+                    let tls = tls.as_ref().filter(|_| !address.ip().to_canonical().is_loopback());
+                    let tls = tls.map(|settings| (settings(), host.as_str()));
+                    return Lines::begin(socket, tls, Arc::clone(&self.over));
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.map_or(Problem::Said("its name has no address".to_owned()), Problem::Socket))
+    }
+
+    /// Asks whose nodes it shows, and refuses a loop; `false`: it does not know words after a colon.
+    fn whose(&mut self, lines: &mut Lines) -> Result<bool, Problem> {
+        let name = format!("{}:{}", self.address.host, self.address.port);
+        lines.say(":hub\n", SILENCE)?;
+        match lines.next() {
+            Ok(line) => match words::origins(line)? {
+                Some((identity, sources)) => self.sink.up(&HubName { identity, name, sources }),
+                None => self.sink.up_alone(&name),
+            },
+            Err(Problem::Late) => {
+                self.sink.up_alone(&name);
+                return Ok(false);
+            }
+            Err(problem) => return Err(problem),
+        }
+        match self.sink.refusal() {
+            Some(text) => Err(Problem::Said(text)),
+            None => Ok(true),
+        }
+    }
+
+    /// Asks what items there are; the ancestors' way, if it knows no other.
+    fn learn(&mut self, lines: &mut Lines, items: &mut Items, knows_words: bool) -> Result<(), Problem> {
+        if knows_words {
+            lines.say(":age 1s\n", ANSWER_MAX)?;
+            words::agreed(lines.next()?)?;
+            lines.say(":items\n", ANSWER_MAX)?;
+        } else {
+            // Letters of words that it did not know were a mask.
+            lines.say("0\n#", ANSWER_MAX)?;
+        }
+        let mut count = 0;
+        loop {
+            let line = lines.next()?;
+            if line.is_empty() {
+                return Ok(());
+            }
+            count += 1;
+            if count > ITEMS_MAX + 2 {
+                return Err(Problem::Said(format!("it has more than {ITEMS_MAX} items")));
+            }
+            match knows_words {
+                true => items.full(line, &self.catalogue)?,
+                false => items.plain(line, &self.catalogue)?,
+            }
+        }
+    }
+
+    /// Asks for a status and lays it down.
+    fn status(&mut self, lines: &mut Lines, items: &Items, relay: &mut Relay) -> Result<(), Problem> {
+        lines.say("S", ANSWER_MAX)?;
+        let mut count = 0;
+        loop {
+            let line = lines.next()?;
+            if line.is_empty() {
+                return relay.end(&mut self.sink);
+            }
+            count += 1;
+            if count > STATUS_LINES_MAX {
+                return Err(Problem::Said(format!("a status of more than {STATUS_LINES_MAX} lines")));
+            }
+            relay.line(words::status(line)?, items, &mut self.sink)?;
+        }
+    }
+}

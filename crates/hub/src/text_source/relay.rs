@@ -1,0 +1,165 @@
+//! From a status to rows: each node has a lane whose slots are the items that it was seen with, in the order in which they were. Rows
+//! and schema go the way of nodes that come over the link.
+
+use std::collections::HashMap;
+
+use khz_block::{Decoder, Encoder, SchemaEncoder};
+use khz_link::{FollowSink, LaneKey, LaneOffer};
+use khz_model::{Absence, Fault, Nanos, NodeName, Reading, Stamp};
+
+use super::PERIOD;
+use super::lines::Problem;
+use super::words::{Items, value};
+use crate::clock;
+use crate::source::Sink;
+
+/// Nodes of one source.
+const NODES_MAX: usize = 4_096;
+/// Slots of all its nodes together.
+const SLOTS_MAX: usize = 2 << 20;
+const GENERATION: u32 = 1;
+
+/// What a source has shown on this connection.
+pub(crate) struct Relay {
+    epoch: u64,
+    nodes: HashMap<NodeName, Node>,
+    slots: usize,
+    /// An item was seen that was not described, or nothing was yet.
+    wants_items: bool,
+}
+
+struct Node {
+    key: LaneKey,
+    slots: HashMap<u32, usize>,
+    readings: Vec<Reading>,
+    schema: SchemaEncoder,
+    /// Bytes of the schema that were handed on.
+    told: u64,
+    /// What was appended since.
+    fresh: Vec<u8>,
+    encoder: Encoder,
+    decoder: Decoder,
+    /// In the present status.
+    is_here: bool,
+}
+
+impl Relay {
+    pub fn new(number: usize) -> Self {
+        // Lanes of another connection are others; two sources with one node tell by the number.
+        let epoch = clock::boot().0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
+        Relay { epoch, nodes: HashMap::new(), slots: 0, wants_items: true }
+    }
+
+    pub fn wants_items(&self) -> bool {
+        self.wants_items
+    }
+
+    /// What it wanted was asked for.
+    pub fn has_items(&mut self) {
+        self.wants_items = false;
+    }
+
+    /// One value of the present status.
+    pub fn line(
+        &mut self,
+        (name, item, text): (NodeName, &str, &str),
+        items: &Items,
+        sink: &mut Sink,
+    ) -> Result<(), Problem> {
+        let Some((number, series)) = items.find(item).and_then(|n| Some((n, &items.get(n)?.series))) else {
+            self.wants_items = true;
+            return Ok(());
+        };
+        let is_full = self.nodes.len() >= NODES_MAX;
+        let node = match self.nodes.get_mut(&name) {
+            Some(node) => node,
+            None if is_full => {
+                return Err(Problem::Said(format!("it has more than {NODES_MAX} nodes")));
+            }
+            None => self.nodes.entry(name.clone()).or_insert(Node::begin(&name, self.epoch, sink)?),
+        };
+        node.is_here = true;
+        let slot = match node.slots.get(&number) {
+            Some(&slot) => slot,
+            None if self.slots >= SLOTS_MAX => {
+                return Err(Problem::Said(format!("its nodes have more than {SLOTS_MAX} values")));
+            }
+            None => {
+                node.schema
+                    .append(series, &mut node.fresh)
+                    .map_err(|error| Problem::Said(format!("{name} has {error}")))?;
+                self.slots += 1;
+                node.readings.push(Reading::Absent(Absence::NotYet));
+                node.slots.insert(number, node.readings.len() - 1);
+                node.readings.len() - 1
+            }
+        };
+        node.readings[slot] =
+            value(text, series.metric.places).map_or(Reading::Failed(Fault::Malformed), Reading::Present);
+        Ok(())
+    }
+
+    /// The status is over: every node that was in it has a row.
+    pub fn end(&mut self, sink: &mut Sink) -> Result<(), Problem> {
+        let boot = clock::boot();
+        let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
+        for node in self.nodes.values_mut().filter(|node| node.is_here) {
+            node.row(stamp, sink)?;
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// The node's lane is offered.
+    fn begin(name: &NodeName, epoch: u64, sink: &mut Sink) -> Result<Self, Problem> {
+        let key = LaneKey { node: name.to_string(), name: "base".to_owned(), epoch };
+        let period = Nanos(PERIOD.as_nanos() as u64);
+        let offer = LaneOffer {
+            lane: 1,
+            node: &key.node,
+            name: &key.name,
+            epoch,
+            generation: GENERATION,
+            period,
+            interest: 0,
+            oldest_row: 0,
+            next_row: 0,
+            schema_bytes: 0,
+            schema_hash: [0; 16],
+        };
+        if sink.wish(&key, &offer).is_none() {
+            return Err(Problem::Said(format!("there is no room for its node {name}")));
+        }
+        Ok(Node {
+            key,
+            slots: HashMap::new(),
+            readings: Vec::new(),
+            schema: SchemaEncoder::new(),
+            told: 0,
+            fresh: Vec::new(),
+            encoder: Encoder::new(0, GENERATION, period),
+            decoder: Decoder::new(),
+            is_here: false,
+        })
+    }
+
+    /// Hands on what is new of the schema, and a row; what the next status does not have is absent then.
+    fn row(&mut self, stamp: Stamp, sink: &mut Sink) -> Result<(), Problem> {
+        if !self.fresh.is_empty() {
+            sink.schema(&self.key, GENERATION, self.told, &self.fresh);
+            self.told += self.fresh.len() as u64;
+            self.fresh.clear();
+        }
+        let number = self.encoder.rows();
+        let mut bytes = Vec::new();
+        let reading = |slot: usize| (self.readings[slot].state(), self.readings[slot].bits());
+        self.encoder.key_row(stamp, self.readings.len(), reading, &mut bytes);
+        self.encoder.close();
+        self.decoder.catch_up(&bytes).map_err(|error| Problem::Said(format!("BUG: {error}")))?;
+        sink.row(&self.key, number, &self.decoder);
+        self.readings.fill(Reading::Absent(Absence::InstanceGone));
+        self.is_here = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,284 @@
+//! What the lines of another text door mean. It reads them and says what is wrong; it keeps nothing but the items.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_model::metric::{Exposition, Origin};
+use khz_model::name::is_metric_name;
+use khz_model::{Kind, Metric, NodeName, Refresh, Series, SeriesName, Unit};
+
+use super::lines::Problem;
+
+/// Items of one source; a text door has no more itself.
+pub(crate) const ITEMS_MAX: usize = 16_384;
+/// Decimal places of items of which nobody says how many they have.
+const PLAIN_PLACES: u8 = 2;
+/// A value has no more.
+const PLACES_MAX: u8 = 9;
+/// Hubs behind a hub, as on the link.
+const ORIGINS_MAX: usize = 33;
+
+/// What a value belongs to.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub series: Series,
+}
+
+/// All items of a source, by their flat names.
+#[derive(Debug, Default)]
+pub(crate) struct Items {
+    list: Vec<Item>,
+    names: HashMap<Box<str>, u32>,
+    metrics: HashMap<Box<str>, Arc<Metric>>,
+}
+
+impl Items {
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    pub fn get(&self, item: u32) -> Option<&Item> {
+        self.list.get(item as usize)
+    }
+
+    /// Takes a line of the answer to `:items` in: `MASK NAME KIND UNIT PLACES SERIES`.
+    pub fn full(&mut self, line: &str, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
+        let strange = || Problem::Said(format!("it describes an item as '{}'", shown(line)));
+        let mut words = line.splitn(6, ' ');
+        let mut word = || words.next().ok_or_else(strange);
+        let (_, name, kind, unit, places, series) = (word()?, word()?, word()?, word()?, word()?, word()?);
+        if self.find(name).is_some() {
+            return Ok(());
+        }
+        let kind =
+            [Kind::Counter, Kind::Gauge].into_iter().find(|k| k.as_str() == kind).ok_or_else(strange)?;
+        let unit = UNITS.into_iter().find(|u| u.as_str() == unit).ok_or_else(strange)?;
+        let places: u8 = places.parse().ok().filter(|&n| n <= PLACES_MAX).ok_or_else(strange)?;
+        let series = SeriesName::parse(series).map_err(|_| strange())?;
+        let metric = self.metric(&series, (kind, unit, places), catalogue);
+        self.put(name, Series { metric, instance: series.instance });
+        Ok(())
+    }
+
+    /// Takes a line of the answer to `#` in: `MASK NAME U` or `MASK NAME B LOWER UPPER`. Its name is all that is known of it, unless
+    /// the catalogue knows that name.
+    pub fn plain(&mut self, line: &str, catalogue: &[Arc<Metric>]) -> Result<(), Problem> {
+        let strange = || Problem::Said(format!("it describes an item as '{}'", shown(line)));
+        let mut words = line.split(' ');
+        let (mask, name) = (words.next().ok_or_else(strange)?, words.next().ok_or_else(strange)?);
+        if mask.is_empty() || !mask.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(strange());
+        }
+        // The cluster's name and the number of its nodes are no items; names that are none here are left out.
+        let lower = name.to_ascii_lowercase();
+        if mask.bytes().all(|b| b == b'0') || self.find(name).is_some() || !is_metric_name(&lower) {
+            return Ok(());
+        }
+        let known =
+            catalogue.iter().find(|metric| metric.instances.is_none() && metric.flat == lower.as_str());
+        let series = SeriesName { node: None, metric: lower.into(), instance: None };
+        let metric = match known {
+            Some(metric) => Arc::clone(metric),
+            None => self.metric(&series, (Kind::Gauge, Unit::Count, PLAIN_PLACES), catalogue),
+        };
+        self.put(name, Series { metric, instance: None });
+        Ok(())
+    }
+
+    fn put(&mut self, name: &str, series: Series) {
+        if self.list.len() < ITEMS_MAX {
+            self.names.insert(name.into(), self.list.len() as u32);
+            self.list.push(Item { series });
+        }
+    }
+
+    /// The catalogue's metric, if it says the same; else one of which no more is known.
+    fn metric(
+        &mut self,
+        series: &SeriesName,
+        (kind, unit, places): (Kind, Unit, u8),
+        catalogue: &[Arc<Metric>],
+    ) -> Arc<Metric> {
+        let has_instance = series.instance.is_some();
+        let is_it = |metric: &&Arc<Metric>| {
+            metric.name == *series.metric
+                && (metric.kind, metric.unit, metric.places) == (kind, unit, places)
+                && metric.instances.is_some() == has_instance
+        };
+        if let Some(metric) =
+            catalogue.iter().find(is_it).or_else(|| self.metrics.get(&series.metric).filter(is_it))
+        {
+            return Arc::clone(metric);
+        }
+        let metric = Arc::new(unknown(&series.metric, (kind, unit, places), has_instance));
+        self.metrics.insert(series.metric.clone(), Arc::clone(&metric));
+        metric
+    }
+}
+
+const UNITS: [Unit; 7] =
+    [Unit::Count, Unit::Bytes, Unit::Seconds, Unit::Percent, Unit::Pages, Unit::Packets, Unit::Hertz];
+
+/// A metric of which only this is known.
+fn unknown(name: &str, (kind, unit, places): (Kind, Unit, u8), has_instances: bool) -> Metric {
+    let word = || has_instances.then_some(Cow::Borrowed("instance"));
+    Metric {
+        name: Cow::Owned(name.to_owned()),
+        kind,
+        unit,
+        places,
+        max: None,
+        refresh: Refresh::Event,
+        help: Cow::Borrowed("From a source over the text protocol, which says no more of it."),
+        origin: Origin { file: Cow::Borrowed("text protocol"), field: Cow::Owned(name.to_owned()) },
+        instances: word(),
+        exposition: Exposition {
+            name: Cow::Owned(format!("khz_{}", name.replace('.', "_"))),
+            help: None,
+            labels: Cow::Borrowed(&[]),
+            instance_label: word(),
+            divisor: 1,
+            untyped: true,
+        },
+        flat: Cow::Owned(name.replace(['.', '_'], "")),
+    }
+}
+
+/// A line of a status: node, item, value.
+pub(crate) fn status(line: &str) -> Result<(NodeName, &str, &str), Problem> {
+    let strange = || Problem::Said(format!("a status has the line '{}'", shown(line)));
+    if let Some(error) = line.strip_prefix(":error ") {
+        return Err(Problem::Said(format!("it says: {}", shown(error))));
+    }
+    let mut words = line.split(' ');
+    let mut word = || words.next().filter(|word| !word.is_empty()).ok_or_else(strange);
+    let (base, number, item, value) = (word()?, word()?, word()?, word()?);
+    let is_number = number.len() <= 9 && number.bytes().all(|b| b.is_ascii_digit());
+    let name = match number {
+        "-1" => NodeName::new(base),
+        _ if is_number => NodeName::new(&format!("{base}{number}")),
+        _ => return Err(strange()),
+    };
+    Ok((name.map_err(|_| strange())?, item, value))
+}
+
+/// A value with so many places, as the number that it is in steps of the last place; `None`: it is no number, or too large.
+pub(crate) fn value(text: &str, places: u8) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let steps = 10u64.pow(places.into());
+    let kept = &fraction[..fraction.len().min(places.into())];
+    let missing = places as usize - kept.len();
+    let below = if kept.is_empty() { 0 } else { kept.parse::<u64>().ok()? * 10u64.pow(missing as u32) };
+    whole.parse::<u64>().ok()?.checked_mul(steps)?.checked_add(below)
+}
+
+/// `:ok` and nothing else.
+pub(crate) fn agreed(line: &str) -> Result<(), Problem> {
+    match line.starts_with(":ok") {
+        true => Ok(()),
+        false => Err(Problem::Said(format!("it says: {}", shown(line.trim_start_matches(":error "))))),
+    }
+}
+
+/// The identity of a hub and of those that its nodes come from.
+type Origins = ([u8; 16], Vec<[u8; 16]>);
+
+/// The answer to `:hub`; `None`: it gets nodes from nobody, or is too old to know the word.
+pub(crate) fn origins(line: &str) -> Result<Option<Origins>, Problem> {
+    if line.starts_with(":error no such word") {
+        return Ok(None);
+    }
+    agreed(line)?;
+    let all: Option<Vec<[u8; 16]>> = line.split(' ').skip(1).take(ORIGINS_MAX + 1).map(identity).collect();
+    match all.as_deref() {
+        Some([]) => Ok(None),
+        Some([own, sources @ ..]) if sources.len() < ORIGINS_MAX => Ok(Some((*own, sources.to_vec()))),
+        _ => Err(Problem::Said(format!("it says whose nodes it has as '{}'", shown(line)))),
+    }
+}
+
+fn identity(text: &str) -> Option<[u8; 16]> {
+    let whole = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    whole.then(|| u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)).flatten()
+}
+
+/// Foreign text for a message: short, and without what a terminal obeys.
+fn shown(text: &str) -> String {
+    text.chars().take(80).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_of_a_status_are_read_and_strange_ones_refused() {
+        let (node, item, text) = status("lbp 12 load1m 0.52").unwrap();
+        assert_eq!((node.as_str(), item, value(text, 2)), ("lbp12", "load1m", Some(52)));
+        assert_eq!(status("web -1 memfree 7").unwrap().0.as_str(), "web");
+        for bad in
+            ["", "a", "a 1 b", "a x b 1", ":error busy", "a 1234567890 b 1", "HTTP/1.1 400 Bad Request"]
+        {
+            assert!(status(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn values_keep_their_places_or_are_none() {
+        for (text, places, expected) in [
+            ("0.52", 2, Some(52)),
+            ("7", 2, Some(700)),
+            ("7.999", 2, Some(799)),
+            ("18446744073709551615", 0, Some(u64::MAX)),
+            ("18446744073709551615", 1, None),
+            ("-1", 0, None),
+            ("", 0, None),
+            (".5", 1, None),
+            ("1e3", 0, None),
+        ] {
+            assert_eq!(value(text, places), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn items_of_both_kinds_are_taken_in() {
+        let mut items = Items::default();
+        items.full("4 eth0rxbytes counter bytes 0 net.rx_bytes[eth0]", &[]).unwrap();
+        let series = &items.get(items.find("eth0rxbytes").unwrap()).unwrap().series;
+        assert_eq!((series.to_string().as_str(), series.metric.unit), ("net.rx_bytes[eth0]", Unit::Bytes));
+        for line in ["0 lbp B 0 0", "0 nodes B 0 3", "1 memfree U", "2 Odd-name U", "4 percent B 0 100"] {
+            items.plain(line, &[]).unwrap();
+        }
+        let names = ["lbp", "nodes", "memfree", "Odd-name", "percent"];
+        assert_eq!(names.map(|name| items.find(name).is_some()), [false, false, true, false, true]);
+        for bad in ["", "x", "4 a b", "4 a gauge count 99 m", "4 a gauge count 0 M M"] {
+            assert!(items.full(bad, &[]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn identities_are_read() {
+        let one = "000102030405060708090a0b0c0d0e0f";
+        assert!(matches!(origins(&format!(":ok {one} {one}")), Ok(Some((_, sources))) if sources.len() == 1));
+        assert!(matches!(origins(":ok"), Ok(None)));
+        assert!(matches!(origins(":error no such word; :help tells what there is"), Ok(None)));
+        for bad in [":error busy", ":ok 12", "memfree", &format!(":ok{}", format!(" {one}").repeat(40))] {
+            assert!(origins(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_comes_does_harm(line in "\\PC{0,80}", places in 0u8..=9) {
+            let mut items = Items::default();
+            let _ = (status(&line), value(&line, places), origins(&line), agreed(&line));
+            let _ = (items.full(&line, &[]), items.plain(&line, &[]));
+        }
+    }
+}

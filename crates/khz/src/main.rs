@@ -28,6 +28,7 @@ mod job_socket;
 mod log;
 mod man;
 mod matrix;
+mod mirror;
 mod mount;
 mod nodes;
 mod notify;

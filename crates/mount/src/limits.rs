@@ -19,6 +19,14 @@ pub const HANDLES_PER_USER_MAX: usize = 200_000;
 /// Files into which values are pushed. What is opened beyond is read from the daemon each time.
 pub const PUSHED_MAX: usize = 1 << 18;
 
+/// Pages that are stored ahead of their readers in a second: 30 us each, an eighth of a core. Beyond, a page is only
+/// dropped, and whoever reads first fetches it.
+pub const STORES_PER_SECOND_MAX: usize = 4_096;
+
+/// New values of a file are stored ahead of its reader for so long after a read came to us. Then one is only dropped:
+/// a reader who is still there comes again, and for files that nobody reads nothing is done any more.
+pub const READ_LEASE: Duration = Duration::from_secs(10);
+
 /// Requests that wait for a first value. Beyond, they get EAGAIN at once.
 pub const WAITING_MAX: usize = 65_536;
 

@@ -177,6 +177,11 @@ impl Shared {
         }
     }
 
+    /// What was to be done is.
+    pub fn pushed(&self, work: &crate::tree::Work) {
+        self.lock().tree.stored(&work.pushes);
+    }
+
     /// Looks again at requests that wait for something that came, or have waited too long.
     pub fn ask_again(&self, work: &crate::tree::Work) {
         let now = Instant::now();

@@ -7,6 +7,7 @@ mod files;
 mod house;
 mod listing;
 mod lookup;
+mod pages;
 mod polls;
 mod proc;
 mod rows;
@@ -28,6 +29,7 @@ use crate::settings::Settings;
 pub use files::{Asker, Attributes, Kind, Opened};
 pub use house::{Push, Work};
 pub use listing::Entry;
+pub use pages::Fresh;
 pub use wishes::Order;
 
 use files::{Handle, OpenFile};
@@ -92,6 +94,8 @@ pub struct Tree {
     proc: Proc,
     by: by::By,
     work: Work,
+    /// Pages stored since house was kept.
+    stores: usize,
     /// Requests that wait for something that comes.
     waiting: usize,
     counts: Counts,
@@ -164,6 +168,8 @@ struct Counts {
     opens: u64,
     rows: u64,
     pushed: u64,
+    stored: u64,
+    stores_left_out: u64,
     dropped: u64,
     wakes: u64,
     timed_out: u64,
@@ -214,6 +220,7 @@ impl Tree {
             proc,
             by: by::By::default(),
             work: Work::default(),
+            stores: 0,
             waiting: 0,
             counts: Counts::default(),
         }

@@ -9,8 +9,10 @@ mod proc;
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -158,4 +160,59 @@ fn programs_that_know_nothing_of_it_read_it() {
     assert!(shell("head -1 n1/status").starts_with("state up"));
     assert!(shell("echo 20Hz > n1/.control/rate; cat n1/.control/rate").contains("20Hz"));
     assert!(shell("(echo often > n1/.control/rate) 2>&1 || cat n1/.control/error").contains("is not a rate"));
+}
+
+#[test]
+fn snapshots_of_other_nodes_are_kept_without_a_tree_and_end_with_their_keeper() {
+    let mut lab = Lab::new("shm");
+    lab.kill(Who::Mount);
+    let _ = lab.khz(&["umount", lab.cluster().to_str().unwrap()]).stderr(Stdio::null()).status();
+    let shm = lab.folder.join("shm");
+    let words = ["mount", "--foreground", "--shm", shm.to_str().unwrap(), "--shm-select", "n1:kernel.*"];
+    let mut keeper = lab.khz(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("Kilohertz keeps snapshots below"), "{line}");
+    let path = shm.join("n1/snapshot");
+    let forks = || {
+        let page = khz_ring::Snapshot::open(&path).ok()?;
+        let latest = page.read(page.find("kernel.forks")?).unwrap()?;
+        latest.reading.value()
+    };
+    until("the first row is there", || forks().is_some());
+    let before = forks();
+    until("it follows", || {
+        let _ = Command::new("true").status();
+        forks() > before
+    });
+    let page = khz_ring::Snapshot::open(&path).unwrap();
+    assert_eq!(page.label().node, "n1");
+    assert_eq!(page.find("mem.free"), None, "only what was selected");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/python/khz_shm.py");
+    let told = Command::new("python3").arg(script).arg(&path).arg("kernel.forks").output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("kernel.forks"), "{told}");
+    // A hub that is gone leaves what was there; the time of the row tells its age.
+    lab.kill(Who::Hub);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(forks() >= before && !page.has_ended());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&keeper), rustix::process::Signal::TERM)
+        .unwrap();
+    assert!(keeper.wait().unwrap().success());
+    assert!(page.has_ended() && !path.exists());
+}
+
+#[test]
+fn wrong_patterns_and_rates_of_snapshots_are_said_before_anything_starts() {
+    let lab = Lab::new("shm-wrong");
+    for (words, expected) in
+        [(["--shm-select", "n1:["], "never closed"), (["--shm-rate", "often"], "'often'")]
+    {
+        let shm = lab.folder.join("shm-wrong");
+        let told = lab.khz(&["mount", "--shm", shm.to_str().unwrap()]).args(words).output().unwrap();
+        let text = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert_eq!(told.status.code(), Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+        assert!(!shm.exists());
+    }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use khz_model::{Decimal, Rate, Reading};
 
 use super::control_files::ControlHandle;
+use super::pages::Page;
 use super::polls::Poller;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId, PathId};
@@ -79,6 +80,8 @@ pub(super) struct OpenFile {
     pub pushed: bool,
     /// It waits to be pushed.
     pub soiled: bool,
+    /// What the page cache has of it while it is followed.
+    pub page: Page,
     closed: Option<Instant>,
 }
 
@@ -102,6 +105,13 @@ pub(super) enum What {
     /// The text that its reader is in the middle of.
     KernelText(Option<Arc<[u8]>>),
     Directory(Vec<super::Entry>),
+}
+
+impl OpenFile {
+    /// What whoever asks now is told: as long as the page cache follows, what it has or will have next.
+    fn answered(&self) -> Reading {
+        if self.pushed { self.page.told() } else { self.shown }
+    }
 }
 
 impl Tree {
@@ -139,13 +149,17 @@ impl Tree {
     }
 
     /// What `stat` sees of an inode.
-    pub fn attributes(&self, inode: Inode) -> Option<Attributes> {
+    pub fn attributes(&mut self, inode: Inode) -> Option<Attributes> {
         let kind = self.kind(inode)?;
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         if kind == Kind::Value {
             let value = self.value(inode);
-            let file = self.files.get(&inode);
-            let shown = file.map(|file| (file.shown, file.places));
+            let file = self.files.get_mut(&inode);
+            let file = file.map(|file| {
+                file.page.touch();
+                &*file
+            });
+            let shown = file.map(|file| (file.answered(), file.places));
             let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
@@ -225,6 +239,7 @@ impl Tree {
                 rate: self.settings.rate(&all),
                 pushed: false,
                 soiled: false,
+                page: Page::new(reading),
                 closed: None,
             };
             self.files.insert(inode, file);
@@ -233,15 +248,19 @@ impl Tree {
         let was_pushed = file.pushed;
         let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
         file.handles += 1;
-        if !was_pushed {
+        let is_behind = !was_pushed && {
             file.shown = reading;
-        }
+            !file.page.begin(reading)
+        };
         // Who opens it only once is served by one read: following it for him would cost more.
         file.pushed = true;
         if file.handles == 1 && !again {
             file.closed = None;
         }
         let has_rate = file.rate.is_some();
+        if is_behind {
+            self.soil(inode);
+        }
         self.watch(inode, true);
         self.wishes.stale |= has_rate && !was_pushed;
         (true, was_pushed)
@@ -310,7 +329,10 @@ impl Tree {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);
                 }
-                let file = self.files.get(&inode).map(|file| (file.shown, file.places));
+                let file = self.files.get_mut(&inode).map(|file| {
+                    file.page.read(now);
+                    (file.answered(), file.places)
+                });
                 let shown = file.or_else(|| self.value(inode).map(|(reading, _, places)| (reading, places)));
                 match shown.map_or(Err(libc::ENODATA), |(reading, places)| text(reading, places)) {
                     Ok(text) => text,
@@ -396,6 +418,7 @@ impl Tree {
     pub(super) fn forget_files(&mut self, now: Instant) {
         let old = |file: &OpenFile| {
             file.handles == 0
+                && !file.page.is_under_way()
                 && file.closed.is_none_or(|closed| now.saturating_duration_since(closed) >= FILE_LEASE)
         };
         let gone: Vec<Inode> =

@@ -62,6 +62,8 @@ impl Tree {
         line("handles_refused", &counts.too_many_handles);
         line("files_followed", &self.files.values().filter(|file| file.pushed).count());
         line("values_pushed", &counts.pushed);
+        line("pages_stored", &counts.stored);
+        line("pages_not_stored", &counts.stores_left_out);
         line("values_filtered", &counts.dropped);
         line("sleepers_woken", &counts.wakes);
         line("waits_timed_out", &counts.timed_out);

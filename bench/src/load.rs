@@ -73,6 +73,9 @@ pub fn work(kind: &str) -> Result<(), BenchError> {
         "memory" => touch_memory(),
         "copy" => copy_over_loopback(),
         "pressure" => read_more_than_fits(),
+        "spin" => loop {
+            std::hint::spin_loop();
+        },
         _ => Err(BenchError::Usage(format!("no load called '{kind}'"))),
     }
 }

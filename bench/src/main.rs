@@ -10,9 +10,11 @@ mod hot;
 mod http;
 mod hub;
 mod instructions;
+mod job;
 mod ladder;
 mod load;
 mod machine;
+mod mount;
 mod ours;
 mod paced;
 mod pairs;
@@ -37,7 +39,7 @@ use error::BenchError;
 use record::{Effort, Record};
 
 const USAGE: &str = "\
-usage: khz-bench gather|hub|rrd|text [SECTION...] [--quick]
+usage: khz-bench gather|hub|job|mount|rrd|text [SECTION...] [--quick]
        khz-bench block|record [--quick]
        khz-bench trace idle|compile|netcopy|mempressure FILE
 
@@ -66,6 +68,17 @@ Sections of hub:
   fanout     one node at 100 Hz to 1,000 readers
   reconnect  4,096 nodes come back after their hub was killed and started again
   agent      an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and 1,000 Hz
+
+Sections of mount (needs root and /dev/fuse):
+  shm         a value out of shared memory, ns
+  read        a mounted value, kept open and opened each time, beside an empty FUSE file system, /proc/meminfo and
+              a daemon at a socket; the first read of each new value
+  throughput  bytes a second, 64 B to 64 kB, beside memcpy
+  change      from a published change to readers in two mounts, with 0, 1, 4, 16 CPU hogs, normal and raised class
+  nodes       the mount's CPU with 64 nodes x 300 values x 10 Hz: unread, open, read
+
+Sections of job (what the monitor takes from a job on both cores; needs root and /dev/fuse):
+  1, 10, 100, 1000   rates in Hz
 
 Sections of text:
   pull    statuses a second of 128 nodes, asked anew and from rows that are there
@@ -109,10 +122,12 @@ fn main() -> ExitCode {
         ["record"] => recorded("record", false, recording::run),
         ["record", "--quick"] => recorded("record", true, recording::run),
         ["text", ref rest @ ..] => bench("text", &text::SECTIONS, rest),
+        ["mount", ref rest @ ..] => bench("mount", &mount::SECTIONS, rest),
+        ["job", ref rest @ ..] => bench("job", &job::SECTIONS, rest),
         ["block"] => recorded("block", false, block::run),
         ["block", "--quick"] => recorded("block", true, block::run),
         // What the benchmark starts of itself.
-        ["part", ref rest @ ..] => hub::part(rest),
+        ["part", ref rest @ ..] => mount::part(rest).unwrap_or_else(|| hub::part(rest)),
         ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),
         ["load", kind] => load::work(kind),

@@ -18,7 +18,8 @@ Commands:
                     (--slow adds the long tests: minutes instead of seconds)
   bench NAME ...    a benchmark: `gather` (the ladder, the table, the peers, the whole agent), `block` (the
                     format beside texts, plain and compressed, on recorded workloads), `record` (128 nodes at 1,000 Hz
-                    into a file), `hub` (thousands of nodes, and plain TCP loops beside them), `text` (statuses by hand, beside rstatd) or `rrd` (beside
+                    into a file), `hub` (thousands of nodes, and plain TCP loops beside them), `text` (statuses by hand, beside rstatd), `mount`
+                    (a mounted value, beside an empty FUSE file system), `job` (what the monitor takes from a job) or `rrd` (beside
                     librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
                     first impression
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in

@@ -38,7 +38,11 @@ pub struct Hub {
 impl Hub {
     /// Starts one at these addresses (port 0: free ones).
     pub fn start(program: &Path, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
-        let mut command = Command::new(program);
+        Hub::start_by(Command::new(program), link, http, more)
+    }
+
+    /// The same by a command that runs the program.
+    pub fn start_by(mut command: Command, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
         command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub"]);
         command.args(["--link-listen", link, "--listen", http]).args(more);
         let mut process = Watched::start(&mut command)?;

@@ -103,8 +103,7 @@ struct Turn {
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let program = build_agent()?;
     let certificates = certificates(&program)?;
-    let heads =
-        ["nodes", "hub us/row", "quartiles", "floor", "x floor", "sim us/row", "RssAnon MB", "rows lost"];
+    let heads = ["nodes", "hub us", "quartiles", "floor", "times", "sim us", "MB", "lost"];
     let mut table = Table::new(&heads);
     for case in &CASES {
         let (mut turns, mut floors) = (Vec::new(), Vec::new());
@@ -122,10 +121,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     }
     record.show("## Nodes and hub on the same processors", &table);
     record.say(&format!(
-        "Microseconds of the hub's CPU for each row that it received. Rows have {SLOTS} slots. Hub, simulation and\n\
+        "Hub: microseconds of its CPU for each row that it received. Rows have {SLOTS} slots. Hub, simulation and\n\
          readers are processes of their own, watched from outside; sim: the simulation's CPU for each row. The\n\
          floor is the CPU of a loop that only reads as many bytes in as many writes from as many connections, for\n\
-         each row that they stand for. Lost: rows sent by the simulation and not received by the hub.\n"
+         each row that they stand for; times: the hub's beside it. MB: the hub's RssAnon. Lost: rows sent by the\n\
+         simulation and not received by the hub.\n"
     ));
     let _ = std::fs::remove_dir_all(certificates);
     Ok(())

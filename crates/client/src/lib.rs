@@ -2,7 +2,7 @@
 //!
 //! [`Client`] asks a khz, on this machine or a hub: values now, or as they come, at a rate and under a condition.
 //! [`Page`] reads the latest values of this machine out of shared memory, in tens of nanoseconds, without asking
-//! anybody. Values are exact: integers with decimal places.
+//! anybody; [`Mirror`] keeps the same of other nodes. Values are exact: integers with decimal places.
 
 #![deny(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod access;
 mod client;
 pub mod condition;
 mod event;
+mod mirror;
 mod page;
 pub mod place;
 mod queue;
@@ -19,5 +20,6 @@ pub use access::{Access, AccessError};
 pub use client::{Client, ClientError, Subscription, Want};
 pub use condition::{Amount, Condition, Gate};
 pub use event::{Event, Value};
+pub use mirror::{MIRRORED_NODES_MAX, Mirror, MirrorWant};
 pub use page::Page;
 pub use queue::EVENTS_MAX;

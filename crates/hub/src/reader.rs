@@ -15,6 +15,7 @@ use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
 use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
 use crate::query::{ClusterSubscription, Pace};
+use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
 
 /// Somebody who wants rows.
@@ -30,6 +31,8 @@ pub(crate) struct Reader {
     answers: Vec<(u32, Result<Rate, String>)>,
     /// It wants to know how the nodes are.
     roster: Option<Roster>,
+    /// Kernel texts that it wants.
+    pub texts: ReaderTexts,
 }
 
 /// One interest of a reader.
@@ -75,6 +78,7 @@ impl Reader {
             epochs,
             answers: Vec::new(),
             roster: None,
+            texts: ReaderTexts::default(),
         }
     }
 
@@ -170,12 +174,12 @@ impl Reader {
 
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh)
+        !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh) || self.texts.has_news()
     }
 
     /// True where there is something to look for.
     pub fn is_busy(&self) -> bool {
-        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some()
+        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some() || self.texts.has_news()
     }
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
@@ -216,6 +220,7 @@ impl Reader {
                 }
             }
         }
+        self.texts.pump(out);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod agent;
 mod agent_lanes;
+mod agent_texts;
 mod answer;
 mod ask;
 mod calendar;
@@ -27,6 +28,7 @@ mod job_socket;
 mod log;
 mod man;
 mod matrix;
+mod mirror;
 mod mount;
 mod nodes;
 mod notify;

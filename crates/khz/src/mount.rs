@@ -14,6 +14,7 @@ use khz_mount::{LinkSource, Mount, MountError, Options, Place, Source};
 use khz_trust::{ClientFiles, Role};
 
 use crate::config::{Plan, ReaderFlags};
+use crate::mirror::MirrorFlags;
 use crate::notify;
 use crate::outcome::{Done, Failure, Outcome, sentence};
 use crate::serve;
@@ -31,6 +32,8 @@ Examples:
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
                                     tell of it only while it is below 1 GiB
   khz umount /cluster               or plain umount
+  khz mount --shm /dev/shm/khz-cluster --shm-select 'node[1-8]:*' --shm-rate 10Hz
+                                    snapshots of eight nodes in shared memory
 
 A value is one line. It is pushed into the page cache while its file is open:
 reading it again costs what reading any cached file costs. poll(2), select and
@@ -59,8 +62,8 @@ const STANDS: &str = "mounted";
 #[derive(Debug, Args)]
 pub struct MountFlags {
     /// Where: an empty directory.
-    #[arg(value_name = "DIR")]
-    directory: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "shm")]
+    directory: Option<PathBuf>,
     /// The hubs, the preferred one first [default: the khz on this machine].
     #[arg(long, value_name = "HOST[:PORT],...")]
     hub: Option<String>,
@@ -73,6 +76,9 @@ pub struct MountFlags {
     /// Stay, and tell who started us.
     #[arg(long, hide = true)]
     detached: bool,
+    /// Snapshots beside the tree, or instead of it.
+    #[command(flatten)]
+    mirror: MirrorFlags,
     /// The settings.
     #[command(flatten)]
     pub settings: ReaderFlags,
@@ -95,7 +101,8 @@ pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
     }
     // What is wrong is better said before anything goes to the background.
     access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
-    leave(&flags.directory)
+    flags.mirror.want()?;
+    leave()
 }
 
 /// Unmounts.
@@ -170,34 +177,19 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
         // A terminal that closes does not take the mount along. Who is leader already needs no session.
         let _ = rustix::process::setsid();
     }
-    let identity = access.identity().map_err(|error| Failure::usage(sentence(&error)))?;
-    let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
-    let mut options = Options::new(ceiling(identity.role)?, &identity.role.to_string());
-    options.strict = said.strict;
-    options.wait = said.wait.map_or(options.wait, Into::into);
-    options.budget = said.budget.unwrap_or(options.budget);
-    let directory = place_of(&flags.directory)?;
-    let is_root = rustix::process::geteuid().is_root();
-    let place = Place {
-        directory: directory.clone(),
-        allow_other: said.allow_other || is_root,
-        owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
-    };
     let (over, ended) = tokio::sync::oneshot::channel();
-    let over = move || {
-        // Nobody listens when we end first.
-        let _ = over.send(());
-    };
     let runtime = serve::runtime()?;
-    let mount = Mount::start(&place, options, over, |sink| {
-        let source = LinkSource::start(settings, sink).map_err(MountError::Thread)?;
-        Ok::<Arc<dyn Source>, MountError>(Arc::new(source))
-    });
-    let mount = mount.map_err(|error| Failure::work(sentence(&error)))?;
+    // First: where the mount does not come about, its files go again.
+    let mirror = flags.mirror.start(access)?;
+    // Without a tree nothing ends but by a signal.
+    let (mount, kept) = match &flags.directory {
+        Some(directory) => (Some(mount(directory, access, &said, over)?), None),
+        None => (None, Some(over)),
+    };
     runtime.block_on(async {
         let stop = serve::stop_signal()
             .map_err(|error| Failure::work(format!("cannot wait for signals: {error}")))?;
-        announce(&directory, flags.detached);
+        announce(flags);
         notify::ready();
         tokio::select! {
             () = stop => {}
@@ -206,8 +198,39 @@ fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
         notify::stopping();
         Ok::<(), Failure>(())
     })?;
-    drop(mount);
+    drop((mount, mirror, kept));
     Ok(Done::Wholly)
+}
+
+/// Mounts the tree; `over` is told when it is not mounted any more.
+fn mount(
+    directory: &Path,
+    access: &Access,
+    said: &Said,
+    over: tokio::sync::oneshot::Sender<()>,
+) -> Result<Mount, Failure> {
+    let identity = access.identity().map_err(|error| Failure::usage(sentence(&error)))?;
+    let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+    let mut options = Options::new(ceiling(identity.role)?, &identity.role.to_string());
+    options.strict = said.strict;
+    options.wait = said.wait.map_or(options.wait, Into::into);
+    options.budget = said.budget.unwrap_or(options.budget);
+    let directory = place_of(directory)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let place = Place {
+        directory,
+        allow_other: said.allow_other || is_root,
+        owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+    };
+    let over = move || {
+        // Nobody listens when we end first.
+        let _ = over.send(());
+    };
+    let mount = Mount::start(&place, options, over, |sink| {
+        let source = LinkSource::start(settings, sink).map_err(MountError::Thread)?;
+        Ok::<Arc<dyn Source>, MountError>(Arc::new(source))
+    });
+    mount.map_err(|error| Failure::work(sentence(&error)))
 }
 
 /// The fastest rate that a role may ask for.
@@ -237,18 +260,20 @@ fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The line that people see and scripts wait for.
-fn announce(directory: &Path, detached: bool) {
+fn announce(flags: &MountFlags) {
     let mut stdout = std::io::stdout().lock();
-    let line = match detached {
-        true => STANDS.to_owned(),
-        false => format!("Kilohertz shows the cluster at {}", directory.display()),
+    let line = match (&flags.directory, &flags.mirror.shm) {
+        _ if flags.detached => STANDS.to_owned(),
+        (Some(directory), _) => format!("Kilohertz shows the cluster at {}", directory.display()),
+        (None, Some(shm)) => format!("Kilohertz keeps snapshots below {}", shm.display()),
+        (None, None) => String::new(),
     };
     // A mount whose stdout is closed goes on all the same.
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
 /// Starts the same again as a process of its own, and waits until it says that the mount stands.
-fn leave(directory: &Path) -> Outcome {
+fn leave() -> Outcome {
     let failed = |error: std::io::Error| Failure::work(format!("cannot start a process: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
     let mut child = Command::new(program)
@@ -274,7 +299,7 @@ fn leave(directory: &Path) -> Outcome {
     }
     let _ = child.wait();
     if problem.is_empty() {
-        problem = format!("the mount at {} did not come about", directory.display());
+        problem = "the mount did not come about, and did not say why".to_owned();
     }
     Err(Failure::work(problem))
 }

@@ -66,6 +66,7 @@ impl Welcome {
         let frame = open(out, kind::WELCOME);
         out.push(self.version);
         put_varint(out, self.silence.0 / 1_000_000);
+        out.push(self.abilities);
         frame.close(out);
     }
 }
@@ -146,6 +147,11 @@ pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);
 }
 
+/// Appends an Unread: a kernel text is not wanted any more.
+pub fn unread(out: &mut Vec<u8>, number: u32) {
+    open_lane(out, kind::UNREAD, number).close(out);
+}
+
 /// Appends a Now: rows of an on-demand interest are wanted at once.
 pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
     let frame = open_lane(out, kind::NOW, interest);
@@ -215,6 +221,7 @@ impl Hello<'_> {
         put_text(out, self.program, PROGRAM_MAX);
         out.push(u8::from(self.proof.is_some()));
         out.extend_from_slice(self.proof.as_ref().map_or(&[], |proof| proof.as_slice()));
+        out.push(self.abilities);
         frame.close(out);
     }
 }

@@ -88,10 +88,10 @@ impl Mount {
         };
         let kernel =
             std::thread::Builder::new().name("kernel".into()).spawn(serve).map_err(MountError::Thread)?;
-        let pushes = shared.clone();
+        let (pushes, directory) = (shared.clone(), place.directory.clone());
         let pusher = std::thread::Builder::new()
             .name("push".into())
-            .spawn(move || pusher::run(&pushes, &notifier, &source))
+            .spawn(move || pusher::run(&pushes, &notifier, &source, &directory))
             .map_err(MountError::Thread)?;
         Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
     }

@@ -177,6 +177,11 @@ impl Shared {
         }
     }
 
+    /// What was to be done is.
+    pub fn pushed(&self, work: &crate::tree::Work) {
+        self.lock().tree.stored(&work.pushes);
+    }
+
     /// Looks again at requests that wait for something that came, or have waited too long.
     pub fn ask_again(&self, work: &crate::tree::Work) {
         let now = Instant::now();
@@ -250,5 +255,11 @@ impl Sink for Shared {
     }
     fn told(&self, _wish: u32, text: &str) {
         self.with(|tree| tree.told(text));
+    }
+    fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        self.with(|tree| tree.kernel_text(wish, text, stamp));
+    }
+    fn no_text(&self, wish: u32, errno: i32, why: &str) {
+        self.with(|tree| tree.no_kernel_text(wish, errno, why));
     }
 }

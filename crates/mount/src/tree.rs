@@ -7,7 +7,9 @@ mod files;
 mod house;
 mod listing;
 mod lookup;
+mod pages;
 mod polls;
+mod proc;
 mod rows;
 mod texts;
 mod wishes;
@@ -27,9 +29,11 @@ use crate::settings::Settings;
 pub use files::{Asker, Attributes, Kind, Opened};
 pub use house::{Push, Work};
 pub use listing::Entry;
+pub use pages::Fresh;
 pub use wishes::Order;
 
 use files::{Handle, OpenFile};
+use proc::Proc;
 use wishes::Wishes;
 
 /// How the mount behaves.
@@ -87,8 +91,11 @@ pub struct Tree {
     settings_seen: u64,
     error: String,
     wishes: Wishes,
+    proc: Proc,
     by: by::By,
     work: Work,
+    /// Pages stored since house was kept.
+    stores: usize,
     /// Requests that wait for something that comes.
     waiting: usize,
     counts: Counts,
@@ -161,6 +168,8 @@ struct Counts {
     opens: u64,
     rows: u64,
     pushed: u64,
+    stored: u64,
+    stores_left_out: u64,
     dropped: u64,
     wakes: u64,
     timed_out: u64,
@@ -187,6 +196,7 @@ impl Tree {
             status: fixed(Names::TOP, "status"),
             metrics: fixed(Names::TOP, "metrics"),
         };
+        let proc = Proc::new(names.intern(Names::TOP, "proc").unwrap_or(Names::TOP));
         Tree {
             options,
             names,
@@ -207,8 +217,10 @@ impl Tree {
             settings_seen: 0,
             error: String::new(),
             wishes: Wishes::default(),
+            proc,
             by: by::By::default(),
             work: Work::default(),
+            stores: 0,
             waiting: 0,
             counts: Counts::default(),
         }

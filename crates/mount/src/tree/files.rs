@@ -1,10 +1,12 @@
 //! Files and who has them open: opening, reading, closing, and what `stat` sees.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_model::{Decimal, Rate, Reading};
 
 use super::control_files::ControlHandle;
+use super::pages::Page;
 use super::polls::Poller;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId, PathId};
@@ -30,6 +32,10 @@ pub enum Kind {
     Text,
     /// A setting, which may be written.
     Control,
+    /// A file as a node's kernel printed it.
+    KernelText,
+    /// A link to another of these.
+    Link,
 }
 
 /// What `stat` sees.
@@ -74,6 +80,8 @@ pub(super) struct OpenFile {
     pub pushed: bool,
     /// It waits to be pushed.
     pub soiled: bool,
+    /// What the page cache has of it while it is followed.
+    pub page: Page,
     closed: Option<Instant>,
 }
 
@@ -94,7 +102,16 @@ pub(super) enum What {
     /// A text, as it was when its reader began.
     Text(Vec<u8>),
     Control(ControlHandle),
+    /// The text that its reader is in the middle of.
+    KernelText(Option<Arc<[u8]>>),
     Directory(Vec<super::Entry>),
+}
+
+impl OpenFile {
+    /// What whoever asks now is told: as long as the page cache follows, what it has or will have next.
+    fn answered(&self) -> Reading {
+        if self.pushed { self.page.told() } else { self.shown }
+    }
 }
 
 impl Tree {
@@ -120,6 +137,7 @@ impl Tree {
             },
             Class::Plain if path == Names::TOP || path == self.fixed.metrics => Some(Kind::Directory),
             Class::Plain if path == self.fixed.status => Some(Kind::Text),
+            Class::Plain if self.is_in_proc(inode) => self.proc_kind(node, path),
             Class::Plain => {
                 let layout = self.node(node)?.layout.as_ref()?;
                 if layout.entries(path).is_some() {
@@ -131,13 +149,17 @@ impl Tree {
     }
 
     /// What `stat` sees of an inode.
-    pub fn attributes(&self, inode: Inode) -> Option<Attributes> {
+    pub fn attributes(&mut self, inode: Inode) -> Option<Attributes> {
         let kind = self.kind(inode)?;
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         if kind == Kind::Value {
             let value = self.value(inode);
-            let file = self.files.get(&inode);
-            let shown = file.map(|file| (file.shown, file.places));
+            let file = self.files.get_mut(&inode);
+            let file = file.map(|file| {
+                file.page.touch();
+                &*file
+            });
+            let shown = file.map(|file| (file.answered(), file.places));
             let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
@@ -145,6 +167,9 @@ impl Tree {
             seen.modified =
                 value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
             seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };
+        }
+        if matches!(kind, Kind::KernelText | Kind::Link) {
+            self.proc_attributes(&mut seen);
         }
         Some(seen)
     }
@@ -169,6 +194,9 @@ impl Tree {
         match kind {
             Kind::Directory => Answer::Fail(libc::EISDIR),
             Kind::Value => self.open_value(inode, asker, now, late),
+            Kind::KernelText => self.open_kernel_text(inode, asker, now, late),
+            // The kernel follows links itself.
+            Kind::Link => Answer::Fail(libc::ELOOP),
             Kind::Control => self.open_control(inode, asker, now),
             Kind::Text => match self.text(inode, now, late) {
                 Answer::Ready(text) => Answer::Ready(self.opened(inode, asker, What::Text(text))),
@@ -211,6 +239,7 @@ impl Tree {
                 rate: self.settings.rate(&all),
                 pushed: false,
                 soiled: false,
+                page: Page::new(reading),
                 closed: None,
             };
             self.files.insert(inode, file);
@@ -219,15 +248,19 @@ impl Tree {
         let was_pushed = file.pushed;
         let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
         file.handles += 1;
-        if !was_pushed {
+        let is_behind = !was_pushed && {
             file.shown = reading;
-        }
+            !file.page.begin(reading)
+        };
         // Who opens it only once is served by one read: following it for him would cost more.
         file.pushed = true;
         if file.handles == 1 && !again {
             file.closed = None;
         }
         let has_rate = file.rate.is_some();
+        if is_behind {
+            self.soil(inode);
+        }
         self.watch(inode, true);
         self.wishes.stale |= has_rate && !was_pushed;
         (true, was_pushed)
@@ -245,20 +278,27 @@ impl Tree {
     /// Charges a rate above the base lane to the user whose file causes it; beyond his budget he gets the base rate.
     fn charge(&mut self, handle: u64, inode: Inode) {
         let Some((place, _)) = self.files.get(&inode).and_then(|file| file.rate) else { return };
+        if !self.charge_place(handle, inode, place)
+            && let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1)
+        {
+            file.rate = None;
+        }
+    }
+
+    /// Charges a place to the user of a handle; `false`: he has used up his budget.
+    pub(super) fn charge_place(&mut self, handle: u64, inode: Inode, place: (NodeId, PathId)) -> bool {
         let place = if place.0 == NodeId::TREE { (inode.node, Names::TOP) } else { place };
-        let Some(user) = self.handles.get(&handle).map(|handle| handle.user) else { return };
+        let Some(user) = self.handles.get(&handle).map(|handle| handle.user) else { return true };
         let places = &mut self.users.entry(user).or_default().places;
         if !places.contains_key(&place) && places.len() >= self.options.budget {
             self.counts.over_budget += 1;
-            if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
-                file.rate = None;
-            }
-            return;
+            return false;
         }
         *places.entry(place).or_default() += 1;
         if let Some(handle) = self.handles.get_mut(&handle) {
             handle.caused = Some(place);
         }
+        true
     }
 
     pub(super) fn opened(&mut self, inode: Inode, asker: Asker, what: What) -> Opened {
@@ -267,7 +307,8 @@ impl Tree {
         self.counts.opens += 1;
         self.handles.insert(handle, Handle { inode, user: asker.user, what, caused: None });
         self.users.entry(asker.user).or_default().handles += 1;
-        let is_new = self.node_mut(inode.node).is_some_and(|node| {
+        let wants_rows = !self.is_in_proc(inode);
+        let is_new = self.node_mut(inode.node).filter(|_| wants_rows).is_some_and(|node| {
             node.handles += 1;
             node.handles == 1 && node.leased_until.is_none()
         });
@@ -283,11 +324,15 @@ impl Tree {
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
+            What::KernelText(_) => return self.read_kernel_text(handle, offset, size),
             What::Value(_) => {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);
                 }
-                let file = self.files.get(&inode).map(|file| (file.shown, file.places));
+                let file = self.files.get_mut(&inode).map(|file| {
+                    file.page.read(now);
+                    (file.answered(), file.places)
+                });
                 let shown = file.or_else(|| self.value(inode).map(|(reading, _, places)| (reading, places)));
                 match shown.map_or(Err(libc::ENODATA), |(reading, places)| text(reading, places)) {
                     Ok(text) => text,
@@ -315,7 +360,8 @@ impl Tree {
     /// The last descriptor of a handle is closed.
     pub fn release(&mut self, handle: u64, now: Instant) {
         let Some(Handle { inode, user, what, caused, .. }) = self.handles.remove(&handle) else { return };
-        if let Some(node) = self.node_mut(inode.node) {
+        let wants_rows = !self.is_in_proc(inode);
+        if let Some(node) = self.node_mut(inode.node).filter(|_| wants_rows) {
             node.handles -= 1;
             // Whoever comes again soon finds it up to date.
             node.leased_until = Some(now + crate::limits::LEASE);
@@ -324,6 +370,7 @@ impl Tree {
         match what {
             What::Value(_) => self.let_go(inode, handle, now),
             What::Control(control) => self.close_control(inode, handle, &control, now),
+            What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
             What::Text(_) | What::Directory(_) => {}
         }
     }
@@ -371,6 +418,7 @@ impl Tree {
     pub(super) fn forget_files(&mut self, now: Instant) {
         let old = |file: &OpenFile| {
             file.handles == 0
+                && !file.page.is_under_way()
                 && file.closed.is_none_or(|closed| now.saturating_duration_since(closed) >= FILE_LEASE)
         };
         let gone: Vec<Inode> =
@@ -382,7 +430,7 @@ impl Tree {
     }
 
     /// With `strict`: nothing of a node is believed while it, or the hub, is away.
-    fn is_cut_off(&self, node: NodeId) -> bool {
+    pub(super) fn is_cut_off(&self, node: NodeId) -> bool {
         let is_down = || {
             let status = self.node(node).and_then(|node| node.status.as_ref());
             status.is_some_and(|(status, _)| !status.up)

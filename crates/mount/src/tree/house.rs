@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::Tree;
+use super::pages::Fresh;
 use super::wishes::Order;
 use crate::inode::{Inode, NodeId};
 
@@ -16,6 +17,8 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 pub enum Push {
     /// What the page cache has of a file is wrong: the next read fetches it.
     Invalidate(Inode),
+    /// The same, and this is what it is to have instead, before somebody reads.
+    Store(Fresh),
     /// The page cache of a file is not kept up any more.
     Forget(Inode),
     /// Who sleeps on this.
@@ -56,14 +59,6 @@ impl Tree {
         self.work.all_stirred = true;
     }
 
-    /// What is in a file is not what the page cache has.
-    pub(super) fn soil(&mut self, inode: Inode) {
-        if let Some(file) = self.files.get_mut(&inode).filter(|file| file.pushed && !file.soiled) {
-            file.soiled = true;
-            self.work.soiled.push(inode);
-        }
-    }
-
     /// True when [`Tree::work`] would have something to do at once.
     pub fn has_work(&self) -> bool {
         let Work { orders, soiled, wakes, forget, stirred, all_stirred, .. } = &self.work;
@@ -88,7 +83,7 @@ impl Tree {
         self.work.housekeeping = work.housekeeping;
         work.pushes.extend(work.forget.drain(..).map(Push::Forget));
         for inode in work.soiled.drain(..) {
-            work.pushes.extend(self.push(inode));
+            work.pushes.extend(self.push(inode, now));
         }
         work.pushes.extend(work.wakes.drain(..).map(Push::Wake));
         work
@@ -99,25 +94,14 @@ impl Tree {
         let is_asleep = self.files.is_empty()
             && !self.roster_wanted
             && self.wishes.count() == 0
+            && self.proc.is_asleep()
             && self.nodes.iter().all(|node| node.leased_until.is_none());
         self.work.housekeeping.filter(|_| !is_asleep)
     }
 
-    fn push(&mut self, inode: Inode) -> Option<Push> {
-        let file = self.files.get_mut(&inode)?;
-        file.soiled = false;
-        if !file.pushed {
-            return None;
-        }
-        self.counts.pushed += 1;
-        // Bytes are never stored over a page that is there: who reads it holds no lock, and would see digits of two
-        // values (one in a few thousand changes, with a program that reads without pause). A page that is dropped
-        // stays whole for him, and a new one is seen when it is whole.
-        Some(Push::Invalidate(inode))
-    }
-
     fn keep_house(&mut self, now: Instant) {
         self.work.housekeeping = Some(now + HOUSEKEEPING);
+        self.stores = 0;
         let mut ended = false;
         for node in &mut self.nodes {
             if node.leased_until.is_some_and(|until| now >= until) {
@@ -129,6 +113,7 @@ impl Tree {
         self.by.wanted.retain(|_, (_, until)| now < *until);
         self.wishes.stale |= ended || self.by.wanted.len() < before;
         self.forget_files(now);
+        self.rest_texts(now);
         if self.roster_wanted && self.roster_until.is_none_or(|until| now >= until) && !self.options.strict {
             self.roster_wanted = false;
             // What was complete may not be so any more when somebody looks again.

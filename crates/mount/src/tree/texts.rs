@@ -62,9 +62,14 @@ impl Tree {
         line("handles_refused", &counts.too_many_handles);
         line("files_followed", &self.files.values().filter(|file| file.pushed).count());
         line("values_pushed", &counts.pushed);
+        line("pages_stored", &counts.stored);
+        line("pages_not_stored", &counts.stores_left_out);
         line("values_filtered", &counts.dropped);
         line("sleepers_woken", &counts.wakes);
         line("waits_timed_out", &counts.timed_out);
+        for (name, value) in self.proc.stats() {
+            line(name, &value);
+        }
         line("settings", &self.settings.count());
         line("lines_refused", &counts.refused_lines);
         line("budget", &self.options.budget);

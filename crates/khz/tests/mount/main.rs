@@ -4,137 +4,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod lab;
+mod proc;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A hub, an agent and a mount in directories of their own.
-struct Lab {
-    folder: PathBuf,
-    hub: Option<Child>,
-    agent: Option<Child>,
-    mount: Option<Child>,
-}
-
-/// Who can be killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
-    Hub,
-    Agent,
-    Mount,
-}
-
-impl Lab {
-    fn new(name: &str) -> Self {
-        let folder =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
-        for part in ["run", "rings", "cluster"] {
-            std::fs::create_dir_all(folder.join(part)).unwrap();
-        }
-        let mut lab = Lab { folder, hub: None, agent: None, mount: None };
-        for who in [Who::Hub, Who::Agent, Who::Mount] {
-            lab.start(who);
-        }
-        lab
-    }
-
-    fn khz(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("KHZ_")) {
-            command.env_remove(name);
-        }
-        command
-            .args(words)
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("KHZ_RUN_DIR", self.folder.join("run"));
-        command.env("KHZ_RING_DIR", self.folder.join("rings")).stdin(Stdio::null());
-        command
-    }
-
-    /// Starts one, which says when it is ready.
-    fn start(&mut self, who: Who) {
-        let port = self.port();
-        let cluster = self.cluster().to_str().unwrap().to_owned();
-        let words: &[&str] = match who {
-            Who::Hub => &[
-                "hub",
-                "--listen",
-                "127.0.0.1:0",
-                "--link-listen",
-                &port,
-                "--node",
-                "hub",
-                "--history",
-                "0MiB",
-            ],
-            Who::Agent => &["agent", "--hub", &port, "--node", "n1", "--base-rate", "10Hz", "--ring", "4MiB"],
-            Who::Mount => &["mount", &cluster, "--foreground", "-o", "wait=500ms"],
-        };
-        let said = self.folder.join(format!("{who:?}.log"));
-        let log = File::create(&said).unwrap();
-        let mut child = self.khz(words).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let why = || std::fs::read_to_string(&said).unwrap_or_default();
-        assert!(line.starts_with("Kilohertz"), "{who:?} did not start: {line}{} {:?}", why(), child.wait());
-        *self.place(who) = Some(child);
-    }
-
-    /// A port of this lab's own, the same after a restart.
-    fn port(&self) -> String {
-        let path = self.folder.join("port");
-        if let Ok(port) = std::fs::read_to_string(&path) {
-            return port;
-        }
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        std::fs::write(&path, &free).unwrap();
-        free
-    }
-
-    fn place(&mut self, who: Who) -> &mut Option<Child> {
-        match who {
-            Who::Hub => &mut self.hub,
-            Who::Agent => &mut self.agent,
-            Who::Mount => &mut self.mount,
-        }
-    }
-
-    fn kill(&mut self, who: Who) {
-        if let Some(mut child) = self.place(who).take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    fn cluster(&self) -> PathBuf {
-        self.folder.join("cluster")
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        let cluster = self.cluster().to_str().unwrap().to_owned();
-        let _ = self.khz(&["umount", &cluster]).stderr(Stdio::null()).status();
-        for who in [Who::Mount, Who::Agent, Who::Hub] {
-            self.kill(who);
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(40);
-    while !is_so() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
+use lab::{Lab, Who, until};
 
 /// Readers that go on whatever happens: half keep their file open as long as it lives, half open it each time.
 struct Readers {
@@ -277,4 +160,59 @@ fn programs_that_know_nothing_of_it_read_it() {
     assert!(shell("head -1 n1/status").starts_with("state up"));
     assert!(shell("echo 20Hz > n1/.control/rate; cat n1/.control/rate").contains("20Hz"));
     assert!(shell("(echo often > n1/.control/rate) 2>&1 || cat n1/.control/error").contains("is not a rate"));
+}
+
+#[test]
+fn snapshots_of_other_nodes_are_kept_without_a_tree_and_end_with_their_keeper() {
+    let mut lab = Lab::new("shm");
+    lab.kill(Who::Mount);
+    let _ = lab.khz(&["umount", lab.cluster().to_str().unwrap()]).stderr(Stdio::null()).status();
+    let shm = lab.folder.join("shm");
+    let words = ["mount", "--foreground", "--shm", shm.to_str().unwrap(), "--shm-select", "n1:kernel.*"];
+    let mut keeper = lab.khz(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("Kilohertz keeps snapshots below"), "{line}");
+    let path = shm.join("n1/snapshot");
+    let forks = || {
+        let page = khz_ring::Snapshot::open(&path).ok()?;
+        let latest = page.read(page.find("kernel.forks")?).unwrap()?;
+        latest.reading.value()
+    };
+    until("the first row is there", || forks().is_some());
+    let before = forks();
+    until("it follows", || {
+        let _ = Command::new("true").status();
+        forks() > before
+    });
+    let page = khz_ring::Snapshot::open(&path).unwrap();
+    assert_eq!(page.label().node, "n1");
+    assert_eq!(page.find("mem.free"), None, "only what was selected");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/python/khz_shm.py");
+    let told = Command::new("python3").arg(script).arg(&path).arg("kernel.forks").output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("kernel.forks"), "{told}");
+    // A hub that is gone leaves what was there; the time of the row tells its age.
+    lab.kill(Who::Hub);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(forks() >= before && !page.has_ended());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&keeper), rustix::process::Signal::TERM)
+        .unwrap();
+    assert!(keeper.wait().unwrap().success());
+    assert!(page.has_ended() && !path.exists());
+}
+
+#[test]
+fn wrong_patterns_and_rates_of_snapshots_are_said_before_anything_starts() {
+    let lab = Lab::new("shm-wrong");
+    for (words, expected) in
+        [(["--shm-select", "n1:["], "never closed"), (["--shm-rate", "often"], "'often'")]
+    {
+        let shm = lab.folder.join("shm-wrong");
+        let told = lab.khz(&["mount", "--shm", shm.to_str().unwrap()]).args(words).output().unwrap();
+        let text = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert_eq!(told.status.code(), Some(2), "{text}");
+        assert!(text.contains(expected), "{text}");
+        assert!(!shm.exists());
+    }
 }

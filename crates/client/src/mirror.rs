@@ -1,0 +1,366 @@
+//! Snapshots of other nodes on this machine: what a hub sends of them is written into files with the layout of
+//! `docs/shm.md`, so that a program reads any node's latest values in tens of nanoseconds and asks nobody.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use khz_block::{Decoder, SchemaDecoder};
+use khz_link::driver::{Following, FollowingSink};
+use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_model::{Absence, Interest, Nanos, NodeName, Pattern, Rate, Reading, Series};
+use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter};
+
+use crate::access::Access;
+use crate::client::ClientError;
+
+/// Nodes that have files: as many as a hub has at most. A file of 300 values takes 140 kB of memory.
+pub const MIRRORED_NODES_MAX: usize = 4_096;
+
+/// Everything of a node comes in one lane: all its values are of one row.
+const GROUP: u8 = 0;
+
+/// What is to be kept.
+#[derive(Clone, Debug)]
+pub struct MirrorWant {
+    /// Which series, of which nodes.
+    pub patterns: Vec<Pattern>,
+    /// How often; `None`: as the nodes send anyway.
+    pub rate: Option<Rate>,
+}
+
+/// Snapshots that are kept up to date. Dropping it ends them: their files go, and who has them mapped reads that they
+/// have ended.
+pub struct Mirror {
+    // Its thread writes.
+    _following: Following,
+}
+
+impl Mirror {
+    /// Keeps `DIRECTORY/NODE/snapshot` for every node that the patterns select, from the first row of each on.
+    ///
+    /// # Errors
+    /// There is no way to a hub, or the patterns are too many.
+    pub fn start(access: &Access, directory: &Path, want: &MirrorWant) -> Result<Self, ClientError> {
+        let scribe = Scribe {
+            directory: directory.into(),
+            lanes: HashMap::new(),
+            nodes: HashMap::new(),
+            left_out: 0,
+            is_down: false,
+        };
+        let following = Following::start(access.settings()?, scribe)?;
+        let rate = want.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
+        // Who says a rate wants it even where the kernel has nothing new so often, and every row at once.
+        let (exact, prompt) = (want.rate.is_some(), want.rate.is_some());
+        following.ask(&Interest { patterns: want.patterns.clone(), rate, exact }, prompt)?;
+        Ok(Mirror { _following: following })
+    }
+}
+
+/// Writes what comes, on the link's thread.
+struct Scribe {
+    directory: PathBuf,
+    lanes: HashMap<LaneKey, Lane>,
+    nodes: HashMap<String, Kept>,
+    left_out: u64,
+    is_down: bool,
+}
+
+/// A lane of the present connection.
+struct Lane {
+    schema: SchemaDecoder,
+    /// The snapshot's slot of each of its columns.
+    slots: Vec<Option<u32>>,
+}
+
+/// A node's snapshot.
+struct Kept {
+    writer: SnapshotWriter,
+    slots: HashMap<String, u32>,
+    is_full: bool,
+}
+
+impl Kept {
+    fn create(directory: &Path, node: &str) -> Result<Self, String> {
+        // A name from the wire becomes a path only as what it is: no separator, no leading dot.
+        let node = NodeName::new(node).map_err(|error| error.to_string())?;
+        let folder = directory.join(node.as_str());
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let writer = SnapshotWriter::create(&folder.join(SNAPSHOT_FILE), &label(&node));
+        let writer = writer.map_err(|error| error.to_string())?;
+        Ok(Kept { writer, slots: HashMap::new(), is_full: false })
+    }
+
+    /// The slots of these series, new ones where there are none.
+    fn slots(&mut self, series: &[Series]) -> Vec<Option<u32>> {
+        let names: Vec<SlotName> = series.iter().map(|one| SlotName::of(one, GROUP)).collect();
+        let new: Vec<SlotName> =
+            names.iter().filter(|one| !self.slots.contains_key(&one.name)).cloned().collect();
+        if !new.is_empty() && !self.is_full {
+            match self.writer.append(&new) {
+                Ok(first) => self.slots.extend(new.into_iter().map(|one| one.name).zip(first..)),
+                Err(error) => {
+                    tracing::warn!("further series are left out: {error}");
+                    self.is_full = true;
+                }
+            }
+        }
+        names.iter().map(|one| self.slots.get(&one.name).copied()).collect()
+    }
+
+    /// A row whose columns stand for other series than the last one's: everything is written, and what it does not
+    /// have is absent.
+    fn write_all(&mut self, slots: &[Option<u32>], row: &Decoder) {
+        const GONE: Reading = Reading::Absent(Absence::InstanceGone);
+        let mut all: HashMap<u32, Reading> = self.slots.values().map(|&slot| (slot, GONE)).collect();
+        all.extend(
+            slots.iter().enumerate().filter_map(|(column, slot)| Some(((*slot)?, reading(row, column)))),
+        );
+        let values = all.into_iter().map(|(slot, reading)| (slot, reading.state(), reading.bits()));
+        self.writer.write(GROUP, row.stamp(), values);
+    }
+
+    fn write_changed(&mut self, slots: &[Option<u32>], row: &Decoder) {
+        let values = row.changed().iter().filter_map(|&column| {
+            let reading = reading(row, column as usize);
+            Some((slots.get(column as usize).copied().flatten()?, reading.state(), reading.bits()))
+        });
+        self.writer.write(GROUP, row.stamp(), values);
+    }
+}
+
+fn reading(row: &Decoder, column: usize) -> Reading {
+    row.reading(column).unwrap_or(Reading::Absent(Absence::NotYet))
+}
+
+/// Machine and boot of another node are not known here: zeros.
+fn label(node: &NodeName) -> SnapshotLabel {
+    let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let mut epoch = [0; 8];
+    // Where the kernel has none, the time tells two files apart.
+    let _ = rustix::rand::getrandom(&mut epoch, rustix::rand::GetRandomFlags::NONBLOCK);
+    let epoch = u64::from_le_bytes(epoch) ^ created;
+    SnapshotLabel { node: node.to_string(), machine: [0; 16], boot: [0; 16], epoch, created }
+}
+
+impl FollowSink for Scribe {
+    fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+        if !self.nodes.contains_key(&lane.node) {
+            if self.nodes.len() >= MIRRORED_NODES_MAX {
+                self.left_out += 1;
+                if self.left_out.is_power_of_two() {
+                    tracing::warn!(
+                        "more than {MIRRORED_NODES_MAX} nodes: {} times one was left out",
+                        self.left_out
+                    );
+                }
+                return None;
+            }
+            match Kept::create(&self.directory, &lane.node) {
+                Ok(kept) => drop(self.nodes.insert(lane.node.clone(), kept)),
+                Err(problem) => {
+                    tracing::warn!("no snapshot of {:?}: {problem}", lane.node);
+                    return None;
+                }
+            }
+        }
+        self.lanes.insert(lane.clone(), Lane { schema: SchemaDecoder::new(), slots: Vec::new() });
+        Some(Wish { span: Nanos(0), prompt: false })
+    }
+
+    fn schema(&mut self, key: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
+        if offset == 0 {
+            *lane = Lane { schema: SchemaDecoder::new(), slots: Vec::new() };
+        }
+        if let Err(error) = lane.schema.feed(bytes) {
+            tracing::warn!("the series of {}: {error}", key.node);
+        }
+    }
+
+    fn row(&mut self, key: &LaneKey, _: u64, row: &Decoder) {
+        let (Some(lane), Some(kept)) = (self.lanes.get_mut(key), self.nodes.get_mut(&key.node)) else {
+            return;
+        };
+        let series = lane.schema.series();
+        if lane.slots.len() == series.len() {
+            kept.write_changed(&lane.slots, row);
+        } else {
+            lane.slots = kept.slots(series);
+            kept.write_all(&lane.slots, row);
+        }
+    }
+
+    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
+
+    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
+
+    fn told(&mut self, told: &Told<'_>) {
+        if !told.granted {
+            tracing::warn!("the hub refuses: {}", told.text);
+        } else if !told.text.is_empty() {
+            tracing::info!("the hub says: {}", told.text);
+        }
+    }
+
+    fn closed(&mut self, lane: &LaneKey) {
+        self.lanes.remove(lane);
+    }
+}
+
+impl FollowingSink for Scribe {
+    fn up(&mut self, _: &HubName) {
+        self.is_down = false;
+    }
+
+    /// Values stay as they are; the time of each row tells how old they have become.
+    fn down(&mut self, problem: &str) {
+        self.lanes.clear();
+        if !std::mem::replace(&mut self.is_down, true) {
+            tracing::warn!("no hub: {problem}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_block::{Encoder, SchemaEncoder};
+    use khz_model::Stamp;
+
+    fn key(epoch: u64) -> LaneKey {
+        LaneKey { node: "n1".into(), name: "base".into(), epoch }
+    }
+
+    fn offer(node: &str) -> LaneOffer<'_> {
+        LaneOffer {
+            lane: 1,
+            node,
+            name: "base",
+            epoch: 1,
+            generation: 1,
+            period: Nanos::SECOND,
+            interest: 1,
+            oldest_row: 0,
+            next_row: 0,
+            schema_bytes: 0,
+            schema_hash: [0; 16],
+        }
+    }
+
+    /// A lane of these series of the catalogue, and its rows: what the link would bring.
+    struct Feed {
+        key: LaneKey,
+        encoder: Encoder,
+        decoder: Decoder,
+        slots: usize,
+        time: u64,
+    }
+
+    impl Feed {
+        fn open(scribe: &mut Scribe, epoch: u64, series: &[Series]) -> Self {
+            let key = key(epoch);
+            assert!(scribe.wish(&key, &offer("n1")).is_some());
+            let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
+            series.iter().for_each(|one| encoder.append(one, &mut bytes).unwrap());
+            scribe.schema(&key, 1, 0, &bytes);
+            let encoder = Encoder::new(0, 1, Nanos::SECOND);
+            Feed { key, encoder, decoder: Decoder::new(), slots: series.len(), time: epoch * 1_000 }
+        }
+
+        fn row(&mut self, scribe: &mut Scribe, values: &[u64]) {
+            self.time += 1;
+            let (stamp, mut bytes) = (Stamp { boot: Nanos(self.time), real_offset: 5 }, Vec::new());
+            let reading = |slot: usize| (0, values[slot]);
+            match self.encoder.rows_open() {
+                0 => self.encoder.key_row(stamp, self.slots, reading, &mut bytes),
+                _ => self.encoder.delta_row(stamp, 0..self.slots, reading, &mut bytes),
+            }
+            let mut at = 0;
+            while let khz_block::Step::Header(length) | khz_block::Step::Row(length) =
+                self.decoder.step(&bytes[at..]).unwrap()
+            {
+                let is_row = bytes[at] != b'k';
+                at += length;
+                if is_row {
+                    scribe.row(&self.key, 0, &self.decoder);
+                }
+            }
+        }
+    }
+
+    fn series(names: &[&str]) -> Vec<Series> {
+        let catalogue = metrics(names);
+        catalogue.into_iter().map(|metric| Series { metric, instance: None }).collect()
+    }
+
+    fn metrics(names: &[&str]) -> Vec<std::sync::Arc<khz_model::Metric>> {
+        use std::borrow::Cow;
+        let text = |text: &str| Cow::Owned(text.to_owned());
+        let metric = |name: &&str| khz_model::Metric {
+            name: text(name),
+            kind: khz_model::Kind::Gauge,
+            unit: khz_model::Unit::Bytes,
+            places: 0,
+            max: None,
+            refresh: khz_model::Refresh::Event,
+            help: text("made up"),
+            origin: khz_model::Origin { file: text("/proc/none"), field: text(name) },
+            instances: None,
+            exposition: khz_model::Exposition {
+                name: text("khz_none"),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: text("none"),
+        };
+        names.iter().map(metric).map(std::sync::Arc::new).collect()
+    }
+
+    #[test]
+    fn rows_of_a_remote_node_stand_in_its_snapshot_through_another_connection() {
+        let directory = std::env::temp_dir().join(format!("khz-mirror-{}", std::process::id()));
+        let mut scribe = Scribe {
+            directory: directory.clone(),
+            lanes: HashMap::new(),
+            nodes: HashMap::new(),
+            left_out: 0,
+            is_down: false,
+        };
+        let mut feed = Feed::open(&mut scribe, 1, &series(&["mem.free", "mem.total"]));
+        feed.row(&mut scribe, &[7, 100]);
+        feed.row(&mut scribe, &[8, 100]);
+        let mut page = crate::Page::open(&directory.join("n1/snapshot")).unwrap();
+        let (free, total) = (page.find("mem.free").unwrap(), page.find("mem.total").unwrap());
+        let read = |page: &crate::Page, slot| page.read(slot).unwrap().unwrap();
+        assert_eq!(read(&page, free).reading, Reading::Present(8));
+        assert_eq!(read(&page, total).reading, Reading::Present(100));
+        assert_eq!(read(&page, total).stamp, Stamp { boot: Nanos(1_002), real_offset: 5 });
+
+        // The node comes back with other series: known ones keep their slots, missing ones are absent.
+        scribe.down("it was cut off");
+        let mut feed = Feed::open(&mut scribe, 2, &series(&["mem.cached", "mem.free"]));
+        feed.row(&mut scribe, &[3, 9]);
+        assert_eq!(page.find("mem.free"), Some(free));
+        assert_eq!(read(&page, free).reading, Reading::Present(9));
+        assert_eq!(read(&page, total).reading, Reading::Absent(Absence::InstanceGone));
+        let cached = page.find("mem.cached").unwrap();
+        assert_eq!(read(&page, cached).reading, Reading::Present(3));
+        drop(scribe);
+        assert!(page.has_ended() && !directory.join("n1/snapshot").exists());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_name_from_the_wire_never_leaves_the_directory() {
+        let directory = std::env::temp_dir().join(format!("khz-mirror-names-{}", std::process::id()));
+        for name in ["../x", "..", ".", "", "a/b", "/etc", ".hidden", "a\0b", "n\n1"] {
+            assert!(Kept::create(&directory, name).is_err(), "{name:?}");
+        }
+        assert!(!directory.exists());
+    }
+}

@@ -1,0 +1,231 @@
+//! An agent's end of the link, over a real ring: sending asks the allocator for nothing, and wakes up no more often than
+//! it must.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use khz_block::Encoder;
+use khz_link::{
+    AgentEnd, Answer, Greeting, Identity, InterestFrame, Lane, Lanes, Overtaken, Role, Want, Welcome, put,
+};
+use khz_model::{Nanos, Stamp};
+use khz_ring::{Label, Reader, Ring, Writer};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[derive(Clone)]
+struct TestLane(Reader, Nanos);
+
+impl Lane for TestLane {
+    fn id(&self) -> u64 {
+        1
+    }
+    fn name(&self) -> &str {
+        "base"
+    }
+    fn epoch(&self) -> u64 {
+        9
+    }
+    fn generation(&self) -> u32 {
+        self.0.generation()
+    }
+    fn period(&self) -> Nanos {
+        self.1
+    }
+    fn head(&self) -> u64 {
+        self.0.head()
+    }
+    fn oldest(&self) -> u64 {
+        self.0.oldest()
+    }
+    fn newest(&self) -> u64 {
+        self.0.newest()
+    }
+    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
+        self.0.copy(from, most, out).map_err(|_| Overtaken)
+    }
+    fn schema_bytes(&self, generation: u32) -> Option<u64> {
+        self.0.schema_bytes(generation)
+    }
+    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        self.0.schema(generation, from, most, out)
+    }
+}
+
+struct OneLane(TestLane);
+
+impl Lanes for OneLane {
+    type Lane = TestLane;
+    fn revision(&self) -> u64 {
+        1
+    }
+    fn list(&self, each: &mut dyn FnMut(TestLane)) {
+        each(self.0.clone());
+    }
+    fn ask(&mut self, _: &InterestFrame<'_>) {}
+    fn dismiss(&mut self, _: u32) {}
+    fn answer(&mut self) -> Option<Answer> {
+        None
+    }
+}
+
+/// An end that is welcome and whose lane is wanted, and the ring that it reads.
+struct Agent {
+    end: AgentEnd<TestLane>,
+    lanes: OneLane,
+    writer: Writer,
+    encoder: Encoder,
+    words: Vec<u8>,
+    row: Vec<u8>,
+    out: Vec<u8>,
+    beats: u64,
+}
+
+impl Agent {
+    fn new(period: Nanos, prompt: bool, now: Nanos) -> Self {
+        let (node, lane) = ("n1".to_owned(), "base".to_owned());
+        let label = Label { node, lane, number: 1, machine: [1; 16], boot: [2; 16], epoch: 9, created: 0 };
+        let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
+        writer.extend_schema(&[1; 100]).expect("room for a schema");
+        let encoder = Encoder::new(1, writer.generation(), period);
+        let mut lanes = OneLane(TestLane(reader, period));
+        let identity = Identity {
+            role: Role::Node,
+            name: "n1".into(),
+            machine: [1; 16],
+            boot: [2; 16],
+            started: 1,
+            start_nonce: 1,
+            program: "test".into(),
+            prove: None,
+        };
+        let (mut out, mut words) = (Vec::new(), Vec::new());
+        let mut end = AgentEnd::new(Arc::new(identity), now);
+        Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
+            .put(&mut words);
+        Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(&mut words);
+        end.receive(&words, now, 0, &mut lanes, &mut out).expect("a hub");
+        end.poll(now, 0, &mut lanes, &mut out).expect("a welcome");
+        words.clear();
+        Want { epoch: 9, span: Nanos(u64::MAX), prompt, ..Want::default() }.put(1, &mut words);
+        end.receive(&words, now, 0, &mut lanes, &mut out).expect("a Want");
+        out.clear();
+        Agent { end, lanes, writer, encoder, words, row: Vec::new(), out, beats: 0 }
+    }
+
+    /// A row of a hundred slots, all of them changed.
+    fn gather(&mut self, step: u64, now: Nanos) {
+        let stamp = Stamp { boot: now, real_offset: 0 };
+        self.row.clear();
+        if self.encoder.wants_new_block(stamp)
+            && let Some(header) = self.encoder.close()
+        {
+            self.writer.close(&header);
+        }
+        let reading = |slot: usize| (0, step * slot as u64);
+        if self.encoder.rows_open() == 0 {
+            self.encoder.key_row(stamp, 100, reading, &mut self.row);
+            assert!(self.writer.begin(&self.row));
+        } else {
+            self.encoder.delta_row(stamp, 0..100, reading, &mut self.row);
+            assert!(self.writer.append(&self.row));
+        }
+    }
+
+    /// Says what is due, to a hub that answers every Beat at once; gives the bytes said.
+    fn poll(&mut self, now: Nanos) -> usize {
+        let wall = now.0 as i64;
+        self.end.poll(now, wall, &mut self.lanes, &mut self.out).expect("a hub that answers");
+        let said = self.out.len();
+        if let Some(stamp) = find_beat(&self.out) {
+            self.beats += 1;
+            self.words.clear();
+            put::beaten(&mut self.words, stamp, stamp, stamp, |_| {});
+            self.end.receive(&self.words, now, wall, &mut self.lanes, &mut self.out).expect("a Beaten");
+        }
+        self.out.clear();
+        said
+    }
+}
+
+#[test]
+fn a_flush_allocates_nothing() {
+    let period = Nanos::from_millis(1);
+    let mut now = Nanos::from_secs(10);
+    let mut agent = Agent::new(period, false, now);
+    let (mut sent, mut counted) = (0, 0);
+    for step in 0..20_000u64 {
+        now.0 += period.0;
+        agent.gather(step, now);
+        let before = ALLOCATIONS.get();
+        if now >= agent.end.next_wake() {
+            sent += agent.poll(now);
+        }
+        if step > 2_000 {
+            counted += ALLOCATIONS.get() - before;
+        }
+    }
+    assert!(sent > 100_000 && agent.beats > 5, "{sent} bytes, {} beats", agent.beats);
+    assert_eq!(counted, 0);
+}
+
+/// Whatever its phase is, once its rows are prompt it wakes up for them alone, and every second a Beat goes along.
+#[test]
+fn beats_ride_on_prompt_rows() {
+    for (millis, rows_a_beat) in [(100, 10), (1_000, 1)] {
+        for connected_early in [10, 120, 500, 880, 990] {
+            let period = Nanos::from_millis(millis);
+            let mut now = Nanos::from_secs(10);
+            let mut agent = Agent::new(period, true, Nanos(now.0 - connected_early * 1_000_000));
+            let (mut extra, mut settled) = (0, 0);
+            for step in 0..40 * rows_a_beat {
+                if step == 10 * rows_a_beat {
+                    settled = agent.beats;
+                }
+                while agent.end.next_wake() < now {
+                    let due = agent.end.next_wake();
+                    agent.poll(due);
+                    extra += u64::from(step > 10 * rows_a_beat);
+                }
+                agent.gather(step, now);
+                agent.poll(now);
+                now.0 += period.0;
+            }
+            let beats = agent.beats - settled;
+            assert_eq!(extra, 0, "wake-ups without a row, every {millis} ms, {connected_early} ms early");
+            assert!((30..=34).contains(&beats), "{beats} beats in 30 s, every {millis} ms");
+        }
+    }
+}
+
+/// The stamp of a Beat among the frames in `bytes`.
+fn find_beat(mut bytes: &[u8]) -> Option<i64> {
+    while let Ok(Some(raw)) = khz_link::frame::split(bytes, khz_link::limits::FRAME_MAX) {
+        if let Ok(khz_link::Frame::Beat(beat)) = khz_link::Frame::decode(raw.kind, raw.body) {
+            return Some(beat.stamp);
+        }
+        bytes = &bytes[raw.length..];
+    }
+    None
+}

@@ -38,7 +38,6 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
     lane.trim(lane.recent_bytes / 2);
     let oldest = lane.recent[0].header.first_row;
     assert!(oldest > 7 && lane.join_since(Nanos(7)).first_row == oldest);
-    let blocks = lane.blocks_since(Nanos(0));
     // One that says less than a block needs is not taken for it.
     let (mut piece, mut names) = (Vec::new(), SchemaEncoder::new());
     names.append(&Series { metric, instance: None }, &mut piece).expect("room");

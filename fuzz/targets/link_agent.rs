@@ -129,7 +129,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if first % 4 != 0 {
         let mut words = Vec::new();
         Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }.put(&mut words);
-        Welcome { version: 1, silence: Nanos::SECOND }.put(&mut words);
+        Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(&mut words);
         end.receive(&words, now, 0, &mut node, &mut out).expect("a good hub");
     }
     // The first byte of each piece is its length, and how long it took to come.

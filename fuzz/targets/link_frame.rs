@@ -27,8 +27,8 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Leave { lane } => put::leave(&mut out, *lane),
         Frame::Interest(interest) => {
             let patterns: Vec<&str> = interest.patterns().collect();
-            let &khz_link::InterestFrame { number, period, exact, prompt, .. } = interest;
-            Ask { number, period, exact, prompt, patterns: &patterns }.put(&mut out);
+            let &khz_link::InterestFrame { number, period, exact, prompt, past, .. } = interest;
+            Ask { number, period, exact, prompt, past, patterns: &patterns }.put(&mut out);
             let raw = frame::split(&out, FRAME_MAX).expect("small").expect("whole");
             let Ok(Frame::Interest(again)) = Frame::decode(raw.kind, raw.body) else { panic!("not an Interest") };
             assert_eq!(again.patterns().collect::<Vec<_>>(), patterns);
@@ -52,6 +52,13 @@ fn says_the_same(frame: &Frame<'_>) {
         Frame::Closed { lane } => put::closed(&mut out, *lane),
         Frame::Told(told) => told.put(&mut out),
         Frame::Beat(beat) => beat.put(&mut out),
+        Frame::Roster { wanted } => put::roster(&mut out, *wanted),
+        Frame::Node(status) => khz_link::node_status::put(status, &mut out),
+        Frame::Nodes { count } => khz_link::node_status::put_end(*count as usize, &mut out),
+        Frame::Read(wish) => wish.put(&mut out),
+        Frame::Unread { number } => put::unread(&mut out, *number),
+        Frame::Text(piece) => piece.put(&mut out),
+        Frame::NoText(none) => none.put(&mut out),
         Frame::Schema(_) | Frame::Block { .. } | Frame::Rows { .. } | Frame::Past { .. } | Frame::Newer { .. } => return,
     }
     let raw = frame::split(&out, FRAME_MAX).expect("what was said is small").expect("what was said is whole");

@@ -108,7 +108,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let mut hello = Vec::new();
         let (machine, boot, program) = ([1; 16], [2; 16], "fuzz");
         let (started, start_nonce, proof) = (1, 2, None);
-        Hello { version: 1, role, name: "n1", machine, boot, started, start_nonce, program, proof }.put(&mut hello);
+        Hello { version: 1, role, name: "n1", machine, boot, started, start_nonce, program, proof, abilities: 0 }.put(&mut hello);
         end.receive(&hello, Nanos(1), 1, &mut hub, &mut out).expect("a good Hello");
     }
     // The first byte of each piece is its length.

@@ -16,6 +16,7 @@ pub fn greet(role: Role, name: &str, machine: u8, out: &mut Vec<u8>) {
         start_nonce: 1,
         program: "bench",
         proof: None,
+        abilities: 0,
     }
     .put(out);
 }

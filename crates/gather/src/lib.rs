@@ -30,6 +30,7 @@ mod rings;
 mod sched;
 mod source;
 mod subscription;
+mod texts;
 pub mod ticks;
 
 pub use agent::{Agent, Ending};
@@ -45,3 +46,6 @@ pub use own::Tally;
 pub use placement::{CpuList, Placement, PlacementError, Sched};
 pub use plan::{CPU_MAX, Plan, RING, RingSize, SOURCE_BUDGET, SourcePlan, WINDOW};
 pub use probe::{SourceReport, probe};
+pub use texts::{
+    AllowError, AllowList, KERNEL_TEXT_MAX, TEXT_PERIOD_MIN, TextCounts, TextError, TextTaker, Texts,
+};

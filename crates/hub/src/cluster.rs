@@ -12,6 +12,7 @@ use crate::counts::Counts;
 use crate::limits::{NODES_AT_ONCE, NODES_MAX};
 use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
+use crate::texts::TextBytes;
 
 /// Metrics of different names that the cluster may have.
 const METRICS_MAX: usize = 16_384;
@@ -43,6 +44,8 @@ pub struct Cluster {
     pub(crate) sources_changed: AtomicU64,
     /// Counts nodes as they appear, so that readers look for new ones.
     appeared: AtomicU64,
+    /// Kernel texts of all nodes.
+    pub(crate) text_bytes: TextBytes,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
 }
@@ -66,6 +69,7 @@ impl Cluster {
             sources: Mutex::default(),
             sources_changed: AtomicU64::new(0),
             appeared: AtomicU64::new(0),
+            text_bytes: TextBytes::default(),
             lanes: AtomicU64::new(0),
         })
     }

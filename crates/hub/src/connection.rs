@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use khz_link::texts::ReadFrame;
 use khz_link::{Ask, HubEnd, LinkError};
 use khz_model::{Nanos, Rate};
 use rustix::event::epoll;
@@ -103,11 +104,18 @@ impl Connection {
                 let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
                 let period = wish.rate.map_or(Nanos(0), Rate::period);
-                self.end.interest(&Ask { number, period, exact, prompt, patterns: &patterns }, &mut self.out);
+                self.end.interest(
+                    &Ask { number, period, exact, prompt, past: false, patterns: &patterns },
+                    &mut self.out,
+                );
             }
             Command::Now { number, ask } => self.end.now(number, ask, &mut self.out),
             Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),
             Command::Leave { lane } => self.end.leave(lane, &mut self.out),
+            Command::Read { number, path, period } => {
+                self.end.read(&ReadFrame { number, node: "", period, path: &path }, &mut self.out);
+            }
+            Command::Unread { number } => self.end.unread(number, &mut self.out),
             Command::Cut { reason, text } => {
                 self.end.refuse(reason, &text, &mut self.out);
                 return Err(Ended::Told(text));

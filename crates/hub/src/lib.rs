@@ -23,11 +23,13 @@ mod own;
 mod peer;
 mod query;
 mod reader;
+mod reader_texts;
 mod roster;
 mod schemas;
 mod server;
 mod source;
 mod text_source;
+mod texts;
 mod wire;
 
 pub use cluster::{Cluster, Settings};

@@ -57,6 +57,17 @@ pub const WISHES_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
 /// See [`WISHES_AT_ONCE`].
 pub const WISHES_A_SECOND: u64 = 16;
 
+/// Kernel texts that a node is asked for in one go, and how many more each second: each is a file that it opens.
+pub const READS_AT_ONCE: u64 = 512;
+/// See [`READS_AT_ONCE`].
+pub const READS_A_SECOND: u64 = 128;
+
+/// Bytes of one node's kernel texts, those that are under way among them: three of the largest.
+pub const NODE_TEXT_BYTES_MAX: u64 = 24 << 20;
+
+/// Bytes of all nodes' kernel texts: 30 files of each of 4,096 nodes, of 2 kB each.
+pub const ALL_TEXT_BYTES_MAX: u64 = 256 << 20;
+
 /// Bytes waiting for a peer that does not read. A node has no reason to be behind; a reader loses rows first.
 pub const OUT_BYTES_MAX: usize = 1 << 20;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use khz_model::Nanos;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -16,6 +17,10 @@ pub(crate) enum Command {
     Now { number: u32, ask: u32 },
     /// Nobody wants it any more.
     Dismiss { number: u32 },
+    /// A kernel text is wanted, or at another pace.
+    Read { number: u32, path: String, period: Nanos },
+    /// It is not wanted any more.
+    Unread { number: u32 },
     /// A lane is not wanted any more.
     Leave { lane: u32 },
     /// The server ends.

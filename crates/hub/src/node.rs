@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::Reason;
+use khz_link::texts::Why;
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
@@ -16,6 +17,7 @@ use crate::limits::{
     WISHES_A_SECOND, WISHES_AT_ONCE,
 };
 use crate::mailbox::{Command, Mailbox};
+use crate::texts::{TextBytes, TextInbox, Texts};
 
 /// The lane that is always shipped.
 pub(crate) const BASE: &str = "base";
@@ -126,6 +128,10 @@ pub(crate) struct Node {
     demand: Option<Demand>,
     interests_made: u32,
     lanes_made: u64,
+    /// Kernel texts that readers want of it.
+    pub texts: Texts,
+    /// It understands wishes for them.
+    knows_texts: bool,
     pub clock_offset: Option<i64>,
     pub round_trip: Option<Nanos>,
     pub retransmitted: Option<u64>,
@@ -154,6 +160,8 @@ impl Node {
             demand: None,
             interests_made: 0,
             lanes_made: 0,
+            texts: Texts::new(now),
+            knows_texts: false,
             clock_offset: None,
             round_trip: None,
             retransmitted: None,
@@ -243,6 +251,36 @@ impl Node {
     /// True when this connection speaks for the node.
     pub fn is_linked(&self, connection: u64) -> bool {
         self.link.as_ref().is_some_and(|link| link.connection == connection)
+    }
+
+    /// The connection understands wishes for kernel texts, or not: those that stand are said.
+    pub fn connect_texts(&mut self, knows: bool) {
+        self.knows_texts = knows;
+        if let Some(link) = &self.link {
+            self.texts.connected(link, knows);
+        }
+    }
+
+    /// A reader wants to see a kernel file.
+    pub fn want_text(
+        &mut self,
+        path: &str,
+        wanting: (&Arc<TextInbox>, u32, Nanos),
+        all: &TextBytes,
+    ) -> Result<u32, (Why, String)> {
+        self.texts.want(path, wanting, self.link.as_ref().map(|link| (link, self.knows_texts)), all)
+    }
+
+    /// He wants it at another pace.
+    pub fn pace_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos) {
+        let link = self.link.as_ref().map(|link| (link, self.knows_texts));
+        self.texts.pace(number, inbox, reader, period, link);
+    }
+
+    /// He does not want it any more.
+    pub fn leave_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32) {
+        let link = self.link.as_ref().map(|link| (link, self.knows_texts));
+        self.texts.leave(number, inbox, reader, link);
     }
 
     /// The lane with that id.

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use khz_link::texts::{NoText, ReadFrame, TextFault, TextPiece};
 use khz_link::{
-    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role, SchemaPiece,
-    Verdict, Want, WantFrame,
+    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject, Role,
+    SchemaPiece, Verdict, Want, WantFrame,
 };
 use khz_model::{Nanos, NodeName};
 use khz_trust::{ClusterKey, Identity};
@@ -105,6 +106,7 @@ impl Talk<'_> {
             }
             let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
             node.connect(identity, hello.program, Some(self.caller), link, self.now);
+            node.connect_texts(hello.abilities & KNOWS_TEXTS != 0);
             for interest in &node.interests {
                 let command = crate::mailbox::Command::Interest {
                     number: interest.number,
@@ -368,8 +370,43 @@ impl HubSide for Talk<'_> {
         Ok(())
     }
 
+    fn text(&mut self, piece: &TextPiece<'_>) -> Taken {
+        let taken = self.node(|node| {
+            node.heard = self.now;
+            Ok(node.texts.take(piece))
+        })?;
+        match taken {
+            Ok(true) => Counts::add(&self.cluster.counts.texts, 1),
+            Ok(false) => {}
+            // What is too long is left lying; the node's rows go on.
+            Err(TextFault::TooLong { .. }) => {
+                Counts::add(&self.cluster.counts.texts_refused, u64::from(piece.at == 0));
+            }
+            Err(fault) => return Err(fault.into()),
+        }
+        Ok(())
+    }
+
+    fn no_text(&mut self, none: &NoText<'_>) -> Taken {
+        self.node(|node| {
+            node.texts.none(none);
+            Ok(())
+        })
+    }
+
+    fn read(&mut self, wish: &ReadFrame<'_>) -> Taken {
+        let cluster = self.cluster.clone();
+        let reader = self.reader()?;
+        reader.texts.read(&cluster, &reader.identity, wish)
+    }
+
+    fn unread(&mut self, number: u32) -> Taken {
+        self.reader()?.texts.unread(number);
+        Ok(())
+    }
+
     fn want(&mut self, want: &WantFrame<'_>) -> Taken {
-        self.reader()?.want(want.lane);
+        self.reader()?.want(want.lane, want.span);
         Ok(())
     }
 

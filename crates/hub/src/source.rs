@@ -82,6 +82,7 @@ impl Lane {
         }
         let link = Link { mailbox: mailbox.clone(), connection: self.connection };
         node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
+        node.connect_texts(false);
         if node.offered(LANE, BASE, key.epoch, self.period).is_none() {
             return false;
         }

@@ -307,6 +307,7 @@ fn a_version_that_the_hub_does_not_speak_is_refused_with_the_one_it_does() {
         start_nonce: 0,
         program: "test",
         proof: None,
+        abilities: 0,
     }
     .put(&mut node.out);
     node.send();

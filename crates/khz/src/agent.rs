@@ -10,6 +10,7 @@ use khz_link::{Identity, Prove, Role};
 use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 
 use crate::agent_lanes::AgentLanes;
+use crate::agent_texts::AgentTexts;
 use crate::config::Plan;
 use crate::job_socket::JobSocket;
 use crate::outcome::{Failure, Outcome, sentence};
@@ -37,7 +38,8 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let mut agent = here::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
-    let lanes = AgentLanes::new(agent.shared_lanes(), bell.again().map_err(no_bell)?);
+    let texts = AgentTexts::new(plan, bell.again().map_err(no_bell)?);
+    let lanes = AgentLanes::new(agent.shared_lanes(), texts, bell.again().map_err(no_bell)?);
     let settings = Settings {
         hubs: plan
             .hubs

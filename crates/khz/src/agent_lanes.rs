@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use khz_gather::{LaneHandle, Prompt};
 use khz_link::driver::Bell;
+use khz_link::texts::ReadFrame;
 use khz_link::{Answer, InterestFrame, Overtaken};
 use khz_model::{Nanos, Pattern, Rate};
+
+use crate::agent_texts::AgentTexts;
 
 /// One lane.
 #[derive(Clone)]
@@ -79,13 +82,14 @@ pub struct AgentLanes {
     /// Lanes of which the hub wants every row at once: each rings the link's bell.
     prompts: Vec<(u64, Prompt)>,
     bell: Bell,
+    texts: AgentTexts,
     /// Counts lanes that came and went.
     changes: u64,
 }
 
 impl AgentLanes {
-    /// The lanes of a running agent; `bell` is the link's.
-    pub fn new(gather: khz_gather::Lanes, bell: Bell) -> Self {
+    /// The lanes and kernel texts of a running agent; `bell` is the link's.
+    pub fn new(gather: khz_gather::Lanes, texts: AgentTexts, bell: Bell) -> Self {
         let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
         AgentLanes {
             gather,
@@ -94,6 +98,7 @@ impl AgentLanes {
             answers: VecDeque::new(),
             prompts: Vec::new(),
             bell,
+            texts,
             changes: 0,
         }
     }
@@ -185,6 +190,22 @@ impl khz_link::Lanes for AgentLanes {
         if let Some(granted) = self.granted.iter().find(|granted| granted.number == interest) {
             let _ = granted.lane.0.now(ask);
         }
+    }
+
+    fn has_texts(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, wish: &ReadFrame<'_>) {
+        self.texts.read(wish);
+    }
+
+    fn unread(&mut self, number: u32) {
+        self.texts.unread(number);
+    }
+
+    fn say_text(&mut self, out: &mut Vec<u8>) -> bool {
+        self.texts.say(out)
     }
 
     fn answer(&mut self) -> Option<Answer> {

@@ -5,6 +5,7 @@
 
 mod agent;
 mod agent_lanes;
+mod agent_texts;
 mod answer;
 mod ask;
 mod calendar;

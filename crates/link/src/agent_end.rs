@@ -13,10 +13,11 @@ use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::lane_book::LaneBook;
 use crate::lane_sender::{LaneSender, Progress};
-use crate::limits::{BEAT, FRAME_MAX, INTERESTS_MAX, OUT_MAX};
+use crate::limits::{BEAT, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MAX};
 use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
+use crate::texts::{NoText, ReadFrame, Why};
 
 /// Where rows carry the beats, one is said without them after so long.
 const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
@@ -44,6 +45,8 @@ pub struct AgentEnd<L> {
     book: LaneBook<L>,
     /// Interests of the hub that are alive.
     interests: Vec<u32>,
+    /// Kernel texts that the hub wants.
+    reads: Vec<u32>,
     beats: Beats,
     last_beat: Option<Nanos>,
     /// Bytes of the last Beaten.
@@ -68,6 +71,7 @@ impl<L: Lane> AgentEnd<L> {
             inbound: Inbound::default(),
             book: LaneBook::new(),
             interests: Vec::new(),
+            reads: Vec::new(),
             beats: Beats::default(),
             last_beat: None,
             answer_bytes: 0,
@@ -123,6 +127,8 @@ impl<L: Lane> AgentEnd<L> {
             Frame::Now { interest, ask } if self.interests.contains(interest) => lanes.now(*interest, *ask),
             // Dismissed before it was asked: it came from somebody who did not know yet.
             Frame::Now { .. } => {}
+            Frame::Read(wish) => self.read(wish, lanes, out),
+            Frame::Unread { number } => self.unread(*number, lanes),
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
@@ -175,6 +181,40 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
+    fn read(&mut self, wish: &ReadFrame<'_>, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        let is_new = !self.reads.contains(&wish.number);
+        let refused = match (lanes.has_texts(), is_new && self.reads.len() == TEXTS_MAX) {
+            (false, _) => Some((Why::NotServed, "this node shows no kernel texts")),
+            (true, true) => Some((Why::TooMany, "this node shows no more kernel texts at a time")),
+            (true, false) => None,
+        };
+        if let Some((why, text)) = refused {
+            return NoText { number: wish.number, why, text }.put(out);
+        }
+        if is_new {
+            self.reads.push(wish.number);
+        }
+        lanes.read(wish);
+    }
+
+    fn unread(&mut self, number: u32, lanes: &mut impl Lanes<Lane = L>) {
+        if let Some(at) = self.reads.iter().position(|&known| known == number) {
+            self.reads.swap_remove(at);
+            lanes.unread(number);
+        }
+    }
+
+    /// Says kernel texts, behind the rows.
+    fn texts(&mut self, lanes: &mut impl Lanes<Lane = L>, out: &mut Vec<u8>) {
+        while !self.full && !self.reads.is_empty() {
+            if out.len() >= OUT_MAX {
+                self.full = true;
+            } else if !lanes.say_text(out) {
+                break;
+            }
+        }
+    }
+
     fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) {
         if let Some(took) = self.beats.beaten(beaten, now, wall) {
             self.pace.answered(took);
@@ -218,6 +258,7 @@ impl<L: Lane> AgentEnd<L> {
             self.beat(now, wall, out);
             self.next_flush = Nanos(now.0 + BEAT_WITHOUT_ROWS.0);
         }
+        self.texts(lanes, out);
         self.past(now, is_idle && !self.full, out);
         self.book.close_gone(out);
         Ok(())
@@ -400,6 +441,9 @@ impl<L: Lane> AgentEnd<L> {
         }
         for number in self.interests {
             lanes.dismiss(number);
+        }
+        for number in self.reads {
+            lanes.unread(number);
         }
     }
 }

@@ -9,7 +9,7 @@ use khz_model::Nanos;
 use crate::error::LinkError;
 use crate::frame::Frame;
 use crate::limits::{SILENCE, VERSION, WELCOME_LATE};
-use crate::message::{Greeting, Hello, Role};
+use crate::message::{Greeting, Hello, KNOWS_TEXTS, Role};
 
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
@@ -64,6 +64,8 @@ pub(crate) struct Dial {
     identity: Arc<Identity>,
     phase: Phase,
     hub: HubName,
+    /// What the hub understands.
+    abilities: u8,
     /// When the hub's next word is late.
     deadline: Nanos,
     began: Nanos,
@@ -72,11 +74,23 @@ pub(crate) struct Dial {
 impl Dial {
     pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
         let deadline = Nanos(now.0 + WELCOME_LATE.0);
-        Dial { identity, phase: Phase::Connected, hub: HubName::default(), deadline, began: now }
+        Dial {
+            identity,
+            phase: Phase::Connected,
+            hub: HubName::default(),
+            abilities: 0,
+            deadline,
+            began: now,
+        }
     }
 
     pub fn is_welcome(&self) -> bool {
         self.phase == Phase::Welcome
+    }
+
+    /// True where the hub passes kernel texts on.
+    pub fn knows_texts(&self) -> bool {
+        self.abilities & KNOWS_TEXTS != 0
     }
 
     pub fn deadline(&self) -> Nanos {
@@ -108,6 +122,7 @@ impl Dial {
             }
             (Phase::SaidHello, Frame::Welcome(welcome)) if welcome.version == VERSION => {
                 self.phase = Phase::Welcome;
+                self.abilities = welcome.abilities;
             }
             (_, Frame::Newer { .. }) => {}
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
@@ -134,6 +149,7 @@ impl Dial {
             start_nonce: *start_nonce,
             program,
             proof: prove.as_ref().map(|prove| prove(&greeting.nonce)),
+            abilities: KNOWS_TEXTS,
         }
         .put(out);
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_block::Decoder;
-use khz_model::{Nanos, NodeStatus};
+use khz_model::{Nanos, NodeStatus, Stamp};
 
 use crate::beats::{Beats, Pair};
 use crate::dial::{Dial, HubName, Identity};
@@ -16,6 +16,7 @@ use crate::intake::{Intake, RowSink};
 use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX};
 use crate::message::*;
 use crate::put::{self, Ask};
+use crate::texts::{NoText, ReadFrame, TextFault, TextIntake, Why};
 
 /// A lane, whatever the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +64,14 @@ pub trait FollowSink {
     }
     /// Every node was told.
     fn nodes(&mut self) {}
+    /// The kernel text of a wish is this one from here on.
+    fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        let _ = (number, text, stamp);
+    }
+    /// There is none.
+    fn no_text(&mut self, none: &NoText<'_>) {
+        let _ = none;
+    }
 }
 
 /// Binds a lane's key to the sink.
@@ -101,6 +110,8 @@ pub struct Follower {
     lanes: HashMap<u32, Followed>,
     /// What is known of lanes that this connection has not offered (yet).
     kept: HashMap<LaneKey, Intake>,
+    /// Kernel texts that are wanted on this connection.
+    reads: HashMap<u32, TextIntake>,
 }
 
 impl Follower {
@@ -114,6 +125,7 @@ impl Follower {
             next_beat: now,
             lanes: HashMap::new(),
             kept: HashMap::new(),
+            reads: HashMap::new(),
         }
     }
 
@@ -130,6 +142,7 @@ impl Follower {
         self.inbound = Inbound::default();
         self.beats = Beats::default();
         self.next_beat = now;
+        self.reads.clear();
     }
 
     /// Takes bytes from the hub.
@@ -173,6 +186,9 @@ impl Follower {
             Frame::Told(told) => sink.told(told),
             Frame::Node(status) => sink.node(status),
             Frame::Nodes { .. } => sink.nodes(),
+            Frame::Text(piece) => self.text(piece, sink).map_err(LinkError::Rejected)?,
+            Frame::NoText(none) if self.reads.contains_key(&none.number) => sink.no_text(none),
+            Frame::NoText(_) => {}
             Frame::Lane(offer) => self.offer(offer, sink, out).map_err(LinkError::Rejected)?,
             _ => match lane_of(frame) {
                 Some(lane) => self.lane(lane, frame, sink).map_err(LinkError::Rejected)?,
@@ -236,6 +252,48 @@ impl Follower {
         // Lanes that come and go for ever must not fill the memory: one that is forgotten comes again whole.
         if self.kept.len() < FOLLOWED_MAX {
             self.kept.insert(key, intake);
+        }
+    }
+
+    fn text<S: FollowSink>(
+        &mut self,
+        piece: &crate::texts::TextPiece<'_>,
+        sink: &mut S,
+    ) -> Result<(), Reject> {
+        // What was under way when it was not wanted any more.
+        let Some(intake) = self.reads.get_mut(&piece.number) else { return Ok(()) };
+        match intake.take(piece) {
+            Ok(true) => {
+                if let Some((text, stamp)) = intake.text() {
+                    sink.text(piece.number, text, *stamp);
+                }
+                Ok(())
+            }
+            Ok(false) => Ok(()),
+            Err(TextFault::TooLong { bytes }) => {
+                let text = format!("a text of {bytes} bytes");
+                sink.no_text(&NoText { number: piece.number, why: Why::TooLong, text: &text });
+                Ok(())
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// True where the hub passes kernel texts on.
+    pub fn knows_texts(&self) -> bool {
+        self.dial.knows_texts()
+    }
+
+    /// Wants to see a kernel file, or the same at another pace.
+    pub fn read(&mut self, wish: &ReadFrame<'_>, out: &mut Vec<u8>) {
+        self.reads.entry(wish.number).or_default();
+        wish.put(out);
+    }
+
+    /// Does not want it any more.
+    pub fn unread(&mut self, number: u32, out: &mut Vec<u8>) {
+        if self.reads.remove(&number).is_some() {
+            put::unread(out, number);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::limits::{
     ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
 };
 use crate::message::*;
+use crate::texts::{self, NoText, ReadFrame, TextPiece};
 use crate::wire::{Body, Misfit};
 
 const MAGIC: [u8; 4] = *b"khzL";
@@ -32,6 +33,8 @@ pub mod kind {
     pub const BEATEN: u8 = 8;
     pub const ROSTER: u8 = 16;
     pub const NOW: u8 = 9;
+    pub const READ: u8 = 17;
+    pub const UNREAD: u8 = 18;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -46,6 +49,8 @@ pub mod kind {
     pub const NODE: u8 = 48;
     pub const NODES: u8 = 49;
     pub const GIVEN: u8 = 44;
+    pub const TEXT: u8 = 50;
+    pub const NO_TEXT: u8 = 51;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -109,6 +114,12 @@ pub enum Frame<'a> {
         lane: u32,
         ask: u32,
     },
+    Read(ReadFrame<'a>),
+    Unread {
+        number: u32,
+    },
+    Text(TextPiece<'a>),
+    NoText(NoText<'a>),
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -184,6 +195,10 @@ impl<'a> Frame<'a> {
             Frame::Nodes { .. } => kind::NODES,
             Frame::Now { .. } => kind::NOW,
             Frame::Given { .. } => kind::GIVEN,
+            Frame::Read(_) => kind::READ,
+            Frame::Unread { .. } => kind::UNREAD,
+            Frame::Text(_) => kind::TEXT,
+            Frame::NoText(_) => kind::NO_TEXT,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -215,6 +230,10 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::NODES => "Nodes",
         kind::NOW => "Now",
         kind::GIVEN => "Given",
+        kind::READ => "Read",
+        kind::UNREAD => "Unread",
+        kind::TEXT => "Text",
+        kind::NO_TEXT => "NoText",
         SKIPPED_FROM.. => "a newer frame",
         _ => return None,
     })
@@ -223,7 +242,10 @@ const fn name(kind: u8) -> Option<&'static str> {
 fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
     Ok(match kind {
         kind::GREETING => Frame::Greeting(greeting(body)?),
-        kind::WELCOME => Frame::Welcome(Welcome { version: body.u8()?, silence: millis(body)? }),
+        kind::WELCOME => {
+            let (version, silence) = (body.u8()?, millis(body)?);
+            Frame::Welcome(Welcome { version, silence, abilities: abilities(body)? })
+        }
         kind::REFUSE => Frame::Refuse { reason: Reason::from_byte(body.u8()?), text: body.text(TEXT_MAX)? },
         kind::WANT => Frame::Want(want(body)?),
         kind::LEAVE => Frame::Leave { lane: body.number()? },
@@ -259,6 +281,10 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::NODES => Frame::Nodes { count: body.varint()? },
         kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
         kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
+        kind::READ => Frame::Read(texts::decode_read(body)?),
+        kind::UNREAD => Frame::Unread { number: body.number()? },
+        kind::TEXT => Frame::Text(texts::decode_text(body)?),
+        kind::NO_TEXT => Frame::NoText(texts::decode_no_text(body)?),
         kind => Frame::Newer { kind },
     })
 }
@@ -321,7 +347,13 @@ fn hello<'a>(body: &mut Body<'a>) -> Result<Hello<'a>, Misfit> {
             0 => None,
             _ => Some(body.array()?),
         },
+        abilities: abilities(body)?,
     })
+}
+
+/// A peer that knows nothing of abilities has none.
+fn abilities(body: &mut Body<'_>) -> Result<u8, Misfit> {
+    if body.is_at_end() { Ok(0) } else { body.u8() }
 }
 
 fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
@@ -342,7 +374,7 @@ fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
 fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     let number = body.number()?;
     let period = Nanos(body.u64()?);
-    let flags = flags(body, 3)?;
+    let flags = flags(body, 7)?;
     let at = body.at();
     let count = body.varint()?;
     if count > PATTERNS_MAX as u64 {
@@ -352,8 +384,9 @@ fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     for _ in 0..count {
         body.text(PATTERN_MAX)?;
     }
-    let (exact, prompt) = (flags & 1 != 0, flags & 2 != 0);
-    Ok(InterestFrame { number, period, exact, prompt, count: count as usize, patterns: body.since(start) })
+    let [exact, prompt, past] = [1, 2, 4].map(|flag| flags & flag != 0);
+    let patterns = body.since(start);
+    Ok(InterestFrame { number, period, exact, prompt, past, count: count as usize, patterns })
 }
 
 fn beaten<'a>(body: &mut Body<'a>) -> Result<Beaten<'a>, Misfit> {

@@ -8,10 +8,12 @@ use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::limits::{
-    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, SILENCE, SOURCES_MAX, VERSION,
+    FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, READS_A_SECOND, READS_AT_ONCE,
+    SILENCE, SOURCES_MAX, VERSION,
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
+use crate::texts::{NoText, ReadFrame, TextPiece};
 
 /// What all connections of a hub have in common.
 #[derive(Clone, Debug)]
@@ -111,6 +113,26 @@ pub trait HubSide {
         Ok(())
     }
 
+    /// A reader wants to see a kernel file of a node.
+    fn read(&mut self, wish: &ReadFrame<'_>) -> Result<(), Reject> {
+        Err(Reject { reason: Reason::NotAllowed, text: "kernel texts are not passed on here".into() })
+    }
+
+    /// A reader does not want it any more.
+    fn unread(&mut self, number: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// A piece of a kernel text that this node was asked for.
+    fn text(&mut self, piece: &TextPiece<'_>) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// This node has no such text.
+    fn no_text(&mut self, none: &NoText<'_>) -> Result<(), Reject> {
+        Ok(())
+    }
+
     /// A reader wants a lane that it was offered.
     fn want(&mut self, want: &WantFrame<'_>) -> Result<(), Reject> {
         Ok(())
@@ -139,6 +161,8 @@ pub struct HubEnd {
     silence: Nanos,
     /// When the interests said so far may have been said at the rate that is allowed.
     interests_until: Nanos,
+    /// The same of kernel texts.
+    reads_until: Nanos,
     inbound: Inbound,
 }
 
@@ -154,6 +178,7 @@ impl HubEnd {
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
             interests_until: now,
+            reads_until: now,
             inbound: Inbound::default(),
         }
     }
@@ -202,6 +227,9 @@ impl HubEnd {
                 if matches!(frame, Frame::Interest(_)) {
                     self.pace_interests(now).map_err(LinkError::Rejected)?;
                 }
+                if matches!(frame, Frame::Read(_)) {
+                    self.pace_reads(now).map_err(LinkError::Rejected)?;
+                }
                 from_reader(&frame, wall, hub, out)?
             }
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
@@ -220,7 +248,7 @@ impl HubEnd {
             Verdict::Refuse(reject) => Err(reject),
             Verdict::Welcome => {
                 self.state = State::Welcomed(hello.role);
-                Welcome { version: VERSION, silence: self.silence }.put(out);
+                Welcome { version: VERSION, silence: self.silence, abilities: KNOWS_TEXTS }.put(out);
                 Ok(())
             }
         }
@@ -233,6 +261,16 @@ impl HubEnd {
             return Ok(());
         }
         let text = format!("more than {INTERESTS_A_SECOND} new interests a second");
+        Err(Reject { reason: Reason::Full, text })
+    }
+
+    fn pace_reads(&mut self, now: Nanos) -> Result<(), Reject> {
+        let each = Nanos::SECOND.0 / READS_A_SECOND;
+        self.reads_until = Nanos(self.reads_until.max(now).0 + each);
+        if self.reads_until.since(now).0 <= READS_AT_ONCE * each {
+            return Ok(());
+        }
+        let text = format!("more than {READS_A_SECOND} new kernel texts a second");
         Err(Reject { reason: Reason::Full, text })
     }
 
@@ -291,6 +329,16 @@ impl HubEnd {
         put::dismiss(out, number);
     }
 
+    /// Asks a node for a kernel text, or for one at another pace.
+    pub fn read(&self, wish: &ReadFrame<'_>, out: &mut Vec<u8>) {
+        wish.put(out);
+    }
+
+    /// Does not want a kernel text any more.
+    pub fn unread(&self, number: u32, out: &mut Vec<u8>) {
+        put::unread(out, number);
+    }
+
     /// Ends the connection from our side: what comes after this is an error.
     pub fn refuse(&mut self, reason: Reason, text: &str, out: &mut Vec<u8>) {
         put::refuse(out, reason, text);
@@ -324,6 +372,8 @@ fn from_node<H: HubSide>(
         Frame::Told(told) => hub.told(told).map(|want| answer(told.lane, want, out)),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),
         Frame::Given { lane, ask } => hub.given(*lane, *ask),
+        Frame::Text(piece) => hub.text(piece),
+        Frame::NoText(none) => hub.no_text(none),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
@@ -339,6 +389,8 @@ fn from_reader<H: HubSide>(
         Frame::Interest(interest) => hub.interest(interest),
         Frame::Dismiss { number } => hub.dismiss(*number),
         Frame::Roster { wanted } => hub.roster(*wanted),
+        Frame::Read(wish) => hub.read(wish),
+        Frame::Unread { number } => hub.unread(*number),
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),

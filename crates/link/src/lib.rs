@@ -26,6 +26,7 @@ mod ranges;
 mod ring_walk;
 pub mod roster;
 mod source;
+pub mod texts;
 mod wire;
 
 pub use agent_end::{AgentCounts, AgentEnd};
@@ -37,8 +38,8 @@ pub use frame::Frame;
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use intake::{Intake, RowSink};
 pub use message::{
-    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, LaneOffer, Reason, Role, SchemaPiece, Told, Want,
-    WantFrame, Welcome,
+    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Role,
+    SchemaPiece, Told, Want, WantFrame, Welcome,
 };
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;

@@ -69,6 +69,26 @@ pub const INTERESTS_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
 /// See [`INTERESTS_AT_ONCE`].
 pub const INTERESTS_A_SECOND: u64 = 32;
 
+/// A kernel text: `/proc/interrupts` of 256 CPUs and 1,000 interrupts has 3 MB.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// A path below `/proc`.
+pub const TEXT_PATH_MAX: usize = 255;
+
+/// Kernel texts that one node shows at a time.
+pub const TEXTS_MAX: usize = 256;
+
+/// Names in a list of what a node shows.
+pub const LISTED_MAX: usize = 4_096;
+
+/// Kernel texts that one reader may want at a time: some of each of thousands of nodes.
+pub const READS_MAX: usize = 8_192;
+
+/// Kernel texts that a reader may ask for in one go, and how many more each second.
+pub const READS_AT_ONCE: u64 = 2_048;
+/// See [`READS_AT_ONCE`].
+pub const READS_A_SECOND: u64 = 1_024;
+
 /// Fastest that missing blocks are sent, bytes a second.
 pub const PAST_RATE: u64 = 4 << 20;
 

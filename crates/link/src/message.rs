@@ -6,6 +6,9 @@ use khz_model::Nanos;
 use crate::limits::{ACKS_MAX, HAVE_MAX, PATTERNS_MAX};
 use crate::wire::Body;
 
+/// In the abilities of Hello and Welcome: Read, Unread, Text and NoText are understood.
+pub const KNOWS_TEXTS: u8 = 1;
+
 /// The hub's first words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting<'a> {
@@ -89,6 +92,8 @@ pub struct Hello<'a> {
     pub program: &'a str,
     /// HMAC over the greeting's nonce, when it has a token.
     pub proof: Option<[u8; 32]>,
+    /// What it understands beyond the first version: [`KNOWS_TEXTS`].
+    pub abilities: u8,
 }
 
 /// The hub takes the peer.
@@ -98,6 +103,8 @@ pub struct Welcome {
     pub version: u8,
     /// Longest silence before the hub takes the peer for gone.
     pub silence: Nanos,
+    /// As in [`Hello`].
+    pub abilities: u8,
 }
 
 /// Why a connection ends.
@@ -238,6 +245,8 @@ pub struct InterestFrame<'a> {
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
+    /// The rows that the base lane has, instead of those that come.
+    pub past: bool,
     pub(crate) count: usize,
     pub(crate) patterns: &'a [u8],
 }

@@ -66,6 +66,7 @@ impl Welcome {
         let frame = open(out, kind::WELCOME);
         out.push(self.version);
         put_varint(out, self.silence.0 / 1_000_000);
+        out.push(self.abilities);
         frame.close(out);
     }
 }
@@ -113,6 +114,8 @@ pub struct Ask<'a, P> {
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
+    /// The rows that the base lane has, instead of those that come.
+    pub past: bool,
     /// Patterns, at most [`PATTERNS_MAX`].
     pub patterns: &'a [P],
 }
@@ -122,7 +125,7 @@ impl<P: AsRef<str>> Ask<'_, P> {
     pub fn put(&self, out: &mut Vec<u8>) {
         let frame = open_lane(out, kind::INTEREST, self.number);
         put_u64(out, self.period.0);
-        out.push(u8::from(self.exact) | u8::from(self.prompt) << 1);
+        out.push(u8::from(self.exact) | u8::from(self.prompt) << 1 | u8::from(self.past) << 2);
         let patterns = &self.patterns[..self.patterns.len().min(PATTERNS_MAX)];
         put_varint(out, patterns.len() as u64);
         for pattern in patterns {
@@ -142,6 +145,11 @@ pub fn roster(out: &mut Vec<u8>, wanted: bool) {
 /// Appends a Dismiss.
 pub fn dismiss(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::DISMISS, number).close(out);
+}
+
+/// Appends an Unread: a kernel text is not wanted any more.
+pub fn unread(out: &mut Vec<u8>, number: u32) {
+    open_lane(out, kind::UNREAD, number).close(out);
 }
 
 /// Appends a Now: rows of an on-demand interest are wanted at once.
@@ -213,6 +221,7 @@ impl Hello<'_> {
         put_text(out, self.program, PROGRAM_MAX);
         out.push(u8::from(self.proof.is_some()));
         out.extend_from_slice(self.proof.as_ref().map_or(&[], |proof| proof.as_slice()));
+        out.push(self.abilities);
         frame.close(out);
     }
 }

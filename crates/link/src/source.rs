@@ -4,6 +4,7 @@
 use khz_model::Nanos;
 
 use crate::message::InterestFrame;
+use crate::texts::ReadFrame;
 
 /// The bytes are not in the ring any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,24 @@ pub trait Lanes {
     /// The peer wants a row of this interest's lane now; [`Lane::answered`] says when it is there.
     fn now(&mut self, interest: u32, ask: u32) {
         let _ = (interest, ask);
+    }
+    /// True where kernel texts can be had; else every wish for one is refused.
+    fn has_texts(&self) -> bool {
+        false
+    }
+    /// The peer wants to see a kernel file, at most [`crate::limits::TEXTS_MAX`] at a time; the same number again: at another
+    /// pace.
+    fn read(&mut self, wish: &ReadFrame<'_>) {
+        let _ = wish;
+    }
+    /// The peer does not want it any more, or is gone.
+    fn unread(&mut self, number: u32) {
+        let _ = number;
+    }
+    /// Says the next piece of a text that is ready, or why there is none; `false`: there is nothing to say.
+    fn say_text(&mut self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        false
     }
     /// The next answer that is ready.
     fn answer(&mut self) -> Option<Answer>;

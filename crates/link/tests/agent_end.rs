@@ -124,7 +124,7 @@ impl Agent {
         let mut end = AgentEnd::new(Arc::new(identity), now);
         Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
             .put(&mut words);
-        Welcome { version: 1, silence: Nanos::SECOND }.put(&mut words);
+        Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(&mut words);
         end.receive(&words, now, 0, &mut lanes, &mut out).expect("a hub");
         end.poll(now, 0, &mut lanes, &mut out).expect("a welcome");
         words.clear();

@@ -68,7 +68,7 @@ fn end_of(block: &[u8]) -> End {
 
 fn welcome(out: &mut Vec<u8>) {
     Greeting { lowest: 1, highest: 1, nonce: [1; 32], identity: [2; 16], name: "hub", sources: &[] }.put(out);
-    Welcome { version: 1, silence: Nanos::SECOND }.put(out);
+    Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
 }
 
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
@@ -145,7 +145,7 @@ fn what_is_settled_is_not_asked_for_again() {
     }
     follower.poll(Nanos(2), 2, &mut out).expect("in time");
     follower.ask(
-        &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, patterns: &["*"] },
+        &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, past: false, patterns: &["*"] },
         &mut out,
     );
     assert_eq!(names(&out), ["Hello Reader Some(6)", "Want from 0 have []", "Beat", "Interest"]);

@@ -13,7 +13,8 @@ const BLOCK_BYTES: u32 = 4_096;
 pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
     let (kind, perm, nlink) = match seen.kind {
         Kind::Directory => (FileType::Directory, 0o555, 2),
-        Kind::Value | Kind::Text => (FileType::RegularFile, 0o444, 1),
+        Kind::Value | Kind::Text | Kind::KernelText => (FileType::RegularFile, 0o444, 1),
+        Kind::Link => (FileType::Symlink, 0o777, 1),
         // Every reader may say how often he wants what; what that costs has a budget.
         Kind::Control => (FileType::RegularFile, 0o666, 1),
     };

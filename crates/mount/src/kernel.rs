@@ -98,8 +98,12 @@ impl Filesystem for Kernel {
         reply.attr(&seen.ttl, &attributes(&seen, self.0.owner()));
     }
 
-    fn readlink(&self, _asked: &Asked, _ino: INodeNo, reply: ReplyData) {
-        reply.error(Errno::EINVAL);
+    fn readlink(&self, _asked: &Asked, ino: INodeNo, reply: ReplyData) {
+        let target = |inode| self.0.with(|tree| tree.link_target(inode).map(str::to_owned));
+        match Kernel::inode(ino).ok().and_then(target) {
+            Some(target) => reply.data(target.as_bytes()),
+            None => reply.error(Errno::EINVAL),
+        }
     }
 
     fn mknod(
@@ -262,7 +266,11 @@ impl Filesystem for Kernel {
             }
             let Some(entries) = tree.entries(fh.0, offset.saturating_sub(2)) else { return false };
             for (number, entry) in entries {
-                let kind = if entry.is_directory { FileType::Directory } else { FileType::RegularFile };
+                let kind = match entry.kind {
+                    Kind::Directory => FileType::Directory,
+                    Kind::Link => FileType::Symlink,
+                    _ => FileType::RegularFile,
+                };
                 if reply.add(INodeNo(entry.inode.number()), number + 2, kind, &entry.name) {
                     break;
                 }

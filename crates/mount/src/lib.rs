@@ -23,5 +23,5 @@ mod tree;
 
 pub use link_source::LinkSource;
 pub use mount::{Mount, MountError, Place, detach};
-pub use source::{Sink, Source, Wish};
+pub use source::{Sink, Source, TextWish, Wish};
 pub use tree::{Options, Tree};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use khz_model::Nanos;
+
 /// Nodes of the tree: as many as a hub remembers. Their numbers stand in inode numbers.
 pub const NODES_MAX: usize = 65_536;
 
@@ -46,7 +48,20 @@ pub const RATE_WISHES_MAX: usize = 24;
 /// Patterns in one wish, as the link has it.
 pub const PATTERNS_MAX: usize = 64;
 
-/// Places at which one user may want more than the base rate, unless the mount's options say otherwise.
+/// Kernel files are looked at so often while somebody has them open and says nothing else: as the base lane.
+pub const TEXT_PERIOD: Nanos = Nanos::SECOND;
+
+/// Lists of what a node shows are made so often while they are looked at.
+pub const LIST_PERIOD: Nanos = Nanos::from_secs(5);
+
+/// Bytes of all kernel texts that are kept. Those that nobody has open go first, the oldest ones.
+pub const TEXTS_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of kernel texts that one user's programs have begun to read and not read again from the start: as many
+/// of the largest as there are versions of them that he is in the middle of. Beyond, a read gives ENOMEM.
+pub const PINNED_PER_USER_MAX: usize = 64 << 20;
+
+/// Places at which one user may want more than the base rate, and kernel files that he may follow, unless the mount's options say otherwise.
 pub const BUDGET_PER_USER: usize = 1_024;
 
 /// A node or a listing that was looked at is kept up to date for so long.

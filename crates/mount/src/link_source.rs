@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::{Decoder, MetricPool, SchemaDecoder};
 use khz_link::driver::{Following, FollowingSettings, FollowingSink};
+use khz_link::texts::{NoText, ReadFrame, Why};
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish as LaneWish};
-use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series};
+use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series, Stamp};
 
-use crate::source::{Sink, Source, Wish};
+use crate::source::{Sink, Source, TextWish, Wish};
 
 /// The period of wishes that are content with the base lane.
 const BASE: Nanos = Nanos::SECOND;
@@ -85,6 +86,28 @@ impl Source for LinkSource {
 
     fn roster(&self, wanted: bool) {
         self.following.roster(wanted);
+    }
+
+    fn read(&self, wish: TextWish) {
+        let TextWish { number, node, path, period } = &wish;
+        self.following.read(&ReadFrame { number: *number, node: node.as_str(), period: *period, path });
+    }
+
+    fn unread(&self, number: u32) {
+        self.following.unread(number);
+    }
+}
+
+/// What a program hears that opens a kernel file of which there is no text.
+fn errno(why: Why) -> i32 {
+    match why {
+        Why::NotAllowed => libc::EACCES,
+        Why::Missing => libc::ENOENT,
+        Why::TooLong => libc::EFBIG,
+        Why::Stuck => libc::ETIMEDOUT,
+        Why::TooMany => libc::EAGAIN,
+        Why::NotServed => libc::EOPNOTSUPP,
+        Why::Failed | Why::Other(_) => libc::EIO,
     }
 }
 
@@ -174,6 +197,14 @@ impl FollowSink for Taker {
 
     fn nodes(&mut self) {
         self.sink.nodes(&std::mem::take(&mut self.nodes), true);
+    }
+
+    fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        self.sink.text(number, text, stamp);
+    }
+
+    fn no_text(&mut self, none: &NoText<'_>) {
+        self.sink.no_text(none.number, errno(none.why), none.text);
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
                 Order::Ask(wish) => source.ask(wish),
                 Order::Dismiss(number) => source.dismiss(number),
                 Order::Roster(wanted) => source.roster(wanted),
+                Order::Read(wish) => source.read(wish),
+                Order::Unread(number) => source.unread(number),
             }
         }
         for push in &work.pushes {

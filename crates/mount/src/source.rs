@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{NodeName, NodeStatus, Rate, Reading, Series, Stamp};
+use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
 
 /// What the tree wants now, all nodes and readers together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,19 @@ pub struct Wish {
     pub rate: Option<Rate>,
 }
 
+/// A kernel file that the tree wants, whoever reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextWish {
+    /// Its number, from 1, apart from those of [`Wish`]; one that was taken back is not used again for another.
+    pub number: u32,
+    /// The node.
+    pub node: NodeName,
+    /// Below `/proc`; empty: the list of what the node shows.
+    pub path: String,
+    /// How often it is looked at.
+    pub period: Nanos,
+}
+
 /// Where values come from. None of the calls waits.
 pub trait Source: Send + Sync {
     /// Wants rows, or the same number anew.
@@ -24,6 +37,10 @@ pub trait Source: Send + Sync {
     fn dismiss(&self, number: u32);
     /// Whether somebody wants to know how the nodes are.
     fn roster(&self, wanted: bool);
+    /// Wants a kernel file, or the same at another pace.
+    fn read(&self, wish: TextWish);
+    /// Takes that back.
+    fn unread(&self, number: u32);
 }
 
 /// Who takes what comes: the tree. Calls may come from any thread and never wait for a reader.
@@ -40,4 +57,8 @@ pub trait Sink: Send + Sync {
     fn closed(&self, lane: u64);
     /// A wish was refused or is served more slowly.
     fn told(&self, wish: u32, text: &str);
+    /// The kernel file of a wish has this text from here on.
+    fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp);
+    /// It cannot be had: an errno, and why.
+    fn no_text(&self, wish: u32, errno: i32, why: &str);
 }

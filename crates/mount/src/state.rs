@@ -256,4 +256,10 @@ impl Sink for Shared {
     fn told(&self, _wish: u32, text: &str) {
         self.with(|tree| tree.told(text));
     }
+    fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        self.with(|tree| tree.kernel_text(wish, text, stamp));
+    }
+    fn no_text(&self, wish: u32, errno: i32, why: &str) {
+        self.with(|tree| tree.no_kernel_text(wish, errno, why));
+    }
 }

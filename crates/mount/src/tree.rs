@@ -9,6 +9,7 @@ mod listing;
 mod lookup;
 mod pages;
 mod polls;
+mod proc;
 mod rows;
 mod texts;
 mod wishes;
@@ -32,6 +33,7 @@ pub use pages::Fresh;
 pub use wishes::Order;
 
 use files::{Handle, OpenFile};
+use proc::Proc;
 use wishes::Wishes;
 
 /// How the mount behaves.
@@ -89,6 +91,7 @@ pub struct Tree {
     settings_seen: u64,
     error: String,
     wishes: Wishes,
+    proc: Proc,
     by: by::By,
     work: Work,
     /// Pages stored since house was kept.
@@ -193,6 +196,7 @@ impl Tree {
             status: fixed(Names::TOP, "status"),
             metrics: fixed(Names::TOP, "metrics"),
         };
+        let proc = Proc::new(names.intern(Names::TOP, "proc").unwrap_or(Names::TOP));
         Tree {
             options,
             names,
@@ -213,6 +217,7 @@ impl Tree {
             settings_seen: 0,
             error: String::new(),
             wishes: Wishes::default(),
+            proc,
             by: by::By::default(),
             work: Work::default(),
             stores: 0,

@@ -44,7 +44,7 @@ pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> 
         sources: &[],
     }
     .put(&mut hub);
-    Welcome { version: VERSION, silence: SILENCE }.put(&mut hub);
+    Welcome { version: VERSION, silence: SILENCE, abilities: 0 }.put(&mut hub);
     lanes.begin(now);
     while now.boot.since(START.boot) < length {
         end.receive(&hub, now.boot, wall(now), &mut lanes, &mut out)?;

@@ -92,6 +92,8 @@ pub struct Node {
     pub started: i64,
     pub encoder: Encoder,
     pub lane: u32,
+    /// What it says it understands.
+    pub abilities: u8,
 }
 
 impl Node {
@@ -109,6 +111,7 @@ impl Node {
             started: 1_000,
             encoder: Encoder::new(0, 1, Nanos::SECOND),
             lane: 1,
+            abilities: khz_link::KNOWS_TEXTS,
         };
         let mut nonce = None;
         node.next(|frame| match frame {
@@ -137,6 +140,7 @@ impl Node {
             start_nonce: 1,
             program: "test",
             proof,
+            abilities: self.abilities,
         }
         .put(&mut self.out);
         self.send()

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use khz_gather::{Placement, RingSize};
+use khz_gather::{AllowList, Placement, RingSize};
 use khz_model::{ByteSize, Nanos, NodeName, Pattern, Rate};
 use khz_rrd::recorder::Layout;
 use khz_trust::{Exposure, Means};
@@ -59,6 +59,8 @@ pub struct Plan {
     pub root: PathBuf,
     /// What is gathered.
     pub sources: Sources,
+    /// Files below `/proc` that readers may see as they are.
+    pub proc_allow: AllowList,
     /// Base lane.
     pub base_rate: Rate,
     /// Local lane.
@@ -147,6 +149,7 @@ impl Plan {
             node: checked(layers, "node", |text| node_name(text, host_name))?,
             root: checked(layers, "root", root)?,
             sources: sources(layers, source_names)?,
+            proc_allow: checked(layers, "proc_allow", proc_allow)?,
             base_rate: checked(layers, "base_rate", quantity::<Rate>)?,
             local_rate: checked(layers, "local_rate", quantity::<Rate>)?,
             rate_max: checked(layers, "rate_max", quantity::<Rate>)?,
@@ -332,6 +335,14 @@ pub(super) fn file(text: &str) -> Option<PathBuf> {
 
 fn root(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("it names no directory".to_owned()) } else { Ok(text.into()) }
+}
+
+/// Patterns; `none`: nothing is shown.
+fn proc_allow(text: &str) -> Result<AllowList, String> {
+    match text {
+        "none" => Ok(AllowList::default()),
+        _ => AllowList::new(items(text)).map_err(|error| error.to_string()),
+    }
 }
 
 fn window(text: &str) -> Result<Nanos, String> {

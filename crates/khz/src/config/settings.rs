@@ -205,6 +205,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::GATHERERS,
     },
     Setting {
+        key: "proc_allow",
+        shape: Shape::List("PATTERN,..."),
+        default: "default",
+        help: "Files below /proc that readers may see as the kernel printed them, as default,net/tcp or none; never those of processes, kcore, keys and the like",
+        scope: scope::GATHERERS,
+    },
+    Setting {
         key: "base_rate",
         shape: Shape::Text("RATE"),
         default: "1Hz",

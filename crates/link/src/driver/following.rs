@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::Decoder;
-use khz_model::{Interest, Nanos, NodeStatus};
+use khz_model::{Interest, Nanos, NodeStatus, Stamp};
 
 use crate::dial::{HubName, Identity};
 use crate::driver::Shared;
@@ -13,6 +13,7 @@ use crate::driver::bell::Bell;
 use crate::driver::clock;
 use crate::driver::counters::Counters;
 use crate::driver::dialer::{Dialer, HubAddress, TlsSettings};
+use crate::driver::reads::{self, Reads};
 use crate::driver::session::End;
 use crate::driver::worker::{Caller, Running};
 use crate::error::{LinkError, Reject};
@@ -20,6 +21,7 @@ use crate::follower::{FollowSink, Follower, LaneKey, Wish};
 use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
 use crate::message::{LaneOffer, Told};
 use crate::put::Ask;
+use crate::texts::{NoText, ReadFrame};
 
 /// Interests that one reader may have at a time: a hub takes no more on one connection.
 pub const WISHES_MAX: usize = INTERESTS_MAX;
@@ -81,6 +83,8 @@ struct Wishes {
     standing: Vec<Standing>,
     /// How the nodes are is wanted too.
     roster: bool,
+    /// Kernel texts are, too.
+    reads: Reads,
 }
 
 #[derive(Clone)]
@@ -89,6 +93,7 @@ struct Standing {
     period: Nanos,
     exact: bool,
     prompt: bool,
+    past: bool,
     patterns: Vec<String>,
 }
 
@@ -115,6 +120,19 @@ impl Following {
     /// # Errors
     /// There are too many, or it has too many patterns.
     pub fn ask(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
+        self.stand(interest, prompt, false)
+    }
+
+    /// Wants the rows that the hub has of the base lanes, as far back as the sink's wish for each lane says, whatever the rate
+    /// of the interest; behind the newest the lane is closed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask_past(&self, interest: &Interest) -> Result<u32, FollowingError> {
+        self.stand(interest, false, true)
+    }
+
+    fn stand(&self, interest: &Interest, prompt: bool, past: bool) -> Result<u32, FollowingError> {
         let patterns = interest.patterns.len();
         if patterns == 0 || patterns > PATTERNS_MAX {
             return Err(FollowingError::Patterns(patterns));
@@ -130,6 +148,7 @@ impl Following {
             period: interest.rate.period(),
             exact: interest.exact,
             prompt,
+            past,
             patterns: interest.patterns.iter().map(ToString::to_string).collect(),
         });
         drop(wishes);
@@ -146,6 +165,19 @@ impl Following {
     /// Wants to know how the nodes are, now and on every later connection, or does not any more.
     pub fn roster(&self, wanted: bool) {
         lock(&self.wishes).roster = wanted;
+        self.running.shared.bell.ring();
+    }
+
+    /// Wants to see a kernel file of a node, now and whenever it has changed, on this connection and later ones. The
+    /// number is the caller's, at most [`crate::limits::READS_MAX`] at a time; the same number again changes the pace.
+    pub fn read(&self, wish: &ReadFrame<'_>) {
+        lock(&self.wishes).reads.want(wish);
+        self.running.shared.bell.ring();
+    }
+
+    /// Does not want it any more.
+    pub fn unread(&self, number: u32) {
+        lock(&self.wishes).reads.dismiss(number);
         self.running.shared.bell.ring();
     }
 
@@ -168,11 +200,13 @@ impl<S: FollowingSink> Caller for Reader<S> {
     fn begin(&mut self) -> ReaderSession<'_, S> {
         let now = clock::now();
         self.follower.reconnected(now);
+        lock(&self.wishes).reads.forget_said();
         ReaderSession {
             reader: self,
             said: HashSet::new(),
             has_roster: false,
-            allowance: Allowance::full(now),
+            allowance: Allowance::full(now, SAID_AT_ONCE, SAID_A_SECOND),
+            reads_allowance: Allowance::full(now, reads::SAID_AT_ONCE, reads::SAID_A_SECOND),
         }
     }
 
@@ -197,13 +231,14 @@ struct ReaderSession<'a, S> {
     /// The hub tells how the nodes are.
     has_roster: bool,
     allowance: Allowance,
+    reads_allowance: Allowance,
 }
 
 impl<S: FollowingSink> ReaderSession<'_, S> {
     /// Says what the hub does not know yet, and takes back what is not wanted any more.
     fn say(&mut self, now: Nanos, out: &mut Vec<u8>) {
         let Reader { follower, sink, wishes, .. } = &mut *self.reader;
-        let wishes = lock(wishes);
+        let mut wishes = lock(wishes);
         let is_wanted = |number: &u32| wishes.standing.iter().any(|standing| standing.number == *number);
         for number in self.said.extract_if(|number| !is_wanted(number)) {
             follower.dismiss(number, sink, out);
@@ -216,10 +251,11 @@ impl<S: FollowingSink> ReaderSession<'_, S> {
             if self.said.contains(&standing.number) || !self.allowance.take(now) {
                 continue;
             }
-            let Standing { number, period, exact, prompt, ref patterns } = *standing;
-            follower.ask(&Ask { number, period, exact, prompt, patterns }, out);
+            let Standing { number, period, exact, prompt, past, ref patterns } = *standing;
+            follower.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
             self.said.insert(number);
         }
+        wishes.reads.say(follower, sink, || self.reads_allowance.take(now), out);
     }
 }
 
@@ -243,11 +279,11 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
 
     fn next_wake(&self) -> Nanos {
         let wake = self.reader.follower.next_wake();
-        let waits = lock(&self.reader.wishes).standing.len() > self.said.len();
-        match self.allowance.next() {
-            Some(next) if waits => wake.min(next),
-            _ => wake,
-        }
+        let wishes = lock(&self.reader.wishes);
+        let waits = wishes.standing.len() > self.said.len();
+        let interests = self.allowance.next().filter(|_| waits);
+        let reads = self.reads_allowance.next().filter(|_| wishes.reads.is_waiting());
+        interests.into_iter().chain(reads).fold(wake, Nanos::min)
     }
 
     fn is_welcome(&self) -> bool {
@@ -272,21 +308,22 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
 
 /// How many interests may be said at once.
 struct Allowance {
+    most: u64,
+    /// Time in which another may be said.
+    each: u64,
     left: u64,
     filled: Nanos,
 }
 
 impl Allowance {
-    const EACH: u64 = 1_000_000_000 / SAID_A_SECOND;
-
-    fn full(now: Nanos) -> Self {
-        Allowance { left: SAID_AT_ONCE, filled: now }
+    fn full(now: Nanos, most: u64, a_second: u64) -> Self {
+        Allowance { most, each: Nanos::SECOND.0 / a_second, left: most, filled: now }
     }
 
     fn take(&mut self, now: Nanos) -> bool {
-        let gained = now.since(self.filled).0 / Self::EACH;
-        self.left = (self.left + gained).min(SAID_AT_ONCE);
-        self.filled = Nanos(self.filled.0 + gained * Self::EACH);
+        let gained = now.since(self.filled).0 / self.each;
+        self.left = (self.left + gained).min(self.most);
+        self.filled = Nanos(self.filled.0 + gained * self.each);
         let may = self.left > 0;
         self.left -= u64::from(may);
         may
@@ -294,7 +331,7 @@ impl Allowance {
 
     /// When there is something again; `None`: there is.
     fn next(&self) -> Option<Nanos> {
-        (self.left == 0).then(|| Nanos(self.filled.0 + Self::EACH))
+        (self.left == 0).then(|| Nanos(self.filled.0 + self.each))
     }
 }
 
@@ -338,6 +375,12 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     fn nodes(&mut self) {
         self.sink.nodes();
     }
+    fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        self.sink.text(number, text, stamp);
+    }
+    fn no_text(&mut self, none: &NoText<'_>) {
+        self.sink.no_text(none);
+    }
 }
 
 #[cfg(test)]
@@ -346,7 +389,8 @@ mod tests {
 
     #[test]
     fn a_burst_of_interests_stays_within_what_a_hub_allows() {
-        let (mut allowance, mut now, mut said) = (Allowance::full(Nanos(0)), Nanos(0), 0);
+        let (mut allowance, mut now, mut said) =
+            (Allowance::full(Nanos(0), SAID_AT_ONCE, SAID_A_SECOND), Nanos(0), 0);
         while now < Nanos::from_secs(10) {
             if allowance.take(now) {
                 said += 1;

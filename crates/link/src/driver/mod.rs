@@ -9,6 +9,7 @@ mod dialer;
 mod events;
 mod following;
 mod lookup;
+mod reads;
 mod session;
 mod tcp;
 mod transport;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::frame::{Frame, split};
 use crate::limits::FRAME_MAX;
+use crate::texts::{NoText, ReadFrame, Why};
 
 fn whole(bytes: &[u8]) -> Frame<'_> {
     let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
@@ -35,7 +36,7 @@ fn every_message_reads_as_it_was_said() {
         }
     };
     check(&|out| greeting.put(out), Frame::Greeting(greeting.clone()));
-    let welcome = Welcome { version: 1, silence: Nanos::from_millis(2_500) };
+    let welcome = Welcome { version: 1, silence: Nanos::from_millis(2_500), abilities: 3 };
     check(&|out| welcome.put(out), Frame::Welcome(welcome));
     check(&|out| refuse(out, Reason::Full, text), Frame::Refuse { reason: Reason::Full, text });
     for proof in [None, Some([8; 32])] {
@@ -50,6 +51,7 @@ fn every_message_reads_as_it_was_said() {
             start_nonce: 6,
             program: "0.1.0",
             proof,
+            abilities: KNOWS_TEXTS,
         };
         check(&|out| hello.put(out), Frame::Hello(hello.clone()));
     }
@@ -68,6 +70,11 @@ fn every_message_reads_as_it_was_said() {
     };
     check(&|out| offer.put(out), Frame::Lane(offer.clone()));
     check(&|out| leave(out, 3), Frame::Leave { lane: 3 });
+    let wish = ReadFrame { number: 5, node: "n7", period: Nanos::SECOND, path: "net/dev" };
+    check(&|out| wish.put(out), Frame::Read(wish));
+    check(&|out| unread(out, 5), Frame::Unread { number: 5 });
+    let none = NoText { number: 5, why: Why::Stuck, text };
+    check(&|out| none.put(out), Frame::NoText(none));
     check(&|out| dismiss(out, 3), Frame::Dismiss { number: 3 });
     check(&|out| closed(out, 3), Frame::Closed { lane: 3 });
     check(&|out| lost(out, 3, 4, 9), Frame::Lost { lane: 3, from: 4, to: 9 });
@@ -125,11 +132,18 @@ fn lists_read_as_they_were_said() {
     cuts_are_noticed(&out);
 
     out.clear();
-    Ask { number: 1, period: Nanos(2), exact: true, prompt: false, patterns: &["cpu.*", "n1:mem.*[*]"] }
-        .put(&mut out);
+    Ask {
+        number: 1,
+        period: Nanos(2),
+        exact: true,
+        prompt: false,
+        past: true,
+        patterns: &["cpu.*", "n1:mem.*[*]"],
+    }
+    .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
-    assert_eq!((said.exact, said.prompt), (true, false));
+    assert_eq!((said.exact, said.prompt, said.past), (true, false, true));
     cuts_are_noticed(&out);
 
     out.clear();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::files::{Asker, Opened, What};
+use super::files::{Asker, Kind, Opened, What};
 use super::{Answer, Tree};
 use crate::control;
 use crate::inode::{Class, Inode, NodeId, PathId};
@@ -28,6 +28,9 @@ impl Tree {
         if path == Names::TOP {
             return true;
         }
+        if self.is_in_proc(Inode::plain(node, path)) {
+            return matches!(self.proc_kind(node, path), Some(Kind::Directory | Kind::KernelText));
+        }
         let layout = self.node(node).and_then(|node| node.layout.as_ref());
         let is_known = |layout: &Arc<crate::layout::Layout>| {
             layout.slot(path).is_some() || layout.entries(path).is_some()
@@ -43,7 +46,7 @@ impl Tree {
     }
 
     pub(super) fn open_control(&mut self, inode: Inode, asker: Asker, now: Instant) -> Answer<Opened> {
-        if inode.node != NodeId::TREE {
+        if inode.node != NodeId::TREE && !self.is_in_proc(inode) {
             self.want_node(inode.node, now);
         }
         let control = ControlHandle { process: None, written: None, cleared: false };
@@ -167,5 +170,6 @@ impl Tree {
             }
             pollers.into_iter().for_each(|handle| self.renew_poller(handle, inode));
         }
+        self.renew_text_paces();
     }
 }

@@ -1,5 +1,6 @@
 //! Files and who has them open: opening, reading, closing, and what `stat` sees.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_model::{Decimal, Rate, Reading};
@@ -31,6 +32,10 @@ pub enum Kind {
     Text,
     /// A setting, which may be written.
     Control,
+    /// A file as a node's kernel printed it.
+    KernelText,
+    /// A link to another of these.
+    Link,
 }
 
 /// What `stat` sees.
@@ -97,6 +102,8 @@ pub(super) enum What {
     /// A text, as it was when its reader began.
     Text(Vec<u8>),
     Control(ControlHandle),
+    /// The text that its reader is in the middle of.
+    KernelText(Option<Arc<[u8]>>),
     Directory(Vec<super::Entry>),
 }
 
@@ -130,6 +137,7 @@ impl Tree {
             },
             Class::Plain if path == Names::TOP || path == self.fixed.metrics => Some(Kind::Directory),
             Class::Plain if path == self.fixed.status => Some(Kind::Text),
+            Class::Plain if self.is_in_proc(inode) => self.proc_kind(node, path),
             Class::Plain => {
                 let layout = self.node(node)?.layout.as_ref()?;
                 if layout.entries(path).is_some() {
@@ -160,6 +168,9 @@ impl Tree {
                 value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
             seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };
         }
+        if matches!(kind, Kind::KernelText | Kind::Link) {
+            self.proc_attributes(&mut seen);
+        }
         Some(seen)
     }
 
@@ -183,6 +194,9 @@ impl Tree {
         match kind {
             Kind::Directory => Answer::Fail(libc::EISDIR),
             Kind::Value => self.open_value(inode, asker, now, late),
+            Kind::KernelText => self.open_kernel_text(inode, asker, now, late),
+            // The kernel follows links itself.
+            Kind::Link => Answer::Fail(libc::ELOOP),
             Kind::Control => self.open_control(inode, asker, now),
             Kind::Text => match self.text(inode, now, late) {
                 Answer::Ready(text) => Answer::Ready(self.opened(inode, asker, What::Text(text))),
@@ -264,20 +278,27 @@ impl Tree {
     /// Charges a rate above the base lane to the user whose file causes it; beyond his budget he gets the base rate.
     fn charge(&mut self, handle: u64, inode: Inode) {
         let Some((place, _)) = self.files.get(&inode).and_then(|file| file.rate) else { return };
+        if !self.charge_place(handle, inode, place)
+            && let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1)
+        {
+            file.rate = None;
+        }
+    }
+
+    /// Charges a place to the user of a handle; `false`: he has used up his budget.
+    pub(super) fn charge_place(&mut self, handle: u64, inode: Inode, place: (NodeId, PathId)) -> bool {
         let place = if place.0 == NodeId::TREE { (inode.node, Names::TOP) } else { place };
-        let Some(user) = self.handles.get(&handle).map(|handle| handle.user) else { return };
+        let Some(user) = self.handles.get(&handle).map(|handle| handle.user) else { return true };
         let places = &mut self.users.entry(user).or_default().places;
         if !places.contains_key(&place) && places.len() >= self.options.budget {
             self.counts.over_budget += 1;
-            if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
-                file.rate = None;
-            }
-            return;
+            return false;
         }
         *places.entry(place).or_default() += 1;
         if let Some(handle) = self.handles.get_mut(&handle) {
             handle.caused = Some(place);
         }
+        true
     }
 
     pub(super) fn opened(&mut self, inode: Inode, asker: Asker, what: What) -> Opened {
@@ -286,7 +307,8 @@ impl Tree {
         self.counts.opens += 1;
         self.handles.insert(handle, Handle { inode, user: asker.user, what, caused: None });
         self.users.entry(asker.user).or_default().handles += 1;
-        let is_new = self.node_mut(inode.node).is_some_and(|node| {
+        let wants_rows = !self.is_in_proc(inode);
+        let is_new = self.node_mut(inode.node).filter(|_| wants_rows).is_some_and(|node| {
             node.handles += 1;
             node.handles == 1 && node.leased_until.is_none()
         });
@@ -302,6 +324,7 @@ impl Tree {
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
+            What::KernelText(_) => return self.read_kernel_text(handle, offset, size),
             What::Value(_) => {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);
@@ -337,7 +360,8 @@ impl Tree {
     /// The last descriptor of a handle is closed.
     pub fn release(&mut self, handle: u64, now: Instant) {
         let Some(Handle { inode, user, what, caused, .. }) = self.handles.remove(&handle) else { return };
-        if let Some(node) = self.node_mut(inode.node) {
+        let wants_rows = !self.is_in_proc(inode);
+        if let Some(node) = self.node_mut(inode.node).filter(|_| wants_rows) {
             node.handles -= 1;
             // Whoever comes again soon finds it up to date.
             node.leased_until = Some(now + crate::limits::LEASE);
@@ -346,6 +370,7 @@ impl Tree {
         match what {
             What::Value(_) => self.let_go(inode, handle, now),
             What::Control(control) => self.close_control(inode, handle, &control, now),
+            What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
             What::Text(_) | What::Directory(_) => {}
         }
     }

@@ -94,6 +94,7 @@ impl Tree {
         let is_asleep = self.files.is_empty()
             && !self.roster_wanted
             && self.wishes.count() == 0
+            && self.proc.is_asleep()
             && self.nodes.iter().all(|node| node.leased_until.is_none());
         self.work.housekeeping.filter(|_| !is_asleep)
     }
@@ -112,6 +113,7 @@ impl Tree {
         self.by.wanted.retain(|_, (_, until)| now < *until);
         self.wishes.stale |= ended || self.by.wanted.len() < before;
         self.forget_files(now);
+        self.rest_texts(now);
         if self.roster_wanted && self.roster_until.is_none_or(|until| now >= until) && !self.options.strict {
             self.roster_wanted = false;
             // What was complete may not be so any more when somebody looks again.

@@ -12,8 +12,8 @@ use crate::names::Names;
 pub struct Entry {
     /// What it names.
     pub inode: Inode,
-    /// Whether that is a directory.
-    pub is_directory: bool,
+    /// What that is.
+    pub kind: Kind,
     /// The name.
     pub name: String,
 }
@@ -67,9 +67,16 @@ impl Tree {
             };
         }
         if class == Class::Plain && path == Names::TOP {
-            let [status, metrics] =
-                [self.fixed.status, self.fixed.metrics].map(|path| self.plain_entry(node, path));
-            return Answer::Ready(vec![status, metrics, directory(self.fixed_control(node), ".control")]);
+            let paths = [self.fixed.status, self.fixed.metrics, self.proc.top];
+            let mut entries = paths.map(|path| self.plain_entry(node, path)).to_vec();
+            entries.push(directory(self.fixed_control(node), ".control"));
+            return Answer::Ready(entries);
+        }
+        if self.is_in_proc(inode) {
+            return match class {
+                Class::Plain => self.list_proc(inode, now, late),
+                _ => self.list_proc_control(inode, now, late),
+            };
         }
         self.want_node(node, now);
         let entries = self.node(node).and_then(|node| node.layout.as_ref()?.entries(path));
@@ -89,7 +96,7 @@ impl Tree {
         for path in entries {
             match class {
                 Class::Control => {
-                    let entry = directory(Inode { node, class, path }, self.names.name(path));
+                    let entry = self.control_entry(Inode { node, class, path });
                     // A metric that is called as a control file hides it.
                     listed.retain(|known| known.name != entry.name);
                     listed.push(entry);
@@ -124,14 +131,19 @@ impl Tree {
         paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect()
     }
 
+    /// The directory with the settings of a place.
+    pub(super) fn control_entry(&self, inode: Inode) -> Entry {
+        directory(inode, self.names.name(inode.path))
+    }
+
     fn fixed_control(&self, node: NodeId) -> Inode {
         Inode { node, class: Class::Control, path: Names::TOP }
     }
 
-    fn plain_entry(&self, node: NodeId, path: PathId) -> Entry {
+    pub(super) fn plain_entry(&self, node: NodeId, path: PathId) -> Entry {
         let inode = Inode::plain(node, path);
-        let is_directory = self.kind(inode) == Some(Kind::Directory);
-        Entry { inode, is_directory, name: self.names.name(path).to_owned() }
+        let kind = self.kind(inode).unwrap_or(Kind::Text);
+        Entry { inode, kind, name: self.names.name(path).to_owned() }
     }
 
     /// The files that a control directory has of its own.
@@ -139,7 +151,7 @@ impl Tree {
         let Inode { node, path, .. } = inode;
         let file = |class, name: &str| Entry {
             inode: Inode { node, class, path },
-            is_directory: false,
+            kind: Kind::Control,
             name: name.to_owned(),
         };
         let mut entries = vec![file(Class::Rate, "rate")];
@@ -147,7 +159,8 @@ impl Tree {
             entries.push(file(Class::Error, "error"));
             if node != NodeId::TREE {
                 let metrics = Inode { path: self.fixed.metrics, ..inode };
-                entries.push(directory(metrics, "metrics"));
+                let proc = Inode { path: self.proc.top, ..inode };
+                entries.extend([directory(metrics, "metrics"), directory(proc, "proc")]);
             }
         } else if self.has_filter(node, path) {
             entries.extend([file(Class::Range, "range"), file(Class::Change, "change")]);
@@ -157,5 +170,5 @@ impl Tree {
 }
 
 fn directory(inode: Inode, name: &str) -> Entry {
-    Entry { inode, is_directory: true, name: name.to_owned() }
+    Entry { inode, kind: Kind::Directory, name: name.to_owned() }
 }

@@ -74,6 +74,9 @@ impl Tree {
             let control = Inode { class: Class::Control, ..parent };
             return if name == ".control" { Answer::Ready(control) } else { self.fixed_name(parent, name) };
         }
+        if self.is_in_proc(parent) {
+            return self.lookup_proc(parent, name, now, late);
+        }
         self.want_node(parent.node, now);
         match self.fixed_name(parent, name) {
             Answer::Fail(_) => self.unknown(parent.node, late),
@@ -92,6 +95,9 @@ impl Tree {
 
     fn lookup_control(&mut self, parent: Inode, name: &str, now: Instant, late: bool) -> Answer<Inode> {
         let Inode { node, path, .. } = parent;
+        if self.is_in_proc(parent) {
+            return self.lookup_proc_control(parent, name, now, late);
+        }
         if node != NodeId::TREE && path != Names::TOP {
             self.want_node(node, now);
             let below = self.names.find(path, name).filter(|&below| self.has_settings(node, below));

@@ -30,7 +30,9 @@ impl Tree {
             What::Value(Some(_)) => {}
             What::Value(None) => self.begin_to_poll(handle, inode, process),
             // A text or a setting can always be read.
-            What::Text(_) | What::Control(_) | What::Directory(_) => return Answer::Ready(true),
+            What::Text(_) | What::KernelText(_) | What::Control(_) | What::Directory(_) => {
+                return Answer::Ready(true);
+            }
         }
         let Some(What::Value(Some(poller))) = self.handles.get_mut(&handle).map(|open| &mut open.what) else {
             return Answer::Fail(libc::EBADF);

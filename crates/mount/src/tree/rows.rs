@@ -25,6 +25,9 @@ impl Tree {
         self.hub.up = up;
         self.hub.times += u64::from(up);
         self.hub.text = text.to_owned();
+        if !up {
+            self.forget_answers();
+        }
         if !up && self.options.strict {
             let files: Vec<Inode> = self.files.keys().copied().collect();
             files.into_iter().for_each(|inode| self.soil(inode));

@@ -67,6 +67,9 @@ impl Tree {
         line("values_filtered", &counts.dropped);
         line("sleepers_woken", &counts.wakes);
         line("waits_timed_out", &counts.timed_out);
+        for (name, value) in self.proc.stats() {
+            line(name, &value);
+        }
         line("settings", &self.settings.count());
         line("lines_refused", &counts.refused_lines);
         line("budget", &self.options.budget);

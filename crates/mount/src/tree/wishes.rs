@@ -10,7 +10,7 @@ use super::Tree;
 use crate::inode::{Inode, NodeId};
 use crate::limits::{LEASE, NODE_WISHES_MAX, PATTERNS_MAX, RATE_WISHES_MAX};
 use crate::names::Names;
-use crate::source::Wish;
+use crate::source::{TextWish, Wish};
 
 /// Bytes of one pattern: the longest that the link takes, less a metric and an instance.
 const HOSTLIST_MAX: usize = khz_model::pattern::PATTERN_MAX - 1_024;
@@ -24,6 +24,10 @@ pub enum Order {
     Dismiss(u32),
     /// Wants to know how the nodes are, or not.
     Roster(bool),
+    /// Wants a kernel file, or the same at another pace.
+    Read(TextWish),
+    /// Does not want it any more.
+    Unread(u32),
 }
 
 /// What a wish is for.

@@ -1,12 +1,13 @@
 //! A mounted tree whose values a test brings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
-use khz_mount::{Mount, MountError, Options, Place, Sink, Source, Wish};
+use khz_mount::{Mount, MountError, Options, Place, Sink, Source, TextWish, Wish};
 
 use crate::sample::series;
 
@@ -15,6 +16,9 @@ use crate::sample::series;
 pub struct Said {
     pub wishes: Vec<Wish>,
     pub roster: bool,
+    pub reads: Vec<TextWish>,
+    /// What every node shows below `/proc`, by name; of what is not here nothing is told.
+    pub kernel: BTreeMap<String, Vec<u8>>,
 }
 
 pub struct Lab {
@@ -42,6 +46,25 @@ impl Source for Feed {
     }
     fn dismiss(&self, number: u32) {
         self.said.lock().unwrap().wishes.retain(|wish| wish.number != number);
+    }
+    fn read(&self, wish: TextWish) {
+        let mut said = self.said.lock().unwrap();
+        said.reads.retain(|known| known.number != wish.number);
+        said.reads.push(wish.clone());
+        let text = match said.kernel.get(&wish.path) {
+            None if wish.path.is_empty() => {
+                let names: String = said.kernel.keys().map(|name| format!("{name}\n")).collect();
+                Some(names.into_bytes())
+            }
+            known => known.cloned(),
+        };
+        drop(said);
+        if let Some(text) = text {
+            self.sink.text(wish.number, &text.into(), stamp(1));
+        }
+    }
+    fn unread(&self, number: u32) {
+        self.said.lock().unwrap().reads.retain(|wish| wish.number != number);
     }
     fn roster(&self, wanted: bool) {
         self.said.lock().unwrap().roster = wanted;
@@ -140,6 +163,25 @@ impl Lab {
                 self.sink.row(lane(wish.number, node), stamp(seconds), &mut std::iter::once((at, value)));
             }
         }
+    }
+
+    /// A kernel file as every node shows it, from the next time on that it is asked for.
+    pub fn kernel(&self, path: &str, text: impl Into<Vec<u8>>) {
+        self.said.lock().unwrap().kernel.insert(path.to_owned(), text.into());
+    }
+
+    /// A new text of a kernel file, for whoever wants it.
+    pub fn print(&self, path: &str, text: impl Into<Vec<u8>>, seconds: u64) {
+        let text: Arc<[u8]> = text.into().into();
+        self.kernel(path, &text[..]);
+        for wish in self.reads().into_iter().filter(|wish| wish.path == path) {
+            self.sink.text(wish.number, &text, stamp(seconds));
+        }
+    }
+
+    /// Kernel files that are wanted now.
+    pub fn reads(&self) -> Vec<TextWish> {
+        self.said.lock().unwrap().reads.clone()
     }
 
     /// A number out of `.mount/stats`.

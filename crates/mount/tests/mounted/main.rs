@@ -5,6 +5,7 @@
 mod forbidden;
 mod lab;
 mod many;
+mod proc;
 #[path = "../../src/sample.rs"]
 mod sample;
 mod sleepers;
@@ -30,7 +31,7 @@ fn names(lab: &Lab, below: &str) -> Vec<String> {
 fn the_tree_lists_nodes_and_their_metrics_and_values_are_one_line() {
     let lab = Lab::new(2, |_| {});
     assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
-    assert_eq!(names(&lab, "n0001"), [".control", "metrics", "status"]);
+    assert_eq!(names(&lab, "n0001"), [".control", "metrics", "proc", "status"]);
     assert_eq!(names(&lab, "n0001/metrics"), ["load", "mem", "net"]);
     assert_eq!(names(&lab, "n0001/.control/metrics/mem/free"), ["change", "range", "rate"]);
     assert_eq!(lab.read("n0001/metrics/mem/free").unwrap(), "1000\n");

@@ -1,0 +1,124 @@
+//! The kernel texts that one reader wants, of whichever nodes: each change is told him once, behind his rows, and as far
+//! as he reads. It holds no text but the one that is being said.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use khz_link::limits::READS_MAX;
+use khz_link::texts::{NoText, ReadFrame, TextSender, Why, is_text_path};
+use khz_link::{Reason, Reject};
+use khz_model::{NodeName, Rate};
+use khz_trust::Identity;
+
+use crate::cluster::Cluster;
+use crate::limits::OUT_BYTES_MAX;
+use crate::node::SharedNode;
+use crate::texts::{News, TextInbox};
+
+/// A wish of the reader.
+struct Read {
+    node: Arc<SharedNode>,
+    path: String,
+    /// The node's number for it.
+    wanted: u32,
+    /// The version that the reader has.
+    version: u32,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct ReaderTexts {
+    reads: HashMap<u32, Read>,
+    inbox: Arc<TextInbox>,
+    /// Wishes that came to nothing.
+    refusals: Vec<(u32, Why, String)>,
+    saying: Option<TextSender>,
+    /// The wish that was looked after last.
+    last: u32,
+}
+
+impl ReaderTexts {
+    /// A new wish, or another pace for one that stands.
+    pub fn read(&mut self, cluster: &Cluster, who: &Identity, wish: &ReadFrame<'_>) -> Result<(), Reject> {
+        if self.reads.len() >= READS_MAX && !self.reads.contains_key(&wish.number) {
+            let text = format!("more than {READS_MAX} kernel texts on one connection");
+            return Err(Reject { reason: Reason::Full, text });
+        }
+        if let Err((why, text)) = self.open(cluster, who, wish) {
+            self.refusals.push((wish.number, why, text));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, cluster: &Cluster, who: &Identity, wish: &ReadFrame<'_>) -> Result<(), (Why, String)> {
+        let &ReadFrame { number, node, period, path } = wish;
+        let not_allowed = |text: String| (Why::NotAllowed, text);
+        let rate =
+            Rate::from_period(period).ok_or_else(|| not_allowed("there is no such rate".to_owned()))?;
+        if !who.role.may_read_at(rate) {
+            return Err(not_allowed(format!("{who} may not read at {rate}")));
+        }
+        if !path.is_empty() && !is_text_path(path) {
+            return Err(not_allowed("that is not the name of a file below /proc".to_owned()));
+        }
+        let known = NodeName::new(node).ok().and_then(|name| cluster.node(&name));
+        let Some(shared) = known else { return Err((Why::Missing, format!("there is no node {node}"))) };
+        if let Some(read) = self.reads.get(&number) {
+            if read.path == path && Arc::ptr_eq(&read.node, &shared) {
+                shared.lock().pace_text(read.wanted, &self.inbox, number, period);
+                return Ok(());
+            }
+            self.unread(number);
+        }
+        let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
+        self.reads.insert(number, Read { node: shared, path: path.to_owned(), wanted, version: 0 });
+        Ok(())
+    }
+
+    /// A wish is taken back.
+    pub fn unread(&mut self, number: u32) {
+        self.saying.take_if(|saying| saying.number() == number);
+        if let Some(read) = self.reads.remove(&number) {
+            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+        }
+    }
+
+    /// True where there is something to say.
+    pub fn has_news(&self) -> bool {
+        self.inbox.has_news() || self.saying.is_some() || !self.refusals.is_empty()
+    }
+
+    /// Says it, as far as `out` has room.
+    pub fn pump(&mut self, out: &mut Vec<u8>) {
+        for (number, why, text) in self.refusals.drain(..) {
+            NoText { number, why, text: &text }.put(out);
+        }
+        while out.len() <= OUT_BYTES_MAX {
+            if let Some(saying) = &mut self.saying {
+                if !saying.say(out) {
+                    self.saying = None;
+                }
+                continue;
+            }
+            let Some(number) = self.inbox.take(self.last) else { return };
+            self.last = number;
+            let Some(read) = self.reads.get_mut(&number) else { continue };
+            match read.node.lock().texts.news(read.wanted, read.version) {
+                News::Text(text) => {
+                    read.version = text.version;
+                    self.saying = Some(TextSender::new(number, text));
+                }
+                News::None(why, text) => NoText { number, why, text: &text }.put(out),
+                News::Nothing => {}
+            }
+        }
+    }
+}
+
+impl Drop for ReaderTexts {
+    fn drop(&mut self) {
+        for (number, read) in self.reads.drain() {
+            read.node.lock().leave_text(read.wanted, &self.inbox, number);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The kernel texts that a reader wants, on whatever connection: said as fast as a hub allows, and anew on every
+//! connection. It holds no text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use khz_model::Nanos;
+
+use crate::follower::{FollowSink, Follower};
+use crate::limits::{READS_A_SECOND, READS_AT_ONCE};
+use crate::texts::{NoText, ReadFrame, Why};
+
+/// Half of what a hub allows, since its clock is not ours.
+pub(super) const SAID_AT_ONCE: u64 = READS_AT_ONCE / 2;
+pub(super) const SAID_A_SECOND: u64 = READS_A_SECOND / 2;
+
+/// What is wanted.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    standing: BTreeMap<u32, Standing>,
+    /// Numbers of which the hub does not know the present state.
+    unsaid: BTreeSet<u32>,
+}
+
+#[derive(Debug)]
+struct Standing {
+    node: String,
+    path: String,
+    period: Nanos,
+}
+
+impl Reads {
+    /// Wants a text, or the same at another pace.
+    pub fn want(&mut self, wish: &ReadFrame<'_>) {
+        let &ReadFrame { number, node, period, path } = wish;
+        let standing = Standing { node: node.to_owned(), path: path.to_owned(), period };
+        self.standing.insert(number, standing);
+        self.unsaid.insert(number);
+    }
+
+    /// Does not want it any more.
+    pub fn dismiss(&mut self, number: u32) {
+        if self.standing.remove(&number).is_some() {
+            self.unsaid.insert(number);
+        }
+    }
+
+    /// The hub is another one, or has forgotten everything.
+    pub fn forget_said(&mut self) {
+        self.unsaid = self.standing.keys().copied().collect();
+    }
+
+    /// True when there is something to be said.
+    pub fn is_waiting(&self) -> bool {
+        !self.unsaid.is_empty()
+    }
+
+    /// Says what the hub does not know, as far as `may` allows.
+    pub fn say<S: FollowSink>(
+        &mut self,
+        follower: &mut Follower,
+        sink: &mut S,
+        mut may: impl FnMut() -> bool,
+        out: &mut Vec<u8>,
+    ) {
+        while let Some(&number) = self.unsaid.first() {
+            let Some(Standing { node, path, period }) = self.standing.get(&number) else {
+                follower.unread(number, out);
+                self.unsaid.remove(&number);
+                continue;
+            };
+            if !follower.knows_texts() {
+                let text = "this hub is older than kernel texts: it passes none on";
+                sink.no_text(&NoText { number, why: Why::NotServed, text });
+            } else if may() {
+                follower.read(&ReadFrame { number, node, period: *period, path }, out);
+            } else {
+                return;
+            }
+            self.unsaid.remove(&number);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Kernel texts on a link: what a reader wants to see of a node's `/proc`, and the texts as the kernel printed them, each
+//! packed against the one before (`docs/link.md`, "Kernel texts"). It opens no file and knows no pattern.
+
+mod frames;
+mod intake;
+mod listing;
+mod packed;
+mod sender;
+
+pub use frames::{NoText, ReadFrame, TextPiece, Why};
+pub use intake::{TextFault, TextIntake};
+pub use listing::{ListedAs, ListingLine, is_text_path, lines};
+pub use packed::{PackedText, pack};
+pub use sender::TextSender;
+
+pub(crate) use frames::{decode_no_text, decode_read, decode_text};

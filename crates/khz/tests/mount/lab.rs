@@ -88,7 +88,7 @@ impl Lab {
     }
 
     /// A port of this lab's own, the same after a restart.
-    fn port(&self) -> String {
+    pub fn port(&self) -> String {
         let path = self.folder.join("port");
         if let Ok(port) = std::fs::read_to_string(&path) {
             return port;

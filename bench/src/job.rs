@@ -42,7 +42,9 @@ pub const SECTIONS: [Section; 4] =
 fn run(record: &mut Record, rate: u64) -> Result<(), BenchError> {
     let bare = compile("paced")?;
     let job = Job::new()?;
-    let steps = (record.effort.of(3_000, 700), record.effort.of(6, 2));
+    // Where little happens in a second, more of them are looked at.
+    let full = if rate >= 100 { 1_500 } else { 4_000 };
+    let steps = (record.effort.of(full, 700), record.effort.of(5, 2));
     let mut seconds: [Vec<f64>; SIDES.len()] = Default::default();
     for group in 0..steps.1 {
         // Forth and back, so that what drifts falls on all alike.

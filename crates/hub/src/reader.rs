@@ -165,7 +165,8 @@ impl Reader {
 
     /// True where there is something to look for.
     pub fn is_busy(&self) -> bool {
-        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some() || self.texts.has_news()
+        let has_rows = !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some();
+        has_rows || self.texts.has_news() || self.texts.is_waiting()
     }
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
@@ -198,7 +199,7 @@ impl Reader {
                 feed.lanes[index].pump(number, &mut followers[index], cluster, out);
             }
         }
-        self.texts.pump(out);
+        self.texts.pump(cluster, &self.identity, out);
     }
 }
 

@@ -36,7 +36,14 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
     let wrong = |e: std::io::Error| failed("a reader", e);
     let address: SocketAddr = address.parse().map_err(|_| BenchError::Usage("no address".into()))?;
     let period = Nanos(1_000_000_000 / number(rate)?.max(1));
-    let ask = Ask { number: 1, period, exact: false, prompt: *prompt == "prompt", patterns: &[*pattern] };
+    let ask = Ask {
+        number: 1,
+        period,
+        exact: false,
+        prompt: *prompt == "prompt",
+        past: false,
+        patterns: &[*pattern],
+    };
     let sockets = Sockets::new()?;
     let mut open = Vec::new();
     for name in 0..number(readers)? {

@@ -1,7 +1,6 @@
 //! The open connections: how many there are, which of them are idle, and which idle one gives way when a new
 //! one comes and the limit is reached. It refuses to touch sockets: a connection that must go is told so.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,15 +10,9 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Connections {
     limit: usize,
-    table: Mutex<Table>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    open: usize,
-    /// Grows with each connection that turns idle, so that the first key is the one idle longest.
-    turn: u64,
-    idle: BTreeMap<u64, Arc<Notify>>,
+    /// Grows with each connection that turns idle, so that the smallest is the one idle longest.
+    turns: AtomicU64,
+    open: Mutex<Vec<Arc<Place>>>,
 }
 
 /// What [`Connections::admit`] did.
@@ -37,92 +30,99 @@ pub enum Admission {
 #[derive(Debug)]
 pub struct Connection {
     all: Arc<Connections>,
-    /// Told when this connection must give way.
-    gone: Arc<Notify>,
-    /// Its key among the idle ones; [`BUSY`] while a request is under way.
+    place: Arc<Place>,
+}
+
+/// What others see of a connection. A request begins and ends with one store each: nobody looks at all connections unless
+/// one must go.
+#[derive(Debug)]
+struct Place {
+    /// When it turned idle; [`BUSY`] while a request is under way, [`GONE`] once it had to give way.
     turn: AtomicU64,
+    /// Told when this connection must give way.
+    gone: Notify,
     streaming: AtomicBool,
 }
 
 const BUSY: u64 = u64::MAX;
+const GONE: u64 = u64::MAX - 1;
 
 impl Connections {
     /// A table for so many connections, one at least.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Connections { limit: limit.max(1), table: Mutex::default() })
+        Arc::new(Connections { limit: limit.max(1), turns: AtomicU64::new(0), open: Mutex::default() })
     }
 
     /// Admits a new connection.
     pub fn admit(self: &Arc<Self>) -> Admission {
-        let mut table = self.table();
-        let evicting = table.open >= self.limit;
-        if evicting {
-            match table.idle.pop_first() {
-                Some((_, gone)) => gone.notify_one(),
-                None => return Admission::Full,
-            }
-            // The place of the evicted one is taken over here; see `Drop`.
-        } else {
-            table.open += 1;
+        let mut open = self.open();
+        let evicting = open.len() >= self.limit;
+        if evicting && !evict(&mut open) {
+            return Admission::Full;
         }
-        let gone = Arc::new(Notify::new());
-        let turn = table.add_idle(Arc::clone(&gone));
-        let connection = Arc::new(Connection {
-            all: Arc::clone(self),
-            gone,
-            turn: AtomicU64::new(turn),
-            streaming: AtomicBool::new(false),
-        });
+        let turn = AtomicU64::new(self.next_turn());
+        let place = Arc::new(Place { turn, gone: Notify::new(), streaming: AtomicBool::new(false) });
+        open.push(Arc::clone(&place));
+        let connection = Arc::new(Connection { all: Arc::clone(self), place });
         if evicting { Admission::Evicting(connection) } else { Admission::Placed(connection) }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing panics while it is held; and if something did, counts would still be counts.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
+        // Nothing panics while it is held; and if something did, the places would still be places.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-impl Table {
-    fn add_idle(&mut self, gone: Arc<Notify>) -> u64 {
-        self.turn += 1;
-        self.idle.insert(self.turn, gone);
-        self.turn
+/// Tells the one that has been idle longest to go; `false`: all are busy.
+fn evict(open: &mut Vec<Arc<Place>>) -> bool {
+    loop {
+        let turn_of = |place: &Arc<Place>| place.turn.load(Ordering::Relaxed);
+        let idle = open.iter().map(turn_of).enumerate().filter(|&(_, turn)| turn != BUSY);
+        let Some((at, turn)) = idle.min_by_key(|&(_, turn)| turn) else { return false };
+        // It may have become busy just now.
+        if open[at].turn.compare_exchange(turn, GONE, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            open.swap_remove(at).gone.notify_one();
+            return true;
+        }
     }
 }
 
 impl Connection {
     /// Resolves when this connection must give way to a new one.
     pub async fn evicted(&self) {
-        self.gone.notified().await;
+        self.place.gone.notified().await;
     }
 
     /// A request is under way until what is returned is dropped. `None`: it is too late, the place is given
     /// away already.
     pub fn busy(self: &Arc<Self>) -> Option<Busy> {
-        let mut table = self.all.table();
-        table.idle.remove(&self.turn.load(Ordering::Relaxed))?;
-        self.turn.store(BUSY, Ordering::Relaxed);
-        Some(Busy(Arc::clone(self)))
+        let turn = self.place.turn.load(Ordering::Relaxed);
+        let taken = turn < GONE
+            && self.place.turn.compare_exchange(turn, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        taken.then(|| Busy(Arc::clone(self)))
     }
 
     /// Marks a stream as what is being sent here.
     pub fn set_streaming(&self) {
-        self.streaming.store(true, Ordering::Relaxed);
+        self.place.streaming.store(true, Ordering::Relaxed);
     }
 
     /// True while a stream is being sent here.
     pub fn is_streaming(&self) -> bool {
-        self.streaming.load(Ordering::Relaxed)
+        self.place.streaming.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut table = self.all.table();
-        let turn = self.turn.load(Ordering::Relaxed);
-        // One that is neither busy nor among the idle was evicted: its place has gone to another.
-        if turn == BUSY || table.idle.remove(&turn).is_some() {
-            table.open -= 1;
+        let mut open = self.all.open();
+        // The place of one that was evicted has gone to another already.
+        if let Some(at) = open.iter().position(|place| Arc::ptr_eq(place, &self.place)) {
+            open.swap_remove(at);
         }
     }
 }
@@ -133,10 +133,8 @@ pub struct Busy(Arc<Connection>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut table = self.0.all.table();
-        let turn = table.add_idle(Arc::clone(&self.0.gone));
-        self.0.turn.store(turn, Ordering::Relaxed);
-        self.0.streaming.store(false, Ordering::Relaxed);
+        self.0.place.streaming.store(false, Ordering::Relaxed);
+        self.0.place.turn.store(self.0.all.next_turn(), Ordering::Release);
     }
 }
 
@@ -177,12 +175,11 @@ mod tests {
         let (first, second) = (place(&all), place(&all));
         let Admission::Evicting(third) = all.admit() else { panic!("full") };
         drop(first);
-        assert_eq!(all.table().open, 2, "the third has the place of the first");
+        assert_eq!(all.open().len(), 2, "the third has the place of the first");
         let busy = third.busy();
         drop(third);
         drop(busy);
         drop(second);
-        let table = all.table();
-        assert_eq!((table.open, table.idle.len()), (0, 0));
+        assert!(all.open().is_empty());
     }
 }

@@ -104,7 +104,10 @@ impl Connection {
                 let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
                 let period = wish.rate.map_or(Nanos(0), Rate::period);
-                self.end.interest(&Ask { number, period, exact, prompt, patterns: &patterns }, &mut self.out);
+                self.end.interest(
+                    &Ask { number, period, exact, prompt, past: false, patterns: &patterns },
+                    &mut self.out,
+                );
             }
             Command::Now { number, ask } => self.end.now(number, ask, &mut self.out),
             Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),

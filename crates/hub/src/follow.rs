@@ -24,10 +24,13 @@ pub(crate) struct Follower {
     patterns: Arc<Vec<Pattern>>,
     /// What is wanted beyond the base lane, and its number at the node.
     wish: Option<u32>,
-    /// Rows are handed out this far apart at least.
+    /// Rows are handed out this far apart at least; 0: all.
     period: Nanos,
-    /// The lane that is followed now.
+    /// Rows that were gathered before are not handed out.
+    since: Nanos,
+    /// The lane that is followed now, and its period.
     lane: Option<u64>,
+    lane_period: Nanos,
     place: Place,
     decoder: Decoder,
     columns: Columns,
@@ -126,7 +129,9 @@ impl Follower {
             patterns,
             wish,
             period,
+            since: Nanos(0),
             lane: None,
+            lane_period: Nanos::SECOND,
             place: Place { first_row: 0, offset: 0 },
             decoder: Decoder::new(),
             columns: Columns::default(),
@@ -156,6 +161,23 @@ impl Follower {
         Some(Notice { node: self.node.name.clone(), text })
     }
 
+    /// Goes back to the rows of so long before the newest, as far as they are here.
+    pub fn rewind(&mut self, span: Nanos) {
+        let shared = self.node.clone();
+        let node = shared.lock();
+        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return };
+        let newest = lane.newest().map_or(Nanos(0), |newest| newest.boot);
+        self.since = newest.since(span);
+        self.place = lane.join_since(self.since);
+        (self.decoder, self.expected, self.last, self.touched) = (Decoder::new(), None, None, None);
+        (self.joining, self.skipped) = (false, true);
+    }
+
+    /// True when there was nothing more at the last look.
+    pub fn is_caught_up(&self) -> bool {
+        self.touched.is_some()
+    }
+
     /// The rows that came since, one call of `seen` for each.
     pub fn look(&mut self, mut seen: impl FnMut(Seen<'_>)) {
         let touched = self.node.touched.load(Ordering::Acquire);
@@ -170,7 +192,8 @@ impl Follower {
             if let Some(schema) = schema
                 && self.columns.choose(&schema, &self.patterns)
             {
-                seen(Seen::Columns(&self.columns, self.period));
+                let period = if self.period == Nanos(0) { self.lane_period } else { self.period };
+                seen(Seen::Columns(&self.columns, period));
             }
             self.decode(&bytes[from..to], number + 1 == last_piece, &mut seen);
             from = to;
@@ -218,6 +241,9 @@ impl Follower {
     /// Half a period of the rows may be missing: ticks are not exactly a period apart.
     fn is_due(&mut self) -> bool {
         let now = self.decoder.stamp().boot;
+        if now < self.since {
+            return false;
+        }
         let lane = self.decoder.header().map_or(0, |header| header.period.0);
         let due = self.last.is_none_or(|last| now.since(last).0 + lane / 2 >= self.period.0);
         if due {
@@ -246,6 +272,7 @@ impl Follower {
             self.change_lane(&mut node, wanted);
         }
         let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return true };
+        self.lane_period = lane.period;
         while self.bytes.len() < BYTES_A_LOOK {
             match lane.read(&mut self.place, &mut self.bytes) {
                 Piece::Nothing => return true,

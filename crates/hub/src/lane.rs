@@ -437,6 +437,20 @@ impl Lane {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
     }
 
+    /// The block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.
+    pub fn join_since(&self, since: Nanos) -> Place {
+        let present = self.join();
+        let blocks = self.recent.iter().map(|block| &block.header);
+        let blocks = blocks.filter(|header| header.first_row < present.first_row);
+        let begun = |header: &&Header| header.stamp.boot <= since;
+        let is_present = self.open.as_ref().is_none_or(|open| open.header.stamp.boot <= since);
+        let oldest = blocks.clone().next();
+        match blocks.take_while(begun).last().or(oldest).filter(|_| !is_present) {
+            Some(header) => Place { first_row: header.first_row, offset: 0 },
+            None => present,
+        }
+    }
+
     /// Appends what is behind a reader's place to `out`, at most to the end of a block, and moves the place.
     pub fn read(&self, place: &mut Place, out: &mut Vec<u8>) -> Piece {
         let Some(open) = &self.open else { return Piece::Nothing };

@@ -406,7 +406,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn want(&mut self, want: &WantFrame<'_>) -> Taken {
-        self.reader()?.want(want.lane);
+        self.reader()?.want(want.lane, want.span);
         Ok(())
     }
 

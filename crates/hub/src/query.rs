@@ -179,7 +179,7 @@ impl Query for HubQuery {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
         self.checked(&interest.patterns)?;
-        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, false)))
+        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, Pace::Flushed)))
     }
 
     fn history(
@@ -248,11 +248,23 @@ fn history_of(node: &SharedNode, patterns: &[Pattern], span: Nanos, rows_max: us
     Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0 })
 }
 
+/// How the rows of a subscription come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// In flushes.
+    Flushed,
+    /// Each at once.
+    Prompt,
+    /// Those of the base lane that there are, whatever the rate.
+    Past,
+}
+
 /// Rows of all nodes that the patterns speak of, also of those that appear later.
 pub(crate) struct ClusterSubscription {
     cluster: Arc<Cluster>,
     interest: Interest,
-    prompt: bool,
+    /// How its rows come.
+    pace: Pace,
     followers: Vec<Follower>,
     seen: u64,
     known: HashSet<NodeName>,
@@ -260,11 +272,11 @@ pub(crate) struct ClusterSubscription {
 }
 
 impl ClusterSubscription {
-    pub fn new(cluster: Arc<Cluster>, interest: Interest, prompt: bool) -> Self {
+    pub fn new(cluster: Arc<Cluster>, interest: Interest, pace: Pace) -> Self {
         let mut subscription = ClusterSubscription {
             cluster,
             interest,
-            prompt,
+            pace,
             followers: Vec::new(),
             seen: u64::MAX,
             known: HashSet::new(),
@@ -300,16 +312,18 @@ impl ClusterSubscription {
         let is_base = {
             let state = node.lock();
             let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
-            rate.period() >= base && !self.prompt
+            self.pace == Pace::Past || rate.period() >= base && self.pace == Pace::Flushed
         };
-        let wish = Wish { patterns: patterns.clone(), rate: Some(rate), exact, prompt: self.prompt };
+        let period = if self.pace == Pace::Past { Nanos(0) } else { rate.period() };
+        let prompt = self.pace == Pace::Prompt;
+        let wish = Wish { patterns: patterns.clone(), rate: Some(rate), exact, prompt };
         let wish = (!is_base).then_some(&wish);
         let (name, patterns) = (node.name.clone(), Arc::new(patterns));
-        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, rate.period());
+        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, period);
         if follower.is_none() {
             let text = "is asked for too many different things; showing the base lane: try again when others have gone";
             self.notices.push(Notice { node: name, text: text.into() });
-            follower = Follower::new(node, patterns, None, rate.period());
+            follower = Follower::new(node, patterns, None, period);
         }
         self.followers.extend(follower);
     }

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
 use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
-use crate::query::ClusterSubscription;
+use crate::query::{ClusterSubscription, Pace};
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
 
@@ -38,7 +38,7 @@ pub(crate) struct Reader {
 /// One interest of a reader.
 struct Feed {
     number: u32,
-    prompt: bool,
+    pace: Pace,
     subscription: ClusterSubscription,
     lanes: Vec<FeedLane>,
     /// The follower that is looked after first.
@@ -52,6 +52,8 @@ struct FeedLane {
     number: u32,
     epoch: u64,
     wanted: bool,
+    /// Nothing more comes in it.
+    is_over: bool,
     generation: u32,
     columns: Option<Arc<Vec<Series>>>,
     /// The row that was the newest when the lane was offered: it is the first to be sent when the lane is wanted.
@@ -106,11 +108,16 @@ impl Reader {
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
         let interest = Interest { patterns, rate, exact: frame.exact };
-        let subscription = ClusterSubscription::new(cluster.clone(), interest, frame.prompt);
+        let pace = match (frame.past, frame.prompt) {
+            (true, _) => Pace::Past,
+            (false, true) => Pace::Prompt,
+            (false, false) => Pace::Flushed,
+        };
+        let subscription = ClusterSubscription::new(cluster.clone(), interest, pace);
         self.dismiss(frame.number);
         self.feeds.push(Feed {
             number: frame.number,
-            prompt: frame.prompt,
+            pace,
             subscription,
             lanes: Vec::new(),
             next: 0,
@@ -133,9 +140,16 @@ impl Reader {
         }
     }
 
-    /// A lane that was offered is wanted.
-    pub fn want(&mut self, lane: u32) {
+    /// A lane that was offered is wanted; one of the past, so far back.
+    pub fn want(&mut self, lane: u32, span: Nanos) {
         self.set_wanted(lane, true);
+        for feed in self.feeds.iter_mut().filter(|feed| feed.pace == Pace::Past) {
+            let Some(at) = feed.lanes.iter().position(|known| known.number == lane) else { continue };
+            feed.lanes[at].held = None;
+            if let Some(follower) = feed.subscription.followers().get_mut(at) {
+                follower.rewind(span);
+            }
+        }
     }
 
     /// It is not wanted any more.
@@ -155,7 +169,7 @@ impl Reader {
 
     /// True where some interest wants every row at once.
     pub fn is_prompt(&self) -> bool {
-        self.feeds.iter().any(|feed| feed.prompt)
+        self.feeds.iter().any(|feed| feed.pace == Pace::Prompt)
     }
 
     /// True where an interest waits for its answer, or for its first rows.
@@ -181,9 +195,10 @@ impl Reader {
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
         }
-        for feed in self.feeds.iter_mut().filter(|feed| feed.prompt || feed.fresh || !prompt_only) {
+        let is_due = |feed: &&mut Feed| feed.pace == Pace::Prompt || feed.fresh || !prompt_only;
+        for feed in self.feeds.iter_mut().filter(is_due) {
             feed.fresh = false;
-            let number = feed.number;
+            let (number, pace) = (feed.number, feed.pace);
             let followers = feed.subscription.followers();
             while feed.lanes.len() < followers.len() {
                 self.lanes_made += 1;
@@ -196,7 +211,14 @@ impl Reader {
                     feed.next = index;
                     return;
                 }
-                feed.lanes[index].pump(number, &mut followers[index], cluster, out);
+                let (lane, follower) = (&mut feed.lanes[index], &mut followers[index]);
+                if lane.is_over {
+                    continue;
+                }
+                lane.pump(number, follower, cluster, out);
+                if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
+                    lane.close(out);
+                }
             }
         }
         self.texts.pump(cluster, &self.identity, out);
@@ -209,6 +231,7 @@ impl FeedLane {
             number,
             epoch: epochs.wrapping_add(u64::from(number)),
             wanted: false,
+            is_over: false,
             generation: 0,
             columns: None,
             held: None,
@@ -377,6 +400,13 @@ impl FeedLane {
         let Some((count, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) else { return };
         debug_assert!(bytes as usize >= HEADER_BYTES || count > 0);
         End { lane: self.number, rows: count, bytes, crc }.put(out);
+    }
+
+    /// All rows of the past are said.
+    fn close(&mut self, out: &mut Vec<u8>) {
+        self.end_block(&mut None, out);
+        put::closed(out, self.number);
+        self.is_over = true;
     }
 
     /// Rows that were overwritten before they could be sent take numbers too.

@@ -79,7 +79,7 @@ fn read_until(reader: &mut Node, received: &mut Received, mut is_enough: impl Fn
 
 fn ask(reader: &mut Node, number: u32, hz: u64, prompt: bool, patterns: &[&str]) {
     let period = Nanos(1_000_000_000 / hz);
-    Ask { number, period, exact: false, prompt, patterns }.put(&mut reader.out);
+    Ask { number, period, exact: false, prompt, past: false, patterns }.put(&mut reader.out);
     reader.send();
 }
 
@@ -129,7 +129,7 @@ fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_tha
     let mut reader = Node::connect(hub.address(), "r");
     reader.hello_as(Role::Reader, None);
     let (period, patterns) = (Nanos::from_secs(3), &["load.1m", "gpu.*"]);
-    Ask { number: 1, period, exact: false, prompt: false, patterns }.put(&mut reader.out);
+    Ask { number: 1, period, exact: false, prompt: false, past: false, patterns }.put(&mut reader.out);
     reader.send();
     let mut received = Received::default();
     read_until(&mut reader, &mut received, |r| !r.lanes.is_empty());

@@ -374,7 +374,7 @@ fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
 fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     let number = body.number()?;
     let period = Nanos(body.u64()?);
-    let flags = flags(body, 3)?;
+    let flags = flags(body, 7)?;
     let at = body.at();
     let count = body.varint()?;
     if count > PATTERNS_MAX as u64 {
@@ -384,8 +384,9 @@ fn interest<'a>(body: &mut Body<'a>) -> Result<InterestFrame<'a>, Misfit> {
     for _ in 0..count {
         body.text(PATTERN_MAX)?;
     }
-    let (exact, prompt) = (flags & 1 != 0, flags & 2 != 0);
-    Ok(InterestFrame { number, period, exact, prompt, count: count as usize, patterns: body.since(start) })
+    let [exact, prompt, past] = [1, 2, 4].map(|flag| flags & flag != 0);
+    let patterns = body.since(start);
+    Ok(InterestFrame { number, period, exact, prompt, past, count: count as usize, patterns })
 }
 
 fn beaten<'a>(body: &mut Body<'a>) -> Result<Beaten<'a>, Misfit> {

@@ -245,6 +245,8 @@ pub struct InterestFrame<'a> {
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
+    /// The rows that the base lane has, instead of those that come.
+    pub past: bool,
     pub(crate) count: usize,
     pub(crate) patterns: &'a [u8],
 }

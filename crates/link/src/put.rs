@@ -114,6 +114,8 @@ pub struct Ask<'a, P> {
     pub exact: bool,
     /// Every row at once.
     pub prompt: bool,
+    /// The rows that the base lane has, instead of those that come.
+    pub past: bool,
     /// Patterns, at most [`PATTERNS_MAX`].
     pub patterns: &'a [P],
 }
@@ -123,7 +125,7 @@ impl<P: AsRef<str>> Ask<'_, P> {
     pub fn put(&self, out: &mut Vec<u8>) {
         let frame = open_lane(out, kind::INTEREST, self.number);
         put_u64(out, self.period.0);
-        out.push(u8::from(self.exact) | u8::from(self.prompt) << 1);
+        out.push(u8::from(self.exact) | u8::from(self.prompt) << 1 | u8::from(self.past) << 2);
         let patterns = &self.patterns[..self.patterns.len().min(PATTERNS_MAX)];
         put_varint(out, patterns.len() as u64);
         for pattern in patterns {

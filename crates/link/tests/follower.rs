@@ -145,7 +145,7 @@ fn what_is_settled_is_not_asked_for_again() {
     }
     follower.poll(Nanos(2), 2, &mut out).expect("in time");
     follower.ask(
-        &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, patterns: &["*"] },
+        &Ask { number: 1, period: Nanos(1_000), exact: false, prompt: true, past: false, patterns: &["*"] },
         &mut out,
     );
     assert_eq!(names(&out), ["Hello Reader Some(6)", "Want from 0 have []", "Beat", "Interest"]);

@@ -105,8 +105,13 @@ impl Session {
         Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, page)
     }
 
-    /// What a status looks at, and how old it may be.
-    pub fn wanted(&mut self) -> (Wanted, Nanos) {
+    /// How old what a status looks at may be: nobody makes nodes be asked more often than once a window.
+    pub fn age_max(&self) -> Nanos {
+        self.age.map_or(self.shared.window, |age| age.max(self.shared.window))
+    }
+
+    /// What a status looks at.
+    pub fn wanted(&mut self) -> &Wanted {
         let items = self.shared.items.lock();
         let known = items.list().len();
         if self.wanted_of != known || known == 0 {
@@ -115,8 +120,7 @@ impl Session {
             self.wanted.metrics = chosen.then(|| items.metrics(self.mask.bits()));
         }
         drop(items);
-        // Nobody makes nodes be asked more often than once a window.
-        (self.wanted.clone(), self.age.map_or(self.shared.window, |age| age.max(self.shared.window)))
+        &self.wanted
     }
 
     /// Begins a status.

@@ -12,7 +12,7 @@ use khz_door::{
 use khz_model::{Nanos, QueryError, Rate, Wanted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::extension::{Extension, HELP};
 use crate::input::{Command, Input, Unusable};
@@ -76,6 +76,7 @@ impl Talk {
             }
         };
         let ended = tokio::select! {
+            biased;
             ended = self.talk(entered) => ended,
             () = connection.evicted() => return,
             _ = closing.changed() => return,
@@ -204,11 +205,15 @@ impl Exchange {
         if self.session.shared.items.lock().list().is_empty() {
             self.learn().await?;
         }
-        let (wanted, age) = self.session.wanted();
         let query = self.session.shared.query.clone();
-        let mut look = query.look(&wanted, age);
-        if let Ok(ready) = timeout(self.limits.answer_deadline, look.ready()).await {
-            stopped(ready)?;
+        let age_max = self.session.age_max();
+        let mut look = query.look(self.session.wanted(), age_max);
+        // The clock is set only where somebody is waited for.
+        let deadline = self.limits.answer_deadline;
+        tokio::select! {
+            biased;
+            ready = look.ready() => stopped(ready)?,
+            () = async { sleep(deadline).await } => {}
         }
         self.session.begin(&mut self.page);
         while self.session.go_on(&mut *look, &mut self.page) {

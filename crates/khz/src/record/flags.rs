@@ -18,6 +18,8 @@ Examples:
                                                   hub
   khz record --last 5m -o before.khzt             what was, out of the rings of
                                                   this machine's agents
+  khz record --last 5m --hub hub1 -o all.khzt     the same of all nodes, once a
+                                                  second, as the hub has it
   khz record --rotate 100MiB --keep 10 -o day.khzt
                                                   until Ctrl-C, the last ten
                                                   files of 100 MiB each
@@ -59,14 +61,14 @@ pub struct RecordFlags {
     /// Speak to a hub on another machine without TLS.
     #[arg(long)]
     pub insecure: bool,
-    /// Record what was: so far back from now, out of the rings.
+    /// Record what was: so far back from now, out of the rings here, or what the hub of --hub has.
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["duration", "rate", "command"])]
     pub last: Option<String>,
     /// With --last: which lane of the rings [default: the fastest that there is].
-    #[arg(long, value_name = "NAME", requires = "last")]
+    #[arg(long, value_name = "NAME", requires = "last", conflicts_with = "hub")]
     pub lane: Option<String>,
     /// With --last: where the rings are [default: where the agents put them].
-    #[arg(long = "dir", value_name = "DIR", requires = "last")]
+    #[arg(long = "dir", value_name = "DIR", requires = "last", conflicts_with = "hub")]
     pub directory: Option<PathBuf>,
     /// The recording; with --rotate numbers are put into its name [default: recording.khzt].
     #[arg(short, long, value_name = "FILE")]

@@ -26,6 +26,7 @@ use crate::serve;
 use crate::trace::of_error;
 
 use flags::RecordFlags;
+use of_hub::OfHub;
 use origin::Origin;
 use progress::Progress;
 
@@ -109,12 +110,27 @@ fn now() -> Nanos {
 
 fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) -> Outcome {
     let progress = Progress::new(flags.quiet);
+    let hub = match flags.hub {
+        Some(_) => of_hub::find(flags, plan)?,
+        None => None,
+    };
+    let rate = RATE.parse().map_err(Failure::usage)?;
+    let interest = Interest { patterns: task.patterns.clone(), rate, exact: false };
+    let hub = hub.map(|access| OfHub::start_past(&access, &interest, span)).transpose()?;
     let mut recorder = task.recorder(flags, plan)?;
-    rings::record(flags, plan, &task.patterns, span, &mut recorder)?;
+    let (copied, missing) = match hub {
+        Some(mut hub) => {
+            let copied = hub.copy_past(&mut recorder).map_err(of_error)?;
+            (copied, hub.missing(&task.patterns))
+        }
+        None => (rings::record(flags, plan, &task.patterns, span, &mut recorder), Vec::new()),
+    };
     let path = recorder.path().to_owned();
-    let counts = recorder.finish("{\"end\":\"everything was copied\"}").map_err(of_error)?;
+    let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
+    let counts = recorder.finish(&json!({ "end": end }).to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
-    Ok(Done::Wholly)
+    copied?;
+    Ok(if missing.is_empty() { Done::Wholly } else { Done::Partly { missing } })
 }
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {

@@ -70,11 +70,24 @@ pub fn find(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure>
 impl OfHub {
     /// Says the interest, and waits until rows come.
     pub fn start(access: &Access, interest: &Interest) -> Result<Self, Failure> {
+        OfHub::begin(access, interest, None)
+    }
+
+    /// The same for what the hub has of the base lanes, so far back; the rate is theirs.
+    pub fn start_past(access: &Access, interest: &Interest, span: Nanos) -> Result<Self, Failure> {
+        OfHub::begin(access, interest, Some(span))
+    }
+
+    fn begin(access: &Access, interest: &Interest, past: Option<Nanos>) -> Result<Self, Failure> {
         let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
         let broken = |error: std::io::Error| Failure::work(format!("cannot start a link: {error}"));
-        let (sink, events) = Events::new(QUEUE_BYTES).map_err(broken)?;
+        let (sink, events) = Events::with_past(QUEUE_BYTES, past.unwrap_or(Nanos(0))).map_err(broken)?;
         let following = Following::start(settings, sink).map_err(broken)?;
-        let number = following.ask(interest, false).map_err(Failure::usage)?;
+        let number = match past {
+            Some(_) => following.ask_past(interest),
+            None => following.ask(interest, false),
+        };
+        let number = number.map_err(Failure::usage)?;
         let mut hub = OfHub {
             following,
             events,
@@ -206,6 +219,19 @@ impl OfHub {
         missing.sort();
         missing.dedup();
         missing
+    }
+
+    /// Everything that comes until the hub has closed all lanes, which are of the past.
+    pub fn copy_past(&mut self, recorder: &mut Recorder) -> Result<Result<(), Failure>, RecordError> {
+        self.copy(recorder)?;
+        while !self.open.is_empty() {
+            match self.events.next_within(ANSWER) {
+                Some(Event::Down { problem }) => return Ok(Err(Failure::work(problem))),
+                Some(event) => self.take(event, recorder)?,
+                None => return Ok(Err(Failure::work("the hub has stopped answering"))),
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// Takes the interest back, and the rows that are still on their way.

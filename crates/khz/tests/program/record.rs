@@ -112,6 +112,46 @@ fn what_was_is_recorded_out_of_the_rings() {
     assert_eq!(code(&other), 1, "{}", err(&other));
 }
 
+#[test]
+fn what_was_on_other_nodes_is_recorded_out_of_the_hub() {
+    let folder = folder("past");
+    let [of_hub, of_rings, rings] = ["hub.khzt", "rings.khzt", "rings"].map(|name| folder.join(name));
+    let hub = Running::start_hub(&["--text-listen", "none"]);
+    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    let words = ["agent", "--node", "n7", "--hub", link, "--base-rate", "20Hz", "--ring-dir", word(&rings)];
+    let mut agent = khz(&words).spawn().unwrap();
+    let record = |more: &[&str]| {
+        let output =
+            run(&[&["record", "n7:uptime.*", "n7:mem.free", "--last", "2s", "--quiet"], more].concat());
+        (code(&output), err(&output))
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    let past = loop {
+        let (code, said) = record(&["--hub", link, "-o", word(&of_hub)]);
+        let past = if code == 0 { rows(&of_hub) } else { Vec::new() };
+        // More than two seconds of rows have come once the first row is not the first any more.
+        if past.len() >= 39 {
+            break past;
+        }
+        assert!(Instant::now() < end, "{} rows, {code}: {said}", past.len());
+    };
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let (code, said) = record(&["--lane", "base", "--dir", word(&rings), "-o", word(&of_rings)]);
+    assert_eq!(code, 0, "{said}");
+    let times = |rows: &[Value]| rows.iter().map(|row| row["boot"].to_string()).collect::<Vec<_>>();
+    let (seen, there) = (times(&past), rows(&of_rings));
+    assert!(seen.len() <= 42, "{} rows are more than two seconds", seen.len());
+    let first = times(&there).iter().position(|time| *time == seen[0]).expect("the ring has the first row");
+    for (past, ring) in past.iter().zip(&there[first..]) {
+        assert_eq!((&past["boot"], &past["time"]), (&ring["boot"], &ring["time"]));
+        for (name, value) in past["values"].as_object().unwrap() {
+            assert_eq!(value, &ring["values"][name], "{name}");
+        }
+    }
+    assert_eq!(past[0]["values"].as_object().unwrap().len(), 3, "{}", past[0]);
+}
+
 /// Kills a recording at some moment: what was read before stays there, and nothing is damaged.
 fn kill_a_recording(path: &Path, moment: Duration) {
     // Not what the last round has left.

@@ -162,6 +162,8 @@ impl Queue {
 pub struct EventSink {
     shared: Arc<SharedQueue>,
     lanes: HashMap<LaneKey, Arc<LaneKey>>,
+    /// How far back rows are wanted of lanes of the past.
+    span: Nanos,
     last_problem: Option<String>,
     /// There is something that the reader was not woken for.
     news: bool,
@@ -179,10 +181,23 @@ impl Events {
     /// # Errors
     /// The system has no descriptor for it.
     pub fn new(limit: usize) -> std::io::Result<(EventSink, Events)> {
+        Self::with_past(limit, Nanos(0))
+    }
+
+    /// The same, where rows of the past are wanted so far back.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_past(limit: usize, span: Nanos) -> std::io::Result<(EventSink, Events)> {
         let queue = Queue { events: VecDeque::new(), bytes: 0, limit, dropped: 0, is_over: false };
         let shared = Arc::new(SharedQueue { queue: Mutex::new(queue), bell: Bell::new()? });
-        let sink =
-            EventSink { shared: shared.clone(), lanes: HashMap::new(), last_problem: None, news: false };
+        let sink = EventSink {
+            shared: shared.clone(),
+            lanes: HashMap::new(),
+            span,
+            last_problem: None,
+            news: false,
+        };
         Ok((sink, Events { shared }))
     }
 
@@ -253,7 +268,7 @@ impl EventSink {
 impl FollowSink for EventSink {
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
         self.offered(lane, offer);
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Wish { span: self.span, prompt: false })
     }
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {

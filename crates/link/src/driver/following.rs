@@ -93,6 +93,7 @@ struct Standing {
     period: Nanos,
     exact: bool,
     prompt: bool,
+    past: bool,
     patterns: Vec<String>,
 }
 
@@ -119,6 +120,19 @@ impl Following {
     /// # Errors
     /// There are too many, or it has too many patterns.
     pub fn ask(&self, interest: &Interest, prompt: bool) -> Result<u32, FollowingError> {
+        self.stand(interest, prompt, false)
+    }
+
+    /// Wants the rows that the hub has of the base lanes, as far back as the sink's wish for each lane says, whatever the rate
+    /// of the interest; behind the newest the lane is closed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask_past(&self, interest: &Interest) -> Result<u32, FollowingError> {
+        self.stand(interest, false, true)
+    }
+
+    fn stand(&self, interest: &Interest, prompt: bool, past: bool) -> Result<u32, FollowingError> {
         let patterns = interest.patterns.len();
         if patterns == 0 || patterns > PATTERNS_MAX {
             return Err(FollowingError::Patterns(patterns));
@@ -134,6 +148,7 @@ impl Following {
             period: interest.rate.period(),
             exact: interest.exact,
             prompt,
+            past,
             patterns: interest.patterns.iter().map(ToString::to_string).collect(),
         });
         drop(wishes);
@@ -236,8 +251,8 @@ impl<S: FollowingSink> ReaderSession<'_, S> {
             if self.said.contains(&standing.number) || !self.allowance.take(now) {
                 continue;
             }
-            let Standing { number, period, exact, prompt, ref patterns } = *standing;
-            follower.ask(&Ask { number, period, exact, prompt, patterns }, out);
+            let Standing { number, period, exact, prompt, past, ref patterns } = *standing;
+            follower.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
             self.said.insert(number);
         }
         wishes.reads.say(follower, sink, || self.reads_allowance.take(now), out);

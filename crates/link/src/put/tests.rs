@@ -132,11 +132,18 @@ fn lists_read_as_they_were_said() {
     cuts_are_noticed(&out);
 
     out.clear();
-    Ask { number: 1, period: Nanos(2), exact: true, prompt: false, patterns: &["cpu.*", "n1:mem.*[*]"] }
-        .put(&mut out);
+    Ask {
+        number: 1,
+        period: Nanos(2),
+        exact: true,
+        prompt: false,
+        past: true,
+        patterns: &["cpu.*", "n1:mem.*[*]"],
+    }
+    .put(&mut out);
     let Frame::Interest(said) = whole(&out) else { panic!() };
     assert_eq!(said.patterns().collect::<Vec<_>>(), ["cpu.*", "n1:mem.*[*]"]);
-    assert_eq!((said.exact, said.prompt), (true, false));
+    assert_eq!((said.exact, said.prompt, said.past), (true, false, true));
     cuts_are_noticed(&out);
 
     out.clear();

@@ -110,7 +110,10 @@ impl Hub {
             talk.next_interest += 1;
             let period = Nanos::from_millis(2);
             let number = talk.next_interest;
-            end.interest(&Ask { number, period, exact: true, prompt: true, patterns: &["cpu.*"] }, out);
+            end.interest(
+                &Ask { number, period, exact: true, prompt: true, past: false, patterns: &["cpu.*"] },
+                out,
+            );
         } else if talk.next_interest > 0 {
             end.dismiss(talk.next_interest, out);
         }

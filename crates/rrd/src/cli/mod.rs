@@ -40,11 +40,13 @@ pub fn run(arguments: &[String]) -> i32 {
 /// The command's failure; its text is what rrdtool prints behind `ERROR: `.
 pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some((name, rest)) = arguments.split_first() else { return usage(None, out) };
-    // The daemon needs no arguments.
-    if rest.is_empty() && name != "rrdcached" {
+    // The daemon needs no arguments, and has a help of its own.
+    let wants_help = rest.is_empty() || rest[0] == "--help";
+    if wants_help && name != "rrdcached" {
         return usage(Some(name), out);
     }
     match name.as_str() {
+        "help" => usage(rest.first().map(String::as_str), out),
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),

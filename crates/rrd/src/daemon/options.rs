@@ -26,13 +26,15 @@ const WRITERS_MAX: u32 = 64;
 pub const USAGE: &str = "\
 Usage: rrdcached [options]
 
-  -l ADDRESS     listen on unix:PATH, /PATH, HOST[:PORT] or [HOST]:PORT (default unix:/tmp/rrdcached.sock)
+  -l ADDRESS     listen on unix:PATH, /PATH, HOST[:PORT] or [HOST]:PORT
+                 (default unix:/tmp/rrdcached.sock)
   -L             listen on the default port of every interface
   -P COMMANDS    let only these commands through on the sockets that follow
   -s GROUP       give the unix sockets that follow to this group
   -m MODE        file mode (octal) of the unix sockets that follow
   -w SECONDS     write what has waited this long (default 300)
-  -z SECONDS     wait up to this much longer: each file has its own moment (default 0)
+  -z SECONDS     wait up to this much longer: each file has its own moment
+                 (default 0)
   -f SECONDS     look this often for files whose updates stopped (default 3600)
   -j DIR         log updates in DIR before they are acknowledged
   -F             write everything before ending, even with -j
@@ -46,14 +48,19 @@ Usage: rrdcached [options]
   -U USER        run as this user
   -G GROUP       run as this group
   -o FILE        log messages to FILE, not to the system's log
-  -V LEVEL       how grave a message must be: LOG_EMERG to LOG_DEBUG (default LOG_ERR)
+  -V LEVEL       how grave a message must be: LOG_EMERG to LOG_DEBUG
+                 (default LOG_ERR)
   -a SIZE        taken for rrdcached's sake, to no effect
 
-  --commit-window MS   how long an acknowledged update may be lost with the power (default 10; 0: never)
-  --memory-max BYTES   updates held in memory before more are refused (default 1G)
+  --commit-window MS   how long an acknowledged update may be lost with the
+                       power (default 10; 0: never)
+  --memory-max BYTES   updates held in memory before more are refused
+                       (default 1G)
   --log-max BYTES      log held before more are refused (default 8G)
-  --spread SECONDS     spread files that finish a coarse row over this time (default 1200)
-  --open-files N       files kept open (default: half of what the system allows, at most 100000)
+  --spread SECONDS     spread files that finish a coarse row over this time
+                       (default 1200)
+  --open-files N       files kept open (default: half of what the system
+                       allows, at most 100000)
 ";
 
 fn number(option: &str, text: &str) -> Result<u64> {

@@ -81,8 +81,11 @@ impl Filesystem for Slow {
     }
 }
 
+/// What was told of a want.
+type Told = Vec<Result<Vec<u8>, TextError>>;
+
 #[derive(Clone, Default)]
-struct Taken(Arc<Mutex<BTreeMap<u64, Vec<Result<Vec<u8>, TextError>>>>>);
+struct Taken(Arc<Mutex<BTreeMap<u64, Told>>>);
 
 impl TextTaker for Taken {
     fn has_room(&mut self, _: u64) -> bool {

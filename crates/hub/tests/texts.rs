@@ -9,11 +9,11 @@ mod fake;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use fake::{Hub, Node, until};
+use fake::{Hub, Node, settings, until};
 use khz_block::Decoder;
-use khz_link::driver::{Counters, Following, FollowingSettings, FollowingSink, HubAddress};
+use khz_link::driver::{Following, FollowingSink, HubAddress};
 use khz_link::texts::{NoText, PackedText, ReadFrame, TextPiece, TextSender, Why, pack};
-use khz_link::{FollowSink, Frame, HubName, Identity, LaneKey, LaneOffer, Role, Told, Wish};
+use khz_link::{FollowSink, Frame, HubName, LaneKey, LaneOffer, Role, Told, Wish};
 use khz_model::{Nanos, Stamp};
 
 /// What a reader was told of each of its wishes: texts, or why there is none.
@@ -53,22 +53,10 @@ struct Reader {
 
 impl Reader {
     fn new(hub: &Hub) -> Self {
-        let identity = Identity {
-            role: Role::Reader,
-            name: "eye".into(),
-            machine: [0; 16],
-            boot: [0; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
         let hubs = vec![HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }];
-        let counters = Counters::default();
-        let settings = FollowingSettings { hubs, identity: Arc::new(identity), tls: None, counters };
         let ear = Ear::default();
         let heard = ear.0.clone();
-        Reader { following: Following::start(settings, ear).unwrap(), heard }
+        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard }
     }
 
     fn read(&self, number: u32, node: &str, path: &str, hz: u64) {
@@ -91,6 +79,14 @@ fn wish(node: &mut Node) -> (u32, String, Nanos) {
     node.await_frame(|frame| match frame {
         Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
         Frame::Unread { .. } => panic!("{frame:?} before a Read"),
+        _ => None,
+    })
+}
+
+/// The next wish, whatever was taken back before.
+fn wish_again(node: &mut Node) -> (u32, String, Nanos) {
+    node.await_frame(|frame| match frame {
+        Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
         _ => None,
     })
 }
@@ -219,8 +215,20 @@ fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() 
     reader.awaits(1, Err(Why::TooLong));
     node.row(1, [1, 2, 3, 4]).beat();
     assert_eq!(hub.own("khz.hub.texts_refused"), 1);
-    say(&mut node, number, (2, b"small now"), (0, b""));
-    reader.awaits(1, Ok(b"small now"));
+    let stopped = node.await_frame(|frame| match frame {
+        Frame::Unread { number } => Some(*number),
+        _ => None,
+    });
+    assert_eq!(stopped, number, "it is not to go on");
+    // What is packed against the one that was left lying breaks nothing.
+    say(&mut node, number, (2, b"small now"), (1, b"huge"));
+    node.row(2, [1, 2, 3, 4]).beat();
+    // Who asks again begins anew.
+    reader.following.unread(1);
+    reader.read(2, "a", "huge", 1);
+    let (number, ..) = wish_again(&mut node);
+    say(&mut node, number, (1, b"small now"), (0, b""));
+    reader.awaits(2, Ok(b"small now"));
 }
 
 #[test]

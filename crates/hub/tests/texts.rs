@@ -213,7 +213,6 @@ fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() 
     }
     node.send();
     reader.awaits(1, Err(Why::TooLong));
-    node.row(1, [1, 2, 3, 4]).beat();
     assert_eq!(hub.own("khz.hub.texts_refused"), 1);
     let stopped = node.await_frame(|frame| match frame {
         Frame::Unread { number } => Some(*number),

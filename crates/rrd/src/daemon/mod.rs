@@ -30,6 +30,7 @@ mod replay;
 mod stamp;
 mod state;
 pub mod storage;
+mod write_back;
 mod writer;
 
 use std::path::{Path, PathBuf};

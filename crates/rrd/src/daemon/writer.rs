@@ -10,6 +10,7 @@ use super::pending::{Pending, told};
 use super::record::{Entry, Image};
 use super::stamp::stamp;
 use super::state::Taken;
+use super::write_back;
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Rrd};
 use crate::update::{Failure, Options};
@@ -139,6 +140,10 @@ impl Pending {
                 }
             }
             Err(error) => return Err(error),
+        }
+        if self.log.is_some() {
+            // A checkpoint will sync it.
+            write_back::begin(rrd.file());
         }
         let last = u32::try_from(rrd.header.last_update()).unwrap_or(0);
         Ok(Written { refused, last, handle: self.handle(rrd, &job.name)? })

@@ -1,6 +1,7 @@
-//! `S` to `khz agent` beside a call to Debian's rpc.rstatd: time and CPU a request, back to back and at 10 and 100 a second.
+//! `S` to `khz agent` beside a call to Debian's rpc.rstatd: time and CPU a request, back to back and at 10 and 100 a second. Two
+//! bare loops in C say what the connection, and the reads of the same files, cost at the least.
 
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use super::rstat::Rstat;
 use crate::agent::build_agent;
 use crate::error::BenchError;
 use crate::hub::cluster::{Hub, text_door};
-use crate::program::failed;
+use crate::program::{compile, failed};
 use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
@@ -19,10 +20,14 @@ use crate::watched::Watched;
 /// Requests a second; `None`: back to back.
 const PACES: [Option<u64>; 3] = [None, Some(100), Some(10)];
 /// Who is asked, and what for.
-const WHO: [&str; 3] = ["khz agent, anew", "khz agent, as pushed", "rstatd"];
+const WHO: [&str; 5] =
+    ["khz agent, anew", "khz agent, as pushed", "rstatd", "bare loop, four reads", "bare loop, no reads"];
 const FRESH: usize = 0;
 const PUSHED: usize = 1;
 const RSTATD: usize = 2;
+const READS: usize = 3;
+/// Where the five items are.
+const FILES: [&str; 4] = ["/proc/stat", "/proc/meminfo", "/proc/loadavg", "/proc/vmstat"];
 /// How many times cheaper a request is to be.
 const CHEAPER: f64 = 10.0;
 
@@ -64,13 +69,14 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     let (mask, names) = client.five_items()?;
     client.ask(&format!("{mask}\nS"))?;
     let mut rstatd = Rstat::new(&mut mapper)?;
+    let mut bare = [Bare::start(&FILES)?, Bare::start(&[])?];
     // What the agent costs while nobody asks is no request's. rstatd gathers once a second by itself only when nobody
     // asks: each request puts that off by a second.
     let idle = idle_share(&agent, Duration::from_secs(record.effort.of(5, 2)))?;
     let mut table = Table::new(&["a second", "who", "us a request", "CPU us a request", "CPU share %"]);
     for pace in PACES {
         let case = pace.map_or("back to back".to_owned(), |pace| pace.to_string());
-        let mut turns: [Vec<Turn>; 3] = Default::default();
+        let mut turns: [Vec<Turn>; WHO.len()] = Default::default();
         let span = Duration::from_millis(record.effort.of(if pace == Some(10) { 3_000 } else { 1_000 }, 700));
         for turn in 0..record.effort.of(5, 2) {
             for place in 0..WHO.len() {
@@ -79,6 +85,10 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
                     RSTATD => {
                         let process = rstatd.serve()?;
                         turn_of(&process, (pace, span), 0.0, || rstatd.stats().map(drop))?
+                    }
+                    READS.. => {
+                        let Bare { process, client } = &mut bare[side - READS];
+                        turn_of(process, (pace, span), 0.0, || client.ask("S").map(drop))?
                     }
                     _ => {
                         client.set(if side == FRESH { ":age\n" } else { ":age any\n" })?;
@@ -111,11 +121,29 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     record.say(&format!(
         "khz: five items ({}), gathered anew for each request, or as they were gathered once a second (`:age any`). \
          rstatd: its 26 numbers, started as inetd does, found through rpcbind, asked over UDP; it reads six files for each. All in \
-         a network with loopback alone. khz less what the agent costs while nobody asks ({:.3} % of a core).\n",
+         a network with loopback alone. The bare loops (bench/c/answer.c) answer each byte with as many, with and without \
+         reading the four files that the items are in. khz less what the agent costs while nobody asks ({:.3} % of a core).\n",
         names.join(", "),
         100.0 * idle
     ));
     Ok(())
+}
+
+/// A loop that answers and does nothing else, and who asks it.
+struct Bare {
+    process: Watched,
+    client: Client,
+}
+
+impl Bare {
+    fn start(files: &[&str]) -> Result<Self, BenchError> {
+        let mut process = Watched::start(Command::new(compile("answer")?).args(files))?;
+        let mut line = String::new();
+        let wrong = |problem: String| failed("the bare loop", problem);
+        BufReader::new(process.output()?).read_line(&mut line).map_err(|e| wrong(e.to_string()))?;
+        let port: u16 = line.trim().parse().map_err(|_| wrong(format!("no port: '{line}'")))?;
+        Ok(Bare { process, client: Client::new(([127, 0, 0, 1], port).into())? })
+    }
 }
 
 fn idle_share(process: &Watched, span: Duration) -> Result<f64, BenchError> {

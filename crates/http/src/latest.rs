@@ -1,13 +1,15 @@
 //! `/metrics`, `/khz/v1/query` and `/healthz`: what is there now. It refuses to gather; it asks for rows no
-//! older than the window.
+//! older than the window, and of a hub for what was sent last, unless somebody says how old that may be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use khz_model::{Nanos, NodeName, Pattern, QueryError, Sample, Snapshot};
+use tokio::time::timeout;
 
 use crate::accept::negotiate;
 use crate::exposition::{render, render_own};
@@ -16,6 +18,9 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+
+/// Nodes that are asked anew have so long to answer, as at the text door.
+const RENEW_DEADLINE: Duration = Duration::from_millis(50);
 
 /// Parameters of `/metrics`.
 pub(crate) const METRICS_PARAMS: &[&str] = &["node"];
@@ -70,6 +75,10 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let params = Params::parse(request.uri().query(), QUERY_PARAMS)?;
     let patterns = params.patterns()?;
     let age_max = params.duration("age", app.window)?;
+    if params.get("age").is_some() {
+        // Who has not answered by then shows what it has sent last, with its time.
+        let _ = timeout(RENEW_DEADLINE, app.query.renew(&patterns, age_max)).await;
+    }
     let snapshot = app.query.latest(&patterns, age_max).await?;
     Ok(json::response(snapshot_json(&snapshot)))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_model::look::Show;
-use khz_model::{Columns, Look, Nanos, Part, QueryError, Series, WaitFor, Wanted};
+use khz_model::{Columns, Look, Metric, Nanos, Part, QueryError, Series, WaitFor, Wanted};
 
 use crate::clock;
 use crate::cluster::Cluster;
@@ -46,9 +46,18 @@ impl<'a> HubLook<'a> {
     pub fn new(cluster: &'a Cluster, wanted: &Wanted, age_max: Nanos) -> Self {
         let mut nodes = cluster.nodes();
         nodes.retain(|node| wanted.has_node(&node.name));
+        let files = match &wanted.metrics {
+            None => Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())]),
+            Some(metrics) => files(metrics),
+        };
+        HubLook::of(cluster, nodes, files, age_max)
+    }
+
+    /// A look at these nodes, for which these files are gathered.
+    pub fn of(cluster: &'a Cluster, nodes: Vec<Arc<SharedNode>>, files: Files, age_max: Nanos) -> Self {
         HubLook {
             cluster,
-            files: files(wanted),
+            files,
             age_max,
             nodes: nodes.into_iter().map(|node| Chosen { node, ask: None }).collect(),
             next: 0,
@@ -73,14 +82,10 @@ impl<'a> HubLook<'a> {
     }
 }
 
-/// The kernel files that the wanted metrics come from.
-fn files(wanted: &Wanted) -> Files {
-    match &wanted.metrics {
-        None => Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())]),
-        Some(metrics) => {
-            metrics.iter().map(|metric| (metric.origin.file.to_string(), metric.name.to_string())).collect()
-        }
-    }
+/// The kernel files that metrics come from.
+pub(crate) fn files<'a>(metrics: impl IntoIterator<Item = &'a Arc<Metric>>) -> Files {
+    let place = |metric: &Arc<Metric>| (metric.origin.file.to_string(), metric.name.to_string());
+    metrics.into_iter().map(place).collect()
 }
 
 impl Look for HubLook<'_> {

@@ -15,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::follow::{Columns, Follower, deliveries};
 use crate::interest::Wish;
 use crate::lane::{Block, Lane};
-use crate::look::HubLook;
+use crate::look::{self, HubLook};
 use crate::node::{BASE, SharedNode};
 use crate::own;
 
@@ -167,6 +167,17 @@ impl Query for HubQuery {
         _age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
         Box::pin(async move { self.ask_latest(patterns) })
+    }
+
+    fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
+        Box::pin(async move {
+            let mut metrics = self.cluster.metrics();
+            metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
+            let mut look =
+                HubLook::of(&self.cluster, self.chosen(patterns).0, look::files(&metrics), age_max);
+            // It is ready when it is, and refuses nothing.
+            let _ = look.ready().await;
+        })
     }
 
     fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use khz_model::{Interest, Pattern};
+use khz_model::{Interest, Nanos, Pattern};
 
 use crate::answer::Answer;
 use crate::cli::Place;
@@ -20,9 +20,14 @@ use crate::{door, here};
 /// Waits for the next pieces of a stream; `None` at its end.
 pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;
 
-/// The latest readings.
-pub fn latest(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
-    let mut answer = match server(place, plan)?.map(|server| server.query(patterns)) {
+/// The latest readings, asked anew where they are older than `age_max`.
+pub fn latest(
+    place: &Place,
+    plan: &Plan,
+    patterns: &[Pattern],
+    age_max: Option<Nanos>,
+) -> Result<Answer, Failure> {
+    let mut answer = match server(place, plan)?.map(|server| server.query(patterns, age_max)) {
         Some(Err(nobody @ ClientError::NobodyThere { .. })) if place.server.is_none() => {
             names_this_node(plan, patterns, Some(&nobody))?;
             here::latest(plan, patterns)?

@@ -375,6 +375,9 @@ Examples:
   khz get 'mem.*' --direct          read the kernel here and now, whoever
                                     listens
   khz get 'node7:mem.*' --server http://127.0.0.1:8080
+  khz get 'node*:load.1m' --age 1ms
+                                    through a hub: asks the nodes now, all at
+                                    once, instead of taking what they sent last
 
 A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128]),
 metric and instance with * and ?. Quote it, or the shell takes its brackets and
@@ -392,6 +395,9 @@ pub struct GetFlags {
     /// The same as --format json.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Through a hub: ask nodes anew whose numbers are older than this [default: what they have sent last].
+    #[arg(long, value_name = "DURATION")]
+    pub age: Option<String>,
     /// Where to ask.
     #[command(flatten)]
     pub place: Place,

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use khz_model::Pattern;
+use khz_model::{Nanos, Pattern};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token};
 use serde::Deserialize;
 use ureq::unversioned::resolver::DefaultResolver;
@@ -122,9 +122,10 @@ impl Server {
         &self.url
     }
 
-    /// The latest readings of the series that the patterns select.
-    pub fn query(&self, patterns: &[Pattern]) -> Result<Answer, ClientError> {
-        let url = format!("{}/khz/v1/query?{}", self.base, matches(patterns));
+    /// The latest readings of the series that the patterns select, asked anew where they are older than `age_max`.
+    pub fn query(&self, patterns: &[Pattern], age_max: Option<Nanos>) -> Result<Answer, ClientError> {
+        let age = age_max.map(|age| format!("&age={age}")).unwrap_or_default();
+        let url = format!("{}/khz/v1/query?{}{age}", self.base, matches(patterns));
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
         let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))

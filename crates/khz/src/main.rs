@@ -169,7 +169,8 @@ fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
 fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = patterns(&flags.patterns)?;
     let (_, plan) = plan(flags.settings.over(outer))?;
-    let answer = ask::latest(&flags.place, &plan, &patterns)?;
+    let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+    let answer = ask::latest(&flags.place, &plan, &patterns, age_max)?;
     let format = if flags.json { Format::Json } else { flags.format };
     get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
 }

@@ -35,6 +35,14 @@ pub trait Query: Send + Sync {
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>>;
 
+    /// Ready when the nodes whose rows are older than that were asked anew, all at once, and have answered. Whoever waits no
+    /// longer than he likes drops the future; [`Query::latest`] then shows what there is. Where that gathers itself, this
+    /// does nothing.
+    fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
+        let _ = (patterns, age_max);
+        Box::pin(std::future::ready(()))
+    }
+
     /// A look at the latest readings without copies. Rows older than `age_max` are gathered anew first; all who look
     /// within one window share one gather.
     fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {

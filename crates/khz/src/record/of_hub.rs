@@ -23,6 +23,10 @@ const QUEUE_BYTES: usize = 256 << 20;
 const ANSWER: Duration = Duration::from_secs(5);
 /// Once rows have begun to come and so long no further node has, all are there.
 const LAST_NODE: Duration = Duration::from_millis(300);
+/// Nodes send what they have gathered after ten rows or a tenth of a second, whichever is later, and within a second; the hub
+/// passes it on soon.
+const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const PASSED_ON: Duration = Duration::from_millis(50);
 /// The rows that are on their way at the end have come by then.
 const LAST_ROWS: Duration = Duration::from_secs(5);
 
@@ -31,6 +35,8 @@ pub struct OfHub {
     following: Following,
     events: Events,
     interest: u32,
+    /// What was gathered has come after so long.
+    flush: Duration,
     /// The number of each lane in the recording.
     lanes: HashMap<Arc<LaneKey>, u32>,
     /// Lanes that have not been closed.
@@ -92,6 +98,7 @@ impl OfHub {
             following,
             events,
             interest: number,
+            flush: (10 * Duration::from(interest.rate.period())).clamp(FLUSH.0, FLUSH.1) + PASSED_ON,
             lanes: HashMap::new(),
             open: HashSet::new(),
             nodes: HashSet::new(),
@@ -234,9 +241,15 @@ impl OfHub {
         Ok(Ok(()))
     }
 
-    /// Takes the interest back, and the rows that are still on their way.
+    /// Waits for what was gathered until now, takes the interest back, and the rows that are still on their way.
     pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.copy(recorder)?;
+        let end = Instant::now() + self.flush;
+        while !self.open.is_empty()
+            && let Some(event) = self.events.next_within(end.saturating_duration_since(Instant::now()))
+        {
+            self.take(event, recorder)?;
+        }
         self.following.dismiss(self.interest);
         let until = Instant::now() + LAST_ROWS;
         while !self.open.is_empty() {

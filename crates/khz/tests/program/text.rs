@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::process::{Running, first_line, khz, run};
+use crate::process::{Running, code, first_line, khz, run};
 
 /// Where the text door is, as the line behind the first one says.
 pub fn text_door(running: &mut Running) -> String {
@@ -179,6 +179,14 @@ fn a_hub_asks_its_nodes_anew_when_its_rows_are_older_than_the_window() {
     let requests = own(&hub, "khz_hub_now_requests_total");
     ask(&mut socket, "S");
     assert_eq!(own(&hub, "khz_hub_now_requests_total"), requests, "nobody is asked for what was pushed");
+    // The same by HTTP.
+    let get = ["get", "lbp12:uptime.up", "--server", &hub.url];
+    assert_eq!(code(&run(&get)), 0);
+    assert_eq!(own(&hub, "khz_hub_now_requests_total"), requests);
+    let answers = own(&hub, "khz_hub_now_answers_total");
+    assert_eq!(code(&run(&[&get[..], &["--age", "1us"]].concat())), 0);
+    assert_eq!(own(&hub, "khz_hub_now_requests_total"), requests + 1);
+    assert_eq!(own(&hub, "khz_hub_now_answers_total"), answers + 1);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use khz_block::Encoder;
 use khz_link::limits::{BLOCK_MAX, OUT_MAX};
+use khz_link::texts::ReadFrame;
 use khz_link::{
     AgentEnd, Answer, Greeting, Identity, InterestFrame, Lane, Lanes, Overtaken, Role, Welcome,
 };
@@ -64,6 +65,7 @@ struct Node {
     lane: Flat,
     answers: Vec<Answer>,
     interests: usize,
+    reads: std::collections::BTreeSet<u32>,
 }
 
 impl Lanes for Node {
@@ -82,6 +84,16 @@ impl Lanes for Node {
     }
     fn dismiss(&mut self, _: u32) {
         self.interests -= 1;
+    }
+    fn has_texts(&self) -> bool {
+        true
+    }
+    fn read(&mut self, wish: &ReadFrame<'_>) {
+        self.reads.insert(wish.number);
+        assert!(self.reads.len() <= khz_link::limits::TEXTS_MAX);
+    }
+    fn unread(&mut self, number: u32) {
+        assert!(self.reads.remove(&number));
     }
     fn answer(&mut self) -> Option<Answer> {
         self.answers.pop()
@@ -122,7 +134,7 @@ fn identity() -> Arc<Identity> {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     static RING: std::sync::OnceLock<Flat> = std::sync::OnceLock::new();
-    let mut node = Node { lane: RING.get_or_init(ring).clone(), answers: Vec::new(), interests: 0 };
+    let mut node = Node { lane: RING.get_or_init(ring).clone(), answers: Vec::new(), interests: 0, reads: Default::default() };
     let (mut now, mut out) = (Nanos::from_secs(5), Vec::new());
     let mut end = AgentEnd::new(identity(), now);
     let Some((&first, mut rest)) = bytes.split_first() else { return };
@@ -150,5 +162,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let _ = end.counts();
     }
     end.close(&mut node);
-    assert_eq!(node.interests, 0);
+    assert_eq!((node.interests, node.reads.len()), (0, 0));
 });

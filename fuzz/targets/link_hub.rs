@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use khz_block::Decoder;
 use khz_link::limits::{FRAME_MAX, HELLO_MAX};
+use khz_link::texts::{ReadFrame, TextIntake, TextPiece};
 use khz_link::{
     Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Intake, InterestFrame, LaneOffer, Reject, Role, RowSink,
     SchemaPiece, Told, Verdict, Want, WantFrame,
@@ -16,6 +17,7 @@ use khz_model::Nanos;
 #[derive(Default)]
 struct Hub {
     lanes: HashMap<u32, Intake>,
+    texts: HashMap<u32, TextIntake>,
     welcome: bool,
 }
 
@@ -87,6 +89,17 @@ impl HubSide for Hub {
             let received = intake.complete_until();
             acks.push(khz_link::Ack { lane, received, stored: received });
         }
+    }
+    fn text(&mut self, piece: &TextPiece<'_>) -> Result<(), Reject> {
+        assert!(self.welcome);
+        if self.texts.len() == 16 {
+            self.texts.clear();
+        }
+        self.texts.entry(piece.number).or_default().take(piece).map(|_| ()).map_err(Reject::from)
+    }
+    fn read(&mut self, wish: &ReadFrame<'_>) -> Result<(), Reject> {
+        assert!(wish.path.len() <= khz_link::limits::TEXT_PATH_MAX);
+        Ok(())
     }
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Result<(), Reject> {
         assert!(interest.patterns().count() <= khz_link::limits::PATTERNS_MAX);

@@ -88,10 +88,8 @@ pub trait TextTaker: Send + 'static {
 pub struct TextCounts {
     /// Files read.
     pub reads: u64,
-    /// Texts that differed from the one before, and their bytes.
+    /// Texts that differed from the one before.
     pub texts: u64,
-    /// See [`TextCounts::texts`].
-    pub bytes: u64,
     /// Files that were not read in time.
     pub stuck: u64,
     /// Files that were not shown.

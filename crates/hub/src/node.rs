@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::Reason;
-use khz_link::texts::Why;
+use khz_link::texts::{TextFault, TextPiece, Why};
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
@@ -281,6 +281,11 @@ impl Node {
     pub fn leave_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32) {
         let link = self.link.as_ref().map(|link| (link, self.knows_texts));
         self.texts.leave(number, inbox, reader, link);
+    }
+
+    /// A piece of a kernel text came.
+    pub fn take_text(&mut self, piece: &TextPiece<'_>) -> Result<bool, TextFault> {
+        self.texts.take(piece, self.link.as_ref())
     }
 
     /// The lane with that id.

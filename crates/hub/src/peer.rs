@@ -373,15 +373,13 @@ impl HubSide for Talk<'_> {
     fn text(&mut self, piece: &TextPiece<'_>) -> Taken {
         let taken = self.node(|node| {
             node.heard = self.now;
-            Ok(node.texts.take(piece))
+            Ok(node.take_text(piece))
         })?;
         match taken {
             Ok(true) => Counts::add(&self.cluster.counts.texts, 1),
             Ok(false) => {}
             // What is too long is left lying; the node's rows go on.
-            Err(TextFault::TooLong { .. }) => {
-                Counts::add(&self.cluster.counts.texts_refused, u64::from(piece.at == 0));
-            }
+            Err(TextFault::TooLong { .. }) => Counts::add(&self.cluster.counts.texts_refused, 1),
             Err(fault) => return Err(fault.into()),
         }
         Ok(())

@@ -179,7 +179,8 @@ impl Reader {
 
     /// True where there is something to look for.
     pub fn is_busy(&self) -> bool {
-        !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some() || self.texts.has_news()
+        let has_rows = !self.feeds.is_empty() || !self.answers.is_empty() || self.roster.is_some();
+        has_rows || self.texts.has_news() || self.texts.is_waiting()
     }
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
@@ -220,7 +221,7 @@ impl Reader {
                 }
             }
         }
-        self.texts.pump(out);
+        self.texts.pump(cluster, &self.identity, out);
     }
 }
 

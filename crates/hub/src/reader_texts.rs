@@ -7,7 +7,7 @@ use std::sync::Arc;
 use khz_link::limits::READS_MAX;
 use khz_link::texts::{NoText, ReadFrame, TextSender, Why, is_text_path};
 use khz_link::{Reason, Reject};
-use khz_model::{NodeName, Rate};
+use khz_model::{Nanos, NodeName, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
@@ -30,6 +30,11 @@ struct Read {
 pub(crate) struct ReaderTexts {
     reads: HashMap<u32, Read>,
     inbox: Arc<TextInbox>,
+    /// Wishes for nodes that have not come yet: node, path, period. After a hub has begun anew its readers are there before its
+    /// nodes.
+    early: HashMap<u32, (NodeName, String, Nanos)>,
+    /// The nodes that had appeared when these were looked at last.
+    appeared: u64,
     /// Wishes that came to nothing.
     refusals: Vec<(u32, Why, String)>,
     saying: Option<TextSender>,
@@ -40,7 +45,7 @@ pub(crate) struct ReaderTexts {
 impl ReaderTexts {
     /// A new wish, or another pace for one that stands.
     pub fn read(&mut self, cluster: &Cluster, who: &Identity, wish: &ReadFrame<'_>) -> Result<(), Reject> {
-        if self.reads.len() >= READS_MAX && !self.reads.contains_key(&wish.number) {
+        if self.reads.len() + self.early.len() >= READS_MAX && !self.reads.contains_key(&wish.number) {
             let text = format!("more than {READS_MAX} kernel texts on one connection");
             return Err(Reject { reason: Reason::Full, text });
         }
@@ -61,8 +66,13 @@ impl ReaderTexts {
         if !path.is_empty() && !is_text_path(path) {
             return Err(not_allowed("that is not the name of a file below /proc".to_owned()));
         }
-        let known = NodeName::new(node).ok().and_then(|name| cluster.node(&name));
-        let Some(shared) = known else { return Err((Why::Missing, format!("there is no node {node}"))) };
+        let name =
+            NodeName::new(node).map_err(|error| (Why::Missing, format!("'{node}': {}", error.problem)))?;
+        self.early.remove(&number);
+        let Some(shared) = cluster.node(&name) else {
+            self.early.insert(number, (name, path.to_owned(), period));
+            return Ok(());
+        };
         if let Some(read) = self.reads.get(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
                 shared.lock().pace_text(read.wanted, &self.inbox, number, period);
@@ -75,8 +85,23 @@ impl ReaderTexts {
         Ok(())
     }
 
+    /// Looks again for nodes that had not come.
+    fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
+        let appeared = cluster.appeared();
+        if self.early.is_empty() || std::mem::replace(&mut self.appeared, appeared) == appeared {
+            return;
+        }
+        for (number, (node, path, period)) in std::mem::take(&mut self.early) {
+            let wish = ReadFrame { number, node: node.as_str(), period, path: &path };
+            if let Err((why, text)) = self.open(cluster, who, &wish) {
+                self.refusals.push((number, why, text));
+            }
+        }
+    }
+
     /// A wish is taken back.
     pub fn unread(&mut self, number: u32) {
+        self.early.remove(&number);
         self.saying.take_if(|saying| saying.number() == number);
         if let Some(read) = self.reads.remove(&number) {
             read.node.lock().leave_text(read.wanted, &self.inbox, number);
@@ -88,8 +113,14 @@ impl ReaderTexts {
         self.inbox.has_news() || self.saying.is_some() || !self.refusals.is_empty()
     }
 
+    /// True where there may be something to say later, though nobody will tell.
+    pub fn is_waiting(&self) -> bool {
+        !self.early.is_empty()
+    }
+
     /// Says it, as far as `out` has room.
-    pub fn pump(&mut self, out: &mut Vec<u8>) {
+    pub fn pump(&mut self, cluster: &Cluster, who: &Identity, out: &mut Vec<u8>) {
+        self.look_for_nodes(cluster, who);
         for (number, why, text) in self.refusals.drain(..) {
             NoText { number, why, text: &text }.put(out);
         }

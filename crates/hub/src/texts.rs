@@ -72,6 +72,9 @@ struct Wanted {
     differing: Option<PackedText>,
     whole: Option<PackedText>,
     problem: Option<(Why, String)>,
+    /// A text of it was left lying: what comes later is packed against that, and useless. The node was told to stop; whoever
+    /// asks when all its readers have left begins anew.
+    given_up: bool,
     held: Held,
 }
 
@@ -148,6 +151,7 @@ impl Texts {
             differing: None,
             whole: None,
             problem: None,
+            given_up: false,
             held: Held { all: all.clone(), bytes: 0 },
         };
         wanted.say(link);
@@ -204,17 +208,17 @@ impl Texts {
     pub fn connected(&mut self, link: &Link, knows: bool) {
         for wanted in &mut self.wanted {
             wanted.intake.begin_anew();
+            wanted.given_up = false;
             wanted.say(Some((link, knows)));
         }
     }
 
     /// A piece of a text came; `true`: it completes one.
-    pub fn take(&mut self, piece: &TextPiece<'_>) -> Result<bool, TextFault> {
+    pub fn take(&mut self, piece: &TextPiece<'_>, link: Option<&Link>) -> Result<bool, TextFault> {
         let others = self.held();
         // One that nobody wants any more.
-        let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == piece.number) else {
-            return Ok(false);
-        };
+        let of_piece = |wanted: &&mut Wanted| wanted.number == piece.number && !wanted.given_up;
+        let Some(wanted) = self.wanted.iter_mut().find(of_piece) else { return Ok(false) };
         let others = others - wanted.held.bytes;
         let all = wanted.held.all.0.load(Ordering::Relaxed) - wanted.held.bytes;
         let bytes = u64::from(piece.length) + u64::from(piece.packed);
@@ -223,6 +227,7 @@ impl Texts {
             if is_full { Err(TextFault::TooLong { bytes: piece.length }) } else { wanted.take(piece) };
         if let Err(TextFault::TooLong { bytes }) = taken {
             wanted.fail(Why::TooLong, format!("a text of {bytes} bytes is more than this hub takes of it"));
+            wanted.give_up(link);
         }
         taken
     }
@@ -263,6 +268,7 @@ impl Wanted {
                 let text = "the agent of this node is older than kernel texts: it sends none";
                 self.fail(Why::NotServed, text.to_owned());
             }
+            Some(_) if self.given_up => {}
             Some((link, true)) => {
                 let (number, path, period) = (self.number, self.path.clone(), self.period);
                 link.mailbox.put(link.connection, Command::Read { number, path, period });
@@ -289,6 +295,16 @@ impl Wanted {
     fn fail(&mut self, why: Why, text: String) {
         self.problem = Some((why, text));
         self.tell();
+    }
+
+    /// Nothing more is taken of it.
+    fn give_up(&mut self, link: Option<&Link>) {
+        self.given_up = true;
+        self.intake.begin_anew();
+        self.held.set(self.intake.held() as u64);
+        if let Some(link) = link {
+            link.mailbox.put(link.connection, Command::Unread { number: self.number });
+        }
     }
 
     fn take(&mut self, piece: &TextPiece<'_>) -> Result<bool, TextFault> {

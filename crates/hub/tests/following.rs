@@ -12,29 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use fake::{Hub, Node, until};
+use fake::{Hub, Node, settings, until};
 use khz_block::{Decoder, SchemaDecoder, Step};
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
-use khz_link::driver::{Counters, Event, Events, Following, FollowingError, FollowingSettings, HubAddress};
-use khz_link::{Identity, LaneKey, Role};
+use khz_link::driver::{Event, Events, Following, FollowingError, HubAddress};
+use khz_link::{LaneKey, Role};
 use khz_model::{ByteSize, Interest, Pattern, Rate};
 
 /// Awaited events have come by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn settings(hubs: Vec<HubAddress>, role: Role) -> FollowingSettings {
-    let identity = Identity {
-        role,
-        name: "eye".into(),
-        machine: [0; 16],
-        boot: [0; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "test".into(),
-        prove: None,
-    };
-    FollowingSettings { hubs, identity: Arc::new(identity), tls: None, counters: Counters::default() }
-}
 
 fn net(hub: &Hub) -> HubAddress {
     HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }

@@ -10,7 +10,7 @@ use khz_link::{Identity, Prove, Role};
 use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 
 use crate::agent_lanes::AgentLanes;
-use crate::agent_texts::AgentTexts;
+use crate::agent_texts::{self, AgentTexts};
 use crate::config::Plan;
 use crate::job_socket::JobSocket;
 use crate::outcome::{Failure, Outcome, sentence};
@@ -33,12 +33,13 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
         doors = doors.with_text(plan)?;
     }
     let link = khz_link::driver::Counters::default();
-    let tallies = link.metrics().into_iter().chain(doors.metrics()).collect();
+    let counts = agent_texts::Counters::default();
+    let tallies = link.metrics().into_iter().chain(counts.metrics()).chain(doors.metrics()).collect();
     let jobs = JobSocket::open(plan);
     let mut agent = here::start(plan, tallies, jobs.as_ref().map(JobSocket::door))?;
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
-    let texts = AgentTexts::new(plan, bell.again().map_err(no_bell)?);
+    let texts = AgentTexts::new(plan, counts, bell.again().map_err(no_bell)?);
     let lanes = AgentLanes::new(agent.shared_lanes(), texts, bell.again().map_err(no_bell)?);
     let settings = Settings {
         hubs: plan

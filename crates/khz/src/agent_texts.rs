@@ -2,17 +2,28 @@
 //! packed, on its thread, against the text before. Of each file one packed text waits for the link, never two.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use khz_gather::{TextError, TextTaker, Texts};
+use khz_gather::{TextCounts, TextError, TextTaker, Texts};
 use khz_link::driver::Bell;
 use khz_link::texts::{NoText, PackedText, ReadFrame, TextSender, Why, pack};
 use khz_model::Stamp;
 
 use crate::config::Plan;
 
+khz_door::counters! {
+    "texts";
+    wanted: Gauge, "Kernel files that the hub wants to see now.";
+    reads: Counter, "Kernel files read for readers elsewhere.";
+    changed: Counter, "Kernel texts that differed from the one before and were sent.";
+    refused: Counter, "Kernel files that could not be shown: not allowed, missing, too long, stuck or failed.";
+    stuck: Counter, "Kernel files that were not read in time.";
+}
+
 /// The texts of one link.
 pub struct AgentTexts {
+    counters: Counters,
     lane: Texts,
     outbox: Arc<Outbox>,
     /// The slow lane's wants by the hub's numbers.
@@ -57,11 +68,12 @@ impl Outbox {
     fn put(&self, want: u64, make: impl FnOnce(&mut Known) -> Out) {
         let mut waiting = self.lock();
         let Some(known) = waiting.wants.get_mut(&want) else { return };
-        let is_first = known.out.is_none();
-        known.out = Some(make(known));
-        if is_first {
-            waiting.ready.push_back(want);
+        // What waits is what the next text is packed against: it is never thrown away.
+        if known.out.is_some() {
+            return;
         }
+        known.out = Some(make(known));
+        waiting.ready.push_back(want);
         drop(waiting);
         self.bell.ring();
     }
@@ -108,10 +120,10 @@ impl TextTaker for Packer {
 
 impl AgentTexts {
     /// Files below the plan's root, as far as it allows; `bell` is the link's. Nothing runs until something is wanted.
-    pub fn new(plan: &Plan, bell: Bell) -> Self {
+    pub fn new(plan: &Plan, counters: Counters, bell: Bell) -> Self {
         let outbox = Arc::new(Outbox { state: Mutex::default(), bell });
         let lane = Texts::new(plan.root.clone(), plan.proc_allow.clone(), Packer(outbox.clone()));
-        AgentTexts { lane, outbox, wants: HashMap::new(), made: 0, saying: None }
+        AgentTexts { counters, lane, outbox, wants: HashMap::new(), made: 0, saying: None }
     }
 
     /// The hub wants to see a file.
@@ -126,6 +138,21 @@ impl AgentTexts {
             let text = format!("cannot start reading: {error}");
             self.outbox.put(want, |_| Out::None(Why::Failed, text));
         }
+        self.count();
+    }
+
+    /// Writes down what it has done.
+    fn count(&self) {
+        let TextCounts { reads, texts, stuck, refused } = self.lane.counts();
+        let Counters { wanted, reads: all, changed, refused: none, stuck: late } = &self.counters;
+        let numbers = [
+            (wanted, self.wants.len() as u64),
+            (all, reads),
+            (changed, texts),
+            (none, refused),
+            (late, stuck),
+        ];
+        numbers.into_iter().for_each(|(counter, number)| counter.store(number, Ordering::Relaxed));
     }
 
     /// It does not any more.
@@ -137,6 +164,7 @@ impl AgentTexts {
         waiting.ready.retain(|&ready| ready != want);
         drop(waiting);
         self.lane.dismiss(want);
+        self.count();
     }
 
     /// Says the next piece of a text, or why there is none; `false`: nothing is ready.
@@ -151,7 +179,10 @@ impl AgentTexts {
         let Some(want) = waiting.ready.pop_front() else { return false };
         let Some(known) = waiting.wants.get_mut(&want) else { return true };
         let number = known.number;
-        match known.out.take() {
+        let ready = known.out.take();
+        drop(waiting);
+        self.count();
+        match ready {
             Some(Out::Text(text)) => self.saying = Some(TextSender::new(number, text)),
             Some(Out::None(why, text)) => NoText { number, why, text: &text }.put(out),
             None => {}

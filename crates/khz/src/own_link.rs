@@ -10,7 +10,7 @@ use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_model::ByteSize;
 
 use crate::agent_lanes::AgentLanes;
-use crate::agent_texts::AgentTexts;
+use crate::agent_texts::{self, AgentTexts};
 use crate::config::Plan;
 use crate::outcome::{Failure, sentence};
 use crate::{agent, door, hub};
@@ -45,7 +45,11 @@ impl OwnLink {
         let failed = |error: std::io::Error| Failure::work(format!("cannot start the link: {error}"));
         let bell = Bell::new().map_err(|errno| failed(errno.into()))?;
         let again = || bell.again().map_err(|errno| failed(errno.into()));
-        let lanes = AgentLanes::new(lanes, AgentTexts::new(plan, again()?), again()?);
+        let lanes = AgentLanes::new(
+            lanes,
+            AgentTexts::new(plan, agent_texts::Counters::default(), again()?),
+            again()?,
+        );
         let settings = Settings {
             hubs: vec![HubAddress::Local(path)],
             identity: Arc::new(agent::identity(plan, None)),

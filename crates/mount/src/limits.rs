@@ -54,6 +54,12 @@ pub const TEXT_PERIOD: Nanos = Nanos::SECOND;
 /// Lists of what a node shows are made so often while they are looked at.
 pub const LIST_PERIOD: Nanos = Nanos::from_secs(5);
 
+/// Kernel files that every user may follow, however small his budget: with none at all there would be no lists.
+pub const TEXTS_PER_USER_MIN: usize = 8;
+
+/// Why a kernel file could not be had is believed for so long; whoever opens it later has it asked for anew.
+pub const PROBLEM_TTL: Duration = Duration::from_secs(1);
+
 /// Bytes of all kernel texts that are kept. Those that nobody has open go first, the oldest ones.
 pub const TEXTS_BYTES_MAX: usize = 256 << 20;
 

@@ -257,9 +257,9 @@ impl Sink for Shared {
         self.with(|tree| tree.told(text));
     }
     fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp) {
-        self.with(|tree| tree.kernel_text(wish, text, stamp));
+        self.with(|tree| tree.kernel_text(wish, text, stamp, Instant::now()));
     }
     fn no_text(&self, wish: u32, errno: i32, why: &str) {
-        self.with(|tree| tree.no_kernel_text(wish, errno, why));
+        self.with(|tree| tree.no_kernel_text(wish, errno, why, Instant::now()));
     }
 }

@@ -52,6 +52,7 @@ const NEVER: &[&str] = &[
     "sys/net/ipv4/tcp_fastopen_key",
     "sys/net/ipv6/conf/*/stable_secret",
     "sys/kernel/random/uuid",
+    "sys/vm/stat_refresh",
 ];
 
 /// The word for [`USUAL`] among patterns.
@@ -147,11 +148,16 @@ fn of_all_processes(path: &str) -> Option<&str> {
     (own == "mounts" || own.starts_with("net/")).then_some(own)
 }
 
+/// True for a name that begins with a process's number.
+pub(super) fn is_numbered(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    first.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// True for what is never shown.
 fn is_never(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
-    let is_of_a_process =
-        first == "self" || first == "thread-self" || first.bytes().all(|byte| byte.is_ascii_digit());
+    let is_of_a_process = first == "self" || first == "thread-self" || is_numbered(path);
     let is_listed = |never: &&str| {
         let never: Vec<Glob> = never.split('/').map(Glob::new).collect();
         matches(&never, path)

@@ -7,7 +7,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::allow::{AllowList, is_relative};
+use super::allow::{AllowList, is_numbered, is_relative};
 use super::{KERNEL_TEXT_MAX, TextError};
 
 /// Room for the first read: most texts fit.
@@ -47,7 +47,8 @@ impl TextDoor {
     /// Finds a file by its name, and judges it; it is not open for reading yet.
     pub fn find(&self, proc: &Proc, path: &str) -> Result<OwnedFd, TextError> {
         let refused = || TextError::NotAllowed(path.to_owned());
-        if !is_relative(path) {
+        // A process's number is no way to a file, not even ours to what is the same for all.
+        if !is_relative(path) || is_numbered(path) {
             return Err(refused());
         }
         // Beneath /proc, and by no link that the kernel makes up, as those in fd/ or the root of a process.

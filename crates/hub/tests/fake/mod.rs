@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use khz_block::{Encoder, SchemaEncoder};
 use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings};
+use khz_link::driver::{Counters, FollowingSettings, HubAddress};
 use khz_link::frame::kind;
-use khz_link::{Beat, End, Frame, Hello, LaneOffer, Role, put};
+use khz_link::{Beat, End, Frame, Hello, Identity, LaneOffer, Role, put};
 use khz_model::{ByteSize, Metric, Nanos, Rate, Series, Stamp};
 use ring::digest::{SHA256, digest};
 
@@ -283,4 +284,19 @@ impl Node {
             }
         }
     }
+}
+
+/// Who follows these hubs.
+pub fn settings(hubs: Vec<HubAddress>, role: Role) -> FollowingSettings {
+    let identity = Identity {
+        role,
+        name: "eye".into(),
+        machine: [0; 16],
+        boot: [0; 16],
+        started: 1,
+        start_nonce: 1,
+        program: "test".into(),
+        prove: None,
+    };
+    FollowingSettings { hubs, identity: Arc::new(identity), tls: None, counters: Counters::default() }
 }

@@ -161,6 +161,15 @@ fn programs_read_this_machines_proc_through_it_and_nothing_runs_for_it_afterward
     until("the slow lane has ended by itself", || threads() == 0);
 }
 
+/// Ends readers, also where something has failed.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn texts_survive_a_kill_of_hub_or_agent_without_mounting_anew() {
     let (mut lab, root) = lab("texts-kill", &[]);
@@ -183,6 +192,7 @@ fn texts_survive_a_kill_of_hub_or_agent_without_mounting_anew() {
                 }
             });
         }
+        let _ending = Ending(&stop);
         for (number, who) in [Who::Agent, Who::Hub, Who::Hub, Who::Agent].into_iter().enumerate() {
             lab.kill(who);
             std::thread::sleep(Duration::from_millis(200));
@@ -196,7 +206,6 @@ fn texts_survive_a_kill_of_hub_or_agent_without_mounting_anew() {
             let count = open.read_at(&mut room, 0).unwrap();
             assert_eq!(&room[..count], text.as_bytes(), "whoever has it open reads on");
         }
-        stop.store(true, Ordering::Relaxed);
     });
     let errors = errors.into_inner().unwrap();
     assert!(errors.is_subset(&BTreeSet::from([Some(libc::ETIMEDOUT)])), "{errors:?}");

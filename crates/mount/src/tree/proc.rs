@@ -48,8 +48,8 @@ struct KernelText {
     wish: Option<Wish>,
     /// The newest text.
     text: Option<(Arc<[u8]>, Stamp)>,
-    /// Why there is none now.
-    problem: Option<i32>,
+    /// Why there is none now, and since when that is known.
+    problem: Option<(i32, Instant)>,
     handles: usize,
     /// Whoever has it open has used up his budget: it is looked at as if nobody had said how often.
     over_budget: bool,

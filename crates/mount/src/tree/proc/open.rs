@@ -30,7 +30,7 @@ impl Tree {
         }
         let inode = self.list_inode(node);
         match self.proc.texts.get(&inode).and_then(|text| text.problem) {
-            Some(errno) => Answer::Fail(errno),
+            Some((errno, _)) => Answer::Fail(errno),
             None if late => Answer::Fail(libc::ETIMEDOUT),
             None => Answer::Wait,
         }
@@ -106,7 +106,7 @@ impl Tree {
         let is_old = self.proc.texts.get(&inode).is_some_and(is_old);
         let is_away = is_old && self.is_away(inode.node, now);
         let answer = match self.proc.texts.get(&inode) {
-            Some(KernelText { problem: Some(errno), .. }) => Answer::Fail(*errno),
+            Some(KernelText { problem: Some((errno, _)), .. }) => Answer::Fail(*errno),
             Some(KernelText { text: Some(_), wish: Some(wish), .. }) if wish.answered => Answer::Ready(()),
             // Of a node that is away there is what there was.
             Some(KernelText { text: Some(_), .. }) if is_away => Answer::Ready(()),
@@ -179,7 +179,7 @@ impl Tree {
     /// A reader is at the begin: the newest text is his until he begins again.
     fn begin_to_read(&mut self, handle: u64, inode: Inode, user: u32) -> Result<Arc<[u8]>, i32> {
         let known = self.proc.texts.get(&inode).ok_or(libc::EIO)?;
-        if let Some(errno) = known.problem {
+        if let Some((errno, _)) = known.problem {
             return Err(errno);
         }
         let (text, _): &(Arc<[u8]>, Stamp) = known.text.as_ref().ok_or(libc::EIO)?;

@@ -16,7 +16,7 @@ const LISTS_SHARED_MAX: usize = 64;
 
 impl Tree {
     /// The text of a wish.
-    pub fn kernel_text(&mut self, wish: u32, bytes: &Arc<[u8]>, stamp: Stamp) {
+    pub fn kernel_text(&mut self, wish: u32, bytes: &Arc<[u8]>, stamp: Stamp, now: Instant) {
         let Some(&inode) = self.proc.by_wish.get(&wish) else { return };
         self.proc.counts.texts += 1;
         self.proc.counts.bytes += bytes.len() as u64;
@@ -35,7 +35,7 @@ impl Tree {
         } else {
             self.proc.counts.dropped += 1;
         }
-        text.problem = (!has_room).then_some(libc::ENOMEM);
+        text.problem = (!has_room).then_some((libc::ENOMEM, now));
         if let Some(wish) = &mut text.wish {
             wish.answered = true;
         }
@@ -43,11 +43,11 @@ impl Tree {
     }
 
     /// There is no text for a wish.
-    pub fn no_kernel_text(&mut self, wish: u32, errno: i32, why: &str) {
+    pub fn no_kernel_text(&mut self, wish: u32, errno: i32, why: &str, now: Instant) {
         let Some(&inode) = self.proc.by_wish.get(&wish) else { return };
         self.proc.counts.failed += 1;
         if let Some(text) = self.proc.texts.get_mut(&inode) {
-            text.problem = Some(errno);
+            text.problem = Some((errno, now));
             if let Some(wish) = &mut text.wish {
                 wish.answered = true;
             }

@@ -10,7 +10,7 @@ use super::super::Tree;
 use super::super::wishes::Order;
 use super::{EVERYBODY, KernelText, Wish};
 use crate::inode::{Inode, NodeId};
-use crate::limits::{LEASE, LIST_PERIOD, TEXT_PERIOD};
+use crate::limits::{LEASE, LIST_PERIOD, PROBLEM_TTL, TEXT_PERIOD, TEXTS_PER_USER_MIN};
 use crate::source::TextWish;
 
 impl Tree {
@@ -33,6 +33,14 @@ impl Tree {
             used: now,
         });
         text.used = now;
+        let is_stale = |text: &KernelText| {
+            let since = text.problem.map(|(_, since)| now.saturating_duration_since(since));
+            text.handles == 0 && since.is_some_and(|since| since >= PROBLEM_TTL)
+        };
+        if is_stale(text) {
+            self.unwant_text(inode);
+        }
+        let Some(text) = self.proc.texts.get_mut(&inode) else { return Err(libc::ENOENT) };
         if let Some(wish) = &mut text.wish {
             if let Some(at) = wish.idle.take() {
                 self.proc.idle.remove(&(wish.user, at));
@@ -72,7 +80,8 @@ impl Tree {
     /// Room for one more wish of a user.
     fn make_room(&mut self, user: u32) -> Result<(), i32> {
         let is_full = |tree: &Tree| tree.proc.by_wish.len() >= READS_MAX;
-        let has_all = |tree: &Tree| tree.proc.standing.get(&user).is_some_and(|&n| n >= tree.options.budget);
+        let most = self.options.budget.max(TEXTS_PER_USER_MIN);
+        let has_all = |tree: &Tree| tree.proc.standing.get(&user).is_some_and(|&n| n >= most);
         while is_full(self) || has_all(self) {
             let mut his = self.proc.idle.range((user, 0)..=(user, u64::MAX));
             let oldest = his.next().map(|(_, &inode)| inode);

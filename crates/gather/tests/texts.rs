@@ -1,0 +1,211 @@
+//! The slow lane of kernel texts, on directories of this test's own and on this machine's `/proc`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use khz_gather::{AllowList, KERNEL_TEXT_MAX, TextError, TextTaker, Texts};
+use khz_model::{Nanos, Stamp};
+
+const FAST: Nanos = Nanos::from_millis(10);
+
+type Told = Vec<Result<Vec<u8>, TextError>>;
+
+/// What came of each want.
+#[derive(Clone, Default)]
+struct Taken {
+    told: Arc<Mutex<BTreeMap<u64, Told>>>,
+    /// The link does not take anything along.
+    is_full: Arc<AtomicBool>,
+}
+
+impl TextTaker for Taken {
+    fn has_room(&mut self, _: u64) -> bool {
+        !self.is_full.load(Ordering::Relaxed)
+    }
+    fn text(&mut self, want: u64, text: &Arc<[u8]>, _: Stamp) {
+        self.told.lock().unwrap().entry(want).or_default().push(Ok(text.to_vec()));
+    }
+    fn failed(&mut self, want: u64, error: &TextError) {
+        self.told.lock().unwrap().entry(want).or_default().push(Err(error.clone()));
+    }
+}
+
+impl Taken {
+    fn of(&self, want: u64) -> Told {
+        self.told.lock().unwrap().get(&want).cloned().unwrap_or_default()
+    }
+
+    /// The first that is told of a want.
+    fn first(&self, want: u64) -> Result<Vec<u8>, TextError> {
+        until("something is told", || !self.of(want).is_empty());
+        self.of(want).swap_remove(0)
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn root(name: &str) -> PathBuf {
+    let root =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("texts-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&root);
+    std::fs::create_dir_all(root.join("proc")).unwrap();
+    root
+}
+
+fn start(root: &Path, allow: &[&str]) -> (Texts, Taken) {
+    let taken = Taken::default();
+    let allow = AllowList::new(allow.iter().copied()).unwrap();
+    (Texts::new(root.to_owned(), allow, taken.clone()), taken)
+}
+
+#[test]
+fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
+    let root = root("changes");
+    let file = root.join("proc/loadavg");
+    std::fs::write(&file, "one\n").unwrap();
+    let (texts, taken) = start(&root, &["loadavg"]);
+    assert!(!texts.is_awake());
+    texts.want(1, "loadavg", FAST).unwrap();
+    assert_eq!(taken.first(1), Ok(b"one\n".to_vec()));
+    until("it was looked at again and again", || texts.counts().reads > 5);
+    assert_eq!(taken.of(1).len(), 1, "what is the same is not told");
+    std::fs::write(&file, "two\n").unwrap();
+    until("the new one is told", || taken.of(1).last() == Some(&Ok(b"two\n".to_vec())));
+    taken.is_full.store(true, Ordering::Relaxed);
+    let before = texts.counts().reads;
+    std::fs::write(&file, "three\n").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(texts.counts().reads <= before + 1, "nothing is read for a link that takes nothing");
+    taken.is_full.store(false, Ordering::Relaxed);
+    until("the newest is told", || taken.of(1).last() == Some(&Ok(b"three\n".to_vec())));
+    std::fs::remove_file(&file).unwrap();
+    until("it is gone", || taken.of(1).last() == Some(&Err(TextError::Missing("loadavg".into()))));
+    std::fs::write(&file, "three\n").unwrap();
+    until("it is there again", || taken.of(1).last() == Some(&Ok(b"three\n".to_vec())));
+    texts.dismiss(1);
+    until("the lane has ended", || !texts.is_awake());
+    texts.want(2, "loadavg", FAST).unwrap();
+    assert_eq!(taken.first(2), Ok(b"three\n".to_vec()), "and begins again");
+    drop(texts);
+    let _ = std::fs::remove_dir_all(root);
+}
+
+#[test]
+fn no_name_leads_out_of_proc_or_to_what_is_not_allowed() {
+    let root = root("allow");
+    let proc = root.join("proc");
+    std::fs::write(root.join("secret"), "key\n").unwrap();
+    for (name, text) in [("meminfo", "fine\n"), ("kcore", "memory\n"), ("other", "other\n")] {
+        std::fs::write(proc.join(name), text).unwrap();
+    }
+    std::fs::create_dir_all(proc.join("net")).unwrap();
+    std::fs::write(proc.join("net/dev"), "dev\n").unwrap();
+    std::fs::File::create(proc.join("huge")).unwrap().set_len(KERNEL_TEXT_MAX as u64 + 1).unwrap();
+    std::fs::File::create(proc.join("large")).unwrap().set_len(KERNEL_TEXT_MAX as u64).unwrap();
+    let secret = root.join("secret");
+    for (link, target) in [
+        ("out", "../secret"),
+        ("absolute", secret.to_str().unwrap()),
+        ("core", "kcore"),
+        ("alias", "meminfo"),
+        ("loop", "loop"),
+        ("folder", "net"),
+    ] {
+        symlink(target, proc.join(link)).unwrap();
+    }
+    let allow = ["meminfo", "out", "absolute", "core", "loop", "huge", "large", "net", "net/*", "folder/*"];
+    let (texts, taken) = start(&root, &allow);
+    let mut number = 0;
+    let mut read = |path: &str| {
+        number += 1;
+        texts.want(number, path, Nanos::SECOND).unwrap();
+        taken.first(number)
+    };
+    assert_eq!(read("meminfo"), Ok(b"fine\n".to_vec()));
+    assert_eq!(read("alias"), Ok(b"fine\n".to_vec()), "the file that it is, is allowed");
+    assert_eq!(read("folder/dev"), Ok(b"dev\n".to_vec()));
+    assert_eq!(read("large").map(|text| text.len()), Ok(KERNEL_TEXT_MAX));
+    assert_eq!(read("huge"), Err(TextError::TooLong { path: "huge".into() }));
+    assert_eq!(read("net/none"), Err(TextError::Missing("net/none".into())));
+    for path in [
+        "out",
+        "absolute",
+        "core",
+        "loop",
+        "kcore",
+        "other",
+        "net",
+        "../secret",
+        "net/../../secret",
+        "/etc/passwd",
+        "meminfo/",
+        "./meminfo",
+        "net//dev",
+        "a\0b",
+        "meminfo\n",
+    ] {
+        assert_eq!(read(path), Err(TextError::NotAllowed(path.into())), "{path:?}");
+    }
+    let list = String::from_utf8(read("").unwrap()).unwrap();
+    assert_eq!(list, "folder -> net\nhuge\nlarge\nmeminfo\nnet/dev\n");
+    let _ = std::fs::remove_dir_all(root);
+}
+
+#[test]
+fn this_machines_files_are_shown_as_they_are_and_its_processes_are_not() {
+    let (texts, taken) = start(Path::new("/"), &["default", "*", "*/*", "*/*/*"]);
+    let own = std::process::id();
+    let mut number = 0;
+    let mut read = |path: &str| {
+        number += 1;
+        texts.want(number, path, Nanos::SECOND).unwrap();
+        let told = taken.first(number);
+        texts.dismiss(number);
+        told
+    };
+    for path in ["version", "filesystems", "sys/kernel/ostype"] {
+        assert_eq!(read(path).unwrap(), std::fs::read(Path::new("/proc").join(path)).unwrap(), "{path}");
+    }
+    assert!(read("net/dev").unwrap().starts_with(b"Inter-"));
+    assert!(read("self/net/dev").unwrap().starts_with(b"Inter-"));
+    assert_eq!(read("mounts").unwrap(), std::fs::read("/proc/self/mounts").unwrap());
+    let processes =
+        [format!("{own}/status"), format!("{own}/environ"), format!("{own}/fd/0"), "1/status".into()];
+    let places = [
+        "self/environ",
+        "self/maps",
+        "self/root/etc/passwd",
+        "self/cwd/Cargo.toml",
+        "self/exe",
+        "thread-self/stat",
+    ];
+    let others = ["kcore", "kallsyms", "sysrq-trigger", "keys", "kmsg", "bus", "net"];
+    for path in processes.iter().map(String::as_str).chain(places).chain(others) {
+        let told = read(path);
+        let is_refused = matches!(&told, Err(TextError::NotAllowed(_) | TextError::Missing(_)));
+        assert!(is_refused, "{path}: {told:?}");
+    }
+    let list = String::from_utf8(read("").unwrap()).unwrap();
+    let lines: Vec<&str> = list.lines().collect();
+    for line in ["mounts -> self/mounts", "self/mounts", "net -> self/net", "self/net/dev", "meminfo"] {
+        assert!(lines.contains(&line), "{line} in {list}");
+    }
+    let is_process =
+        |line: &&str| line.starts_with(|c: char| c.is_ascii_digit()) || line.starts_with("thread-self");
+    assert!(
+        !lines.iter().any(|line| is_process(line) || line.starts_with("self/environ") || *line == "kcore"),
+        "{list}"
+    );
+}

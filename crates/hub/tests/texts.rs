@@ -1,0 +1,294 @@
+//! Kernel texts between a node, a hub and its readers: one wish for all readers, differences where a reader has the text
+//! before, and reasons where there is none.
+
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod fake;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use fake::{Hub, Node, settings, until};
+use khz_block::Decoder;
+use khz_link::driver::{Following, FollowingSink, HubAddress};
+use khz_link::texts::{NoText, PackedText, ReadFrame, TextPiece, TextSender, Why, pack};
+use khz_link::{FollowSink, Frame, HubName, LaneKey, LaneOffer, Role, Told, Wish};
+use khz_model::{Nanos, Stamp};
+
+/// What a reader was told of each of its wishes: texts, or why there is none.
+type Heard = Arc<Mutex<BTreeMap<u32, Vec<Result<Vec<u8>, Why>>>>>;
+
+#[derive(Default)]
+struct Ear(Heard);
+
+impl FollowSink for Ear {
+    fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+        None
+    }
+    fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
+    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
+    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
+    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
+    fn told(&mut self, _: &Told<'_>) {}
+    fn closed(&mut self, _: &LaneKey) {}
+    fn text(&mut self, number: u32, text: &Arc<[u8]>, _: Stamp) {
+        self.0.lock().unwrap().entry(number).or_default().push(Ok(text.to_vec()));
+    }
+    fn no_text(&mut self, none: &NoText<'_>) {
+        self.0.lock().unwrap().entry(none.number).or_default().push(Err(none.why));
+    }
+}
+
+impl FollowingSink for Ear {
+    fn up(&mut self, _: &HubName) {}
+    fn down(&mut self, _: &str) {}
+}
+
+/// A reader, and what it has heard.
+struct Reader {
+    following: Following,
+    heard: Heard,
+}
+
+impl Reader {
+    fn new(hub: &Hub) -> Self {
+        let hubs = vec![HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }];
+        let ear = Ear::default();
+        let heard = ear.0.clone();
+        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard }
+    }
+
+    fn read(&self, number: u32, node: &str, path: &str, hz: u64) {
+        let period = Nanos(Nanos::SECOND.0 / hz);
+        self.following.read(&ReadFrame { number, node, period, path });
+    }
+
+    fn last(&self, number: u32) -> Option<Result<Vec<u8>, Why>> {
+        self.heard.lock().unwrap().get(&number)?.last().cloned()
+    }
+
+    fn awaits(&self, number: u32, expected: Result<&[u8], Why>) {
+        let expected = expected.map(<[u8]>::to_vec);
+        until("the reader is told", || self.last(number).as_ref() == Some(&expected));
+    }
+}
+
+/// The next wish that the node hears: number, path, period.
+fn wish(node: &mut Node) -> (u32, String, Nanos) {
+    node.await_frame(|frame| match frame {
+        Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
+        Frame::Unread { .. } => panic!("{frame:?} before a Read"),
+        _ => None,
+    })
+}
+
+/// The next wish, whatever was taken back before.
+fn wish_again(node: &mut Node) -> (u32, String, Nanos) {
+    node.await_frame(|frame| match frame {
+        Frame::Read(ReadFrame { number, path, period, .. }) => Some((*number, (*path).to_owned(), *period)),
+        _ => None,
+    })
+}
+
+/// The node says a text; tells how many bytes that took.
+fn say(node: &mut Node, number: u32, (version, text): (u32, &[u8]), (base, before): (u32, &[u8])) -> usize {
+    let bytes = pack(text, before).unwrap().into();
+    let stamp = Stamp { boot: Nanos(u64::from(version)), real_offset: 0 };
+    let text = PackedText { version, base, stamp, length: text.len() as u32, bytes };
+    let mut sender = TextSender::new(number, text);
+    while sender.say(&mut node.out) {}
+    let bytes = node.out.len();
+    node.send();
+    bytes
+}
+
+#[test]
+fn a_node_is_asked_once_for_all_readers_at_the_pace_of_the_fastest_and_no_more_when_the_last_has_left() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let (one, two) = (Reader::new(&hub), Reader::new(&hub));
+    one.read(5, "a", "meminfo", 1);
+    let (number, path, period) = wish(&mut node);
+    assert_eq!((path.as_str(), period), ("meminfo", Nanos::SECOND));
+    say(&mut node, number, (1, b"first"), (0, b""));
+    one.awaits(5, Ok(b"first"));
+
+    two.read(9, "a", "meminfo", 10);
+    two.awaits(9, Ok(b"first"));
+    assert_eq!(wish(&mut node), (number, "meminfo".into(), Nanos::from_millis(100)), "the same wish, faster");
+    say(&mut node, number, (2, b"second"), (1, b"first"));
+    one.awaits(5, Ok(b"second"));
+    two.awaits(9, Ok(b"second"));
+
+    drop(two);
+    assert_eq!(wish(&mut node), (number, "meminfo".into(), Nanos::SECOND), "slower again");
+    one.following.unread(5);
+    let gone = node.await_frame(|frame| match frame {
+        Frame::Unread { number } => Some(*number),
+        _ => None,
+    });
+    assert_eq!(gone, number);
+    // What was under way is nobody's, and breaks nothing.
+    say(&mut node, number, (3, b"third"), (2, b"second"));
+    node.beat();
+    assert_eq!(hub.own("khz.hub.texts"), 2);
+    assert_eq!(one.last(5), Some(Ok(b"second".to_vec())));
+}
+
+#[test]
+fn changes_travel_as_differences_and_a_reader_who_comes_later_gets_the_whole() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let first: String = (0..9_000).map(|n: u32| format!("{:x}\n", n.wrapping_mul(2_654_435_761))).collect();
+    let texts: Vec<String> = (0..20).map(|n| format!("{first}{n}\n")).collect();
+    let one = Reader::new(&hub);
+    one.read(1, "a", "interrupts", 1);
+    let (number, ..) = wish(&mut node);
+    let whole = say(&mut node, number, (1, texts[0].as_bytes()), (0, b""));
+    one.awaits(1, Ok(texts[0].as_bytes()));
+    let bytes = |reader: &Reader| {
+        reader.following.counters().bytes_received.load(std::sync::atomic::Ordering::Relaxed) as usize
+    };
+    let before = bytes(&one);
+    for (version, pair) in texts.windows(2).enumerate() {
+        let version = version as u32 + 1;
+        let (before, after) = (pair[0].as_bytes(), pair[1].as_bytes());
+        let differing = say(&mut node, number, (version + 1, after), (version, before));
+        assert!(differing * 50 < whole, "{differing} of {whole} bytes");
+        one.awaits(1, Ok(after));
+    }
+    assert!(bytes(&one) - before < whole, "the hub has passed on differences");
+    let late = Reader::new(&hub);
+    late.read(1, "a", "interrupts", 1);
+    late.awaits(1, Ok(texts[19].as_bytes()));
+}
+
+#[test]
+fn when_a_node_comes_again_its_wishes_are_said_anew_and_texts_go_on() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let reader = Reader::new(&hub);
+    reader.read(1, "a", "loadavg", 1);
+    let (number, ..) = wish(&mut node);
+    say(&mut node, number, (1, b"before"), (0, b""));
+    reader.awaits(1, Ok(b"before"));
+    drop(node);
+    let mut node = Node::connect(hub.address(), "a");
+    node.started = 2_000;
+    node.hello(None).offer(2, 0);
+    let (number, path, _) = wish(&mut node);
+    assert_eq!(path, "loadavg");
+    say(&mut node, number, (1, b"after"), (0, b""));
+    reader.awaits(1, Ok(b"after"));
+}
+
+#[test]
+fn a_wish_for_a_node_that_has_not_come_yet_waits_for_it() {
+    let hub = Hub::new();
+    let reader = Reader::new(&hub);
+    reader.read(1, "late", "loadavg", 1);
+    until("the reader is there", || hub.own("khz.hub.connections") == 1);
+    Node::join(hub.address(), "other").row(1, [1; 4]).beat();
+    let mut node = Node::join(hub.address(), "late");
+    let (number, path, _) = wish(&mut node);
+    assert_eq!(path, "loadavg");
+    say(&mut node, number, (1, b"here"), (0, b""));
+    reader.awaits(1, Ok(b"here"));
+}
+
+#[test]
+fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let reader = Reader::new(&hub);
+    reader.read(1, "a", "huge", 1);
+    let (number, ..) = wish(&mut node);
+    let stamp = Stamp::default();
+    for at in 0..200 {
+        let (version, base, length, packed) = (1, 0, 100 << 20, 100 << 20);
+        let piece =
+            TextPiece { number, version, base, stamp, length, packed, at: at * 9_000, bytes: &[7; 9_000] };
+        piece.put(&mut node.out);
+    }
+    node.send();
+    reader.awaits(1, Err(Why::TooLong));
+    assert_eq!(hub.own("khz.hub.texts_refused"), 1);
+    let stopped = node.await_frame(|frame| match frame {
+        Frame::Unread { number } => Some(*number),
+        _ => None,
+    });
+    assert_eq!(stopped, number, "it is not to go on");
+    // What is packed against the one that was left lying breaks nothing.
+    say(&mut node, number, (2, b"small now"), (1, b"huge"));
+    node.row(2, [1, 2, 3, 4]).beat();
+    // Who asks again begins anew.
+    reader.following.unread(1);
+    reader.read(2, "a", "huge", 1);
+    let (number, ..) = wish_again(&mut node);
+    say(&mut node, number, (1, b"small now"), (0, b""));
+    reader.awaits(2, Ok(b"small now"));
+}
+
+#[test]
+fn pieces_and_packings_that_make_no_sense_end_the_nodes_connection_and_no_others() {
+    let hub = Hub::new();
+    let reader = Reader::new(&hub);
+    let mut other = Node::join(hub.address(), "other");
+    for (base, at, bytes) in [(7, 0, &b"x"[..]), (0, 3, b"x"), (0, 0, b"this is no zstd frame")] {
+        let mut node = Node::join(hub.address(), "a");
+        reader.read(1, "a", "stat", 1);
+        let (number, ..) = wish(&mut node);
+        let (packed, stamp) = (at + bytes.len() as u32, Stamp::default());
+        let piece = TextPiece { number, version: 8, base, stamp, length: 9, packed, at, bytes };
+        piece.put(&mut node.out);
+        node.send();
+        assert_eq!(node.refusal().0, khz_link::Reason::Protocol, "{piece:?}");
+        reader.following.unread(1);
+        until("it has left", || hub.own("khz.hub.connections") == 2);
+    }
+    other.row(1, [1; 4]).beat();
+}
+
+#[test]
+fn who_cannot_serve_a_wish_says_so_and_is_never_sent_what_he_does_not_know() {
+    let hub = Hub::new();
+    let reader = Reader::new(&hub);
+    let mut old = Node::connect(hub.address(), "old");
+    old.abilities = 0;
+    old.hello(None).offer(1, 0);
+    reader.read(1, "old", "meminfo", 1);
+    reader.awaits(1, Err(Why::NotServed));
+    old.row(1, [1; 4]).beat();
+    reader.read(2, "no body", "meminfo", 1);
+    reader.awaits(2, Err(Why::Missing));
+    for (number, path) in [(3, "../etc/passwd"), (4, "/etc/passwd"), (5, "a/../../b"), (6, "a\nb")] {
+        reader.read(number, "old", path, 1);
+        reader.awaits(number, Err(Why::NotAllowed));
+    }
+    reader.read(7, "old", "stat", 1_000);
+    reader.awaits(7, Err(Why::NotAllowed));
+    let mut node = Node::join(hub.address(), "a");
+    reader.read(8, "a", "kcore", 1);
+    let (number, ..) = wish(&mut node);
+    NoText { number, why: Why::NotAllowed, text: "no" }.put(&mut node.out);
+    node.send();
+    reader.awaits(8, Err(Why::NotAllowed));
+}
+
+#[test]
+fn a_node_is_asked_for_so_many_files_and_one_too_many_is_told() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let reader = Reader::new(&hub);
+    let most = khz_link::limits::TEXTS_MAX as u32;
+    for number in 1..=most + 1 {
+        reader.read(number, "a", &format!("file{number}"), 1);
+    }
+    reader.awaits(most + 1, Err(Why::TooMany));
+    let mut asked = std::collections::BTreeSet::new();
+    while asked.len() < most as usize {
+        asked.insert(wish(&mut node).1);
+    }
+    assert!(!asked.contains(&format!("file{}", most + 1)));
+}

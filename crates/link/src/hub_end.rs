@@ -4,6 +4,7 @@
 
 use khz_model::Nanos;
 
+use crate::allowance::Allowance;
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
@@ -159,10 +160,10 @@ pub struct HubEnd {
     /// When it ends unless something comes.
     deadline: Nanos,
     silence: Nanos,
-    /// When the interests said so far may have been said at the rate that is allowed.
-    interests_until: Nanos,
+    /// Interests that may be said.
+    interests: Allowance,
     /// The same of kernel texts.
-    reads_until: Nanos,
+    reads: Allowance,
     inbound: Inbound,
 }
 
@@ -177,8 +178,8 @@ impl HubEnd {
             nonce,
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
-            interests_until: now,
-            reads_until: now,
+            interests: Allowance::full(now, INTERESTS_AT_ONCE, INTERESTS_A_SECOND),
+            reads: Allowance::full(now, READS_AT_ONCE, READS_A_SECOND),
             inbound: Inbound::default(),
         }
     }
@@ -224,11 +225,10 @@ impl HubEnd {
             (State::Greeted, Frame::Hello(hello)) => self.hello(hello, hub, out),
             (State::Welcomed(Role::Node), _) => from_node(&frame, wall, hub, out)?,
             (State::Welcomed(_), _) => {
-                if matches!(frame, Frame::Interest(_)) {
-                    self.pace_interests(now).map_err(LinkError::Rejected)?;
-                }
-                if matches!(frame, Frame::Read(_)) {
-                    self.pace_reads(now).map_err(LinkError::Rejected)?;
+                match &frame {
+                    Frame::Interest(_) => pace(&mut self.interests, now, INTERESTS_A_SECOND, "interests")?,
+                    Frame::Read(_) => pace(&mut self.reads, now, READS_A_SECOND, "kernel texts")?,
+                    _ => {}
                 }
                 from_reader(&frame, wall, hub, out)?
             }
@@ -252,26 +252,6 @@ impl HubEnd {
                 Ok(())
             }
         }
-    }
-
-    fn pace_interests(&mut self, now: Nanos) -> Result<(), Reject> {
-        let each = Nanos::SECOND.0 / INTERESTS_A_SECOND;
-        self.interests_until = Nanos(self.interests_until.max(now).0 + each);
-        if self.interests_until.since(now).0 <= INTERESTS_AT_ONCE * each {
-            return Ok(());
-        }
-        let text = format!("more than {INTERESTS_A_SECOND} new interests a second");
-        Err(Reject { reason: Reason::Full, text })
-    }
-
-    fn pace_reads(&mut self, now: Nanos) -> Result<(), Reject> {
-        let each = Nanos::SECOND.0 / READS_A_SECOND;
-        self.reads_until = Nanos(self.reads_until.max(now).0 + each);
-        if self.reads_until.since(now).0 <= READS_AT_ONCE * each {
-            return Ok(());
-        }
-        let text = format!("more than {READS_A_SECOND} new kernel texts a second");
-        Err(Reject { reason: Reason::Full, text })
     }
 
     /// Ends the connection, and tells the peer why.
@@ -402,6 +382,15 @@ fn from_reader<H: HubSide>(
 fn beaten<H: HubSide>(beat: &Beat, wall: i64, hub: &mut H, out: &mut Vec<u8>) -> Taken {
     put::beaten(out, beat.stamp, wall, wall, |acks| hub.beat(beat, acks));
     Ok(())
+}
+
+/// Refuses what is said more often than a peer may.
+fn pace(allowance: &mut Allowance, now: Nanos, a_second: u64, what: &str) -> Result<(), LinkError> {
+    if allowance.take(now) {
+        return Ok(());
+    }
+    let text = format!("more than {a_second} new {what} a second");
+    Err(LinkError::Rejected(Reject { reason: Reason::Full, text }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod agent_end;
+mod allowance;
 mod backfill;
 mod beats;
 mod dial;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use khz_block::Decoder;
 use khz_model::{Interest, Nanos, NodeStatus, Stamp};
 
+use crate::allowance::Allowance;
 use crate::dial::{HubName, Identity};
 use crate::driver::Shared;
 use crate::driver::bell::Bell;
@@ -303,35 +304,6 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
         if self.is_welcome() {
             counters.set_pair(self.reader.follower.pair());
         }
-    }
-}
-
-/// How many interests may be said at once.
-struct Allowance {
-    most: u64,
-    /// Time in which another may be said.
-    each: u64,
-    left: u64,
-    filled: Nanos,
-}
-
-impl Allowance {
-    fn full(now: Nanos, most: u64, a_second: u64) -> Self {
-        Allowance { most, each: Nanos::SECOND.0 / a_second, left: most, filled: now }
-    }
-
-    fn take(&mut self, now: Nanos) -> bool {
-        let gained = now.since(self.filled).0 / self.each;
-        self.left = (self.left + gained).min(self.most);
-        self.filled = Nanos(self.filled.0 + gained * self.each);
-        let may = self.left > 0;
-        self.left -= u64::from(may);
-        may
-    }
-
-    /// When there is something again; `None`: there is.
-    fn next(&self) -> Option<Nanos> {
-        (self.left == 0).then(|| Nanos(self.filled.0 + self.each))
     }
 }
 

@@ -2,33 +2,57 @@
 
 use khz_model::Nanos;
 
-/// A stock that fills with time.
+/// What may be said still. It is one number, since each connection of a stranger has it.
 #[derive(Debug)]
-pub(crate) struct Allowance {
-    most: u64,
-    /// Time in which one more is allowed.
-    each: u64,
-    left: u64,
-    filled: Nanos,
+pub(crate) struct Allowance<const AT_ONCE: u64, const A_SECOND: u64> {
+    /// When all that was said would have been said at that many a second.
+    until: Nanos,
 }
 
-impl Allowance {
-    pub fn full(now: Nanos, most: u64, a_second: u64) -> Self {
-        Allowance { most, each: Nanos::SECOND.0 / a_second, left: most, filled: now }
+impl<const AT_ONCE: u64, const A_SECOND: u64> Allowance<AT_ONCE, A_SECOND> {
+    /// Time in which one more is allowed.
+    const EACH: u64 = Nanos::SECOND.0 / A_SECOND;
+
+    pub fn full(now: Nanos) -> Self {
+        Allowance { until: now }
     }
 
     /// Takes one, if there is one.
     pub fn take(&mut self, now: Nanos) -> bool {
-        let gained = now.since(self.filled).0 / self.each;
-        self.left = (self.left + gained).min(self.most);
-        self.filled = Nanos(self.filled.0 + gained * self.each);
-        let may = self.left > 0;
-        self.left -= u64::from(may);
+        let until = self.until.max(now).0 + Self::EACH;
+        let may = until - now.0 <= AT_ONCE * Self::EACH;
+        if may {
+            self.until = Nanos(until);
+        }
         may
     }
 
     /// When there is something again; `None`: there is.
-    pub fn next(&self) -> Option<Nanos> {
-        (self.left == 0).then(|| Nanos(self.filled.0 + self.each))
+    pub fn next(&self, now: Nanos) -> Option<Nanos> {
+        let ready = (self.until.0 + Self::EACH).saturating_sub(AT_ONCE * Self::EACH);
+        (ready > now.0).then_some(Nanos(ready))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_go_at_once_and_so_many_a_second_whatever_the_pauses() {
+        let (mut allowance, mut now, mut said) = (Allowance::<8, 4>::full(Nanos(0)), Nanos(0), 0);
+        while now < Nanos::from_secs(10) {
+            if allowance.take(now) {
+                said += 1;
+                continue;
+            }
+            let next = allowance.next(now).expect("it is used up");
+            assert!(next > now);
+            now = next;
+        }
+        assert_eq!(said, 8 + 10 * 4 - 1);
+        let later = Nanos::from_secs(100);
+        assert_eq!(allowance.next(later), None);
+        assert_eq!((0..20).filter(|_| allowance.take(later)).count(), 8);
     }
 }

@@ -161,9 +161,9 @@ pub struct HubEnd {
     deadline: Nanos,
     silence: Nanos,
     /// Interests that may be said.
-    interests: Allowance,
+    interests: Allowance<INTERESTS_AT_ONCE, INTERESTS_A_SECOND>,
     /// The same of kernel texts.
-    reads: Allowance,
+    reads: Allowance<READS_AT_ONCE, READS_A_SECOND>,
     inbound: Inbound,
 }
 
@@ -178,8 +178,8 @@ impl HubEnd {
             nonce,
             deadline: Nanos(now.0 + config.handshake.0),
             silence: config.silence,
-            interests: Allowance::full(now, INTERESTS_AT_ONCE, INTERESTS_A_SECOND),
-            reads: Allowance::full(now, READS_AT_ONCE, READS_A_SECOND),
+            interests: Allowance::full(now),
+            reads: Allowance::full(now),
             inbound: Inbound::default(),
         }
     }
@@ -226,8 +226,8 @@ impl HubEnd {
             (State::Welcomed(Role::Node), _) => from_node(&frame, wall, hub, out)?,
             (State::Welcomed(_), _) => {
                 match &frame {
-                    Frame::Interest(_) => pace(&mut self.interests, now, INTERESTS_A_SECOND, "interests")?,
-                    Frame::Read(_) => pace(&mut self.reads, now, READS_A_SECOND, "kernel texts")?,
+                    Frame::Interest(_) => pace(&mut self.interests, now, "interests")?,
+                    Frame::Read(_) => pace(&mut self.reads, now, "kernel texts")?,
                     _ => {}
                 }
                 from_reader(&frame, wall, hub, out)?
@@ -385,11 +385,15 @@ fn beaten<H: HubSide>(beat: &Beat, wall: i64, hub: &mut H, out: &mut Vec<u8>) ->
 }
 
 /// Refuses what is said more often than a peer may.
-fn pace(allowance: &mut Allowance, now: Nanos, a_second: u64, what: &str) -> Result<(), LinkError> {
+fn pace<const AT_ONCE: u64, const A_SECOND: u64>(
+    allowance: &mut Allowance<AT_ONCE, A_SECOND>,
+    now: Nanos,
+    what: &str,
+) -> Result<(), LinkError> {
     if allowance.take(now) {
         return Ok(());
     }
-    let text = format!("more than {a_second} new {what} a second");
+    let text = format!("more than {A_SECOND} new {what} a second");
     Err(LinkError::Rejected(Reject { reason: Reason::Full, text }))
 }
 

@@ -1,16 +1,17 @@
 //! An agent's end of the link, over a real ring: sending asks the allocator for nothing, and wakes up no more often than
 //! it must.
 
+mod one_lane;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
 use khz_block::Encoder;
-use khz_link::{
-    AgentEnd, Answer, Greeting, Identity, InterestFrame, Lane, Lanes, Overtaken, Role, Want, Welcome, put,
-};
+use khz_link::{AgentEnd, Greeting, Identity, Role, Want, Welcome, put};
 use khz_model::{Nanos, Stamp};
-use khz_ring::{Label, Reader, Ring, Writer};
+use khz_ring::{Label, Ring, Writer};
+use one_lane::{OneLane, RingLane};
 
 struct Counting;
 
@@ -34,65 +35,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[derive(Clone)]
-struct TestLane(Reader, Nanos);
-
-impl Lane for TestLane {
-    fn id(&self) -> u64 {
-        1
-    }
-    fn name(&self) -> &str {
-        "base"
-    }
-    fn epoch(&self) -> u64 {
-        9
-    }
-    fn generation(&self) -> u32 {
-        self.0.generation()
-    }
-    fn period(&self) -> Nanos {
-        self.1
-    }
-    fn head(&self) -> u64 {
-        self.0.head()
-    }
-    fn oldest(&self) -> u64 {
-        self.0.oldest()
-    }
-    fn newest(&self) -> u64 {
-        self.0.newest()
-    }
-    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
-        self.0.copy(from, most, out).map_err(|_| Overtaken)
-    }
-    fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.0.schema_bytes(generation)
-    }
-    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        self.0.schema(generation, from, most, out)
-    }
-}
-
-struct OneLane(TestLane);
-
-impl Lanes for OneLane {
-    type Lane = TestLane;
-    fn revision(&self) -> u64 {
-        1
-    }
-    fn list(&self, each: &mut dyn FnMut(TestLane)) {
-        each(self.0.clone());
-    }
-    fn ask(&mut self, _: &InterestFrame<'_>) {}
-    fn dismiss(&mut self, _: u32) {}
-    fn answer(&mut self) -> Option<Answer> {
-        None
-    }
-}
-
 /// An end that is welcome and whose lane is wanted, and the ring that it reads.
 struct Agent {
-    end: AgentEnd<TestLane>,
+    end: AgentEnd<RingLane>,
     lanes: OneLane,
     writer: Writer,
     encoder: Encoder,
@@ -109,7 +54,7 @@ impl Agent {
         let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
         writer.extend_schema(&[1; 100]).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), period);
-        let mut lanes = OneLane(TestLane(reader, period));
+        let mut lanes = OneLane(RingLane { reader, period });
         let identity = Identity {
             role: Role::Node,
             name: "n1".into(),

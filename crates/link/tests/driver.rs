@@ -1,5 +1,7 @@
 //! The real thread over real sockets on loopback: rows arrive, hubs die and come back, strangers answer.
 
+mod one_lane;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,53 +11,15 @@ use std::time::Duration;
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
 use khz_link::{
-    Acks, Answer, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, InterestFrame, Lane,
-    LaneOffer, Lanes, Overtaken, Reject, Role, RowSink, SchemaPiece, Told, Verdict, Want,
+    Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, LaneOffer, Reject, Role,
+    RowSink, SchemaPiece, Told, Verdict, Want,
 };
 use khz_model::{Nanos, Stamp};
-use khz_ring::{Label, Reader, Ring, Writer};
+use khz_ring::{Label, Ring, Writer};
+use one_lane::{OneLane, RingLane};
 
 /// Awaited events have come by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-#[derive(Clone)]
-struct TestLane(Reader);
-
-impl Lane for TestLane {
-    fn id(&self) -> u64 {
-        self.0.label().epoch
-    }
-    fn name(&self) -> &str {
-        "base"
-    }
-    fn epoch(&self) -> u64 {
-        self.0.label().epoch
-    }
-    fn generation(&self) -> u32 {
-        self.0.generation()
-    }
-    fn period(&self) -> Nanos {
-        Nanos::from_millis(10)
-    }
-    fn head(&self) -> u64 {
-        self.0.head()
-    }
-    fn oldest(&self) -> u64 {
-        self.0.oldest()
-    }
-    fn newest(&self) -> u64 {
-        self.0.newest()
-    }
-    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
-        self.0.copy(from, most, out).map_err(|_| Overtaken)
-    }
-    fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.0.schema_bytes(generation)
-    }
-    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        self.0.schema(generation, from, most, out)
-    }
-}
 
 /// A node with one lane, whose rows the test writes.
 struct Node {
@@ -63,24 +27,7 @@ struct Node {
     encoder: Encoder,
 }
 
-struct TestLanes(TestLane);
-
-impl Lanes for TestLanes {
-    type Lane = TestLane;
-    fn revision(&self) -> u64 {
-        1
-    }
-    fn list(&self, each: &mut dyn FnMut(TestLane)) {
-        each(self.0.clone());
-    }
-    fn ask(&mut self, _: &InterestFrame<'_>) {}
-    fn dismiss(&mut self, _: u32) {}
-    fn answer(&mut self) -> Option<Answer> {
-        None
-    }
-}
-
-fn node() -> (Node, TestLanes) {
+fn node() -> (Node, OneLane) {
     let label = Label {
         node: "n1".into(),
         lane: "base".into(),
@@ -92,8 +39,9 @@ fn node() -> (Node, TestLanes) {
     };
     let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
     writer.extend_schema(&[5; 3_000]).expect("room for a schema");
-    let encoder = Encoder::new(1, writer.generation(), Nanos::from_millis(10));
-    (Node { writer, encoder }, TestLanes(TestLane(reader)))
+    let period = Nanos::from_millis(10);
+    let encoder = Encoder::new(1, writer.generation(), period);
+    (Node { writer, encoder }, OneLane(RingLane { reader, period }))
 }
 
 impl Node {
@@ -242,7 +190,7 @@ fn identity() -> Arc<Identity> {
     })
 }
 
-fn start(hubs: Vec<HubAddress>, lanes: TestLanes) -> (Driver, Counters) {
+fn start(hubs: Vec<HubAddress>, lanes: OneLane) -> (Driver, Counters) {
     let counters = Counters::default();
     let bell = Bell::new().expect("a bell");
     let settings = Settings { hubs, identity: identity(), tls: None, counters: counters.clone(), bell };

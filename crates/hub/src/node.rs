@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use khz_link::Allowance;
 use khz_link::Reason;
 use khz_link::texts::{TextFault, TextPiece, Why};
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
@@ -119,8 +120,8 @@ pub(crate) struct Node {
     pub former: Vec<Lane>,
     /// What lanes that are gone had counted: a node's counters never fall.
     gone: Counted,
-    /// When the wishes so far may have come at the rate that is allowed.
-    wishes_until: Nanos,
+    /// Wishes that may come.
+    wishes: Allowance<WISHES_AT_ONCE, WISHES_A_SECOND>,
     /// What its schemas may still cost, and when that was.
     schema_work: (u64, Nanos),
     pub interests: Vec<Interest>,
@@ -154,7 +155,7 @@ impl Node {
             numbers: Vec::new(),
             former: Vec::new(),
             gone: Counted::default(),
-            wishes_until: now,
+            wishes: Allowance::full(now),
             schema_work: (SCHEMA_WORK_MAX, now),
             interests: Vec::new(),
             demand: None,
@@ -413,13 +414,9 @@ impl Node {
             known.readers += 1;
             return Some(known.number);
         }
-        let now = crate::clock::boot();
-        let each = Nanos::SECOND.0 / WISHES_A_SECOND;
-        let until = Nanos(self.wishes_until.max(now).0 + each);
-        if self.interests.len() >= INTERESTS_MAX || until.since(now).0 > WISHES_AT_ONCE * each {
+        if self.interests.len() >= INTERESTS_MAX || !self.wishes.take(crate::clock::boot()) {
             return None;
         }
-        self.wishes_until = until;
         self.interests_made += 1;
         let number = self.interests_made;
         self.interests.push(Interest { number, wish: wish.clone(), readers: 1, told: None, lane: None });

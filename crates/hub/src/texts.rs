@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use khz_link::Allowance;
 use khz_link::limits::TEXTS_MAX;
 use khz_link::texts::{NoText, PackedText, TextFault, TextIntake, TextPiece, Why, pack};
 use khz_model::Nanos;
@@ -115,13 +116,13 @@ pub(crate) enum News {
 pub(crate) struct Texts {
     wanted: Vec<Wanted>,
     made: u32,
-    /// When the wishes so far may have come at the rate that is allowed.
-    wishes_until: Nanos,
+    /// New wishes that may come.
+    wishes: Allowance<READS_AT_ONCE, READS_A_SECOND>,
 }
 
 impl Texts {
     pub fn new(now: Nanos) -> Self {
-        Texts { wanted: Vec::new(), made: 0, wishes_until: now }
+        Texts { wanted: Vec::new(), made: 0, wishes: Allowance::full(now) }
     }
 
     /// A reader wants a file: its number here. `knows`: the node understands such wishes.
@@ -160,16 +161,12 @@ impl Texts {
     }
 
     fn may_want(&mut self) -> Result<(), String> {
-        let now = crate::clock::boot();
-        let each = Nanos::SECOND.0 / READS_A_SECOND;
-        let until = Nanos(self.wishes_until.max(now).0 + each);
         if self.wanted.len() >= TEXTS_MAX {
             return Err(format!("{TEXTS_MAX} kernel texts of this node are wanted already"));
         }
-        if until.since(now).0 > READS_AT_ONCE * each {
+        if !self.wishes.take(crate::clock::boot()) {
             return Err(format!("more than {READS_A_SECOND} new kernel texts of this node a second"));
         }
-        self.wishes_until = until;
         Ok(())
     }
 

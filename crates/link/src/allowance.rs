@@ -2,9 +2,9 @@
 
 use khz_model::Nanos;
 
-/// What may be said still. It is one number, since each connection of a stranger has it.
+/// What may be said still: `AT_ONCE`, and `A_SECOND` in the long run. It is one number, since each connection of a stranger has it.
 #[derive(Debug)]
-pub(crate) struct Allowance<const AT_ONCE: u64, const A_SECOND: u64> {
+pub struct Allowance<const AT_ONCE: u64, const A_SECOND: u64> {
     /// When all that was said would have been said at that many a second.
     until: Nanos,
 }
@@ -13,6 +13,7 @@ impl<const AT_ONCE: u64, const A_SECOND: u64> Allowance<AT_ONCE, A_SECOND> {
     /// Time in which one more is allowed.
     const EACH: u64 = Nanos::SECOND.0 / A_SECOND;
 
+    /// Nothing was said yet.
     pub fn full(now: Nanos) -> Self {
         Allowance { until: now }
     }

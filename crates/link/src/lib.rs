@@ -31,6 +31,7 @@ pub mod texts;
 mod wire;
 
 pub use agent_end::{AgentCounts, AgentEnd};
+pub use allowance::Allowance;
 pub use beats::Pair;
 pub use dial::{HubName, Identity, Prove};
 pub use error::{LinkError, Reject};

@@ -9,7 +9,7 @@ use khz_block::{Decoder, SchemaDecoder};
 use khz_link::driver::{Following, FollowingSink};
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
 use khz_model::{Absence, Interest, Nanos, NodeName, Pattern, Rate, Reading, Series};
-use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter};
+use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter, random_epoch};
 
 use crate::access::Access;
 use crate::client::ClientError;
@@ -137,11 +137,7 @@ fn reading(row: &Decoder, column: usize) -> Reading {
 /// Machine and boot of another node are not known here: zeros.
 fn label(node: &NodeName) -> SnapshotLabel {
     let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-    let mut epoch = [0; 8];
-    // Where the kernel has none, the time tells two files apart.
-    let _ = rustix::rand::getrandom(&mut epoch, rustix::rand::GetRandomFlags::NONBLOCK);
-    let epoch = u64::from_le_bytes(epoch) ^ created;
-    SnapshotLabel { node: node.to_string(), machine: [0; 16], boot: [0; 16], epoch, created }
+    SnapshotLabel { node: node.to_string(), machine: [0; 16], boot: [0; 16], epoch: random_epoch(), created }
 }
 
 impl FollowSink for Scribe {

@@ -24,7 +24,7 @@ pub use snapshot::{
 };
 pub use writer::{Ring, SchemaFull, Writer};
 
-/// A number for a new ring's epoch that no other ring has.
+/// A number for the epoch of a new ring or snapshot that no other has.
 pub fn random_epoch() -> u64 {
     let mut bytes = [0; 8];
     // Eight bytes come at once, once the kernel's generator is seeded; before that the clock has to do.

@@ -1,6 +1,8 @@
 //! Which files a node shows as texts: patterns that its administrator gives, and what is never shown whatever they say.
 //! It judges names; which file a name really is, the door finds out first.
 
+use std::sync::LazyLock;
+
 use khz_model::glob::Glob;
 
 /// Files that are shown where nobody says otherwise.
@@ -54,6 +56,10 @@ const NEVER: &[&str] = &[
     "sys/kernel/random/uuid",
     "sys/vm/stat_refresh",
 ];
+
+/// The same as patterns, name by name: every look at a file is judged by them.
+static NEVER_PATTERNS: LazyLock<Vec<Vec<Glob>>> =
+    LazyLock::new(|| NEVER.iter().map(|path| names(path)).collect());
 
 /// The word for [`USUAL`] among patterns.
 const DEFAULT: &str = "default";
@@ -114,7 +120,7 @@ impl AllowList {
         if self.patterns.len() == PATTERNS_MAX {
             return Err(AllowError::TooMany);
         }
-        self.patterns.push(pattern.split('/').map(Glob::new).collect());
+        self.patterns.push(names(pattern));
         Ok(())
     }
 
@@ -128,6 +134,11 @@ impl AllowList {
         let Some(path) = of_all_processes(path) else { return false };
         !is_never(path) && self.patterns.iter().any(|pattern| matches(pattern, path))
     }
+}
+
+/// A pattern, name by name.
+fn names(pattern: &str) -> Vec<Glob> {
+    pattern.split('/').map(Glob::new).collect()
 }
 
 fn matches(pattern: &[Glob], path: &str) -> bool {
@@ -158,11 +169,7 @@ pub(super) fn is_numbered(path: &str) -> bool {
 fn is_never(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     let is_of_a_process = first == "self" || first == "thread-self" || is_numbered(path);
-    let is_listed = |never: &&str| {
-        let never: Vec<Glob> = never.split('/').map(Glob::new).collect();
-        matches(&never, path)
-    };
-    is_of_a_process || NEVER.iter().any(is_listed)
+    is_of_a_process || NEVER_PATTERNS.iter().any(|never| matches(never, path))
 }
 
 #[cfg(test)]

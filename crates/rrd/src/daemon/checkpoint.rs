@@ -53,8 +53,11 @@ impl Pending {
             if busy {
                 continue;
             }
-            if node.count > 0 && waited >= self.limits.timeout {
+            if node.count > 0 && waited >= self.limits.longest() {
                 self.enqueue(state, id);
+            } else if node.count > 0 {
+                // Not earlier than updates would have it written, or all files would be at this look.
+                self.queue_if_due(state, id, now);
             } else if node.count == 0 && waited >= self.limits.sweep {
                 state.nodes.remove(id);
                 self.open.close(id);

@@ -31,6 +31,13 @@ fn has_waited(limits: Limits, id: Id, since: u32, now: u32) -> bool {
     moments(u64::from(now)) > moments(u64::from(since).saturating_sub(1))
 }
 
+impl Limits {
+    /// Seconds after which a file is written whatever its own moment is.
+    pub(super) fn longest(self) -> u32 {
+        self.timeout.saturating_add(self.delay).saturating_add(self.spread)
+    }
+}
+
 impl Pending {
     /// Queues a file whose samples have waited long enough.
     pub(super) fn queue_if_due(&self, state: &mut State, id: Id, now: u32) {

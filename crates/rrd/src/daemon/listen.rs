@@ -1,13 +1,14 @@
 //! Sockets and the threads behind them: bytes in, bytes out; each line is answered by [`super::protocol`].
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::pending::Pending;
 use super::protocol::{LINE_MAX, Next, Rules, Session};
@@ -60,21 +61,30 @@ pub fn open(address: &Address) -> Result<Vec<Socket>> {
     }
 }
 
+/// Nobody can connect before group and mode are what they are to be: the kernel refuses until the socket listens.
 fn open_unix(path: &Path, address: &Address) -> Result<Socket> {
     remove_dead(path)?;
-    let listener = UnixListener::bind(path).map_err(|error| Error::io("listening on", path, error))?;
-    // rrdcached gives the group its share where no mode says otherwise.
-    let mode = address.mode.or(address.group.map(|_| 0o760));
-    let failed = |error| Error::io("setting the group and mode of", path, error);
-    if address.group.is_some() {
-        std::os::unix::fs::chown(path, None, address.group).map_err(failed)?;
-    }
-    if let Some(mode) = mode {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
-    }
+    let failed = |error| Error::io("listening on", path, error);
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| failed(error.into()))?;
+    let name = SocketAddrUnix::new(path).map_err(|error| failed(error.into()))?;
+    net::bind(&socket, &name).map_err(|error| failed(error.into()))?;
+    restrict(path, address).map_err(|error| Error::io("setting the group and mode of", path, error))?;
+    net::listen(&socket, BACKLOG).map_err(|error| failed(error.into()))?;
     // The directory may be another after a change of place.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    Ok(Socket { kind: Kind::Unix(listener), rules: address.rules, path: Some(path) })
+    Ok(Socket { kind: Kind::Unix(socket.into()), rules: address.rules, path: Some(path) })
+}
+
+fn restrict(path: &Path, address: &Address) -> io::Result<()> {
+    if address.group.is_some() {
+        std::os::unix::fs::chown(path, None, address.group)?;
+    }
+    // rrdcached gives the group its share where no mode says otherwise.
+    match address.mode.or(address.group.map(|_| 0o760)) {
+        Some(mode) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
+        None => Ok(()),
+    }
 }
 
 fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
@@ -113,7 +123,7 @@ fn remove_dead(path: &Path) -> Result<()> {
         return refused(format!("another daemon answers on {}", path.display()));
     }
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),
         _ => Ok(()),
     }
 }
@@ -129,10 +139,9 @@ impl Socket {
     /// # Errors
     /// No thread could be started.
     pub fn serve(self, pending: Arc<Pending>, busy: Arc<AtomicUsize>) -> Result<()> {
-        let _ = match &self.kind {
-            Kind::Unix(listener) => rustix::net::listen(listener, BACKLOG),
-            Kind::Tcp(listener) => rustix::net::listen(listener.as_fd(), BACKLOG),
-        };
+        if let Kind::Tcp(listener) = &self.kind {
+            let _ = net::listen(listener, BACKLOG);
+        }
         let (kind, rules) = (self.kind, self.rules);
         let accept = move || loop {
             // A connection that ended before it was accepted, or no descriptor left: the next may do better.
@@ -183,7 +192,7 @@ fn converse(
     writer: &mut impl Write,
     pending: &Pending,
     rules: Rules,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut session = Session::new(pending, rules);
     // Grows to what a busy client sends at once; a silent one costs little.
     let (mut bytes, mut held, mut out) = (vec![0; 4096], 0, vec![]);

@@ -80,8 +80,8 @@ impl Log {
             changed: Condvar::new(),
             current: AtomicU32::new(current),
             refusing: Mutex::new(None),
+            kept: Mutex::new(None),
         });
-        shared.stage_boot(&mut lock(&shared.outbox));
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
@@ -101,7 +101,10 @@ impl Log {
         }
         let (held, most) = (self.bytes(), self.shared.settings.bytes_max);
         if held + bytes > most {
-            return refused(format!("the log holds {held} bytes not yet in their files; at most {most}"));
+            let why = self.kept().map_or(String::new(), |why| format!("; {why}"));
+            return refused(format!(
+                "the log holds {held} bytes not yet in their files; at most {most}{why}"
+            ));
         }
         Ok(())
     }
@@ -177,20 +180,56 @@ impl Log {
         self.shared.rotate(&mut tail)
     }
 
-    /// Removes the segments before `first`.
+    /// Removes the segments before `first`, the oldest first: what was forgotten must not come back because its end
+    /// went before its beginning.
     pub fn remove_before(&self, first: u32) {
         let mut tail = lock(&self.shared.tail);
-        let first = first.min(self.current());
-        let kept = tail.sizes.split_off(&first);
-        for number in std::mem::replace(&mut tail.sizes, kept).into_keys() {
-            // A segment that stays is replayed once more, to no effect.
-            let _ = std::fs::remove_file(path(&self.shared.settings.directory, number));
+        let kept = tail.sizes.split_off(&first.min(self.current()));
+        std::mem::replace(&mut tail.sizes, kept).into_keys().for_each(|number| self.remove(number));
+    }
+
+    /// Removes everything, where all of it is in files and no checkpoint could be logged; whether that is done. The newest
+    /// goes first: a header must not outlive the samples that were written after it.
+    pub fn clear(&self) -> bool {
+        let mut tail = lock(&self.shared.tail);
+        let mut gone = std::mem::take(&mut tail.sizes);
+        if self.shared.stopped().is_none() {
+            if tail.length > 0 && self.shared.rotate(&mut tail).is_err() {
+                tail.sizes = gone;
+                return false;
+            }
+            gone.remove(&self.current());
+            tail.sizes.insert(self.current(), 0);
         }
+        drop(tail);
+        gone.into_keys().rev().for_each(|number| self.remove(number));
+        true
+    }
+
+    fn remove(&self, number: u32) {
+        // A segment that stays is replayed once more, to no effect.
+        let _ = std::fs::remove_file(path(&self.shared.settings.directory, number));
+    }
+
+    /// From now on no segment goes: what was written to files may be lost. A restart puts it back.
+    pub fn keep_all(&self, why: String) {
+        lock(&self.shared.kept).get_or_insert(why);
+    }
+
+    /// Why no segment goes any more.
+    pub fn kept(&self) -> Option<String> {
+        lock(&self.shared.kept).clone()
+    }
+
+    /// What makes files.
+    pub fn storage(&self) -> &dyn Storage {
+        &*self.shared.settings.storage
     }
 
     /// The oldest segment.
     pub fn oldest(&self) -> u32 {
-        lock(&self.shared.tail).sizes.keys().next().copied().unwrap_or(0)
+        let oldest = lock(&self.shared.tail).sizes.keys().next().copied();
+        oldest.unwrap_or_else(|| self.current())
     }
 
     /// Bytes of all segments, and of what is staged.
@@ -210,9 +249,10 @@ impl Log {
         (tail.appended, tail.rotations)
     }
 
-    /// Why the log takes nothing at present.
+    /// Why the log takes nothing at present, or lets nothing go.
     pub fn trouble(&self) -> Option<String> {
-        lock(&self.shared.refusing).as_ref().map(|(_, why)| why.clone())
+        let refusing = lock(&self.shared.refusing).as_ref().map(|(_, why)| why.clone());
+        refusing.or_else(|| self.kept())
     }
 
     /// The machine's boot.

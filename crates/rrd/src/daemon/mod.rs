@@ -27,9 +27,11 @@ pub mod protocol;
 pub mod queue;
 pub mod record;
 mod replay;
+mod restore;
 mod stamp;
 mod state;
 pub mod storage;
+mod torn;
 mod write_back;
 mod writer;
 

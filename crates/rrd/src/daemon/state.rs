@@ -8,6 +8,7 @@ use super::packed::pack;
 use super::pending::Stats;
 use super::queue::Queue;
 use super::stamp::stamp;
+use super::torn::Torn;
 
 /// Different shapes (readings, step, archives) told apart.
 const SHAPES_MAX: usize = 65_535;
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub(super) later: Vec<(Id, String, u32)>,
     /// The newest stamps in them.
     pub(super) later_last: HashMap<Id, i64>,
+    /// Headers still to be put back.
+    pub(super) torn: Torn,
     pub(super) stats: Stats,
     /// How many wait for `changed`.
     pub(super) waiters: usize,
@@ -68,7 +71,7 @@ pub(super) struct Taken {
 impl State {
     /// Bytes of memory for files and samples.
     pub(super) fn memory(&self) -> u64 {
-        self.cells.bytes() + self.nodes.bytes() + self.later.len() as u64 * 100
+        self.cells.bytes() + self.nodes.bytes() + self.torn.bytes() + self.later.len() as u64 * 100
     }
 
     /// Seconds the oldest sample that waits has waited. Looked for once a second at most: it means a look at every

@@ -40,8 +40,8 @@ pub struct Rrd {
     pub header: Header,
     /// Rows that [`Rrd::preview`] applied and nobody wrote.
     unwritten: Writes,
-    /// The live header as it was, where part of another is in the file and could not be taken back.
-    torn: Option<Vec<u8>>,
+    /// Part of a live header is in the file and could not be taken back.
+    torn: bool,
 }
 
 /// The clock, with microseconds.
@@ -78,7 +78,7 @@ impl Rrd {
         // Advice is a hint: a file system that has none still works.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         let header = read_header(&file, length, path)?;
-        Ok(Self { path: path.into(), file, header, unwritten: Writes::default(), torn: None })
+        Ok(Self { path: path.into(), file, header, unwritten: Writes::default(), torn: false })
     }
 
     /// The file itself, to lock or sync it.
@@ -149,14 +149,12 @@ impl Rrd {
         let at = self.header.layout().live_head as u64;
         self.header.restore_live(before);
         // These bytes have their place on the disk.
-        if self.file.write_all_at(&before[..count], at).is_err() {
-            self.torn = Some(before.into());
-        }
+        self.torn = self.file.write_all_at(&before[..count], at).is_err();
     }
 
-    /// The live header as it was before an update that failed in the middle of it and could not be taken back.
-    pub fn torn(&mut self) -> Option<Vec<u8>> {
-        self.torn.take()
+    /// Whether an update failed in the middle of the live header, and what was written of it could not be taken back.
+    pub fn is_torn(&self) -> bool {
+        self.torn
     }
 
     /// Writes another live header, of the same length.

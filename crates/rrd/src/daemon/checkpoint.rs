@@ -27,6 +27,11 @@ pub(super) struct Handle {
     written: bool,
 }
 
+/// What is wrong where the disk of the file called `name` could not be synced.
+pub(super) fn unsynced(name: &str, error: &std::io::Error) -> String {
+    format!("the disk of '{name}' could not be synced: {}", os_text(error))
+}
+
 /// A checkpoint under way.
 struct Begun {
     epoch: u64,
@@ -157,20 +162,17 @@ impl Pending {
         let mut synced = true;
         for handle in handles {
             if let Err(error) = log.storage().sync_disk(&handle.file) {
-                self.distrust(log, &handle.name, &error);
+                self.distrust(log, unsynced(&handle.name, &error));
                 synced = false;
             }
         }
         synced
     }
 
-    /// The disk of the file called `name` has lost nobody knows what. Asked again it would say that all is well, so the log
-    /// keeps everything until a restart puts headers back and offers all samples again.
-    pub(super) fn distrust(&self, log: &Log, name: &str, error: &std::io::Error) {
-        let text = format!(
-            "the disk of '{name}' could not be synced: {}; the log keeps all updates until a restart puts back what is lost",
-            os_text(error)
-        );
+    /// Files have lost nobody knows what, and `why`. Asked again the kernel would say that all is well, so the log keeps
+    /// everything until a restart puts headers back and offers all samples again.
+    pub(super) fn distrust(&self, log: &Log, why: String) {
+        let text = format!("{why}; the log keeps all updates until a restart puts back what is lost");
         self.messages.error(&text);
         log.keep_all(text);
     }

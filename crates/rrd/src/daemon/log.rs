@@ -401,6 +401,90 @@ mod tests {
         std::fs::remove_dir_all(&settings.directory).unwrap();
     }
 
+    /// A disk whose first sync fails.
+    struct OneFails(Arc<AtomicU64>);
+
+    struct OneFailsFile(Arc<dyn Appended>, Arc<AtomicU64>);
+
+    impl Storage for OneFails {
+        fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>> {
+            Ok(Arc::new(OneFailsFile(Disk.create(path)?, self.0.clone())))
+        }
+    }
+
+    impl Appended for OneFailsFile {
+        fn append(&self, bytes: &[u8]) -> io::Result<()> {
+            self.0.append(bytes)
+        }
+        fn sync(&self) -> io::Result<()> {
+            match self.1.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(io::Error::from_raw_os_error(libc::EIO)),
+                _ => self.0.sync(),
+            }
+        }
+        fn cut(&self, length: u64) -> io::Result<()> {
+            self.0.cut(length)
+        }
+    }
+
+    #[test]
+    fn a_sync_that_failed_when_a_segment_was_full_is_not_forgotten() {
+        let syncs = Arc::new(AtomicU64::new(0));
+        let mut settings = settings("rotation", Arc::new(OneFails(syncs.clone())));
+        settings.window = Duration::from_secs(3600);
+        let (log, _) = Log::open(settings.clone()).unwrap();
+        // More than a segment, in records as large as they may be.
+        let samples = "1".repeat((4 << 20) - 100);
+        let large = |log: &Log| log.commit(log.stage(&Entry::Update { file: "a", samples: &samples })?);
+        (0..17).for_each(|_| large(&log).unwrap());
+        let error = put(&log, "b").unwrap_err().to_string();
+        assert!(error.ends_with("could not be synced: Input/output error"), "{error}");
+        assert_eq!(syncs.load(Ordering::Relaxed), 1);
+        // The kernel says that all is well now, and it is not.
+        for _ in 0..3 {
+            assert_eq!(put(&log, "c").unwrap_err().to_string(), error);
+            assert_eq!(log.harden_all().unwrap_err().to_string(), error);
+            assert_eq!(log.admit(1).unwrap_err().to_string(), error);
+        }
+        drop(log);
+        std::fs::remove_dir_all(&settings.directory).unwrap();
+    }
+
+    #[test]
+    fn a_segment_begins_with_its_boot_whatever_was_staged_before() {
+        let mut settings = settings("boots", Arc::new(Disk));
+        settings.window = Duration::from_secs(3600);
+        let (log, _) = Log::open(settings.clone()).unwrap();
+        put(&log, "a").unwrap();
+        let ticket = log.stage(&Entry::Update { file: "b", samples: "1:2" }).unwrap();
+        log.rotate().unwrap();
+        log.commit(ticket).unwrap();
+        drop(log);
+        let (_, left) = Log::open(settings.clone()).unwrap();
+        let mut firsts = vec![];
+        let take = |_: u32, records: &mut record::Records<'_>| {
+            firsts.push(matches!(records.next(), Some(Entry::Boot { id: "b" })));
+            records.for_each(drop);
+        };
+        left.replay(take).unwrap();
+        assert_eq!(firsts, [true, true]);
+        std::fs::remove_dir_all(&settings.directory).unwrap();
+    }
+
+    #[test]
+    fn a_log_is_cleared_also_where_it_takes_nothing_any_more() {
+        for stopped in [false, true] {
+            let syncs = Arc::new(AtomicU64::new(u64::from(!stopped)));
+            let settings = settings("cleared", Arc::new(OneFails(syncs)));
+            let (log, _) = Log::open(settings.clone()).unwrap();
+            assert_eq!(put(&log, "a").is_err(), stopped);
+            assert!(log.clear());
+            drop(log);
+            assert_eq!(found(&settings), Vec::<String>::new());
+            std::fs::remove_dir_all(&settings.directory).unwrap();
+        }
+    }
+
     #[test]
     fn a_log_at_its_limit_says_how_full_it_is() {
         let mut settings = settings("limit", Arc::new(Disk));

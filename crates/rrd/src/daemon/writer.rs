@@ -1,11 +1,12 @@
 //! Writing samples to their files: opened, locked, imaged, updated, unlocked; decides nothing about when.
 
+use super::checkpoint::unsynced;
 use super::image::{Identity, Kept};
 use super::log::{Log, Ticket};
 use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::{Pending, told};
-use super::record::{Entry, WITHOUT_END};
+use super::record::Entry;
 use super::stamp::stamp;
 use super::state::{State, Taken};
 use super::write_back;
@@ -183,7 +184,7 @@ impl Pending {
             // With its old header it would lose what somebody else has done to it; on disk it needs none.
             match open.rrd.file().sync_data() {
                 Ok(()) => drop(log.stage(&Entry::Forget { file: &job.name, from: i64::MAX })?),
-                Err(error) => self.distrust(log, &job.name, &error),
+                Err(error) => self.distrust(log, unsynced(&job.name, &error)),
             }
         }
         let kept = identity.image(job.epoch, open.rrd.header.live());
@@ -194,27 +195,12 @@ impl Pending {
 
     fn write_open(&self, mut open: Open, job: &mut Job) -> Result<Written> {
         let written = self.write(&mut open.rrd, job);
-        if let Some(live) = open.rrd.torn() {
-            self.keep_half_written(&open, job, &live)?;
+        if let (true, Some(log)) = (open.rrd.is_torn(), &self.log) {
+            self.distrust(log, format!("the header of '{}' is half written", job.name));
         }
         let written = written?;
         self.open.give(job.id, open.rrd);
         Ok(written)
-    }
-
-    /// A header was half written and could not be taken back: `live` is put back before the next write, and after a
-    /// restart.
-    fn keep_half_written(&self, open: &Open, job: &mut Job, live: &[u8]) -> Result<()> {
-        let identity = open.identity.map_or_else(|| Identity::of(&open.rrd), Ok)?;
-        let kept = identity.image(WITHOUT_END, live);
-        if let Some(log) = &self.log {
-            let entry = Entry::Image { file: &job.name, image: kept.image(WITHOUT_END) };
-            if let Err(error) = log.stage(&entry).and_then(|ticket| log.harden(ticket)) {
-                self.messages.error(&format!("{}: its header could not be logged: {error}", job.name));
-            }
-        }
-        job.torn = Some(vec![kept]);
-        Ok(())
     }
 
     fn write(&self, rrd: &mut Rrd, job: &Job) -> Result<Written> {

@@ -73,6 +73,12 @@ impl Watched {
         self.lock().note();
     }
 
+    /// Lets who is held go on.
+    pub fn let_go(&self) {
+        self.lock().sync = Sync::Done;
+        self.changed.notify_all();
+    }
+
     /// Begins a checkpoint and holds it in the sync of the disk; whether it got there, while `meanwhile` runs. Then the disk
     /// does `then`.
     pub fn beside_checkpoint<T>(

@@ -32,7 +32,7 @@ Examples:
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
                                     tell of it only while it is below 1 GiB
   khz umount /cluster               or plain umount
-  khz mount --shm /dev/shm/khz-cluster --shm-select 'node[1-8]:*' --shm-rate 10Hz
+  khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
                                     snapshots of eight nodes in shared memory
 
 A value is one line. It is pushed into the page cache while its file is open:
@@ -52,8 +52,8 @@ pub const UMOUNT_EXAMPLES: &str = "\
 Examples:
   khz umount /cluster
 
-It works while programs have files open in it, while the hub is away, and after
-the mount's process was killed.";
+It works while programs have files open in it, where plain umount says that it
+is busy; while the hub is away; and after the mount's process was killed.";
 
 /// How a mount that went to the background says that it stands.
 const STANDS: &str = "mounted";
@@ -137,7 +137,7 @@ fn check(options: &[String]) -> Result<Said, Failure> {
                 said.budget = Some(value.parse().map_err(wrong)?);
             }
             // What mount(8) hands on to every helper.
-            ("rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user", None) => {}
+            ("ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user", None) => {}
             _ => {
                 let known = "strict, wait=DURATION, budget=N, allow_other";
                 return Err(Failure::usage(format!("-o {option}: no such option; there are {known}")));
@@ -215,6 +215,7 @@ fn mount(
     options.strict = said.strict;
     options.wait = said.wait.map_or(options.wait, Into::into);
     options.budget = said.budget.unwrap_or(options.budget);
+    options.owner = rustix::process::geteuid().as_raw();
     let directory = place_of(directory)?;
     let is_root = rustix::process::geteuid().is_root();
     let place = Place {

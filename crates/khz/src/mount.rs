@@ -51,6 +51,7 @@ Options for -o:
 pub const UMOUNT_EXAMPLES: &str = "\
 Examples:
   khz umount /cluster
+  khz umount /dev/shm/khz           ends the `khz mount --shm` that keeps it
 
 It works while programs have files open in it, where plain umount says that it
 is busy; while the hub is away; and after the mount's process was killed.";
@@ -107,12 +108,13 @@ pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
 
 /// Unmounts.
 pub fn umount(flags: &UmountFlags) -> Outcome {
-    if khz_mount::detach(&flags.directory) {
+    if khz_mount::detach(&flags.directory) || crate::keeper::end(&flags.directory) {
         return Ok(Done::Wholly);
     }
     let directory = flags.directory.display();
     Err(Failure::work(format!(
-        "cannot unmount {directory}: it is no mount, or not yours (see /proc/self/mounts)"
+        "cannot unmount {directory}: it is no mount and no directory of `khz mount --shm`, or not yours (see \
+         /proc/self/mounts)"
     )))
 }
 
@@ -137,7 +139,10 @@ fn check(options: &[String]) -> Result<Said, Failure> {
                 said.budget = Some(value.parse().map_err(wrong)?);
             }
             // What mount(8) hands on to every helper.
-            ("ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user", None) => {}
+            (
+                "ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user",
+                None,
+            ) => {}
             _ => {
                 let known = "strict, wait=DURATION, budget=N, allow_other";
                 return Err(Failure::usage(format!("-o {option}: no such option; there are {known}")));

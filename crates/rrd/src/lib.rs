@@ -24,6 +24,7 @@ pub mod import;
 pub mod info;
 pub mod layout;
 pub mod local_time;
+mod new_file;
 pub mod number;
 pub mod pdp;
 pub mod prefill;

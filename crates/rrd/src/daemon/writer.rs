@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::image;
 use super::nodes::Id;
 use super::packed::unpack;
 use super::pending::{Pending, told};
 use super::record::{Entry, Image};
-use super::stamp::stamp;
+use super::stamp::{self, stamp};
 use super::state::Taken;
 use super::write_back;
 use crate::error::{Error, Result, refused};
@@ -26,17 +27,34 @@ pub(super) struct Job {
     imaged: bool,
     /// The write whose number the image got.
     pub(super) imaged_now: Option<u32>,
+    /// Its file has other sources than its samples were taken for.
+    pub(super) other_sources: bool,
     /// Whether the claim on the file ends with the write.
     pub(super) ends_claim: bool,
     pub(super) outcome: Result<Written>,
+    _underway: Underway,
+}
+
+/// Stands for a write begun and not accounted for. A panic on that way would leave the count of writes under way wrong,
+/// and the next checkpoint would wait for ever with all writes held back; the log has everything.
+struct Underway;
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 /// What a write did.
 pub(super) struct Written {
     /// Samples the file refused for good.
     pub(super) refused: u32,
-    /// Seconds of the newest sample in the file.
-    pub(super) last: u32,
+    /// Why, where there are any.
+    pub(super) dropped: Option<String>,
+    /// Stamp of the newest sample in the file, in microseconds.
+    pub(super) newest: i64,
     /// The disk, and a handle to sync it by.
     pub(super) handle: Option<(u64, File)>,
 }
@@ -44,8 +62,38 @@ pub(super) struct Written {
 impl Job {
     pub(super) fn new(id: Id, name: String, taken: Taken, replayed: bool, imaged: bool) -> Self {
         let outcome = refused("not written yet");
-        Self { id, name, taken, replayed, imaged, imaged_now: None, ends_claim: true, outcome }
+        Self {
+            id,
+            name,
+            taken,
+            replayed,
+            imaged,
+            imaged_now: None,
+            other_sources: false,
+            ends_claim: true,
+            outcome,
+            _underway: Underway,
+        }
     }
+}
+
+/// Does the work on one file. A panic in it is our fault and must not become every file's: the file's samples are kept.
+fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Whatever the work had of the file is gone with it, and the file is read anew.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| refused("BUG: the daemon failed over this file"))
+}
+
+/// Stamp of the newest sample in a file, in microseconds.
+fn newest(rrd: &Rrd) -> i64 {
+    rrd.header.last_update().saturating_mul(1_000_000).saturating_add(rrd.header.last_update_usec())
+}
+
+/// The samples of a job that are newer than `newest`, and how many are not.
+fn newer(job: &Job, newest: i64) -> (Vec<String>, u32) {
+    let is_newer = |sample: &String| stamp(sample).is_none_or(|stamp| stamp > newest);
+    let samples: Vec<String> = unpack(&job.taken.bytes).filter(is_newer).collect();
+    let old = job.taken.count.saturating_sub(samples.len() as u32);
+    (samples, old)
 }
 
 /// How the daemon updates.
@@ -65,7 +113,7 @@ impl Pending {
     /// Writes `jobs`, each to its file, in this order.
     pub(super) fn perform(&self, jobs: &mut [Job]) {
         let opened: Vec<Result<Rrd>> =
-            jobs.iter().map(|job| self.open.take(job.id, &job.name, &self.base)).collect();
+            jobs.iter().map(|job| contained(|| self.open.take(job.id, &job.name, &self.base))).collect();
         if let Err(error) = self.log_images(jobs, &opened) {
             // The log is in trouble, so the files are the better place: only a loss of power just now could tear them.
             self.messages
@@ -73,9 +121,11 @@ impl Pending {
         }
         for (job, opened) in jobs.iter_mut().zip(opened) {
             let written = opened.and_then(|mut rrd| {
-                let written = self.write(&mut rrd, job)?;
-                self.open.give(job.id, rrd);
-                Ok(written)
+                contained(|| {
+                    let written = self.write(&mut rrd, job)?;
+                    self.open.give(job.id, rrd);
+                    Ok(written)
+                })
             });
             job.outcome = written.map_err(told);
         }
@@ -110,20 +160,25 @@ impl Pending {
         hardened
     }
 
-    fn write(&self, rrd: &mut Rrd, job: &Job) -> Result<Written> {
-        let samples: Vec<String> = unpack(&job.taken.bytes).collect();
+    fn write(&self, rrd: &mut Rrd, job: &mut Job) -> Result<Written> {
+        let (samples, old) = newer(job, newest(rrd));
         let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
-        let options = options(&job.name);
-        let before = rrd.header.last_update().saturating_mul(1_000_000) + rrd.header.last_update_usec();
-        let old = samples.iter().filter(|sample| stamp(sample).is_some_and(|stamp| stamp <= before)).count();
-        let mut refused = 0;
-        if old > 0 && !job.replayed {
-            refused += old as u32;
-            self.messages.error(&format!(
-                "{}: {old} updates are not newer than the file, which somebody else has written, and are dropped",
+        let readings = rrd.header.readings();
+        if samples.iter().any(|sample| stamp::readings(sample) != readings) {
+            job.other_sources = true;
+            return refused(format!(
+                "'{}' has {readings} data sources now, other than updates were taken for; FORGET drops them",
                 job.name
             ));
         }
+        let (mut refused, mut dropped) = (0, None);
+        if old > 0 && !job.replayed {
+            refused += old;
+            let why = "not newer than the file, which somebody else has written";
+            self.messages.error(&format!("{}: {old} updates are {why}, and are dropped", job.name));
+            dropped = Some(why.to_string());
+        }
+        let options = options(&job.name);
         match rrd.update(&samples, &options) {
             Ok(_) => {}
             Err(Error::Refused(_)) => {
@@ -134,6 +189,9 @@ impl Pending {
                         Err(Error::Refused(why)) => {
                             refused += 1;
                             self.messages.error(&format!("the update {sample} is dropped: {why}"));
+                            // Without the file's name, which is told anyway.
+                            let named = format!("{}: ", job.name);
+                            dropped = Some(why.strip_prefix(&named).unwrap_or(&why).to_string());
                         }
                         Err(error) => return Err(error),
                     }
@@ -145,8 +203,8 @@ impl Pending {
             // A checkpoint will sync it.
             write_back::begin(rrd.file());
         }
-        let last = u32::try_from(rrd.header.last_update()).unwrap_or(0);
-        Ok(Written { refused, last, handle: self.handle(rrd, &job.name)? })
+        let handle = self.handle(rrd, &job.name)?;
+        Ok(Written { refused, dropped, newest: newest(rrd), handle })
     }
 
     /// A handle of the file's disk, if there is none yet and a log waits for it.
@@ -161,5 +219,34 @@ impl Pending {
         }
         // Opened anew: a duplicate would keep the lock.
         Ok(Some((device, self.base.open(name, false)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_over_one_file_is_that_files_error() {
+        assert_eq!(contained(|| Ok(1)).unwrap(), 1);
+        let error = contained::<()>(|| panic!("over one file")).unwrap_err();
+        assert_eq!(error.to_string(), "BUG: the daemon failed over this file");
+    }
+
+    #[test]
+    fn a_panic_beside_a_write_that_is_under_way_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt;
+        const CHILD: &str = "KHZ_RRD_PANICS";
+        if std::env::var_os(CHILD).is_none() {
+            let test = "daemon::writer::tests::a_panic_beside_a_write_that_is_under_way_ends_the_process";
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            let output = child.args(["--exact", test]).env(CHILD, "1").output().unwrap();
+            // Not the harness's own end of a test that failed.
+            assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+            return;
+        }
+        let taken = Taken { bytes: vec![], count: 0, oldest: 0, since: 0 };
+        let job = Job::new(0, "a.rrd".into(), taken, false, false);
+        panic!("while {} is written", job.name);
     }
 }

@@ -13,6 +13,8 @@ use khz_model::{Interest, NameError, Pattern, QuantityError, Rate};
 use crate::access::{Access, AccessError};
 use crate::condition::Condition;
 use crate::event::{Event, Value};
+use crate::own::{OwnFollower, OwnNode};
+use crate::page::Page;
 use crate::queue::Queue;
 use crate::router::{Route, Router, Routes};
 
@@ -46,6 +48,12 @@ pub enum ClientError {
     /// There is no hub.
     #[error("no answer: {0}")]
     Down(String),
+    /// Other nodes are wanted of a client of one.
+    #[error("only {node} is known here: its agent runs on this machine, and no hub does; name a hub")]
+    OwnOnly {
+        /// The own node.
+        node: String,
+    },
 }
 
 /// What is wanted.
@@ -125,17 +133,40 @@ impl Want {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Client {
+    /// `None`: only the own node is known.
+    link: Option<Link>,
+    own: Option<OwnNode>,
+}
+
+#[derive(Clone)]
+struct Link {
     following: Arc<Following>,
     routes: Routes,
 }
 
 impl Client {
-    /// To the khz of this machine: a hub, or one that runs alone.
+    /// To the khz of this machine: a hub, or one that runs alone; where there is only an agent, to its node
+    /// ([`Client::own`]).
     ///
     /// # Errors
     /// None runs.
     pub fn local() -> Result<Self, ClientError> {
-        Client::open(&Access::local()?)
+        match (Access::local(), Page::local()) {
+            (Err(AccessError::NobodyHere { .. }), Ok(page)) => Ok(Client::own(page)),
+            (access, _) => Client::open(&access?),
+        }
+    }
+
+    /// To a node whose snapshot is on this machine, and to no other: everything is read out of shared memory, and
+    /// nobody is asked. A subscription sees the latest values as often as it wants to look, but nothing is gathered more
+    /// often for its sake. Of series only name, unit, kind and decimal places are known.
+    ///
+    /// ```no_run
+    /// let client = khz_client::Client::own(khz_client::Page::local()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn own(page: Page) -> Self {
+        Client { link: None, own: Some(OwnNode::new(page)) }
     }
 
     /// To a hub. It connects in the background, and again whenever the connection breaks.
@@ -145,16 +176,21 @@ impl Client {
     pub fn open(access: &Access) -> Result<Self, ClientError> {
         let routes = Routes::default();
         let following = Following::start(access.settings()?, Router::new(routes.clone()))?;
-        Ok(Client { following: Arc::new(following), routes })
+        let link = Link { following: Arc::new(following), routes };
+        Ok(Client { link: Some(link), own: OwnNode::of_host() })
     }
 
-    /// The latest values, from every node that the pattern selects. Waits for them four seconds at most: nodes that have
-    /// said nothing by then are missing.
+    /// The latest values, from every node that the pattern selects. Of this machine's own node, when the pattern names it
+    /// and no other, they come out of shared memory at once. Else it waits for them four seconds at most: nodes that
+    /// have said nothing by then are missing.
     ///
     /// # Errors
     /// The pattern is none, the hub refuses, or it does not answer.
     pub fn get(&self, pattern: &str) -> Result<Vec<Value>, ClientError> {
         let want = Want::new([pattern])?;
+        if let Some(values) = self.of_own(&want.interest.patterns)? {
+            return Ok(values);
+        }
         let named = want.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
         let mut awaited = named.map(BTreeSet::from_iter);
         let subscription = self.subscribe(want)?;
@@ -186,26 +222,61 @@ impl Client {
         }
     }
 
+    /// The values of patterns that are about the own node alone; `None`: the hub is to be asked.
+    fn of_own(&self, patterns: &[Pattern]) -> Result<Option<Vec<Value>>, ClientError> {
+        let Some(own) = &self.own else { return Ok(None) };
+        if self.link.is_some() {
+            return Ok(own.is_meant(patterns).then(|| own.values(patterns)).flatten());
+        }
+        only_own(own, patterns)?;
+        let gone = || ClientError::Down(format!("the agent of {} does not run", own.name()));
+        own.values(patterns).map(Some).ok_or_else(gone)
+    }
+
     /// Values as they come, until the subscription is dropped: an iterator that waits, or a stream.
     ///
     /// # Errors
     /// There are too many subscriptions.
     pub fn subscribe(&self, want: Want) -> Result<Subscription, ClientError> {
         let queue = Queue::default();
-        let mut routes = self.routes.lock();
-        let number = self.following.ask(&want.interest, want.prompt)?;
-        routes.insert(number, Route { condition: want.condition, queue: queue.clone() });
-        drop(routes);
-        Ok(Subscription { queue, number, following: self.following.clone(), routes: self.routes.clone() })
+        let route = Route { condition: want.condition, queue: queue.clone() };
+        let feed = match (&self.link, &self.own) {
+            (Some(link), _) => {
+                let mut routes = link.routes.lock();
+                let number = link.following.ask(&want.interest, want.prompt)?;
+                routes.insert(number, route);
+                Feed::Link(link.clone(), number)
+            }
+            (None, Some(own)) => {
+                only_own(own, &want.interest.patterns)?;
+                let period = want.interest.rate.period();
+                Feed::Own { _follower: own.follow(want.interest.patterns, period, route)? }
+            }
+            (None, None) => unreachable!("BUG: a client of nobody"),
+        };
+        Ok(Subscription { queue, feed })
+    }
+}
+
+/// Refuses patterns that are not about the own node.
+fn only_own(own: &OwnNode, patterns: &[Pattern]) -> Result<(), ClientError> {
+    let node = own.name();
+    match patterns.iter().all(|pattern| pattern.matches_node(&node)) {
+        true => Ok(()),
+        false => Err(ClientError::OwnOnly { node: node.to_string() }),
     }
 }
 
 /// Values as they come. Dropping it ends it.
 pub struct Subscription {
     queue: Queue,
-    number: u32,
-    following: Arc<Following>,
-    routes: Routes,
+    feed: Feed,
+}
+
+/// Where its values come from.
+enum Feed {
+    Link(Link, u32),
+    Own { _follower: OwnFollower },
 }
 
 impl Subscription {
@@ -243,8 +314,10 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.routes.lock().remove(&self.number);
-        self.following.dismiss(self.number);
+        if let Feed::Link(link, number) = &self.feed {
+            link.routes.lock().remove(number);
+            link.following.dismiss(*number);
+        }
     }
 }
 

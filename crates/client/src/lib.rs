@@ -1,6 +1,7 @@
 //! The library for programs that read a cluster watched by Kilohertz.
 //!
-//! [`Client`] asks a khz, on this machine or a hub: values now, or as they come, at a rate and under a condition.
+//! [`Client`] asks a khz, on this machine or a hub: values now, or as they come, at a rate and under a condition. What it
+//! wants to know of this machine's own node now it reads out of shared memory.
 //! [`Page`] reads the latest values of this machine out of shared memory, in tens of nanoseconds, without asking
 //! anybody; [`Mirror`] keeps the same of other nodes. Values are exact: integers with decimal places.
 
@@ -11,6 +12,7 @@ mod client;
 pub mod condition;
 mod event;
 mod mirror;
+mod own;
 mod page;
 pub mod place;
 mod queue;

@@ -29,12 +29,19 @@ impl Queue {
 
     /// Puts an event in; nobody is woken before [`Queue::wake`].
     pub fn push(&self, event: Event) {
+        self.push_all([event]);
+    }
+
+    /// Puts the events of one row in: a reader finds all of them or none.
+    pub fn push_all(&self, events: impl IntoIterator<Item = Event>) {
         let mut state = self.lock();
-        if state.events.len() >= EVENTS_MAX {
-            state.events.pop_front();
-            state.dropped += 1;
+        for event in events {
+            if state.events.len() >= EVENTS_MAX {
+                state.events.pop_front();
+                state.dropped += 1;
+            }
+            state.events.push_back(event);
         }
-        state.events.push_back(event);
     }
 
     /// Wakes who waits, if there is something.

@@ -81,13 +81,15 @@ impl FollowSink for Router {
         let Some(Lane { node, route, schema, gates }) = self.lanes.get_mut(lane) else { return };
         let stamp = row.stamp();
         gates.resize_with(schema.series().len(), || Gate::new(route.condition.clone()));
+        let mut events = Vec::new();
         for (slot, (series, gate)) in schema.series().iter().zip(gates).enumerate() {
             let Some(reading) = row.reading(slot) else { break };
             if gate.passes(reading, series.metric.places) {
                 let (node, series) = (node.clone(), series.clone());
-                route.queue.push(Event::Value(Value { node, series, reading, stamp }));
+                events.push(Event::Value(Value { node, series, reading, stamp }));
             }
         }
+        route.queue.push_all(events);
     }
 
     fn block(&mut self, _: &LaneKey, _: &[u8]) {}

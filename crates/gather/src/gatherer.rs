@@ -369,7 +369,7 @@ impl Gatherer {
             }
         }
         self.tell_of_budgets();
-        self.tell_of_wear();
+        self.tell_of_wear(now.boot);
         // A reader that could not say that it has gone is noticed here.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
@@ -377,17 +377,21 @@ impl Gatherer {
     }
 
     /// Slots are never used again, so that none ever changes its meaning. Where interfaces come and go by the thousand
-    /// (containers), whoever owns this agent may begin anew, with a new generation of slots.
-    fn tell_of_wear(&mut self) {
+    /// (containers), or where jobs have used up all names, whoever owns this agent may begin anew, with a new generation
+    /// of slots.
+    fn tell_of_wear(&mut self, now: Nanos) {
+        if self.outworn.is_none() {
+            return;
+        }
         let slots: usize = self.sources.iter().map(Source::slots).sum();
-        if slots < OUTWORN_SLOTS || self.outworn.is_none() {
+        let gone = || self.sources.iter().map(Source::slots_gone).sum::<usize>();
+        if slots >= OUTWORN_SLOTS && gone() >= slots / 4 * 3 {
+            tracing::info!("{} of {slots} slots stand for what is gone", gone());
+        } else if self.sources.iter().any(|source| source.is_worn_by_jobs(now)) {
+            tracing::info!("jobs that have ended have used up the names of a node");
+        } else {
             return;
         }
-        let gone: usize = self.sources.iter().map(Source::slots_gone).sum();
-        if gone < slots / 4 * 3 {
-            return;
-        }
-        tracing::info!("{gone} of {slots} slots stand for what is gone");
         if let Some(owner) = self.outworn.take() {
             let _ = owner.send(Outworn);
             // An owner who does not listen has no use for being told again.

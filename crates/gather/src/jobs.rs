@@ -36,6 +36,9 @@ pub const DATAGRAMS_AT_ONCE: usize = 32;
 pub const LINES_A_SECOND: u64 = 10_000;
 /// A number of which nothing was heard for so long is absent.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
+/// When there is no room for new names, and of most of the old ones nothing was heard for so long, the agent begins
+/// anew: a job that makes names up cannot keep others out for longer, nor have it begin anew more often.
+pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 
 /// Where jobs come in: the socket, what is counted there, and the names that came.
 #[derive(Debug)]
@@ -139,6 +142,10 @@ impl JobDoor {
     /// The metrics that jobs have published so far.
     pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    fn metrics_count(&self) -> usize {
+        self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
     }
 
     /// True where a pattern speaks of what jobs publish, or may publish yet.
@@ -304,6 +311,15 @@ impl Jobs {
         Some(slot)
     }
 
+    /// No name or no instance can be new, and three quarters of those that are there are not used any more.
+    pub fn is_worn(&self, now: Nanos) -> bool {
+        let slots = self.heard.len();
+        if slots < JOB_SERIES_MAX && self.door.metrics_count() < JOB_METRICS_MAX {
+            return false;
+        }
+        self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
+    }
+
     /// Once a second.
     fn forget_the_silent(&mut self, now: Nanos) {
         for slot in 0..self.heard.len() {
@@ -401,6 +417,22 @@ mod tests {
             say(&mut jobs, &"a=1\n".repeat(64), 2);
         }
         assert_eq!(count(&jobs.door.counts.dropped) - before, 64 - LINES_A_SECOND % 64);
+    }
+
+    #[test]
+    fn names_that_nobody_uses_any_more_wear_the_node_out_once_there_is_no_room() {
+        let (mut jobs, job) = jobs();
+        let mut room = Vec::new();
+        let mut say = |jobs: &mut Jobs, text: &str, second| {
+            job.send(text.as_bytes()).unwrap();
+            jobs.gather(at(second), &mut room);
+        };
+        (0..JOB_METRICS_MAX - 1).for_each(|n| say(&mut jobs, &format!("m{n}=1"), 1));
+        assert!(!jobs.is_worn(Nanos::from_secs(1_000)), "there is room");
+        say(&mut jobs, "last=1", 1);
+        assert!(!jobs.is_worn(Nanos::from_secs(300)) && jobs.is_worn(Nanos::from_secs(301)));
+        (0..JOB_METRICS_MAX / 4 + 1).for_each(|n| say(&mut jobs, &format!("m{n}=2"), 200));
+        assert!(!jobs.is_worn(Nanos::from_secs(301)), "more than a quarter are in use");
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Description {
             let (option, rest) = options.split_once(' ').unwrap_or((options, ""));
             let wrong = || PublicationError::Option(shown(option));
             match option.split_once('=').ok_or_else(wrong)? {
-                ("unit", word) => self.unit = unit(word).ok_or_else(wrong)?,
+                ("unit", word) => self.unit = Unit::named(word).ok_or_else(wrong)?,
                 ("kind", "gauge") => self.kind = Kind::Gauge,
                 ("kind", "counter") => self.kind = Kind::Counter,
                 ("places", digits) => {
@@ -139,12 +139,6 @@ impl Description {
         }
         Ok(())
     }
-}
-
-/// The unit of this word.
-fn unit(word: &str) -> Option<Unit> {
-    use Unit::{Bytes, Count, Hertz, Packets, Pages, Percent, Seconds};
-    [Count, Bytes, Seconds, Percent, Pages, Packets, Hertz].into_iter().find(|unit| unit.as_str() == word)
 }
 
 impl<'a> Number<'a> {

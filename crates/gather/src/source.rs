@@ -267,6 +267,11 @@ impl Source {
         self.problem = Some(problem);
     }
 
+    /// Names were used up by jobs that have ended.
+    pub fn is_worn_by_jobs(&self, now: Nanos) -> bool {
+        matches!(&self.numbers, Numbers::Jobs(jobs) if jobs.is_worn(now))
+    }
+
     /// Slots whose instance is gone.
     pub fn slots_gone(&self) -> usize {
         self.states().iter().filter(|&&state| state == Absence::InstanceGone as u8).count()

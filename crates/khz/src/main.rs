@@ -25,6 +25,7 @@ mod hub;
 mod hub_recorder;
 mod hub_status;
 mod job_socket;
+mod keeper;
 mod log;
 mod man;
 mod matrix;

@@ -1,12 +1,13 @@
 //! `khz mount --shm`: which nodes' snapshots are kept on this machine, and where. The keeping is `khz_client`'s.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use khz_client::{Access, Mirror, MirrorWant};
 use khz_model::Rate;
 
+use crate::keeper::Keeper;
 use crate::outcome::{Failure, sentence};
 
 /// Who may read the snapshots: the user's group too, as with the agent's own.
@@ -40,7 +41,7 @@ impl MirrorFlags {
     }
 
     /// Begins, if it was asked for.
-    pub fn start(&self, access: &Access) -> Result<Option<Mirror>, Failure> {
+    pub fn start(&self, access: &Access) -> Result<Option<(Mirror, Keeper)>, Failure> {
         let Some(directory) = &self.shm else { return Ok(None) };
         let want = self.want()?;
         std::fs::DirBuilder::new()
@@ -48,7 +49,20 @@ impl MirrorFlags {
             .mode(MODE)
             .create(directory)
             .map_err(|error| Failure::work(format!("cannot make {}: {error}", directory.display())))?;
+        let keeper = keeper(directory)?;
         let mirror = Mirror::start(access, directory, &want);
-        mirror.map(Some).map_err(|error| Failure::work(sentence(&error)))
+        mirror.map(|mirror| Some((mirror, keeper))).map_err(|error| Failure::work(sentence(&error)))
     }
+}
+
+/// Two who kept the same directory would take each other's files away.
+fn keeper(directory: &Path) -> Result<Keeper, Failure> {
+    let shown = directory.display();
+    let taken =
+        Keeper::take(directory).map_err(|error| Failure::work(format!("cannot lock {shown}: {error}")))?;
+    taken.map_err(|other| {
+        let other =
+            other.map_or("another process".to_owned(), |pid| format!("process {}", pid.as_raw_nonzero()));
+        Failure::work(format!("{other} keeps snapshots in {shown} already; `khz umount {shown}` ends it"))
+    })
 }

@@ -32,7 +32,7 @@ Examples:
   echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
                                     tell of it only while it is below 1 GiB
   khz umount /cluster               or plain umount
-  khz mount --shm /dev/shm/khz-cluster --shm-select 'node[1-8]:*' --shm-rate 10Hz
+  khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
                                     snapshots of eight nodes in shared memory
 
 A value is one line. It is pushed into the page cache while its file is open:
@@ -51,9 +51,10 @@ Options for -o:
 pub const UMOUNT_EXAMPLES: &str = "\
 Examples:
   khz umount /cluster
+  khz umount /dev/shm/khz           ends the `khz mount --shm` that keeps it
 
-It works while programs have files open in it, while the hub is away, and after
-the mount's process was killed.";
+It works while programs have files open in it, where plain umount says that it
+is busy; while the hub is away; and after the mount's process was killed.";
 
 /// How a mount that went to the background says that it stands.
 const STANDS: &str = "mounted";
@@ -107,12 +108,13 @@ pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
 
 /// Unmounts.
 pub fn umount(flags: &UmountFlags) -> Outcome {
-    if khz_mount::detach(&flags.directory) {
+    if khz_mount::detach(&flags.directory) || crate::keeper::end(&flags.directory) {
         return Ok(Done::Wholly);
     }
     let directory = flags.directory.display();
     Err(Failure::work(format!(
-        "cannot unmount {directory}: it is no mount, or not yours (see /proc/self/mounts)"
+        "cannot unmount {directory}: it is no mount and no directory of `khz mount --shm`, or not yours (see \
+         /proc/self/mounts)"
     )))
 }
 
@@ -137,7 +139,10 @@ fn check(options: &[String]) -> Result<Said, Failure> {
                 said.budget = Some(value.parse().map_err(wrong)?);
             }
             // What mount(8) hands on to every helper.
-            ("rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user", None) => {}
+            (
+                "ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user",
+                None,
+            ) => {}
             _ => {
                 let known = "strict, wait=DURATION, budget=N, allow_other";
                 return Err(Failure::usage(format!("-o {option}: no such option; there are {known}")));
@@ -215,6 +220,7 @@ fn mount(
     options.strict = said.strict;
     options.wait = said.wait.map_or(options.wait, Into::into);
     options.budget = said.budget.unwrap_or(options.budget);
+    options.owner = rustix::process::geteuid().as_raw();
     let directory = place_of(directory)?;
     let is_root = rustix::process::geteuid().is_root();
     let place = Place {

@@ -126,6 +126,12 @@ impl Unit {
         }
     }
 
+    /// The unit of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        use Unit::{Bytes, Count, Hertz, Packets, Pages, Percent, Seconds};
+        [Count, Bytes, Seconds, Percent, Pages, Packets, Hertz].into_iter().find(|unit| unit.as_str() == name)
+    }
+
     /// The sign behind a value on a screen.
     pub const fn sign(self) -> &'static str {
         match self {

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use khz_model::Nanos;
 
+/// Users who neither are root nor have mounted the tree may ask for so many values a second, as readers of a hub may.
+pub const OTHERS_RATE_MAX_HZ: u64 = 100;
+
 /// Nodes of the tree: as many as a hub remembers. Their numbers stand in inode numbers.
 pub const NODES_MAX: usize = 65_536;
 

@@ -27,6 +27,14 @@ pub enum Owner {
     },
 }
 
+impl Owner {
+    /// True for a process that holds the setting. Processes of other PID namespaces are all called 0 here: each of them
+    /// hears what holds for everybody, and none what another has set.
+    fn is(&self, process: u32) -> bool {
+        process != 0 && matches!(self, Owner::Held { process: whose, .. } if *whose == process)
+    }
+}
+
 /// One setting, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setting {
@@ -122,11 +130,20 @@ impl Settings {
     /// The setting of a kind that stands at a place: what a process has set itself, else the mount's.
     pub fn at(&self, place: Place, class: Class, process: Option<u32>) -> Option<&Setting> {
         let there = self.places.get(&place)?.iter().filter(|(_, setting)| setting.class() == class);
-        let mine =
-            |owner: &Owner| matches!(owner, Owner::Held { process: whose, .. } if Some(*whose) == process);
-        let mut own = there.clone().filter(|(owner, _)| mine(owner));
+        let mut own = there.clone().filter(|(owner, _)| process.is_some_and(|process| owner.is(process)));
         let mut all = there.filter(|(owner, _)| *owner == Owner::Mount);
         own.next_back().or_else(|| all.next_back()).map(|(_, setting)| setting)
+    }
+
+    /// Control files that a process holds open with a line for one of these places.
+    pub fn held_by(&self, places: &[Place], process: u32) -> Vec<u64> {
+        let there = places.iter().filter_map(|place| self.places.get(place)).flatten();
+        let own = there.filter(|(owner, _)| owner.is(process));
+        own.filter_map(|(owner, _)| match owner {
+            Owner::Held { handle, .. } => Some(*handle),
+            Owner::Mount => None,
+        })
+        .collect()
     }
 
     /// The fastest rate that stands at a place, whoever set it.

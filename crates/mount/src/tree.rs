@@ -22,7 +22,7 @@ use khz_model::{NodeName, NodeStatus, Rate, Reading, Stamp};
 
 use crate::inode::{Inode, NodeId, PathId};
 use crate::layout::Layout;
-use crate::limits::{BUDGET_PER_USER, FIRST_VALUE};
+use crate::limits::{BUDGET_PER_USER, FIRST_VALUE, OTHERS_RATE_MAX_HZ};
 use crate::names::Names;
 use crate::settings::Settings;
 
@@ -47,13 +47,18 @@ pub struct Options {
     pub budget: usize,
     /// Fastest rate that the mount's role may ask for, and what the role is called.
     pub ceiling: (Rate, String),
+    /// Who has mounted it: he and root set what holds for everybody, at any rate below the ceiling.
+    pub owner: u32,
+    /// Fastest rate that other users may ask for.
+    pub others: Rate,
 }
 
 impl Options {
     /// What a mount does that was told nothing.
     pub fn new(ceiling: Rate, role: &str) -> Self {
+        let others = Rate::from_hz(OTHERS_RATE_MAX_HZ).map_or(ceiling, |most| ceiling.at_most(most));
         let ceiling = (ceiling, role.to_owned());
-        Options { wait: FIRST_VALUE, strict: false, budget: BUDGET_PER_USER, ceiling }
+        Options { wait: FIRST_VALUE, strict: false, budget: BUDGET_PER_USER, ceiling, owner: 0, others }
     }
 }
 

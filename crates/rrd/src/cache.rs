@@ -1,16 +1,22 @@
 //! The page cache and files: which pages of a file are resident, and dropping them; changes no content.
 //!
-//! This is the paper's `fincore` and `fadvise`. `mincore(2)` tells page by page, and since Linux 5.2 only to
-//! who may write the file; `cachestat(2)` (Linux 6.5) tells numbers to everybody who may read it.
+//! This is the paper's `fincore` and `fadvise`. `mincore(2)` tells page by page; since Linux 5.2 it marks every page
+//! resident for who neither owns the file nor may write it, so such an answer is never taken. `cachestat(2)` (Linux
+//! 6.5) tells numbers; some kernels tell them to everybody who may read the file, later ones are as careful.
 
-use std::fs::File;
+mod summary;
+
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Advice;
+use rustix::fs::{Access, Advice, AtFlags};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, refused};
+
+pub use summary::{Summary, summarise};
 
 /// Files one summary looks at; a directory of more is summed up in parts.
 pub const FILES_MAX: usize = 4_000_000;
@@ -28,29 +34,43 @@ pub struct Residency {
     pub size: u64,
     /// Bytes a page.
     pub page: u64,
-    /// A flag per page.
-    pub resident: Vec<bool>,
+    /// Which pages are resident.
+    pub resident: Resident,
     /// Pages not yet written back, where the kernel has `cachestat`.
     pub dirty: Option<u64>,
 }
 
+/// What the kernel tells this process of a file's pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resident {
+    /// A flag per page.
+    Each(Vec<bool>),
+    /// Only how many.
+    Number(u64),
+}
+
 impl Residency {
     /// Pages of the file.
-    pub fn pages(&self) -> usize {
-        self.resident.len()
+    pub fn pages(&self) -> u64 {
+        self.size.div_ceil(self.page)
     }
 
     /// How many of them are resident.
-    pub fn count(&self) -> usize {
-        self.resident.iter().filter(|page| **page).count()
+    pub fn count(&self) -> u64 {
+        match &self.resident {
+            Resident::Each(pages) => pages.iter().filter(|page| **page).count() as u64,
+            Resident::Number(number) => *number,
+        }
     }
 
-    /// The file as a strip of at most `width` characters: `#` all pages of a cell resident, `+` some, `.` none.
+    /// The file as a strip of at most `width` characters: `#` all pages of a cell resident, `+` some, `.` none; `?`
+    /// where only their number is known.
     pub fn strip(&self, width: usize) -> String {
-        let cells = self.pages().min(width.max(1));
+        let Resident::Each(all) = &self.resident else { return "?".into() };
+        let cells = all.len().min(width.max(1));
         (0..cells)
             .map(|cell| {
-                let pages = &self.resident[cell * self.pages() / cells..(cell + 1) * self.pages() / cells];
+                let pages = &all[cell * all.len() / cells..(cell + 1) * all.len() / cells];
                 match pages.iter().filter(|page| **page).count() {
                     0 => '.',
                     all if all == pages.len() => '#',
@@ -64,21 +84,53 @@ impl Residency {
 /// Looks which pages of `path` are resident. Looking brings none in.
 ///
 /// # Errors
-/// What the system says.
+/// What the system says; not an ordinary file; the kernel does not tell this process.
 pub fn look(path: &Path) -> Result<Residency> {
-    let file = File::open(path).map_err(|error| Error::io("opening", path, error))?;
-    let size = file.metadata().map_err(|error| Error::io("stating", path, error))?.len();
+    let (file, metadata) = open(path)?;
+    let size = metadata.len();
     let page = rustix::param::page_size() as u64;
+    let counts = cachestat(&file);
+    let resident = match (is_told_each(path, &metadata), counts) {
+        (true, _) => Resident::Each(each(&file, path, size, page)?),
+        (false, Some(counts)) => Resident::Number(counts.cached),
+        (false, None) => {
+            let path = path.display();
+            return refused(format!("not permitted: pages of '{path}' are told only to who may write it"));
+        }
+    };
+    Ok(Residency { path: path.into(), size, page, resident, dirty: counts.map(|counts| counts.dirty) })
+}
+
+/// Opens an ordinary file; others may wait for somebody (a FIFO) or have no pages.
+fn open(path: &Path) -> Result<(File, Metadata)> {
+    let failed = |error| Error::io("opening", path, error);
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    let file = opened.map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => refused(format!("'{}' is not an ordinary file", path.display())),
+    }
+}
+
+/// Whether the kernel tells this process the truth about each page. It looks whether the caller owns the file or may
+/// write it; where this is more careful than the kernel, only the strip is lost.
+fn is_told_each(path: &Path, metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
+        || rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// A flag for each page.
+fn each(file: &File, path: &Path, size: u64, page: u64) -> Result<Vec<bool>> {
     let mut resident = Vec::with_capacity(size.div_ceil(page) as usize);
     let mut offset = 0;
     while offset < size {
         let length = WINDOW.min(size - offset);
-        window(&file, offset, length, page, &mut resident)
+        window(file, offset, length, page, &mut resident)
             .map_err(|error| Error::io("mapping", path, error))?;
         offset += length;
     }
-    let dirty = cachestat(&file).map(|stat| stat.dirty);
-    Ok(Residency { path: path.into(), size, page, resident, dirty })
+    Ok(resident)
 }
 
 fn window(file: &File, offset: u64, length: u64, page: u64, resident: &mut Vec<bool>) -> io::Result<()> {
@@ -116,7 +168,7 @@ pub struct Counts {
     pub recently_evicted: u64,
 }
 
-/// Asks the kernel for a file's page counts; `None` where it has no such call.
+/// Asks the kernel for a file's page counts; `None` where it has no such call or does not tell this process.
 pub fn cachestat(file: &File) -> Option<Counts> {
     /// The call's number, the same on every architecture.
     const SYS_CACHESTAT: libc::c_long = 451;
@@ -132,53 +184,13 @@ pub fn cachestat(file: &File) -> Option<Counts> {
 /// Writes a file's changed pages back, then drops all its pages.
 ///
 /// # Errors
-/// What the system says.
+/// What the system says; not an ordinary file.
 pub fn drop_pages(path: &Path) -> Result<()> {
-    let file = File::open(path).map_err(|error| Error::io("opening", path, error))?;
+    let (file, _) = open(path)?;
     // Pages that are not on disk yet would stay.
     file.sync_data().map_err(|error| Error::io("syncing", path, error))?;
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
         .map_err(|error| Error::io("dropping the pages of", path, error.into()))
-}
-
-/// How many pages the files of a directory have resident.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Files by resident pages: index 0 for none, and so on; the last index holds all that have more.
-    pub files: Vec<u64>,
-    /// Files looked at.
-    pub count: u64,
-    /// Resident pages in all.
-    pub resident: u64,
-    /// Pages in all.
-    pub pages: u64,
-    /// Files and directories that could not be looked at.
-    pub failed: u64,
-}
-
-/// Bars of a histogram; a file with more resident pages counts in the last.
-const BARS: usize = 65;
-
-/// Looks at every `.rrd` file below `directory`.
-///
-/// # Errors
-/// The directory itself cannot be read; failures below it are counted.
-pub fn summarise(directory: &Path) -> Result<Summary> {
-    let mut summary = Summary { files: vec![0; BARS], ..Summary::default() };
-    std::fs::read_dir(directory).map_err(|error| Error::io("reading", directory, error))?;
-    for path in rrd_files(directory, &mut summary.failed) {
-        match look(&path) {
-            Ok(residency) => {
-                let resident = residency.count();
-                summary.files[resident.min(BARS - 1)] += 1;
-                summary.count += 1;
-                summary.resident += resident as u64;
-                summary.pages += residency.pages() as u64;
-            }
-            Err(_) => summary.failed += 1,
-        }
-    }
-    Ok(summary)
 }
 
 /// The `.rrd` files below `directory`, without following symbolic links.
@@ -208,35 +220,13 @@ pub fn rrd_files(directory: &Path, failed: &mut u64) -> Vec<PathBuf> {
     found
 }
 
-impl Summary {
-    /// The histogram as text, empty bars left out.
-    pub fn text(&self) -> String {
-        let most = self.files.iter().copied().max().unwrap_or(0).max(1);
-        let mut text = String::from("pages   files\n");
-        for (pages, &files) in self.files.iter().enumerate().filter(|(_, files)| **files > 0) {
-            let label = if pages == BARS - 1 { format!("{pages}+") } else { pages.to_string() };
-            let bar = "#".repeat((files * 50).div_ceil(most) as usize);
-            text.push_str(&format!("{label:>5} {files:>7} {bar}\n"));
-        }
-        let mean = self.resident as f64 / (self.count.max(1)) as f64;
-        text.push_str(&format!(
-            "{} files, {} of {} pages resident, {mean:.2} a file",
-            self.count, self.resident, self.pages
-        ));
-        if self.failed > 0 {
-            text.push_str(&format!(", {} could not be looked at", self.failed));
-        }
-        text.push('\n');
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn residency(resident: &[bool]) -> Residency {
-        Residency { path: "f".into(), size: 0, page: 4096, resident: resident.to_vec(), dirty: None }
+        let (size, resident) = (resident.len() as u64, Resident::Each(resident.to_vec()));
+        Residency { path: "f".into(), size, page: 1, resident, dirty: None }
     }
 
     #[test]
@@ -251,12 +241,39 @@ mod tests {
         let path = std::env::temp_dir().join(format!("khz-rrd-cache-{}.rrd", std::process::id()));
         std::fs::write(&path, vec![1; 40_000]).unwrap();
         let before = look(&path).unwrap();
-        assert_eq!(before.pages(), 40_000usize.div_ceil(before.page as usize));
+        assert_eq!(before.pages(), 40_000u64.div_ceil(before.page));
         assert_eq!(before.count(), before.pages());
         drop_pages(&path).unwrap();
         let after = look(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         // A file system in memory has nowhere to drop pages to.
         assert!(after.count() <= before.count());
+    }
+    /// A file that the looker may only read: as another user where we may become one (in this thread), else one of
+    /// the system's.
+    #[test]
+    fn pages_that_the_kernel_does_not_tell_are_not_called_resident() {
+        let path = std::env::temp_dir().join(format!("khz-rrd-cache-hole-{}.rrd", std::process::id()));
+        // A hole has no pages anywhere.
+        File::create(&path).unwrap().set_len(40 * rustix::param::page_size() as u64).unwrap();
+        let (root, hole) = (rustix::process::geteuid().is_root(), path.clone());
+        let looked = std::thread::spawn(move || {
+            if !root {
+                return look(Path::new("/bin/sh"));
+            }
+            let nobody = rustix::fs::Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            look(&hole)
+        });
+        let looked = looked.join().unwrap();
+        let own = look(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((own.count(), own.strip(4)), (0, "....".into()));
+        match looked {
+            Ok(found) => {
+                assert_eq!((found.strip(24).as_str(), root && found.count() > 0), ("?", false), "{found:?}");
+            }
+            Err(error) => assert!(error.to_string().starts_with("not permitted: pages of '"), "{error}"),
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Which of the conditions that make many `.rrd` files slow hold on this machine; looks, advises, changes
 //! nothing.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::cache;
 use crate::error::{Error, Result};
 use crate::file::{Access, Rrd};
+use crate::lines;
 
 /// Files opened to learn their layout; more say nothing new.
 const SAMPLE: usize = 200;
@@ -160,9 +160,20 @@ pub fn advise(facts: &Facts) -> Vec<Finding> {
             }
         }
     }
-    if facts.sampled == 0 {
-        find(Weight::Note, format!("{} .rrd files, none of which could be read", facts.files), "");
-        return list;
+    if facts.failed > 0 {
+        find(Weight::Bad, format!("{} files or directories could not be read", facts.failed), "");
+    }
+    match (facts.files, facts.sampled) {
+        (0, _) => {
+            find(Weight::Note, "there are no .rrd files here".into(), "name the directory they lie below");
+            return list;
+        }
+        (files, 0) => {
+            let fact = format!("there are {files} .rrd files; none of those looked at could be read");
+            find(Weight::Bad, fact, "khz rrd info FILE says of each why not");
+            return list;
+        }
+        _ => {}
     }
     find(
         Weight::Good,
@@ -195,18 +206,10 @@ pub fn advise(facts: &Facts) -> Vec<Finding> {
             "their page changes fall together; new files start at random rows",
         );
     }
-    if facts.failed > 0 {
-        find(Weight::Bad, format!("{} files or directories could not be read", facts.failed), "");
-    }
     list
 }
 
-/// Whether the kernel answers `cachestat` for `path`.
-pub fn has_cachestat(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| cache::cachestat(&file).is_some())
-}
-
-/// The findings as text, one a line with its advice below.
+/// The findings as text, each with its advice below.
 pub fn text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
@@ -215,9 +218,9 @@ pub fn text(findings: &[Finding]) -> String {
             Weight::Note => "note",
             Weight::Bad => "BAD ",
         };
-        text.push_str(&format!("{mark} {}\n", finding.fact));
+        text.push_str(&lines::wrapped(&format!("{mark} "), "     ", &finding.fact));
         if !finding.advice.is_empty() {
-            text.push_str(&format!("     -> {}\n", finding.advice));
+            text.push_str(&lines::wrapped("     -> ", "        ", &finding.advice));
         }
     }
     text
@@ -240,6 +243,40 @@ mod tests {
         };
         let bad = advise(&facts).into_iter().find(|finding| finding.weight == Weight::Bad).unwrap();
         assert!(bad.fact.contains("19531 MiB of the 1024 MiB"), "{}", bad.fact);
+    }
+
+    #[test]
+    fn all_there_is_to_say_fits_a_terminal() {
+        let facts = Facts {
+            readahead_kib: Some(8192),
+            mount: Some(("rw,nosuid,nodev,noexec,nodiratime,strictatime".into(), "nfs4".into())),
+            memory: Some(1 << 40),
+            page: 4096,
+            files: 100_000_000,
+            hot_pages: 123.4,
+            pages: 1_000_000.0,
+            in_step: 200,
+            sampled: 200,
+            failed: 4_000_000,
+        };
+        let none_read = Facts { sampled: 0, ..facts.clone() };
+        let none_there = Facts { files: 0, ..none_read.clone() };
+        for facts in [facts, none_read, none_there] {
+            let text = text(&advise(&facts));
+            assert!(text.lines().count() > 4, "{text}");
+            assert_eq!(text.lines().find(|line| line.chars().count() > 80), None);
+        }
+    }
+
+    #[test]
+    fn a_directory_without_files_is_told_from_files_that_cannot_be_read() {
+        let said = |files| text(&advise(&Facts { files, ..Facts::default() }));
+        let (none, unread) = (said(0), said(7));
+        assert!(none.contains("note there are no .rrd files here\n"), "{none}");
+        assert!(
+            unread.contains("BAD  there are 7 .rrd files; none of those looked at could be read\n"),
+            "{unread}"
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod holt_winters;
 pub mod import;
 pub mod info;
 pub mod layout;
+pub mod lines;
 pub mod local_time;
 mod new_file;
 pub mod number;

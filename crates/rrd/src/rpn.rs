@@ -6,8 +6,10 @@
 
 mod evaluate;
 pub(crate) mod order;
+mod series;
 
-pub use evaluate::{Moment, Series};
+pub use evaluate::Moment;
+pub use series::Series;
 
 use crate::layout::RPN_NODES;
 use crate::number;

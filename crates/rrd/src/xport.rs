@@ -180,8 +180,9 @@ impl Script {
         let start = plan.start - plan.start.rem_euclid(signed);
         let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
         let rows = usize::try_from((end - start) / signed).unwrap_or(0).max(1);
-        let complete = usize::try_from((plan.end - start) / signed).unwrap_or(0).min(rows);
-        let grid = Grid { start, step, rows, complete, now: plan.now };
+        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
+        let held = usize::try_from((reach - start) / signed).unwrap_or(0).max(rows);
+        let grid = Grid { start, step, held, now: plan.now };
         let mut columns: Vec<Vec<f64>> = vec![];
         for named in &self.names {
             columns.push(grid.column(&named.source, &columns)?);
@@ -192,7 +193,7 @@ impl Script {
         let export = |(index, _): &(usize, String)| {
             let by = self.names[*index].shift / signed;
             let from = |row: i64| usize::try_from(row).ok().and_then(|row| columns[*index].get(row)).copied();
-            (0..grid.rows as i64).map(|row| from(row.saturating_sub(by)).unwrap_or(UNKNOWN)).collect()
+            (0..rows as i64).map(|row| from(row.saturating_sub(by)).unwrap_or(UNKNOWN)).collect()
         };
         let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
         let columns = self.exports.iter().map(export).collect();
@@ -200,13 +201,13 @@ impl Script {
     }
 }
 
-/// The rows of a table.
+/// The rows that a table is made of.
 struct Grid {
     start: i64,
     step: u64,
-    rows: usize,
-    /// Rows that end within the time asked for; a value of a whole series is made of these.
-    complete: usize,
+    /// Rows of each column. As rrdtool has it, the one in which the time asked for ends is among them: where that time
+    /// ends with a row, the row behind it, which is not shown but counts in values of a whole series and in predictions.
+    held: usize,
     now: i64,
 }
 
@@ -220,11 +221,9 @@ impl Grid {
         match source {
             Source::Series(column) => {
                 let row = |row| column.between(self.begin(row), self.begin(row + 1));
-                Ok((0..self.rows).map(row).collect())
+                Ok((0..self.held).map(row).collect())
             }
-            Source::Value(aggregate, of) => {
-                Ok(vec![aggregate.of(&before[*of][..self.complete], self.step); self.rows])
-            }
+            Source::Value(aggregate, of) => Ok(vec![aggregate.of(&before[*of], self.step); self.held]),
             Source::Expression(program) => self.computed(program, before),
         }
     }
@@ -234,9 +233,9 @@ impl Grid {
             let names = program.nodes().iter().filter(|node| node.op == Op::Variable);
             names.map(|node| node.variable).collect()
         };
-        let mut rows: Vec<f64> = Vec::with_capacity(self.rows);
+        let mut rows: Vec<f64> = Vec::with_capacity(self.held);
         let mut variables = vec![UNKNOWN; before.len()];
-        for row in 0..self.rows {
+        for row in 0..self.held {
             let time = self.begin(row + 1);
             used.iter().for_each(|&index| variables[index] = before[index][row]);
             let place = Series {

@@ -117,3 +117,54 @@ fn a_subscription_tells_what_its_condition_lets_through() {
         }
     }
 }
+
+#[test]
+fn a_client_of_the_own_node_needs_no_hub() {
+    let place = Place::new("own");
+    let running = place.start();
+    let page = || Page::open(&place.0.join("rings/n1/snapshot")).unwrap();
+    let client = Client::own(page());
+    let found = client.get("n1:mem.total").unwrap();
+    assert_eq!((found.len(), &*found[0].node, found[0].series.metric.unit.as_str()), (1, "n1", "bytes"));
+    let linked = place.client().get("n1:mem.total").unwrap();
+    assert_eq!((&found[0].series, found[0].reading), (&linked[0].series, linked[0].reading));
+    assert!(client.get("load.*").unwrap().len() >= 3);
+    assert!(matches!(client.get("n2:load.*"), Err(ClientError::OwnOnly { .. })));
+    // A task that waits for the next value, by nothing but the stream.
+    let want = Want::new(["job.level"]).unwrap().rate("50Hz").unwrap();
+    let mut levels = client.subscribe(want.when(Condition::ChangedBy("1".parse().unwrap()))).unwrap();
+    for level in [7, 9] {
+        place.publish(&format!("level={level}"));
+        loop {
+            match next_of_stream(&mut levels) {
+                Event::Value(value) if value.reading.value() == Some(level) => break,
+                Event::Value(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(running.end("TERM").0, Some(0));
+    while !matches!(next_of_stream(&mut levels), Event::Down { .. }) {}
+    assert!(matches!(client.get("load.*"), Err(ClientError::Down(_))));
+}
+
+/// Polls it as an executor would, with a waker that unparks this thread.
+fn next_of_stream(subscription: &mut Subscription) -> Event {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::task::Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+    let mut context = std::task::Context::from_waker(&waker);
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let polled = futures_core::Stream::poll_next(std::pin::Pin::new(&mut *subscription), &mut context);
+        if let std::task::Poll::Ready(Some(event)) = polled {
+            return event;
+        }
+        assert!(Instant::now() < end, "no event came");
+        std::thread::park_timeout(Duration::from_secs(1));
+    }
+}

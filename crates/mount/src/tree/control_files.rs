@@ -1,8 +1,11 @@
 //! Files below `.control`: what stands in them, and what a line that is written to one brings about. A line holds for
-//! the whole mount when its file is closed at once, and for the process alone while it keeps the file open.
+//! the whole mount when its file is closed at once by root or by who has mounted it, and for the process alone while it
+//! keeps the file open.
 
 use std::sync::Arc;
 use std::time::Instant;
+
+use khz_model::Rate;
 
 use super::files::{Asker, Kind, Opened, What};
 use super::{Answer, Tree};
@@ -20,6 +23,8 @@ pub(super) struct ControlHandle {
     written: Option<Instant>,
     /// The last line took the setting back.
     cleared: bool,
+    /// Its process has slept with it until a value came: it was never meant for others.
+    has_served: bool,
 }
 
 impl Tree {
@@ -49,7 +54,7 @@ impl Tree {
         if inode.node != NodeId::TREE && !self.is_in_proc(inode) {
             self.want_node(inode.node, now);
         }
-        let control = ControlHandle { process: None, written: None, cleared: false };
+        let control = ControlHandle { process: None, written: None, cleared: false, has_served: false };
         Answer::Ready(self.opened(inode, asker, What::Control(control)))
     }
 
@@ -66,11 +71,11 @@ impl Tree {
     /// Takes a line. `process` is who writes. `Ready`: so many bytes.
     pub fn write(&mut self, handle: u64, bytes: &[u8], process: u32, now: Instant) -> Answer<usize> {
         let Some(open) = self.handles.get(&handle) else { return Answer::Fail(libc::EBADF) };
-        let inode = open.inode;
+        let (inode, user) = (open.inode, open.user);
         if !matches!(open.what, What::Control(_)) {
             return Answer::Fail(libc::EBADF);
         }
-        let setting = match self.line(inode, bytes) {
+        let setting = match self.line(inode, bytes, user) {
             Ok(setting) => setting,
             Err((errno, problem)) => return self.refuse(inode, errno, &problem),
         };
@@ -87,12 +92,26 @@ impl Tree {
             control.written = Some(now);
             control.process = Some(process);
             control.cleared = cleared;
+            control.has_served = false;
         }
         Answer::Ready(bytes.len())
     }
 
+    /// True for users whose lines may hold for everybody.
+    fn is_master(&self, user: u32) -> bool {
+        user == 0 || user == self.options.owner
+    }
+
+    /// The fastest rate that a user may ask for, and as what.
+    fn ceiling(&self, user: u32) -> (Rate, &str) {
+        match &self.options.ceiling {
+            (ceiling, role) if self.is_master(user) => (*ceiling, role),
+            _ => (self.options.others, "a user who has not mounted it"),
+        }
+    }
+
     /// What a line means at an inode.
-    fn line(&self, inode: Inode, bytes: &[u8]) -> Result<Option<Setting>, (i32, String)> {
+    fn line(&self, inode: Inode, bytes: &[u8], user: u32) -> Result<Option<Setting>, (i32, String)> {
         let wrong = |problem| (libc::EINVAL, problem);
         if bytes.len() > CONTROL_BYTES_MAX {
             return Err(wrong(format!(
@@ -109,7 +128,7 @@ impl Tree {
             }
             _ => {
                 let rate = control::rate(bytes).map_err(wrong)?;
-                let (ceiling, role) = &self.options.ceiling;
+                let (ceiling, role) = self.ceiling(user);
                 if let Some(rate) = rate.filter(|rate| rate.period() < ceiling.period()) {
                     let problem =
                         format!("{rate} is beyond what this mount may ask for as {role}: {ceiling}");
@@ -140,13 +159,39 @@ impl Tree {
         self.error.clone().into_bytes()
     }
 
-    pub(super) fn close_control(&mut self, inode: Inode, handle: u64, control: &ControlHandle, now: Instant) {
+    /// A value is polled by `process`: what it holds there concerns itself, however soon it lets go.
+    pub(super) fn settings_serve(&mut self, places: &[(NodeId, PathId)], process: u32) {
+        for handle in self.settings.held_by(places, process) {
+            if let Some(What::Control(control)) = self.handles.get_mut(&handle).map(|open| &mut open.what) {
+                control.has_served = true;
+            }
+        }
+    }
+
+    /// The last descriptor of a control file is closed.
+    pub(super) fn close_control(
+        &mut self,
+        inode: Inode,
+        handle: u64,
+        user: u32,
+        control: &ControlHandle,
+        now: Instant,
+    ) {
         let Some(written) = control.written else { return };
-        let at_once = now.saturating_duration_since(written) < AT_ONCE;
+        let at_once = now.saturating_duration_since(written) < AT_ONCE && !control.has_served;
+        let for_all = at_once && self.is_master(user);
         let place = (inode.node, inode.path);
-        if !self.settings.close(place, inode.class, handle, at_once) && at_once && control.cleared {
+        if !self.settings.close(place, inode.class, handle, for_all) && for_all && control.cleared {
             // Taking back needs no room.
             let _ = self.settings.set(place, Owner::Mount, inode.class, None);
+        }
+        if at_once && !for_all {
+            // Closing gives nobody an errno: the reason must do.
+            let _ = self.refuse(
+                inode,
+                libc::EPERM,
+                "only root and who has mounted the tree set this for everybody; keep the file open while you want it",
+            );
         }
     }
 

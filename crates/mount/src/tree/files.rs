@@ -171,6 +171,10 @@ impl Tree {
         if matches!(kind, Kind::KernelText | Kind::Link) {
             self.proc_attributes(&mut seen);
         }
+        if let Some(length) = self.made_length(inode, kind) {
+            // Archivers and sendfile(2) read so much and no more.
+            (seen.size, seen.ttl) = (length as u64, Duration::ZERO);
+        }
         Some(seen)
     }
 
@@ -369,7 +373,7 @@ impl Tree {
         self.discharge(user, caused);
         match what {
             What::Value(_) => self.let_go(inode, handle, now),
-            What::Control(control) => self.close_control(inode, handle, &control, now),
+            What::Control(control) => self.close_control(inode, handle, user, &control, now),
             What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
             What::Text(_) | What::Directory(_) => {}
         }

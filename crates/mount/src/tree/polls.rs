@@ -43,7 +43,9 @@ impl Tree {
     }
 
     fn begin_to_poll(&mut self, handle: u64, inode: Inode, process: u32) {
-        let filter = self.settings.filter(&self.places(inode), Some(process));
+        let places = self.places(inode);
+        self.settings_serve(&places, process);
+        let filter = self.settings.filter(&places, Some(process));
         let (last, news) = match self.value(inode) {
             Some((Reading::Present(value), _, places)) => (Some(value), filter.holds(value, places)),
             _ => (None, true),

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use khz_model::{Nanos, NodeStatus};
 
+use super::files::Kind;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId};
 
@@ -21,6 +22,22 @@ impl Tree {
             }
             _ => Answer::Fail(libc::ENOENT),
         }
+    }
+
+    /// The length of a text that is made when it is read, where making it asks nobody: of a table of all nodes it
+    /// is not known before.
+    pub(super) fn made_length(&self, inode: Inode, kind: Kind) -> Option<usize> {
+        let text = match (kind, inode.class) {
+            (Kind::Control, _) => self.setting_text(inode, None),
+            (Kind::Text, Class::Error) => self.error_text(),
+            (Kind::Text, Class::Plain) if inode.node != NodeId::TREE => {
+                let (status, known) = self.node(inode.node)?.status.as_ref()?;
+                node_text(status, Nanos(known.elapsed().as_nanos() as u64), self.hub.up).into_bytes()
+            }
+            (Kind::Text, Class::Plain) if inode.path == self.fixed.stats => self.stats_text(),
+            _ => return None,
+        };
+        Some(text.len())
     }
 
     fn status_text(&mut self, id: NodeId, now: Instant, late: bool) -> Answer<Vec<u8>> {

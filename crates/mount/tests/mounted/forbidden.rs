@@ -16,7 +16,7 @@ type Call = (&'static str, fn(&Path) -> rustix::io::Result<()>, Errno);
 
 const VALUE: &str = "n0000/metrics/mem/free";
 
-const CALLS: [Call; 21] = [
+const CALLS: [Call; 26] = [
     ("create", |top| open(top, "n0000/new", libc::O_CREAT | libc::O_WRONLY), Errno::PERM),
     ("create at the top", |top| open(top, "new", libc::O_CREAT | libc::O_WRONLY), Errno::PERM),
     ("write to a value", |top| open(top, VALUE, libc::O_WRONLY), Errno::ACCESS),
@@ -65,7 +65,29 @@ const CALLS: [Call; 21] = [
         |top| rustix::fs::setxattr(top.join(VALUE), "user.x", b"1", XattrFlags::empty()),
         Errno::OPNOTSUPP,
     ),
+    ("truncate a value", |top| truncate(&top.join(VALUE), 0), Errno::PERM),
+    ("truncate a setting to a length", |top| truncate(&top.join("n0000/.control/rate"), 7), Errno::PERM),
+    (
+        "getxattr",
+        |top| rustix::fs::getxattr(top.join(VALUE), "user.x", &mut [0u8; 8][..]).map(drop),
+        Errno::OPNOTSUPP,
+    ),
+    (
+        "listxattr",
+        |top| rustix::fs::listxattr(top.join(VALUE), &mut [0u8; 8][..]).map(drop),
+        Errno::OPNOTSUPP,
+    ),
+    ("removexattr", |top| rustix::fs::removexattr(top.join(VALUE), "user.x"), Errno::OPNOTSUPP),
 ];
+
+fn truncate(path: &Path, length: libc::off_t) -> rustix::io::Result<()> {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the path ends with a NUL and outlives the call; rustix has no truncate(2).
+    match unsafe { libc::truncate(path.as_ptr(), length) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap()),
+    }
+}
 
 fn open(top: &Path, below: &str, flags: i32) -> rustix::io::Result<()> {
     let flags = rustix::fs::OFlags::from_bits_retain(flags as u32);

@@ -9,6 +9,7 @@ mod proc;
 #[path = "../../src/sample.rs"]
 mod sample;
 mod sleepers;
+mod users;
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};

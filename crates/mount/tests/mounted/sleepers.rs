@@ -1,6 +1,7 @@
 //! Programs that sleep until a value that passes their settings arrives.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,4 +97,16 @@ fn epoll_sleeps_with_a_range_of_its_own_while_its_control_file_is_held() {
     lab.set(0, 0, Reading::Present(11), 4);
     assert_eq!(wait(20_000), 1, "it leaves the range");
     drop(held);
+}
+
+#[test]
+fn a_range_that_was_held_ends_with_its_descriptor_however_short_the_sleep_was() {
+    let lab = Lab::new(1, |_| {});
+    let range = lab.path("n0000/.control/metrics/mem/free/range");
+    let mut held = File::options().write(true).open(&range).unwrap();
+    held.write_all(b"0 100GiB").unwrap();
+    let file = File::open(lab.path(FREE)).unwrap();
+    assert!(has_news(&file, LONG), "it is inside already");
+    drop(held);
+    wait_until("it is let go", || std::fs::read_to_string(&range).unwrap() == "off\n");
 }

@@ -8,28 +8,35 @@ use super::print;
 use crate::error::{Error, Result, refused};
 use crate::{cache, doctor, file, import};
 
-/// Columns of a page strip.
-const STRIP: usize = 64;
+/// Columns of a page strip; with a short name the line fits a terminal.
+const STRIP: usize = 24;
 
 /// `cache show FILE...`, `cache drop FILE...`, `cache --summary DIR`.
 pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, &[("summary", ' ', true)])?;
     if let Some(directory) = parsed.value("summary") {
-        return print(out, &cache::summarise(Path::new(directory))?.text());
+        let summary = cache::summarise(Path::new(directory))?;
+        print(out, &summary.text())?;
+        return match summary.first_failure {
+            Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be looked at")),
+            _ => Ok(()),
+        };
     }
     let Some((action, files)) = parsed.rest.split_first().filter(|(_, files)| !files.is_empty()) else {
         return refused("cache show FILE... | cache drop FILE... | cache --summary DIR");
     };
-    // Each file is tried; the first failure is told at the end.
-    let mut failed = None;
+    // Each file is tried, and each failure is told: the last by who called this.
+    let mut failed: Option<Error> = None;
     for name in files {
         let done = match action.as_str() {
             "show" => show(Path::new(name), out),
             "drop" => cache::drop_pages(Path::new(name)),
             _ => return refused(format!("cache {action}: no such action; show, drop or --summary")),
         };
-        if let Err(error) = done {
-            failed = failed.or(Some(error));
+        if let Err(error) = done
+            && let Some(before) = failed.replace(error)
+        {
+            eprintln!("ERROR: {before}");
         }
     }
     failed.map_or(Ok(()), Err)
@@ -38,10 +45,11 @@ pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()
 fn show(path: &Path, out: &mut dyn Write) -> Result<()> {
     let found = cache::look(path)?;
     let dirty = found.dirty.map_or(String::new(), |pages| format!(", {pages} dirty"));
-    let (count, pages) = (found.count(), found.pages());
+    let (count, pages, strip) = (found.count(), found.pages(), format!("[{}]", found.strip(STRIP)));
+    let path = path.display();
     print(
         out,
-        &format!("{count:>6} of {pages:>6} pages{dirty}  [{}]  {}\n", found.strip(STRIP), path.display()),
+        &format!("{count:>6} of {pages:>6} pages{dirty}  {strip:<width$}  {path}\n", width = STRIP + 2),
     )
 }
 

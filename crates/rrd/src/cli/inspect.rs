@@ -12,7 +12,7 @@ use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::number;
 use crate::rra::Function;
-use crate::{fetch as range, info as facts, spec, xport as table};
+use crate::{cache, fetch as range, info as facts, spec, xport as table};
 
 /// Opens a file to look, after the daemon has written what it holds for it.
 fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
@@ -243,25 +243,48 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let [path] = parsed.rest.as_slice() else {
         return refused("Usage: rrdtool list [--daemon <addr> [--noflush]] [--recursive] <directory>");
     };
-    let mut names = vec![];
-    if let Some(address) = super::daemon(&parsed) {
-        let mut words = vec!["LIST", "RECURSIVE", path];
-        if !parsed.has("recursive") {
-            words.remove(1);
-        }
-        names = Client::connect(&address)?.order(&words)?.lines;
+    let is_recursive = parsed.has("recursive");
+    let (names, unread) = if let Some(address) = super::daemon(&parsed) {
+        let words: &[&str] = if is_recursive { &["LIST", "RECURSIVE", path] } else { &["LIST", path] };
+        (Client::connect(&address)?.order(words)?.lines, 0)
     } else {
-        for entry in std::fs::read_dir(path).map_err(|error| Error::io("reading", path.as_str(), error))? {
-            let entry = entry.map_err(|error| Error::io("reading", path.as_str(), error))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_dir || name.ends_with(".rrd") {
-                names.push(name);
+        match listed(Path::new(path), is_recursive) {
+            // It says so and calls it done; a script that looks through many directories may count on that.
+            Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
+                eprint!("{}", crate::error::os_text(&source));
+                return Ok(());
             }
+            listed => listed?,
         }
-        names.sort();
+    };
+    print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
+    match unread {
+        0 => Ok(()),
+        _ => refused(format!("{unread} directories below '{path}' could not be read")),
     }
-    print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())
+}
+
+/// Directories and `.rrd` files in `directory`, or all `.rrd` files below it, without following symbolic links; and how
+/// many directories could not be read.
+fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
+    let failed = |error| Error::io("reading", directory, error);
+    let entries = std::fs::read_dir(directory).map_err(failed)?;
+    if is_recursive {
+        let mut unread = 0;
+        let files = cache::rrd_files(directory, &mut unread);
+        let name = |file: &Path| file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned();
+        return Ok((files.iter().map(|file| name(file)).collect(), unread));
+    }
+    let mut names = vec![];
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok((names, 0))
 }
 
 pub(super) fn flush(arguments: &[String]) -> Result<()> {

@@ -9,7 +9,7 @@ mod store;
 use std::io::Write;
 
 use crate::client::Client;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
 use crate::{spec, tune as change};
 
@@ -42,7 +42,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some((name, rest)) = arguments.split_first() else { return usage(None, out) };
     // The daemon needs no arguments, and has a help of its own.
     let wants_help = rest.is_empty() || rest[0] == "--help";
-    if wants_help && name != "rrdcached" {
+    if wants_help && has_help(name) && name != "rrdcached" {
         return usage(Some(name), out);
     }
     match name.as_str() {
@@ -66,8 +66,17 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "cache" => extra::page_cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
-        _ => usage(None, out),
+        "graph" | "graphv" => refused(format!("{name} is not there yet; xport gives the values")),
+        _ => refused(format!("unknown function '{name}'")),
     }
+}
+
+/// Whether `name` alone asks for help. rrdtool lists its commands for a word that is none of them; under any other
+/// name this program rather says so.
+fn has_help(name: &str) -> bool {
+    let is_drawing = name == "graph" || name == "graphv";
+    let is_help = name == "help" || name.starts_with('-');
+    is_help || COMMANDS.iter().any(|(known, _)| *known == name) || (started_as("rrdtool") && !is_drawing)
 }
 
 /// Each command with its arguments; a line break where they would pass the width of a terminal.
@@ -85,7 +94,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("tune", "FILE [-h NAME:HEARTBEAT] [-i NAME:MIN] [-a NAME:MAX] [-d NAME:TYPE]\n[-r OLD:NEW] ..."),
     ("resize", "FILE RRA GROW|SHRINK ROWS"),
     ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:...\nCDEF:... XPORT:..."),
-    ("list", "--daemon ADDRESS PATH | PATH"),
+    ("list", "[-r] [--daemon ADDRESS] DIR"),
     ("flushcached", "--daemon ADDRESS FILE..."),
     ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h tells all)"),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),

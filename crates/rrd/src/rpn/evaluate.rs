@@ -1,14 +1,12 @@
-//! Evaluation of an expression on a stack, at a moment or at a place of a series.
+//! Evaluation of an expression on a stack, at a moment; what looks at a series is in `series`.
 
 use super::order::{deviation, known, mean, merge_sort, pick, without_unknown};
+use super::series::Series;
 use super::{Node, Op, Program};
 use crate::number::{self, UNKNOWN};
 
 /// Values on the evaluation stack; COPY can double it at each step, so it needs a bound.
-const STACK_MAX: usize = 65_536;
-
-/// Rows at the begin of a series from which nothing is predicted.
-const UNUSED_ROWS: usize = 2;
+pub(super) const STACK_MAX: usize = 65_536;
 
 /// What an evaluation may look at besides its variables.
 #[derive(Debug, Clone, Copy)]
@@ -19,48 +17,6 @@ pub struct Moment<'a> {
     pub now: i64,
     /// The row computed and the rows before it; `None` outside a series.
     pub series: Option<Series<'a>>,
-}
-
-/// The place in a series where an expression is evaluated.
-#[derive(Debug, Clone, Copy)]
-pub struct Series<'a> {
-    /// End of the row, seconds since 1970.
-    pub time: i64,
-    /// Local seconds minus UTC at that time.
-    pub offset: i64,
-    /// Seconds a row.
-    pub step: u64,
-    /// The row, from 0.
-    pub row: usize,
-    /// This expression's result one row before.
-    pub previous: f64,
-    /// All rows of each variable.
-    pub columns: &'a [Vec<f64>],
-}
-
-impl Series<'_> {
-    /// Variable `variable` in row `row`; rows before the first are unknown.
-    fn at(&self, variable: usize, row: Option<usize>) -> f64 {
-        let column = self.columns.get(variable);
-        column.zip(row).and_then(|(column, row)| column.get(row)).copied().unwrap_or(UNKNOWN)
-    }
-
-    /// The last `count` rows of `variable` up to this one, the newest first; `None` for each that lies before the
-    /// series.
-    fn window(&self, variable: usize, count: usize) -> impl Iterator<Item = Option<f64>> {
-        // Whatever the count, there are no more rows than this.
-        let count = count.min(self.row + 2);
-        (0..count).map(move |back| self.row.checked_sub(back).map(|row| self.at(variable, Some(row))))
-    }
-
-    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before this one and, other than its
-    /// manual has it, the one behind them; never the first two of the series.
-    fn past(&self, variable: usize, back: usize, count: usize) -> &[f64] {
-        let column = self.columns.get(variable).map_or(&[][..], Vec::as_slice);
-        let end = (self.row + 2).saturating_sub(back).min(column.len());
-        let begin = (self.row + 1).saturating_sub(back.saturating_add(count)).max(UNUSED_ROWS);
-        column.get(begin..end).unwrap_or(&[])
-    }
 }
 
 impl Program {
@@ -92,8 +48,8 @@ impl Program {
     }
 }
 
-struct Stack {
-    values: Vec<f64>,
+pub(super) struct Stack {
+    pub(super) values: Vec<f64>,
 }
 
 /// Radians per degree and degrees per radian, with the digits rrdtool uses.
@@ -101,11 +57,11 @@ const RADIANS: f64 = 0.017_453_295_2;
 const DEGREES: f64 = 57.295_779_51;
 
 impl Stack {
-    fn pop(&mut self) -> Result<f64, String> {
+    pub(super) fn pop(&mut self) -> Result<f64, String> {
         self.values.pop().ok_or_else(underflow)
     }
 
-    fn push(&mut self, value: f64) {
+    pub(super) fn push(&mut self, value: f64) {
         self.values.push(value);
     }
 
@@ -154,7 +110,7 @@ impl Stack {
     }
 
     /// Pops the top `count` values, lowest first.
-    fn take(&mut self, count: usize) -> Vec<f64> {
+    pub(super) fn take(&mut self, count: usize) -> Vec<f64> {
         self.values.split_off(self.values.len() - count)
     }
 
@@ -309,99 +265,8 @@ impl Stack {
         self.push(result);
         Ok(())
     }
-
-    fn in_series(&mut self, node: &Node, moment: &Moment<'_>) -> Result<(), String> {
-        let Some(series) = moment.series else {
-            return Err(outside());
-        };
-        match node.op {
-            Op::Time => self.push(series.time as f64),
-            Op::Ltime => self.push((series.time + series.offset) as f64),
-            Op::StepWidth => self.push(series.step as f64),
-            Op::Count => self.push(series.row as f64 + 1.0),
-            Op::Prev => self.push(series.previous),
-            Op::PrevOther => self.push(series.at(node.variable, series.row.checked_sub(1))),
-            op => {
-                let name = Op::ALL.iter().find(|(known, _)| *known == op).map_or("", |(_, name)| name);
-                return Err(format!("operator {name} is not supported here"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The mean of a variable's last rows; unknown until there are enough.
-    fn trend(&mut self, op: Op, variable: usize, moment: &Moment<'_>) -> Result<(), String> {
-        let (seconds, _) = (self.pop()?, self.pop()?);
-        let series = moment.series.ok_or_else(outside)?;
-        let rows = rows(seconds, series.step).max(1);
-        let (mut sum, mut known) = (0.0, 0u32);
-        for value in series.window(variable, rows) {
-            match value {
-                Some(value) if value.is_nan() && op == Op::TrendNan => {}
-                // Before the series nothing is known; an unknown makes the sum so.
-                value => (sum, known) = (sum + value.unwrap_or(UNKNOWN), known + 1),
-            }
-        }
-        self.push(if known > 0 { sum / f64::from(known) } else { UNKNOWN });
-        Ok(())
-    }
-
-    /// Mean, deviation or percentile of a variable's rows in windows that lie some shifts back.
-    fn predict(&mut self, op: Op, variable: usize, moment: &Moment<'_>) -> Result<(), String> {
-        self.pop()?;
-        let percent = if op == Op::PredictPerc { self.pop()? } else { 0.0 };
-        let (window, count) = (self.pop()?, number::as_long(self.pop()?));
-        let series = moment.series.ok_or_else(outside)?;
-        let shifts: Vec<f64> = match usize::try_from(count) {
-            Ok(count) if count <= self.values.len() => self.take(count),
-            Ok(_) => return Err(underflow()),
-            // One shift and how often it is taken; as rrdtool has it, the first time not at all.
-            Err(_) => {
-                let (base, times) = (self.pop()?, count.unsigned_abs().min(STACK_MAX as u64));
-                (0..times).map(|times| base * times as f64).collect()
-            }
-        };
-        let rows = rows(window, series.step).max(1);
-        let in_window = |shift: &f64| {
-            let back = usize::try_from(number::as_long((shift / series.step as f64).ceil()));
-            series.past(variable, back.unwrap_or(usize::MAX), rows)
-        };
-        let known: Vec<f64> = shifts.iter().flat_map(in_window).copied().filter(|v| !v.is_nan()).collect();
-        self.push(match op {
-            Op::Predict => mean(&known),
-            Op::PredictSigma => deviation(&known),
-            _ => percentile(&merge_sort(&known), percent)?,
-        });
-        Ok(())
-    }
 }
 
-/// How many rows reach over `seconds`.
-fn rows(seconds: f64, step: u64) -> usize {
-    usize::try_from(number::as_long((seconds / step as f64).ceil())).unwrap_or(0)
-}
-
-/// Between the neighbours for a positive percentage, the nearer of them for a negative one.
-fn percentile(sorted: &[f64], percent: f64) -> Result<f64, String> {
-    if !(-100.0..=100.0).contains(&percent) {
-        return Err("unsupported percentile: must be between -100 and 100".into());
-    }
-    if sorted.is_empty() {
-        return Ok(UNKNOWN);
-    }
-    let place = percent.abs() / 100.0 * (sorted.len() - 1) as f64;
-    if percent < 0.0 {
-        return Ok(sorted[place.round() as usize]);
-    }
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    Ok(below + (above - below) * place.fract())
-}
-
-/// rrdtool's words for what only a series has in a COMPUTE source; its parser lets `PREV(x)` through.
-fn outside() -> String {
-    "VDEF made it into rpn_calc... aborting".into()
-}
-
-fn underflow() -> String {
+pub(super) fn underflow() -> String {
     "RPN stack underflow".into()
 }

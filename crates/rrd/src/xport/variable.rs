@@ -74,14 +74,10 @@ impl Aggregate {
             Self::Minimum => known().reduce(f64::min).unwrap_or(UNKNOWN),
             Self::First => known().find(finite).unwrap_or(UNKNOWN),
             Self::Last => known().rfind(finite).unwrap_or(UNKNOWN),
-            Self::Percent(percent, false) => {
-                let rank = (percent * rows.len() as f64 / 100.0).round() as usize;
-                order::ranked(rows).get(rank.saturating_sub(1)).copied().unwrap_or(UNKNOWN)
-            }
-            // rrdtool counts the ranks of this one from 0.
-            Self::Percent(percent, true) => {
-                let values: Vec<f64> = known().collect();
-                let rank = (percent * (count - 1.0) / 100.0).round() as usize;
+            Self::Percent(percent, leaves_out) => {
+                let values: Vec<f64> = rows.iter().copied().filter(|v| !(leaves_out && v.is_nan())).collect();
+                // Ranks are counted from 0; of no values at all rrdtool prints whatever its memory holds there.
+                let rank = (percent * (values.len() as f64 - 1.0) / 100.0).round() as usize;
                 order::ranked(&values).get(rank).copied().unwrap_or(UNKNOWN)
             }
             _ if count == 0.0 => UNKNOWN,
@@ -121,8 +117,8 @@ mod tests {
         assert_eq!((of("LSLSLOPE"), of("LSLINT"), of("LSLCORREL")), (2.0, 1.0, 1.0));
         assert_eq!((of("TOTAL"), of("FIRST"), of("LAST"), of("MAXIMUM")), (780.0, 1.0, 7.0, 7.0));
         // The unknown counts as the lowest, or not at all.
-        assert!(of("25,PERCENT").is_nan());
-        assert_eq!((of("50,PERCENT"), of("50,PERCENTNAN")), (1.0, 5.0));
+        assert!(of("10,PERCENT").is_nan());
+        assert_eq!((of("40,PERCENT"), of("40,PERCENTNAN")), (1.0, 5.0));
         assert_eq!((of("100,PERCENT"), of("100,PERCENTNAN")), (7.0, 7.0));
     }
 

@@ -1,0 +1,218 @@
+//! This machine's node out of shared memory: values when they are asked for, and a thread that looks as often as a
+//! subscription wants. Nobody is asked, so that nothing is gathered faster for it.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use khz_model::{
+    Exposition, Instance, Metric, Nanos, Origin, Pattern, Refresh, Series, SeriesName, Stamp, Unit,
+};
+use khz_ring::{RingError, SlotName};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::condition::Gate;
+use crate::event::{Event, Value};
+use crate::page::Page;
+use crate::queue::Queue;
+use crate::router::Route;
+
+/// Of a page into which nothing was written for so long the writer is dead: it writes ten times a second.
+const STALE: Nanos = Nanos::from_secs(10);
+/// A writer that has ended is looked for again so often.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The own node's page, with its series.
+#[derive(Clone)]
+pub(crate) struct OwnNode(Arc<Mutex<Known>>);
+
+struct Known {
+    page: Page,
+    /// What stands in each slot; `None`: a name that this version cannot read.
+    series: Vec<Option<Series>>,
+}
+
+impl OwnNode {
+    pub fn new(page: Page) -> Self {
+        OwnNode(Arc::new(Mutex::new(Known { page, series: Vec::new() })))
+    }
+
+    /// The node of this machine's own name, where its agent runs.
+    pub fn of_host() -> Option<Self> {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Page::local().ok().filter(|page| **page.node() == *host).map(OwnNode::new)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> Arc<str> {
+        self.lock().page.node().clone()
+    }
+
+    /// True for patterns that name this node and no other.
+    pub fn is_meant(&self, patterns: &[Pattern]) -> bool {
+        let name = self.name();
+        let only = |pattern: &Pattern| {
+            let names = pattern.nodes().and_then(|nodes| nodes.expand());
+            names.is_some_and(|names| names.len() == 1 && *names[0] == *name)
+        };
+        patterns.iter().all(only)
+    }
+
+    /// The latest values; `None`: its agent does not run.
+    pub fn values(&self, patterns: &[Pattern]) -> Option<Vec<Value>> {
+        self.lock().values(patterns)
+    }
+
+    /// Has a thread look at the values so often, and put what passes the route's condition into its queue.
+    pub fn follow(
+        &self,
+        patterns: Vec<Pattern>,
+        period: Nanos,
+        route: Route,
+    ) -> std::io::Result<OwnFollower> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let watch = Watch { own: self.clone(), patterns, route, gates: HashMap::new(), is_down: false };
+        let (period, is_over) = (Duration::from(period), ends.clone());
+        let thread =
+            std::thread::Builder::new().name("khz-own".into()).spawn(move || watch.run(period, &is_over))?;
+        Ok(OwnFollower { ends, thread: Some(thread) })
+    }
+}
+
+impl Known {
+    /// The present writer's page, and what its slots stand for.
+    fn renew(&mut self) -> Result<(), RingError> {
+        if self.page.has_ended() {
+            self.page.reopen()?;
+            self.series.clear();
+        }
+        let from = self.series.len();
+        self.series.extend(self.page.names().get(from..).unwrap_or_default().iter().map(series));
+        Ok(())
+    }
+
+    fn values(&mut self, patterns: &[Pattern]) -> Option<Vec<Value>> {
+        self.renew().ok()?;
+        let node = self.page.node().clone();
+        let (mut found, mut newest) = (Vec::new(), Nanos(0));
+        for (slot, series) in self.series.iter().enumerate() {
+            let latest = self.page.read(slot as u32).ok()??;
+            newest = newest.max(latest.stamp.boot);
+            if let Some(series) = series.as_ref().filter(|series| series.is_selected(patterns)) {
+                let (node, series) = (node.clone(), series.clone());
+                found.push(Value { node, series, reading: latest.reading, stamp: latest.stamp });
+            }
+        }
+        (boot_clock().since(newest) < STALE).then_some(found)
+    }
+}
+
+fn boot_clock() -> Nanos {
+    let now = clock_gettime(ClockId::Boottime);
+    Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
+/// What the snapshot tells of a series: everything but help and what only the catalogue knows.
+fn series(slot: &SlotName) -> Option<Series> {
+    let SeriesName { metric, instance, .. } = SeriesName::parse(&slot.name).ok()?;
+    let name: Cow<'static, str> = metric.to_string().into();
+    let metric = Metric {
+        flat: name.replace('.', "").into(),
+        kind: slot.kind,
+        unit: Unit::named(&slot.unit)?,
+        places: slot.places,
+        max: None,
+        refresh: Refresh::Event,
+        help: Cow::Borrowed(""),
+        origin: Origin { file: Cow::Borrowed("snapshot"), field: slot.name.clone().into() },
+        instances: instance.as_ref().map(|_: &Instance| Cow::Borrowed("instance")),
+        exposition: Exposition {
+            name: format!("khz_{}", name.replace('.', "_")).into(),
+            help: None,
+            labels: Cow::Borrowed(&[]),
+            instance_label: instance.as_ref().map(|_| Cow::Borrowed("instance")),
+            divisor: 1,
+            untyped: false,
+        },
+        name,
+    };
+    Some(Series { metric: Arc::new(metric), instance })
+}
+
+/// The thread of a subscription. Dropping it ends it.
+pub(crate) struct OwnFollower {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for OwnFollower {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic of its was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Watch {
+    own: OwnNode,
+    patterns: Vec<Pattern>,
+    route: Route,
+    /// By name: slots may have other numbers when a writer has begun anew.
+    gates: HashMap<String, (Stamp, Gate)>,
+    is_down: bool,
+}
+
+impl Watch {
+    fn run(mut self, period: Duration, is_over: &AtomicBool) {
+        let mut next = Instant::now();
+        while !is_over.load(Ordering::Acquire) {
+            let now = Instant::now();
+            if now < next {
+                std::thread::park_timeout(next - now);
+                continue;
+            }
+            self.look();
+            // What could not be looked at in time is not made up for.
+            next = (next + period).max(Instant::now().checked_sub(period).unwrap_or(next));
+            if self.is_down {
+                next = next.max(now + LOOK_AGAIN);
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let queue: Queue = self.route.queue.clone();
+        let Some(values) = self.own.values(&self.patterns) else {
+            if !std::mem::replace(&mut self.is_down, true) {
+                let problem = format!("the agent of {} does not run", self.own.name());
+                queue.push(Event::Down { problem });
+                queue.wake();
+            }
+            return;
+        };
+        if std::mem::take(&mut self.is_down) {
+            queue.push(Event::Up);
+        }
+        let mut events = Vec::new();
+        for value in values {
+            let fresh = || (Stamp::default(), Gate::new(self.route.condition.clone()));
+            let (seen, gate) = self.gates.entry(value.series.to_string()).or_insert_with(fresh);
+            let is_new = std::mem::replace(seen, value.stamp) != value.stamp;
+            if is_new && gate.passes(value.reading, value.series.metric.places) {
+                events.push(Event::Value(value));
+            }
+        }
+        queue.push_all(events);
+        queue.wake();
+    }
+}

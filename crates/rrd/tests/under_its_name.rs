@@ -1,0 +1,104 @@
+//! The program under the name `rrdtool` beside the one of that name, run once for each command: exit codes and what
+//! goes to which stream, which the pipe mode does not show.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod oracle;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(program: &Path, folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).current_dir(folder).env("LC_ALL", "C").output().unwrap()
+}
+
+/// Our program under the name `rrdtool`, in a directory of its own.
+fn ours(folder: &Path) -> PathBuf {
+    let program = folder.join("rrdtool");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_khz-rrd"), &program).unwrap();
+    program
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn listing_a_directory_is_rrdtools() {
+    let folder = oracle::directory("list");
+    let program = ours(&folder);
+    for directory in ["d", "d/e", "d/e/f", "d/empty"] {
+        std::fs::create_dir(folder.join(directory)).unwrap();
+    }
+    for file in ["d/x.rrd", "d/y.txt", "d/e/z.rrd", "d/e/f/a.rrd"] {
+        std::fs::write(folder.join(file), "").unwrap();
+    }
+    for arguments in [
+        &["list", "/nope/nowhere"][..],
+        &["list", "d/y.txt"],
+        &["list", "-r", "/nope/nowhere"],
+        &["list", "d"],
+        &["list", "d/e/"],
+        &["list", "-r", "d"],
+        &["list", "--recursive", "d/e"],
+        &["list", "d", "d"],
+        &["list", "-x"],
+    ] {
+        let (theirs, ours) =
+            (run(Path::new("rrdtool"), &folder, arguments), run(&program, &folder, arguments));
+        assert_eq!(ours.status.code(), theirs.status.code(), "{arguments:?}");
+        assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{arguments:?}");
+        // Theirs come as the directory has them.
+        let sorted = |output: &Output| {
+            let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_string).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&ours), sorted(&theirs), "{arguments:?}");
+    }
+    // Under its own name it says what failed, and fails.
+    let said = run(Path::new(env!("CARGO_BIN_EXE_khz-rrd")), &folder, &["list", "/nope/nowhere"]);
+    assert_eq!(said.status.code(), Some(1));
+    assert_eq!(text(&said.stderr), "ERROR: reading '/nope/nowhere': No such file or directory\n");
+}
+
+#[test]
+fn a_command_that_is_not_there_fails() {
+    let folder = oracle::directory("unknown");
+    let program = ours(&folder);
+    let own = Path::new(env!("CARGO_BIN_EXE_khz-rrd"));
+    let said = |program: &Path, arguments: &[&str]| {
+        let output = run(program, &folder, arguments);
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    for program in [program.as_path(), own] {
+        for arguments in [&["graph"][..], &["graph", "a.png", "DEF:a=t.rrd:x:AVERAGE"], &["graphv", "--help"]]
+        {
+            let told = format!("ERROR: {} is not there yet; xport gives the values\n", arguments[0]);
+            assert_eq!(said(program, arguments), (Some(1), String::new(), told), "{arguments:?}");
+        }
+        let unknown = (Some(1), String::new(), "ERROR: unknown function 'foo'\n".to_string());
+        assert_eq!(said(program, &["foo", "a"]), unknown);
+    }
+    assert_eq!(said(Path::new("rrdtool"), &["foo", "a"]).2, "ERROR: unknown function 'foo'\n");
+    // A word alone that is no command: rrdtool lists its commands, and so do we under its name.
+    assert_eq!(said(Path::new("rrdtool"), &["foo"]).0, Some(0));
+    assert!(matches!(said(&program, &["foo"]), (Some(0), list, _) if list.contains("\n    create FILE ")));
+    assert_eq!(said(own, &["foo"]).0, Some(1));
+    for help in ["help", "--help", "-h"] {
+        assert!(
+            matches!(said(own, &[help]), (Some(0), list, _) if list.contains("\n    create FILE ")),
+            "{help}"
+        );
+    }
+}
+
+#[test]
+fn the_pipe_answers_an_error_for_a_graph() {
+    let folder = oracle::directory("pipe");
+    let mut pipe = oracle::Oracle::start_program(env!("CARGO_BIN_EXE_khz-rrd"), &folder);
+    for line in ["graph", "graph a.png DEF:a=t.rrd:x:AVERAGE"] {
+        let reply = pipe.run(line);
+        assert_eq!(reply.error.as_deref(), Some("graph is not there yet; xport gives the values"), "{line}");
+        assert!(reply.output.is_empty(), "{line}");
+    }
+}

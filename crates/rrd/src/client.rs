@@ -125,6 +125,17 @@ impl Client {
         }
     }
 
+    /// The end of a file's newest primary point, with what waits for it.
+    ///
+    /// # Errors
+    /// The daemon's message, or an answer that is none.
+    pub fn last(&mut self, file: &str) -> Result<i64> {
+        let name = self.name(file);
+        let answer = self.order(&["LAST", &name])?;
+        let wrong = || Error::Refused(format!("rrdcached@{}: answered LAST '{}'", self.address, answer.text));
+        answer.text.trim().parse().map_err(|_| wrong())
+    }
+
     /// The name the daemon knows a file by: on this machine its absolute path.
     pub fn name(&self, file: &str) -> String {
         if !self.local {

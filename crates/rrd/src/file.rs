@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, StatxFlags};
 use crate::error::{Error, Result, refused};
 use crate::header::Header;
 use crate::layout::{self, STAT_HEAD};
+use crate::new_file::NewFile;
 use crate::number::UNKNOWN;
 use crate::sample::Stamp;
 use crate::update::{self, Applied, Options, Values, Writes};
@@ -19,8 +20,6 @@ use crate::update::{self, Applied, Options, Values, Writes};
 const FIRST_READ: usize = 4096;
 /// Bytes of values written at once when a file is made.
 const FILL_CHUNK: usize = 1 << 16;
-/// Names tried for a temporary file before giving up.
-const TEMPORARY_TRIES: u32 = 100;
 
 /// Why a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,8 +281,8 @@ impl Values for OldValues<'_> {
     }
 }
 
-/// Writes a new file: `header`, then `values` of every row in file order (unknown where it ends early), under
-/// a temporary name that is renamed to `path` when all is there.
+/// Writes a new file: `header`, then `values` of every row in file order (unknown where it ends early). It gets its name
+/// when all is there.
 ///
 /// # Errors
 /// What the system says; nothing is left behind then.
@@ -296,35 +295,12 @@ pub fn create(
     if !overwrite && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, io::Error::from_raw_os_error(libc::EEXIST)));
     }
-    let (file, temporary) = temporary(path)?;
-    let written = fill(file, header, values).map_err(|error| Error::io("writing", path, error));
-    let renamed = written.and_then(|()| {
-        std::fs::rename(&temporary, path).map_err(|error| Error::io("renaming to", path, error))
-    });
-    if renamed.is_err() {
-        // The first error is the one to tell; a leftover cannot be helped.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    renamed
+    let new = NewFile::begin(path, header.file_len())?;
+    fill(new.file(), header, values).map_err(|error| Error::io("writing", path, error))?;
+    new.finish(overwrite)
 }
 
-fn temporary(path: &Path) -> Result<(File, PathBuf)> {
-    let mut seed = clock().usec as u64 ^ (u64::from(std::process::id()) << 20);
-    for _ in 0..TEMPORARY_TRIES {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!("{:06x}", (seed >> 33) & 0xff_ffff));
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&name);
-        match opened {
-            Ok(file) => return Ok((file, name.into())),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => break,
-        }
-    }
-    refused("Cannot create temporary file")
-}
-
-fn fill(mut file: File, header: &Header, mut values: impl Iterator<Item = f64>) -> io::Result<()> {
+fn fill(mut file: &File, header: &Header, mut values: impl Iterator<Item = f64>) -> io::Result<()> {
     file.write_all(header.bytes())?;
     let mut left = header.file_len() - header.bytes().len() as u64;
     let mut chunk = Vec::with_capacity(FILL_CHUNK);

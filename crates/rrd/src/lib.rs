@@ -25,6 +25,7 @@ pub mod info;
 pub mod layout;
 pub mod lines;
 pub mod local_time;
+mod new_file;
 pub mod number;
 pub mod pdp;
 pub mod prefill;

@@ -163,7 +163,7 @@ pub struct Recorder {
     directory: PathBuf,
     layout: Layout,
     /// Files known to be there.
-    known: Mutex<HashSet<String>>,
+    known: Arc<Mutex<HashSet<String>>>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the ticking.
     ticking: Option<Sender<()>>,
@@ -195,7 +195,7 @@ impl Recorder {
             pending,
             directory,
             layout: settings.layout.clone(),
-            known: Mutex::default(),
+            known: Arc::default(),
             threads: vec![],
             ticking: None,
         };
@@ -210,10 +210,14 @@ impl Recorder {
             recorder.spawn("khz-rrd-write", move || pending.work())?;
         }
         let (ticking, end) = channel::<()>();
-        let pending = recorder.pending.clone();
+        let (pending, known) = (recorder.pending.clone(), recorder.known.clone());
         recorder.spawn("khz-rrd-tick", move || {
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 pending.tick();
+                // Deleted by somebody: made again for the next reading.
+                for name in pending.missing() {
+                    known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+                }
             }
         })?;
         recorder.ticking = Some(ticking);
@@ -256,8 +260,9 @@ impl Recorder {
             let parent = path.parent().unwrap_or(&self.directory);
             std::fs::create_dir_all(parent).map_err(|error| Error::io("creating", parent, error))?;
             let definition = self.layout.definition(reading.value.kind())?;
-            // The first reading must be newer.
-            let start = reading.time.div_euclid(1_000_000) - 1;
+            // The first reading must be newer; one may wait for a file that was deleted.
+            let first = self.pending.oldest(&name).map_or(reading.time, |oldest| oldest.min(reading.time));
+            let start = first.div_euclid(1_000_000) - 1;
             let header = create::header(definition, start, spread(&name))?;
             file::create(&path, &header, std::iter::empty(), false)?;
             sync(&path)?;

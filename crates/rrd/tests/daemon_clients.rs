@@ -88,7 +88,7 @@ fn rrdtools_daemon_option_leaves_the_file_alone_until_it_is_flushed() {
 }
 
 #[test]
-fn our_own_fetch_sees_what_waits_and_forces_no_write() {
+fn our_own_fetch_and_last_see_what_waits_and_force_no_write() {
     let dir = oracle::directory("client-own");
     let daemon = Daemon::ours(&dir, &["-j", "log"]);
     let address = daemon.address();
@@ -101,6 +101,13 @@ fn our_own_fetch_sees_what_waits_and_forces_no_write() {
         text(&command.output().unwrap())
     };
     let seen = ours(&["--daemon", &address]);
+    let last = |daemon: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+        command.args(["last", "t.rrd"]).current_dir(&dir).env("RRDCACHED_ADDRESS", daemon);
+        text(&command.output().unwrap())
+    };
+    assert_eq!((last(&address).as_str(), last("").as_str()), ("1000000500\n", "1000000000\n"));
+    assert_eq!(last(&address), rrdtool(&dir, &address, "last t.rrd"));
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_000);
     assert_eq!(seen, rrdtool(&dir, &address, fetch));
     rrdtool(&dir, &address, "flushcached t.rrd");

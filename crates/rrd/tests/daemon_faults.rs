@@ -145,11 +145,139 @@ fn values_older_than_what_somebody_else_wrote_are_counted_and_told() {
     let (dir, _daemon, mut client) = with_one_update("older", &[]);
     let direct = Command::new("rrdtool").args(["update", "t.rrd", "1000000009:9"]).current_dir(&dir).status();
     assert!(direct.unwrap().success());
-    client.order("FLUSH t.rrd");
-    assert_eq!(client.stat("UpdatesRefused"), 1);
+    let why = "1 of 1 updates are dropped: not newer than the file, which somebody else has written";
+    assert_eq!(client.ask("FLUSH t.rrd"), [format!("-1 {}: {why}", dir.join("t.rrd").display())]);
+    assert_eq!((client.stat("UpdatesRefused"), client.stat("UpdatesPending")), (1, 0));
     let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
     assert!(messages.contains("not newer than the file"), "{messages}");
     check(&dir.join("t.rrd"), &[1_000_000_009]);
+    // What would be dropped again is not taken again.
+    let refused = client.ask(&update("t.rrd", FIRST + 1)).remove(0);
+    assert!(refused.contains("when last update time is 1000000009.0"), "{refused}");
+    client.order(&update("t.rrd", 1_000_000_010));
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &[1_000_000_009, 1_000_000_010]);
+}
+
+#[test]
+fn a_file_that_gets_another_source_takes_what_fits_and_keeps_what_does_not() {
+    let (dir, _daemon, mut client) = with_one_update("sources", &[]);
+    client.order("FLUSH t.rrd");
+    let tune = |source: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+        command.args(["tune", "t.rrd", source]).current_dir(&dir).env_remove("RRDCACHED_ADDRESS");
+        assert!(command.status().unwrap().success());
+    };
+    // What fits is taken at once.
+    tune("DS:y:GAUGE:100000:U:U");
+    client.order("UPDATE t.rrd 1000000002:2:0");
+    let refused = client.ask("UPDATE t.rrd 1000000003:3").remove(0);
+    assert!(refused.contains("expected 2 data source readings (got 1)"), "{refused}");
+    // What waits and does not fit any more is not thrown away.
+    tune("DEL:y");
+    let answer = client.ask("FLUSH t.rrd").remove(0);
+    assert!(answer.starts_with("-1 ") && answer.contains("has 1 data sources now"), "{answer}");
+    assert_eq!(client.ask("PENDING t.rrd"), ["1 updates pending", "1000000002:2:0"]);
+    assert_eq!((client.stat("FilesFailed"), client.stat("UpdatesRefused")), (1, 0));
+    let refused = client.ask("UPDATE t.rrd 1000000003:3:0").remove(0);
+    assert!(refused.contains("expected 1 data source readings (got 2)"), "{refused}");
+    tune("DS:y:GAUGE:100000:U:U");
+    client.order("FLUSH t.rrd");
+    let rrd = Rrd::open(&dir.join("t.rrd"), Access::Read).unwrap();
+    assert_eq!((rrd.header.last_update(), client.stat("FilesFailed")), (FIRST + 1, 0));
+}
+
+#[test]
+fn a_file_that_stays_away_is_told_once() {
+    let (dir, _daemon, mut client) = with_one_update("away", &[]);
+    std::fs::remove_file(dir.join("t.rrd")).unwrap();
+    for _ in 0..3 {
+        fails(&mut client, &dir, "No such file or directory");
+    }
+    let messages = std::fs::read_to_string(dir.join("messages")).unwrap();
+    assert_eq!(messages.lines().count(), 1, "{messages}");
+}
+
+#[test]
+fn a_log_belongs_to_one_daemon() {
+    let (dir, mut daemon, _client) = with_one_update("alone", &[]);
+    let mut second = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+    second.args(["rrdcached", "-g", "-j", "log", "-b", ".", "-l", "unix:second"]).current_dir(&dir);
+    let mut second = second.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let started = std::time::Instant::now();
+    let ended = loop {
+        match second.try_wait().unwrap() {
+            Some(status) => break status,
+            None if started.elapsed() < served::PATIENCE => std::thread::yield_now(),
+            None => {
+                second.kill().unwrap();
+                second.wait().unwrap();
+                panic!("a second daemon runs over the same log");
+            }
+        }
+    };
+    let error = std::io::read_to_string(second.stderr.take().unwrap()).unwrap();
+    let told = format!("another daemon has its log in '{}'", dir.join("log").display());
+    assert!(!ended.success() && error.contains(&told), "{error}");
+    // And it has left the first one's log alone.
+    daemon.kill();
+    let daemon = Daemon::ours(&dir, &["-j", "log"]);
+    heals(&mut daemon.client(), &dir);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_does_not_fill_a_small_log() {
+    let dir = oracle::directory("stuck");
+    // On a disk of its own: a checkpoint waits for all that others have written to theirs.
+    let limits = ["-j", "small/log", "--log-max", "64K", "-w", "3600"];
+    let daemon = Daemon::spawn(small_disk(&dir, "2m", &limits), &dir);
+    let mut client = daemon.client();
+    create(&mut client, "small/t.rrd");
+    create(&mut client, "small/busy.rrd");
+    client.order(&update("small/t.rrd", FIRST));
+    std::fs::remove_file(format!("/proc/{}/root{}/small/t.rrd", daemon.child.id(), dir.display())).unwrap();
+    let (mut time, mut taken) = (FIRST, std::time::Instant::now());
+    // Some times what the log holds.
+    while time < FIRST + 4900 {
+        let mut text = String::from("BATCH\n");
+        for offset in 0..100 {
+            text.push_str(&update("small/busy.rrd", time + offset));
+            text.push('\n');
+        }
+        client.send(&text);
+        client.send(".\n");
+        client.answer().unwrap();
+        // A batch of one piece is taken whole, or refused whole until the next look at what waits.
+        match client.answer().unwrap().get(1) {
+            None => (time, taken) = (time + 100, std::time::Instant::now()),
+            Some(error) => assert!(taken.elapsed() < served::PATIENCE, "it takes nothing any more: {error}"),
+        }
+    }
+    assert_eq!(client.ask("PENDING small/t.rrd"), ["1 updates pending", &format!("{FIRST}:1")]);
+}
+
+#[test]
+fn stamps_of_milliseconds_come_back_as_they_were() {
+    let (_dir, _daemon, mut client) = with_one_update("millis", &[]);
+    let mut wanted = vec!["21 updates pending".to_string(), format!("{FIRST}:1")];
+    for time in 1_700_000_000_900i64..1_700_000_000_920 {
+        client.order(&format!("UPDATE t.rrd {time}:1"));
+        wanted.push(format!("{time}:1"));
+    }
+    assert_eq!(client.ask("PENDING t.rrd"), wanted);
+}
+
+#[test]
+fn a_batch_tells_the_beginning_of_each_error() {
+    let (_dir, _daemon, mut client) = with_one_update("batch", &[]);
+    let long = "ä".repeat(30_000);
+    client.send(&format!("BATCH\nUPDATE t.rrd {long}\nUPDATE t.rrd 1000000002:2\nFOO{long}\n.\n"));
+    client.answer().unwrap();
+    let errors = client.answer().unwrap();
+    assert_eq!(errors[0], "2 errors");
+    assert!(errors[1].starts_with("1 Cannot find timestamp in 'ä"), "{errors:?}");
+    assert!(errors[2].starts_with("3 Unknown command: FOOä"), "{errors:?}");
+    assert!(errors.iter().all(|error| error.len() < 400), "{errors:?}");
 }
 
 #[test]
@@ -212,6 +340,8 @@ fn damaged_files_are_told_with_path_and_place_and_left_alone() {
 fn a_reading_the_file_refuses_is_dropped_alone_and_told() {
     let (dir, _daemon, mut client) = with_one_update("reading", &[]);
     client.order("UPDATE t.rrd 1000000002:x 1000000003:3");
+    let answer = client.ask("FLUSH t.rrd").remove(0);
+    assert!(answer.starts_with("-1 ") && answer.contains(": 1 of 3 updates are dropped: "), "{answer}");
     client.order("FLUSH t.rrd");
     check(&dir.join("t.rrd"), &[FIRST, 1_000_000_003]);
     assert_eq!(client.stat("UpdatesRefused"), 1);
@@ -283,6 +413,27 @@ fn a_file_that_does_not_fit_its_disk_is_not_created_and_leaves_nothing() {
     let answer = client.ask("CREATE small/t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:50000");
     assert!(answer[0].contains("No space left on device"), "{answer:?}");
     assert_eq!(client.ask("LIST /small"), ["0 RRDs"]);
+}
+
+#[test]
+fn a_file_larger_than_its_disk_is_refused_before_anything_is_written() {
+    let dir = oracle::directory("toolarge");
+    let daemon = Daemon::spawn(small_disk(&dir, "64k", &[]), &dir);
+    let mut client = daemon.client();
+    let answer = client.ask("CREATE small/t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:99999999999").remove(0);
+    assert!(answer.contains("No space left on device: it takes 8000000"), "{answer}");
+}
+
+#[test]
+fn a_create_that_is_killed_leaves_nothing() {
+    let dir = oracle::directory("killedcreate");
+    // The system kills who writes more than 100 KB.
+    let script = r#"ulimit -f 100; exec "$0" create t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:100000"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_khz-rrd")]).current_dir(&dir);
+    let ended = command.env_remove("RRDCACHED_ADDRESS").status().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(libc::SIGXFSZ));
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
 
 #[test]

@@ -133,3 +133,38 @@ fn names_from_outside_stay_inside() {
     assert_eq!(outside, ["inside"]);
     assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1 + names.len());
 }
+
+#[test]
+fn a_file_somebody_deleted_is_made_again_with_all_that_waits_for_it() {
+    let dir = oracle::directory("recorder-deleted");
+    let mut settings = Settings::new(&dir);
+    settings.layout = Layout { step: 1, heartbeat: 10, archives: vec!["LAST:0.5:1:100".into()] };
+    settings.limits = Limits { timeout: 3600, ..Limits::default() };
+    let reading = |second: i64| Reading {
+        node: "n1",
+        series: "load.1m",
+        time: (START + second) * 1_000_000,
+        value: Value::Gauge(second as f64),
+    };
+    let recorder = Recorder::open(&settings).unwrap();
+    recorder.record(&[reading(0)]).remove(0).unwrap();
+    recorder.flush("n1", "load.1m").unwrap();
+    let file = path(&settings.directory, "n1", "load.1m");
+    std::fs::remove_file(&file).unwrap();
+    for second in 1..5 {
+        recorder.record(&[reading(second)]).remove(0).unwrap();
+    }
+    assert!(recorder.flush("n1", "load.1m").is_err());
+    // Noticed within a second or two, and made for whatever comes next.
+    let started = std::time::Instant::now();
+    while !file.exists() {
+        assert!(started.elapsed() < std::time::Duration::from_secs(60), "it is not made again");
+        let _ = recorder.record(&[reading(5)]);
+        std::thread::yield_now();
+    }
+    recorder.flush("n1", "load.1m").unwrap();
+    let fetched =
+        lines(&mut Oracle::start(&dir), &format!("fetch n1/load.1m.rrd LAST -s {START} -e {}", START + 4));
+    let values: Vec<f64> = fetched.iter().filter_map(|line| line.split_once(": ")?.1.parse().ok()).collect();
+    assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+}

@@ -28,6 +28,11 @@ pub(super) struct Chain {
 impl Chain {
     /// Nothing.
     pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE, length: 0 };
+
+    /// How many bytes it has.
+    pub(super) fn length(self) -> u32 {
+        self.length
+    }
 }
 
 /// The cells of all chains.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::log::Log;
 use super::nodes::{Flags, Id};
-use super::packed::unpack;
 use super::pending::Pending;
 use super::record::Entry;
 use super::state::State;
@@ -54,12 +53,18 @@ impl Pending {
         }
         let near_memory = state.memory() > self.limits.memory_max / 4 * 3;
         let near_log = self.log.as_ref().is_some_and(|log| log.bytes() > log.bytes_max() / 4 * 3);
-        if (near_memory || near_log) && state.queue.len() == state.queue.failed() {
+        if (near_memory || near_log) && state.queue.is_idle() {
             self.messages.warning("near a limit of what may wait: everything is written now");
             self.enqueue_all(&mut state);
+            state.queue.retries.hurry(now);
+        }
+        if let Some(text) = state.queue.retries.summary(now) {
+            self.messages.error(&text);
         }
         if near_log {
-            self.carry(&mut state);
+            drop(state);
+            self.carry();
+            state = self.lock();
         }
         let Some(log) = &self.log else { return };
         // Whatever holds the oldest segment is written, so that syncing it would let the segment go.
@@ -97,37 +102,6 @@ impl Pending {
             && let Err(error) = log.rotate()
         {
             self.messages.error(&error.to_string());
-        }
-    }
-
-    /// Logs again what cannot be written, so that the old segments it lies in can go.
-    fn carry(&self, state: &mut State) {
-        let Some(log) = &self.log else { return };
-        let current = log.current();
-        if state.queue.carried >= current {
-            return;
-        }
-        state.queue.carried = current;
-        let stuck = |id: &Id| {
-            let node = &state.nodes[*id];
-            let stuck = node.is(Flags::FAILED) || node.is(Flags::SUSPENDED);
-            stuck && !node.is(Flags::CLAIMED) && node.oldest != 0 && node.oldest < current
-        };
-        let ids: Vec<Id> = state.nodes.ids().filter(stuck).collect();
-        for id in ids {
-            let mut bytes = vec![];
-            state.cells.read(state.nodes[id].chain, &mut bytes);
-            let staged = unpack(&bytes).try_for_each(|sample| {
-                log.stage(&Entry::Update { file: state.nodes.name(id), samples: &sample }).map(|_| ())
-            });
-            if staged.is_ok() {
-                let oldest = std::mem::replace(&mut state.nodes[id].oldest, current);
-                state.let_go(oldest);
-                // Counted as unsynced: the old segment goes when this one is on disk.
-                *state.queue.unsynced.entry(oldest).or_default() += 1;
-                *state.holds.entry(oldest).or_default() += 1;
-                *state.holds.entry(current).or_default() += 1;
-            }
         }
     }
 

@@ -15,6 +15,8 @@ use crate::error::{Error, Result, os_text, refused};
 /// Bytes after which a new segment begins: small enough that space comes back, large enough that a busy
 /// daemon opens few.
 const SEGMENT_MAX: u64 = 64 << 20;
+/// Segments a full log has at least: only whole ones can go.
+const SEGMENTS_MIN: u64 = 8;
 /// How long nothing is taken after a write failed; then it is tried again.
 const REST: Duration = Duration::from_secs(1);
 /// Failed commits remembered for those who have not asked yet.
@@ -101,7 +103,7 @@ impl Shared {
 
     /// Writes what is staged; what cannot be written is given up, and those who staged it are told.
     pub(super) fn write(&self, tail: &mut Tail) {
-        if tail.length >= SEGMENT_MAX
+        if tail.length >= SEGMENT_MAX.min(self.settings.bytes_max / SEGMENTS_MIN)
             && let Err(error) = self.rotate(tail)
         {
             self.refuse(Some(Instant::now() + REST), error.to_string());

@@ -204,18 +204,23 @@ fn converse(
         held += read;
         let full = held == bytes.len();
         let whole = bytes[..held].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let next = session.answer(&bytes[..whole], &mut out);
+        let mut answered = 0;
+        let mut next = Next::Read;
+        while next == Next::Read && answered < whole {
+            let (length, then) = session.answer(&bytes[answered..whole], &mut out);
+            (answered, next) = (answered + length, then);
+            writer.write_all(&out)?;
+            out.clear();
+        }
         bytes.copy_within(whole..held, 0);
         held -= whole;
         if held > LINE_MAX {
             out.extend(format!("-1 a line of more than {LINE_MAX} bytes\n").bytes());
             return writer.write_all(&out);
         }
-        writer.write_all(&out)?;
         if next == Next::HangUp {
             return writer.flush();
         }
-        out.clear();
         out.shrink_to(READ);
         if full {
             bytes.resize((2 * bytes.len()).min(READ).max(held + 4096), 0);

@@ -7,10 +7,13 @@
 //! all its updates are in files **and** those files are synced.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
 
 use super::commit::{Shared, Synced, Tail, lock, path};
 use super::left::Left;
@@ -40,6 +43,8 @@ pub struct Settings {
 pub struct Log {
     shared: Arc<Shared>,
     syncer: Option<std::thread::JoinHandle<()>>,
+    /// The directory, locked for as long as this lives.
+    _directory: File,
 }
 
 /// A place in the log: everything staged up to it.
@@ -50,11 +55,12 @@ impl Log {
     /// Opens the log with a new segment; what is left of older ones is to be replayed.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says, or another daemon has the directory.
     pub fn open(settings: Settings) -> Result<(Self, Left)> {
         let directory = settings.directory.clone();
         let failed = |action| move |error| Error::io(action, directory.clone(), error);
         std::fs::create_dir_all(&settings.directory).map_err(failed.clone()("creating"))?;
+        let locked = lock_directory(&settings.directory)?;
         let (left, mut sizes) = Left::find(&settings.directory)?;
         // Never appended to an old segment: behind a torn record nothing would be found again.
         let current: u32 = sizes.keys().next_back().map_or(1, |number| number + 1);
@@ -85,8 +91,8 @@ impl Log {
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
-        let log = Self { shared, syncer: Some(syncer.map_err(failed("starting a thread for"))?) };
-        Ok((log, left))
+        let syncer = Some(syncer.map_err(failed("starting a thread for"))?);
+        Ok((Self { shared, syncer, _directory: locked }, left))
     }
 
     /// Whether updates of `bytes` can be taken now.
@@ -261,6 +267,20 @@ impl Log {
     }
 }
 
+/// Has the log's directory for this daemon alone: another one would take the segments that grow here for what an earlier
+/// run left, and remove them. The kernel lets go of the lock when the process ends, however it does.
+fn lock_directory(directory: &Path) -> Result<File> {
+    let file = File::open(directory).map_err(|error| Error::io("opening", directory, error))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => refused(format!(
+            "another daemon has its log in '{}'; each needs a directory of its own",
+            directory.display()
+        )),
+        Err(error) => Err(Error::io("locking", directory, error.into())),
+    }
+}
+
 impl Drop for Log {
     fn drop(&mut self) {
         let _ = self.harden_all();
@@ -273,11 +293,9 @@ impl Drop for Log {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io;
     use std::sync::atomic::AtomicU64;
-
-    use std::path::Path;
 
     use super::super::storage::{Appended, Disk};
     use super::*;
@@ -325,7 +343,7 @@ mod tests {
     }
 
     /// A disk with room for some bytes.
-    struct Small(Arc<AtomicU64>);
+    pub(in super::super) struct Small(pub(in super::super) Arc<AtomicU64>);
 
     struct SmallFile(Arc<dyn Appended>, Arc<AtomicU64>);
 
@@ -483,6 +501,18 @@ mod tests {
             assert_eq!(found(&settings), Vec::<String>::new());
             std::fs::remove_dir_all(&settings.directory).unwrap();
         }
+    }
+
+    #[test]
+    fn a_directory_is_one_logs_alone_while_it_lives() {
+        let settings = settings("alone", Arc::new(Disk));
+        let (log, _) = Log::open(settings.clone()).unwrap();
+        let Err(error) = Log::open(settings.clone()) else { panic!("two logs in one directory") };
+        let told = format!("another daemon has its log in '{}'", settings.directory.display());
+        assert!(error.to_string().starts_with(&told), "{error}");
+        drop(log);
+        drop(Log::open(settings.clone()).unwrap());
+        std::fs::remove_dir_all(&settings.directory).unwrap();
     }
 
     #[test]

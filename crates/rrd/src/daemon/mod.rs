@@ -4,6 +4,7 @@
 
 mod answers;
 pub mod base;
+mod carry;
 mod cells;
 mod checkpoint;
 mod claim;
@@ -15,6 +16,7 @@ mod image;
 pub mod left;
 pub mod listen;
 pub mod log;
+mod look;
 pub mod messages;
 mod nodes;
 mod open_files;
@@ -28,6 +30,7 @@ pub mod queue;
 pub mod record;
 mod replay;
 mod restore;
+mod retry;
 mod stamp;
 mod state;
 pub mod storage;

@@ -10,6 +10,8 @@
 //! A count of 63 stands in the two bytes that follow. Half bytes hold digits and `.:-+eU`, which is all that
 //! rrdtool's clients send; other text is kept as it is.
 
+use super::stamp::DIGITS;
+
 const DELTA: u8 = 0;
 const FIRST: u8 = 1;
 const TEXT: u8 = 2;
@@ -75,9 +77,9 @@ fn tag(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Seconds written as plainly as we would write them again.
+/// Seconds written as plainly as we would write them again, and few enough to be told from a stamp in microseconds.
 fn canonical(time: &str) -> Option<i64> {
-    let plain = time.len() <= 18 && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = time.len() <= DIGITS && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
     if !plain || (time.starts_with('0') && time.len() > 1) {
         return None;
     }
@@ -161,6 +163,14 @@ mod tests {
         }
         assert_eq!(unpack(&out).collect::<Vec<_>>(), samples);
         out.len()
+    }
+
+    #[test]
+    fn a_time_whose_microseconds_are_not_exact_is_kept_as_text() {
+        // The next is told from the stamp, which may be a second off for one of milliseconds.
+        for (time, packed) in [("999999999999", true), ("1700000000903", false)] {
+            assert_eq!(pack(&format!("{time}:5"), None, &mut vec![]).is_some(), packed, "{time}");
+        }
     }
 
     #[test]

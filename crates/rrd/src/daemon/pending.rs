@@ -1,21 +1,18 @@
 //! Updates that wait in memory: takes them, logs them, shows them; [`super::queue`] decides when they are written.
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::base::Base;
 use super::log::{Log, Ticket};
+use super::look::other_sources;
 use super::messages::Messages;
 use super::nodes::{Flags, Id};
 use super::open_files::OpenFiles;
-use super::place::place;
 use super::record::{self, Entry};
 use super::stamp;
-use super::state::{Look, Shape, State};
+use super::state::State;
 use crate::error::{Error, Result, refused};
-use crate::file::Rrd;
 
 /// When to write, and how much may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,12 +95,12 @@ pub struct Update<'a> {
 }
 
 /// What is kept while updates that came together are taken.
-struct Intake {
+pub(super) struct Intake {
     now: u32,
     /// The last of them in the log.
     ticket: Option<Ticket>,
     /// The file before.
-    before: Option<Id>,
+    pub(super) before: Option<Id>,
 }
 
 impl Pending {
@@ -205,14 +202,33 @@ impl Pending {
         update: &Update<'_>,
         intake: &mut Intake,
     ) -> (MutexGuard<'a, State>, Result<usize>) {
-        let (mut guard, id) = match self.know(state, update.file, intake) {
+        let (state, id) = match self.know(state, update.file, intake) {
             (state, Ok(id)) => (state, id),
             (state, Err(error)) => return (state, Err(error)),
         };
+        let (state, outcome) = self.take_known(state, id, update, intake);
+        if outcome.is_ok() || !other_sources(&state, id, update) {
+            return (state, outcome);
+        }
+        // Somebody may have tuned or replaced the file: it is looked at anew before its update is refused.
+        match self.look_at(state, update.file, intake) {
+            (state, Ok(id)) if !other_sources(&state, id, update) => {
+                self.take_known(state, id, update, intake)
+            }
+            (state, _) => (state, outcome),
+        }
+    }
+
+    fn take_known<'a>(
+        &'a self,
+        mut guard: MutexGuard<'a, State>,
+        id: Id,
+        update: &Update<'_>,
+        intake: &Intake,
+    ) -> (MutexGuard<'a, State>, Result<usize>) {
         let state = &mut *guard;
-        let node = &state.nodes[id];
-        let readings = state.shapes.get(usize::from(node.shape)).map_or(0, |shape| shape.readings);
-        let mut last = node.last;
+        let readings = state.readings(id);
+        let mut last = state.nodes[id].last;
         if state.replaying {
             last = last.max(state.later_last.get(&id).copied().unwrap_or(i64::MIN));
         }
@@ -259,71 +275,10 @@ impl Pending {
 
     /// Fixes the place in the log of what was taken. The lock must not be given up before: whoever has it then could
     /// stage newer samples of the same file.
-    fn stage(&self, state: &mut State, intake: &mut Intake) {
+    pub(super) fn stage(&self, state: &mut State, intake: &mut Intake) {
         if let Some(log) = self.log.as_ref().filter(|_| !state.records.is_empty()) {
             intake.ticket = Some(log.stage_all(&mut state.records));
         }
-    }
-
-    /// The number of the file called `name`, looked at if it is new.
-    fn know<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        name: &str,
-        intake: &mut Intake,
-    ) -> (MutexGuard<'a, State>, Result<Id>) {
-        if let Some(id) = intake.before.and_then(|before| state.nodes.find_next(name, before)) {
-            intake.before = Some(id);
-            return (state, Ok(id));
-        }
-        if let Some(id) = state.nodes.find(name).filter(|id| state.nodes[*id].is(Flags::KNOWN)) {
-            intake.before = Some(id);
-            return (state, Ok(id));
-        }
-        self.stage(&mut state, intake);
-        drop(state);
-        let looked = self.look(name);
-        let mut state = self.lock();
-        let outcome = looked.and_then(|look| match state.learn(name, &look) {
-            Some(id) => Ok(id),
-            None => refused("no more files can be held"),
-        });
-        (state, outcome)
-    }
-
-    /// What the disk says of a file.
-    fn look(&self, name: &str) -> Result<Look> {
-        let missing = |error: &Error| match error {
-            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-            _ => false,
-        };
-        let file = match self.base.open(name, false) {
-            Err(error) if missing(&error) => return refused(format!("No such file: {name}")),
-            opened => opened?,
-        };
-        let metadata = file.metadata().map_err(|error| Error::io("stating", name, error))?;
-        let kind = metadata.file_type();
-        if kind.is_dir()
-            || kind.is_fifo()
-            || kind.is_socket()
-            || kind.is_char_device()
-            || kind.is_block_device()
-        {
-            return refused(format!("Not a regular file: {name}"));
-        }
-        let place = place(&file);
-        let rrd = Rrd::over(file, Path::new(name));
-        let rrd = rrd.map_err(|error| Error::Refused(format!("RRD Error: {}", told(error))))?;
-        let header = &rrd.header;
-        let coarse =
-            header.archives().iter().filter(|archive| archive.points > 1).map(|archive| archive.points);
-        let shape = Shape {
-            readings: header.readings(),
-            step: header.step(),
-            coarse: coarse.min().unwrap_or(0).saturating_mul(header.step()),
-        };
-        let last = header.last_update().saturating_mul(1_000_000).saturating_add(header.last_update_usec());
-        Ok(Look { last, shape, place, device: metadata.dev() })
     }
 
     /// Holds back (or lets go) the writing of a file; whether that was new. `None` where nothing is known of it.
@@ -360,12 +315,31 @@ impl Pending {
             nodes,
             age: u64::from(state.age(self.now())),
             memory: state.memory(),
-            failed_now: state.queue.failed() as u64,
+            failed_now: state.queue.retries.failed() as u64,
             log: self.log.as_ref().map_or(0, Log::bytes),
             replaying: u64::from(state.replaying),
             ..state.stats
         };
         (stats, self.log.as_ref().map_or((0, 0), Log::counts))
+    }
+
+    /// Files whose last write failed because they are not there; each is named once a failure.
+    pub fn missing(&self) -> Vec<String> {
+        let mut state = self.lock();
+        let missing = state.queue.retries.missing();
+        missing.into_iter().map(|id| state.nodes.name(id).to_string()).collect()
+    }
+
+    /// The stamp of the first sample that waits for the file called `name`, in microseconds.
+    pub fn oldest(&self, name: &str) -> Option<i64> {
+        let mut state = self.lock();
+        loop {
+            let id = state.nodes.find(name)?;
+            if !state.nodes[id].is(Flags::CLAIMED) {
+                return self.samples(&state, id).first().and_then(|sample| stamp::stamp(sample));
+            }
+            state = self.wait(state);
+        }
     }
 
     /// Tells the administrator of `error`.

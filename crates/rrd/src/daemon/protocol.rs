@@ -18,6 +18,10 @@ use crate::file::Rrd;
 pub const LINE_MAX: usize = 1 << 16;
 /// Errors one batch tells; the rest are counted.
 const BATCH_ERRORS_MAX: usize = 10_000;
+/// Bytes each of them may have: they may have the whole line in them.
+const BATCH_ERROR_MAX: usize = 300;
+/// Bytes of answers after which those who asked have to take them.
+const ANSWERS_MAX: usize = 1 << 20;
 
 /// What a connection is allowed.
 #[derive(Debug, Clone, Copy)]
@@ -62,8 +66,9 @@ impl<'a> Session<'a> {
         Self { pending, rules, batch: None }
     }
 
-    /// Answers whole `lines`, each with its end, appending to `out`.
-    pub fn answer(&mut self, lines: &[u8], out: &mut Vec<u8>) -> Next {
+    /// Answers whole `lines`, each with its end, appending to `out`, until that has enough; returns the bytes of the
+    /// lines it answered.
+    pub fn answer(&mut self, lines: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
         let mut waiting: Vec<Waiting<'_>> = vec![];
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', lines) {
@@ -76,14 +81,15 @@ impl<'a> Session<'a> {
                 Ok(update) => waiting.push(update),
                 Err(line) => {
                     self.take(&mut waiting, out);
-                    if self.line(&line, out) == Next::HangUp {
-                        return Next::HangUp;
+                    let next = self.line(&line, out);
+                    if next == Next::HangUp || out.len() >= ANSWERS_MAX {
+                        return (begin, next);
                     }
                 }
             }
         }
         self.take(&mut waiting, out);
-        Next::Read
+        (begin, Next::Read)
     }
 
     /// The update that `line` is, or the line again.
@@ -329,7 +335,8 @@ impl Batch {
     fn error(&mut self, number: u64, text: &str) {
         self.errors += 1;
         if self.told.len() < BATCH_ERRORS_MAX {
-            self.told.push(format!("{number} {text}"));
+            let most = text.floor_char_boundary(BATCH_ERROR_MAX);
+            self.told.push(format!("{number} {}", &text[..most]));
         }
     }
 
@@ -375,7 +382,27 @@ fn words(line: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::base::Base;
+    use super::super::messages::Messages;
+    use super::super::pending::Limits;
     use super::*;
+
+    #[test]
+    fn who_asks_for_much_takes_it_piece_by_piece() {
+        let base = Base::new(&std::env::temp_dir(), false).unwrap();
+        let pending = Pending::new(base, Limits::default(), None, false, Messages::none());
+        let rules = Rules { permissions: Permissions::ALL, no_overwrite: true, make_directories: false };
+        let mut session = Session::new(&pending, rules);
+        let lines = "HELP\n".repeat(6000) + "PING\n";
+        let (mut answered, mut pieces, mut out) = (0, 0, vec![]);
+        while answered < lines.len() {
+            out.clear();
+            let (length, next) = session.answer(&lines.as_bytes()[answered..], &mut out);
+            assert!(next == Next::Read && out.len() < ANSWERS_MAX + 4096);
+            (answered, pieces) = (answered + length, pieces + 1);
+        }
+        assert!(pieces > 2 && out.ends_with(b"0 PONG\n"), "{pieces}");
+    }
 
     #[test]
     fn a_backslash_keeps_the_next_character() {

@@ -7,16 +7,13 @@ use std::time::Duration;
 use super::checkpoint::Handle;
 use super::nodes::{Flags, Id};
 use super::pending::Pending;
+use super::retry::Retries;
 use super::state::State;
 use super::writer::Job;
 use crate::error::{Result, refused};
 
 /// Files one thread takes from a round at once.
 const CHUNK: usize = 256;
-/// Seconds a file rests after a failed write.
-const RETRY: u32 = 10;
-/// Seconds after which somebody who has the file is asked again.
-const BUSY: u32 = 1;
 /// How often a thread looks whether something is due to be tried again.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -35,8 +32,8 @@ pub(super) struct Queue {
     list: Vec<Id>,
     /// The round under way, the last first.
     round: Vec<Id>,
-    /// Files to be tried again, with the time.
-    failed: Vec<(u32, Id)>,
+    /// Files to be tried again.
+    pub(super) retries: Retries,
     /// Writes under way.
     pub(super) writing: usize,
     /// No write may begin.
@@ -49,7 +46,6 @@ pub(super) struct Queue {
     pub(super) unsynced: BTreeMap<u32, u64>,
     /// The disks written to.
     pub(super) handles: HashMap<u64, Handle>,
-    pub(super) carried: u32,
     pub(super) swept: u32,
     end: Option<End>,
 }
@@ -57,18 +53,17 @@ pub(super) struct Queue {
 impl Queue {
     /// Files that wait.
     pub(super) fn len(&self) -> usize {
-        self.list.len() + self.round.len() + self.failed.len()
+        self.list.len() + self.round.len() + self.retries.len()
     }
 
-    /// Files whose last write failed.
-    pub(super) fn failed(&self) -> usize {
-        self.failed.len()
+    /// Whether nothing waits but files to be tried again.
+    pub(super) fn is_idle(&self) -> bool {
+        self.list.is_empty() && self.round.is_empty()
     }
 
     /// Every file that waits.
     fn ids(&self) -> impl Iterator<Item = Id> {
-        let failed = self.failed.iter().map(|(_, id)| id);
-        self.round.iter().rev().chain(&self.list).chain(failed).copied()
+        self.round.iter().rev().chain(&self.list).copied().chain(self.retries.ids())
     }
 }
 
@@ -109,7 +104,8 @@ impl Pending {
     /// of it.
     ///
     /// # Errors
-    /// Why the write failed; the samples are kept and tried again. A suspended file is not written.
+    /// Why the write failed; the samples are kept and tried again. A suspended file is not written. Or what was
+    /// dropped of them, because the file refuses it for good.
     pub fn flush(&self, name: &str) -> Result<Option<()>> {
         let claim = self.claim(name);
         let mut state = self.lock();
@@ -120,15 +116,18 @@ impl Pending {
             return Ok(node.is(Flags::KNOWN).then_some(()));
         }
         drop(state);
-        self.write_claimed(id).map(Some)
+        match self.write_claimed(id)? {
+            Some(dropped) => refused(dropped),
+            None => Ok(Some(())),
+        }
     }
 
-    /// Writes what waits for a claimed file.
-    pub(super) fn write_claimed(&self, id: Id) -> Result<()> {
+    /// Writes what waits for a claimed file; returns what of it was dropped, in words.
+    pub(super) fn write_claimed(&self, id: Id) -> Result<Option<String>> {
         let mut state = self.lock();
         let node = &state.nodes[id];
         if node.count == 0 {
-            return Ok(());
+            return Ok(None);
         }
         if node.is(Flags::SUSPENDED) {
             return refused(format!("{} is suspended", state.nodes.name(id)));
@@ -151,10 +150,10 @@ impl Pending {
         Job::new(state, id)
     }
 
-    /// Accounts for what was written; what was not is put back and tried again.
-    fn finish(&self, jobs: Vec<Job>) -> Result<()> {
+    /// Accounts for what was written; what was not is put back and tried again. Returns what was dropped, in words.
+    fn finish(&self, jobs: Vec<Job>) -> Result<Option<String>> {
         let now = self.now();
-        let mut outcome = Ok(());
+        let mut outcome = Ok(None);
         let mut state = self.lock();
         for mut job in jobs {
             state.queue.writing -= 1;
@@ -170,28 +169,45 @@ impl Pending {
                     if taken.oldest != 0 {
                         *state.queue.unsynced.entry(taken.oldest).or_default() += 1;
                     }
+                    state.queue.retries.end(id);
                     let node = &mut state.nodes[id];
-                    node.written = written.last;
+                    node.written = u32::try_from(written.newest / 1_000_000).unwrap_or(0);
+                    if written.newest > node.last {
+                        // Somebody else has written it: what is older must not be taken any more.
+                        node.last = written.newest;
+                        node.set(Flags::PACKED, false);
+                    }
                     node.set(Flags::FAILED, false);
                     if node.count == 0 {
                         node.since = now;
                         node.set(Flags::REPLAYED, false);
                     }
+                    if let (Some(why), Ok(dropped)) = (written.dropped, &mut outcome) {
+                        let count = taken.count;
+                        *dropped =
+                            Some(format!("{}: {refused} of {count} updates are dropped: {why}", job.name));
+                    }
                 }
                 Err(error) => {
                     state.put_back(id, taken);
                     state.stats.failures += 1;
-                    let ending = state.queue.end.is_some();
-                    let node = &mut state.nodes[id];
+                    let State { nodes, queue, .. } = &mut *state;
+                    let node = &mut nodes[id];
                     node.set(Flags::FAILED, true);
-                    if !node.is(Flags::QUEUED) && !ending {
-                        node.set(Flags::QUEUED, true);
-                        state.queue.failed.push((now + RETRY, id));
+                    if job.other_sources {
+                        // Looked at anew before more is taken.
+                        node.set(Flags::KNOWN, false);
                     }
-                    self.messages.error(&format!(
-                        "{}: {} updates are kept and tried again: {error}",
-                        job.name, taken.count
-                    ));
+                    if queue.retries.fail(id, &error) {
+                        self.messages.error(&format!(
+                            "{}: {} updates are kept and tried again: {error}",
+                            job.name, taken.count
+                        ));
+                    }
+                    if !node.is(Flags::QUEUED) && queue.end.is_none() {
+                        node.set(Flags::QUEUED, true);
+                        queue.retries.rest(id, now);
+                    }
                     outcome = Err(error);
                 }
             }
@@ -241,10 +257,7 @@ impl Pending {
         }
         let now = self.now();
         let State { queue, nodes, .. } = state;
-        let (ripe, rest) = queue.failed.iter().partition(|(at, _)| *at <= now || queue.end.is_some());
-        queue.failed = rest;
-        let ripe: Vec<(u32, Id)> = ripe;
-        queue.list.extend(ripe.iter().map(|(_, id)| id));
+        queue.list.extend(queue.retries.ripe(now, queue.end.is_some()));
         if queue.round.is_empty() && !queue.list.is_empty() {
             queue.round = std::mem::take(&mut queue.list);
             queue.round.sort_unstable_by_key(|id| {
@@ -256,7 +269,7 @@ impl Pending {
             let Some(id) = state.queue.round.pop() else { break };
             let node = &mut state.nodes[id];
             if node.is(Flags::CLAIMED) {
-                state.queue.failed.push((now + BUSY, id));
+                state.queue.retries.wait(id, now);
                 continue;
             }
             node.set(Flags::QUEUED, false);
@@ -280,7 +293,7 @@ impl Pending {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::PathBuf;
 
     use super::super::base::Base;
@@ -296,7 +309,8 @@ mod tests {
         (dir, pending)
     }
 
-    fn file(dir: &std::path::Path, index: usize) -> String {
+    /// Makes a small file.
+    pub(in super::super) fn file(dir: &std::path::Path, index: usize) -> String {
         let mut plan = Plan::default();
         plan.source("x:GAUGE:600:U:U").unwrap();
         plan.archive("LAST:0.5:1:500", 300, 0).unwrap();

@@ -2,6 +2,8 @@
 //!
 //! An update that comes meanwhile waits until all older ones are in, because samples of a file only go forward.
 
+use std::collections::BTreeMap;
+
 use super::left::Left;
 use super::nodes::Flags;
 use super::packed::unpack;
@@ -23,6 +25,7 @@ impl Pending {
     pub fn replay(&self, left: &Left) -> Result<()> {
         let mut images = Images::new(self.log.as_ref().map_or("", |log| log.boot()));
         let damage = left.replay(|segment, records| self.take_in(segment, records, &mut images));
+        self.lock().take_early(self.now());
         let restored = self.restore(images, damage.as_ref().is_ok_and(Vec::is_empty));
         let mut state = self.lock();
         state.queue.epoch = restored.sequence + 1;
@@ -125,17 +128,42 @@ impl State {
         let mut last = self.nodes[id].last;
         self.nodes[id].set(Flags::REPLAYED, true);
         for sample in samples.split(' ') {
-            // What was logged twice counts once.
-            if let Some(stamp) = stamp(sample).filter(|stamp| *stamp > last) {
-                last = stamp;
-                self.append(id, sample, segment, now);
+            match stamp(sample) {
+                Some(stamp) if stamp > last => {
+                    last = stamp;
+                    self.append(id, sample, segment, now);
+                }
+                // Logged again, because it could not be written; its first place may be gone.
+                Some(stamp) => {
+                    let early = self.early.entry(id).or_insert((segment, BTreeMap::new()));
+                    early.1.insert(stamp, sample.into());
+                }
+                None => {}
             }
+        }
+    }
+
+    /// Puts what was logged again where it belongs; what is there already counts once.
+    fn take_early(&mut self, now: u32) {
+        for (id, (segment, mut samples)) in std::mem::take(&mut self.early) {
+            let taken = self.take_out(id);
+            self.stats.waiting = self.stats.waiting.saturating_sub(u64::from(taken.count));
+            // Whatever is packed next is told from it.
+            self.nodes[id].last = i64::MIN;
+            samples.extend(unpack(&taken.bytes).filter_map(|sample| Some((stamp(&sample)?, sample))));
+            for sample in samples.values() {
+                self.append(id, sample, if taken.oldest == 0 { segment } else { taken.oldest }, now);
+            }
+            self.let_go(taken.oldest);
         }
     }
 
     /// Drops the samples that wait for a file from a stamp on.
     fn forget_from(&mut self, file: &str, from: i64, now: u32) {
         let Some(id) = self.nodes.find(file) else { return };
+        if let Some(early) = self.early.get_mut(&id) {
+            early.1.retain(|stamp, _| *stamp < from);
+        }
         let taken = self.take_out(id);
         self.stats.waiting = self.stats.waiting.saturating_sub(u64::from(taken.count));
         let kept: Vec<String> =

@@ -3,16 +3,24 @@
 use crate::error::{Result, refused};
 use crate::number::{self, Reading};
 
+/// Digits of whole seconds up to which a stamp is exact.
+pub(super) const DIGITS: usize = 12;
+
 /// A sample's stamp in microseconds.
 pub(super) fn stamp(sample: &str) -> Option<i64> {
     let (time, _) = sample.split_once(':')?;
-    if time.len() <= 12 && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit()) {
+    if time.len() <= DIGITS && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(time.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0')) * 1_000_000);
     }
     match number::read(time) {
         Reading::Whole(seconds) if seconds.is_finite() => Some(number::as_long((seconds * 1e6).round())),
         _ => None,
     }
+}
+
+/// How many readings a sample has.
+pub(super) fn readings(sample: &str) -> usize {
+    sample.bytes().filter(|byte| *byte == b':').count()
 }
 
 /// The stamp of `sample`, which must be newer than `last` and have as many `readings`.
@@ -31,7 +39,7 @@ pub(super) fn checked(sample: &str, last: i64, readings: usize) -> Result<i64> {
             seconds(last)
         ));
     }
-    let got = sample.bytes().filter(|byte| *byte == b':').count();
+    let got = self::readings(sample);
     if got != readings {
         return refused(format!("expected {readings} data source readings (got {got}) from {sample}"));
     }

@@ -42,6 +42,8 @@ pub(super) struct State {
     pub(super) later_last: HashMap<Id, i64>,
     /// Headers still to be put back.
     pub(super) torn: Torn,
+    /// Samples replay found behind newer ones of their files, by their stamps, with the first one's segment.
+    pub(super) early: HashMap<Id, (u32, BTreeMap<i64, String>)>,
     pub(super) stats: Stats,
     /// How many wait for `changed`.
     pub(super) waiters: usize,
@@ -72,6 +74,11 @@ impl State {
     /// Bytes of memory for files and samples.
     pub(super) fn memory(&self) -> u64 {
         self.cells.bytes() + self.nodes.bytes() + self.torn.bytes() + self.later.len() as u64 * 100
+    }
+
+    /// How many readings a file's samples must have.
+    pub(super) fn readings(&self, id: Id) -> usize {
+        self.shapes.get(usize::from(self.nodes[id].shape)).map_or(0, |shape| shape.readings)
     }
 
     /// Seconds the oldest sample that waits has waited. Looked for once a second at most: it means a look at every
@@ -175,6 +182,7 @@ impl State {
         (node.last, node.since, node.imaged) = (i64::MIN, now, 0);
         node.set(Flags::KNOWN, false);
         node.set(Flags::SUSPENDED, false);
+        self.queue.retries.end(id);
     }
 
     /// One hold less on the log's segment.

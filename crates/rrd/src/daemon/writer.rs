@@ -1,5 +1,7 @@
 //! Writing samples to their files: opened, locked, imaged, updated, unlocked; decides nothing about when.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::checkpoint::unsynced;
 use super::image::{Identity, Kept};
 use super::log::{Log, Ticket};
@@ -7,7 +9,7 @@ use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::{Pending, told};
 use super::record::Entry;
-use super::stamp::stamp;
+use super::stamp::{self, stamp};
 use super::state::{State, Taken};
 use super::write_back;
 use crate::error::{Error, Result, refused};
@@ -31,9 +33,24 @@ pub(super) struct Job {
     identity: u32,
     /// Its header is to be put back first.
     torn: Option<Vec<Kept>>,
+    /// Its file has other sources than its samples were taken for.
+    pub(super) other_sources: bool,
     /// Whether the claim on the file ends with the write.
     pub(super) ends_claim: bool,
     pub(super) outcome: Result<Written>,
+    _underway: Underway,
+}
+
+/// Stands for a write begun and not accounted for. A panic on that way would leave the count of writes under way wrong,
+/// and the next checkpoint would wait for ever with all writes held back; the log has everything.
+struct Underway;
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
 }
 
 /// A file about to be written.
@@ -47,8 +64,10 @@ struct Open {
 pub(super) struct Written {
     /// Samples the file refused for good.
     pub(super) refused: u32,
-    /// Seconds of the newest sample in the file.
-    pub(super) last: u32,
+    /// Why, where there are any.
+    pub(super) dropped: Option<String>,
+    /// Stamp of the newest sample in the file, in microseconds.
+    pub(super) newest: i64,
 }
 
 impl Job {
@@ -68,8 +87,10 @@ impl Job {
             imaged: node.imaged != 0 && node.imaged == epoch as u32,
             identity: node.identity,
             torn,
+            other_sources: false,
             ends_claim: true,
             outcome: refused("not written yet"),
+            _underway: Underway,
         }
     }
 
@@ -90,6 +111,25 @@ impl Job {
     }
 }
 
+/// Does the work on one file. A panic in it is our fault and must not become every file's: the file's samples are kept.
+fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Whatever the work had of the file is gone with it, and the file is read anew.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| refused("BUG: the daemon failed over this file"))
+}
+
+/// Stamp of the newest sample in a file, in microseconds.
+fn newest(rrd: &Rrd) -> i64 {
+    rrd.header.last_update().saturating_mul(1_000_000).saturating_add(rrd.header.last_update_usec())
+}
+
+/// The samples of a job that are newer than `newest`, and how many are not.
+fn newer(job: &Job, newest: i64) -> (Vec<String>, u32) {
+    let is_newer = |sample: &String| stamp(sample).is_none_or(|stamp| stamp > newest);
+    let samples: Vec<String> = unpack(&job.taken.bytes).filter(is_newer).collect();
+    let old = job.taken.count.saturating_sub(samples.len() as u32);
+    (samples, old)
+}
+
 /// How the daemon updates.
 pub(super) fn options(name: &str) -> Options<'_> {
     Options {
@@ -106,7 +146,8 @@ pub(super) fn options(name: &str) -> Options<'_> {
 impl Pending {
     /// Writes `jobs`, each to its file, in this order.
     pub(super) fn perform(&self, jobs: &mut [Job]) {
-        let mut opened: Vec<Result<Open>> = jobs.iter_mut().map(|job| self.open_for(job)).collect();
+        let mut opened: Vec<Result<Open>> =
+            jobs.iter_mut().map(|job| contained(|| self.open_for(job))).collect();
         self.note_disks(jobs, &mut opened);
         let imaged = self.log_images(jobs, &opened);
         if let Err(error) = &imaged {
@@ -115,7 +156,7 @@ impl Pending {
                 .error(&format!("files are written although their headers could not be logged: {error}"));
         }
         for (job, opened) in jobs.iter_mut().zip(opened) {
-            let written = opened.and_then(|open| self.write_open(open, job));
+            let written = opened.and_then(|open| contained(|| self.write_open(open, job)));
             job.outcome = written.map_err(told);
         }
         if imaged.is_err() {
@@ -203,20 +244,25 @@ impl Pending {
         Ok(written)
     }
 
-    fn write(&self, rrd: &mut Rrd, job: &Job) -> Result<Written> {
-        let samples: Vec<String> = unpack(&job.taken.bytes).collect();
+    fn write(&self, rrd: &mut Rrd, job: &mut Job) -> Result<Written> {
+        let (samples, old) = newer(job, newest(rrd));
         let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
-        let options = options(&job.name);
-        let before = rrd.header.last_update().saturating_mul(1_000_000) + rrd.header.last_update_usec();
-        let old = samples.iter().filter(|sample| stamp(sample).is_some_and(|stamp| stamp <= before)).count();
-        let mut refused = 0;
-        if old > 0 && !job.replayed {
-            refused += old as u32;
-            self.messages.error(&format!(
-                "{}: {old} updates are not newer than the file, which somebody else has written, and are dropped",
+        let readings = rrd.header.readings();
+        if samples.iter().any(|sample| stamp::readings(sample) != readings) {
+            job.other_sources = true;
+            return refused(format!(
+                "'{}' has {readings} data sources now, other than updates were taken for; FORGET drops them",
                 job.name
             ));
         }
+        let (mut refused, mut dropped) = (0, None);
+        if old > 0 && !job.replayed {
+            refused += old;
+            let why = "not newer than the file, which somebody else has written";
+            self.messages.error(&format!("{}: {old} updates are {why}, and are dropped", job.name));
+            dropped = Some(why.to_string());
+        }
+        let options = options(&job.name);
         match rrd.update(&samples, &options) {
             Ok(_) => {}
             Err(Error::Refused(_)) => {
@@ -227,6 +273,9 @@ impl Pending {
                         Err(Error::Refused(why)) => {
                             refused += 1;
                             self.messages.error(&format!("the update {sample} is dropped: {why}"));
+                            // Without the file's name, which is told anyway.
+                            let named = format!("{}: ", job.name);
+                            dropped = Some(why.strip_prefix(&named).unwrap_or(&why).to_string());
                         }
                         Err(error) => return Err(error),
                     }
@@ -238,7 +287,36 @@ impl Pending {
             // A checkpoint will sync it.
             write_back::begin(rrd.file());
         }
-        let last = u32::try_from(rrd.header.last_update()).unwrap_or(0);
-        Ok(Written { refused, last })
+        Ok(Written { refused, dropped, newest: newest(rrd) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_over_one_file_is_that_files_error() {
+        assert_eq!(contained(|| Ok(1)).unwrap(), 1);
+        let error = contained::<()>(|| panic!("over one file")).unwrap_err();
+        assert_eq!(error.to_string(), "BUG: the daemon failed over this file");
+    }
+
+    #[test]
+    fn a_panic_beside_a_write_that_is_under_way_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt;
+        const CHILD: &str = "KHZ_RRD_PANICS";
+        if std::env::var_os(CHILD).is_none() {
+            let test = "daemon::writer::tests::a_panic_beside_a_write_that_is_under_way_ends_the_process";
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            let output = child.args(["--exact", test]).env(CHILD, "1").output().unwrap();
+            // Not the harness's own end of a test that failed.
+            assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
+            return;
+        }
+        let mut state = State::default();
+        let id = state.nodes.find_or_make("a.rrd").unwrap();
+        let job = Job::new(&mut state, id);
+        panic!("while {} is written", job.name);
     }
 }

@@ -41,7 +41,7 @@ const TEXT: &str = "n1/proc/meminfo";
 const CASES: [(&str, Option<Duration>, (usize, usize)); 2] =
     [("back to back", None, (20_000, 2_000)), ("1,000 a second", Some(PAUSE), (300, 100))];
 
-const WHO: [&str; 9] = [
+const WHO: [&str; 11] = [
     "value, kept open",
     "value, opened",
     "empty FUSE, opened",
@@ -51,6 +51,8 @@ const WHO: [&str; 9] = [
     "daemon at a socket",
     "n1/proc/meminfo, kept",
     "n1/proc/meminfo, opened",
+    "the same, cached, kept",
+    "the same, cached, opened",
 ];
 const KEPT: usize = 0;
 const OPENED: usize = 1;
@@ -58,6 +60,8 @@ const EMPTY_OPENED: usize = 2;
 const EMPTY_KEPT: usize = 3;
 const TEXT_KEPT: usize = 7;
 const TEXT_OPENED: usize = 8;
+const CACHED_KEPT: usize = 9;
+const CACHED_OPENED: usize = 10;
 
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
@@ -65,11 +69,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     site.agent("n1", &["--base-rate", "10Hz"])?;
     let tree = site.mount()?;
     let (value, text) = (tree.join(VALUE), tree.join(TEXT));
-    site.wait_for(&value)?;
-    site.wait_for(&text)?;
+    let cached = site.mount_with(&["-o", "cache_texts"])?.join(TEXT);
+    [&value, &text, &cached].into_iter().try_for_each(|file| site.wait_for(file))?;
     let empty = EmptyMount::start(site.folder())?;
     let mut readers =
-        Readers::new([&value, &empty.file(), Path::new("/proc/meminfo"), &text], site.folder())?;
+        Readers::new([&value, &empty.file(), Path::new("/proc/meminfo"), &text, &cached], site.folder())?;
     for (case, pause, calls) in CASES {
         let calls = record.effort.of(calls.0, calls.1);
         let mut found: [Vec<Times>; WHO.len()] = Default::default();
@@ -77,7 +81,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             for who in (0..WHO.len()).chain((0..WHO.len()).rev()) {
                 record.progress(&format!("{case}, pair {pair}: {}", WHO[who]));
                 // What goes through a daemon costs a hundred times as much.
-                let calls = if pause.is_none() && who != KEPT { calls / 10 } else { calls };
+                let calls =
+                    if pause.is_none() && ![KEPT, CACHED_KEPT].contains(&who) { calls / 10 } else { calls };
                 let times = Times::of(calls, pause, || readers.read(who))?;
                 for (what, q) in [("p50_us", 0.5), ("p99_us", 0.99)] {
                     record.sample(["read", &case.replace(',', ""), WHO[who]], pair, what, times.at(q));
@@ -92,16 +97,16 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 
 /// Everybody who reads.
 struct Readers {
-    kept: [File; 4],
-    opened: [PathBuf; 4],
+    kept: [File; 5],
+    opened: [PathBuf; 5],
     daemon: Daemon,
     room: Vec<u8>,
 }
 
 impl Readers {
-    fn new(paths: [&Path; 4], folder: &Path) -> Result<Self, BenchError> {
+    fn new(paths: [&Path; 5], folder: &Path) -> Result<Self, BenchError> {
         let open = |path: &Path| File::open(path).map_err(BenchError::file(path));
-        let kept = [open(paths[0])?, open(paths[1])?, open(paths[2])?, open(paths[3])?];
+        let kept = [open(paths[0])?, open(paths[1])?, open(paths[2])?, open(paths[3])?, open(paths[4])?];
         let opened = paths.map(Path::to_path_buf);
         Ok(Readers { kept, opened, daemon: Daemon::start(folder)?, room: vec![0; ROOM] })
     }
@@ -116,6 +121,8 @@ impl Readers {
             5 => self.opened(2),
             TEXT_KEPT => self.kept(3),
             TEXT_OPENED => self.opened(3),
+            CACHED_KEPT => self.kept(4),
+            CACHED_OPENED => self.opened(4),
             _ => self.daemon.ask(ASKED),
         }
     }
@@ -156,7 +163,11 @@ fn show(record: &mut Record, case: &str, found: &[Vec<Times>]) {
     record.show(&format!("## One read, {case}; the value changes ten times a second"), &table);
     let is_hot = case == CASES[0].0;
     let ratio = |one, other| Spread::of(ratios(&p50(one), &p50(other)));
-    for (name, kept, opened) in [("value", KEPT, OPENED), ("proc/meminfo", TEXT_KEPT, TEXT_OPENED)] {
+    for (name, kept, opened) in [
+        ("value", KEPT, OPENED),
+        ("proc/meminfo", TEXT_KEPT, TEXT_OPENED),
+        ("proc/meminfo, -o cache_texts,", CACHED_KEPT, CACHED_OPENED),
+    ] {
         if is_hot {
             let promise = format!("{name} kept open, {case}, p50 in us");
             record.verdict(&promise, Spread::of(p50(kept)), Bound::AtMost(KEPT_MICROS_MAX));

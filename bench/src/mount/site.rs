@@ -116,10 +116,15 @@ impl Site {
 
     /// One more mount; its directory.
     pub fn mount(&mut self) -> Result<PathBuf, BenchError> {
+        self.mount_with(&[])
+    }
+
+    /// The same with further words.
+    pub fn mount_with(&mut self, words: &[&str]) -> Result<PathBuf, BenchError> {
         let directory = self.folder.join(format!("mount{}", self.mounts.len()));
         fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
         let mut command = self.class.command(&self.program);
-        command.args(["mount", "--foreground"]).arg(&directory);
+        command.args(["mount", "--foreground"]).arg(&directory).args(words);
         command.env("KHZ_RUN_DIR", self.folder.join("run"));
         let process = started(command, "khz mount")?;
         self.mounts.push((directory.clone(), process));

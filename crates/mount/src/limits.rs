@@ -54,6 +54,9 @@ pub const PATTERNS_MAX: usize = 64;
 /// Kernel files are looked at so often while somebody has them open and says nothing else: as the base lane.
 pub const TEXT_PERIOD: Nanos = Nanos::SECOND;
 
+/// Kernel files of up to so many bytes may be read out of the page cache: a page, which is replaced as a whole.
+pub const CACHED_TEXT_MAX: usize = 4_096;
+
 /// Lists of what a node shows are made so often while they are looked at.
 pub const LIST_PERIOD: Nanos = Nanos::from_secs(5);
 

@@ -51,6 +51,9 @@ pub struct Options {
     pub owner: u32,
     /// Fastest rate that other users may ask for.
     pub others: Rate,
+    /// Kernel files of up to a page are read out of the page cache: fast, but who reads one in pieces may get pieces of
+    /// two texts.
+    pub cache_texts: bool,
 }
 
 impl Options {
@@ -58,7 +61,15 @@ impl Options {
     pub fn new(ceiling: Rate, role: &str) -> Self {
         let others = Rate::from_hz(OTHERS_RATE_MAX_HZ).map_or(ceiling, |most| ceiling.at_most(most));
         let ceiling = (ceiling, role.to_owned());
-        Options { wait: FIRST_VALUE, strict: false, budget: BUDGET_PER_USER, ceiling, owner: 0, others }
+        Options {
+            wait: FIRST_VALUE,
+            strict: false,
+            budget: BUDGET_PER_USER,
+            ceiling,
+            owner: 0,
+            others,
+            cache_texts: false,
+        }
     }
 }
 

@@ -104,6 +104,8 @@ pub(super) enum What {
     Control(ControlHandle),
     /// The text that its reader is in the middle of.
     KernelText(Option<Arc<[u8]>>),
+    /// A kernel file whose readers are served by the page cache.
+    CachedText,
     Directory(Vec<super::Entry>),
 }
 
@@ -375,6 +377,7 @@ impl Tree {
             What::Value(_) => self.let_go(inode, handle, now),
             What::Control(control) => self.close_control(inode, handle, user, &control, now),
             What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
+            What::CachedText => self.close_kernel_text(inode, user, None, now),
             What::Text(_) | What::Directory(_) => {}
         }
     }

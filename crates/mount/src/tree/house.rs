@@ -39,6 +39,7 @@ pub struct Work {
     pub(super) soiled: Vec<Inode>,
     pub(super) wakes: Vec<u64>,
     pub(super) forget: Vec<Inode>,
+    pub(super) drops: Vec<Inode>,
     housekeeping: Option<Instant>,
 }
 
@@ -61,7 +62,7 @@ impl Tree {
 
     /// True when [`Tree::work`] would have something to do at once.
     pub fn has_work(&self) -> bool {
-        let Work { orders, soiled, wakes, forget, stirred, all_stirred, .. } = &self.work;
+        let Work { orders, soiled, wakes, forget, drops, stirred, all_stirred, .. } = &self.work;
         *all_stirred
             || self.wishes.stale
             || self.settings_seen != self.settings.revision()
@@ -69,6 +70,7 @@ impl Tree {
                 && soiled.is_empty()
                 && wakes.is_empty()
                 && forget.is_empty()
+                && drops.is_empty()
                 && stirred.is_empty())
     }
 
@@ -82,6 +84,7 @@ impl Tree {
         let mut work = std::mem::take(&mut self.work);
         self.work.housekeeping = work.housekeeping;
         work.pushes.extend(work.forget.drain(..).map(Push::Forget));
+        work.pushes.extend(work.drops.drain(..).map(Push::Invalidate));
         for inode in work.soiled.drain(..) {
             work.pushes.extend(self.push(inode, now));
         }

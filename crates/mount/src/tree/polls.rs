@@ -30,7 +30,11 @@ impl Tree {
             What::Value(Some(_)) => {}
             What::Value(None) => self.begin_to_poll(handle, inode, process),
             // A text or a setting can always be read.
-            What::Text(_) | What::KernelText(_) | What::Control(_) | What::Directory(_) => {
+            What::Text(_)
+            | What::KernelText(_)
+            | What::CachedText
+            | What::Control(_)
+            | What::Directory(_) => {
                 return Answer::Ready(true);
             }
         }

@@ -1,6 +1,7 @@
 //! `NODE/proc`: kernel files of the nodes as their kernels printed them. Which there are each node tells in a list; a text
 //! is wanted while its file is open and a while longer, and one reader sees one text from its begin to its end.
 
+mod cached;
 mod control;
 mod list;
 mod open;
@@ -53,6 +54,8 @@ struct KernelText {
     handles: usize,
     /// Whoever has it open has used up his budget: it is looked at as if nobody had said how often.
     over_budget: bool,
+    /// The page cache has it, and is told when there is another.
+    cached: bool,
     used: Instant,
 }
 

@@ -31,6 +31,7 @@ impl Tree {
         if !up && self.options.strict {
             let files: Vec<Inode> = self.files.keys().copied().collect();
             files.into_iter().for_each(|inode| self.soil(inode));
+            self.drop_all_cached(None);
         }
         self.stir_all();
     }
@@ -56,6 +57,7 @@ impl Tree {
     fn soil_node(&mut self, id: NodeId) {
         let files: Vec<Inode> = self.files.keys().filter(|inode| inode.node == id).copied().collect();
         files.into_iter().for_each(|inode| self.soil(inode));
+        self.drop_all_cached(Some(id));
     }
 
     /// The node of a name, new when it must be.

@@ -197,3 +197,32 @@ fn a_search_through_the_files_of_4096_nodes_ends_and_leaves_a_bounded_number_of_
     }
     assert_eq!(found, 4_096);
 }
+
+#[test]
+fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are_seen() {
+    let lab = Lab::new(1, |options| options.cache_texts = true);
+    lab.kernel("loadavg", "0.1 0.2\n");
+    lab.kernel("vmstat", vec![b'v'; 5_000]);
+    let file = File::open(lab.path("n0000/proc/loadavg")).unwrap();
+    let read = || {
+        let mut room = [0; 100];
+        file.read_at(&mut room, 0).map(|count| String::from_utf8_lossy(&room[..count]).into_owned())
+    };
+    assert_eq!(read().unwrap(), "0.1 0.2\n");
+    for (seconds, text) in [(2, "0.3 0.4\n"), (3, "longer 0.5 0.6\n"), (4, "s\n"), (5, "0.1 0.2\n")] {
+        lab.print("loadavg", text, seconds);
+        wait_until("the page is another", || read().unwrap() == text);
+    }
+    assert_eq!(lab.read("n0000/proc/loadavg").unwrap(), "0.1 0.2\n");
+    // More than a page is read as ever.
+    assert_eq!(lab.read("n0000/proc/vmstat").unwrap().len(), 5_000);
+    let wish = lab.reads().into_iter().find(|wish| wish.path == "loadavg").unwrap();
+    lab.sink.no_text(wish.number, libc::EACCES, "not shown any more");
+    wait_until("the reason is told", || errno(read()) == libc::EACCES);
+    lab.print("loadavg", "back\n", 9);
+    wait_until("it is back", || read().is_ok_and(|text| text == "back\n"));
+    let before = lab.stat("texts");
+    lab.print("loadavg", "back\n", 10);
+    wait_until("it came", || lab.stat("texts") > before);
+    assert_eq!(read().unwrap(), "back\n");
+}

@@ -9,6 +9,7 @@ use super::super::files::{Asker, Attributes, Handle, Kind, Opened, What};
 use super::super::{Answer, Entry, Tree};
 use super::KernelText;
 use crate::inode::{Inode, NodeId, PathId};
+use crate::limits::ATTRIBUTES_TTL;
 
 impl Tree {
     /// What stands at a path of a node's `proc`; `None`: nothing that is known.
@@ -82,9 +83,14 @@ impl Tree {
         if let Some(target) = self.link_target(seen.inode) {
             seen.size = target.len() as u64;
         }
-        if let Some((text, stamp)) = self.proc.texts.get(&seen.inode).and_then(|text| text.text.as_ref()) {
+        let Some(known) = self.proc.texts.get(&seen.inode) else { return };
+        if let Some((text, stamp)) = &known.text {
             seen.size = text.len() as u64;
             seen.modified = UNIX_EPOCH + Duration::from(stamp.real());
+        }
+        if known.cached {
+            // Another text drops these too.
+            seen.ttl = ATTRIBUTES_TTL;
         }
     }
 
@@ -115,7 +121,12 @@ impl Tree {
         };
         match answer {
             Answer::Ready(()) => {
-                let opened = self.opened(inode, asker, What::KernelText(None));
+                let is_cached = self.may_be_cached(inode);
+                let what = if is_cached { What::CachedText } else { What::KernelText(None) };
+                let mut opened = self.opened(inode, asker, what);
+                if is_cached {
+                    opened = self.begin_caching(opened, inode);
+                }
                 if let Some(text) = self.proc.texts.get_mut(&inode) {
                     text.handles += 1;
                 }
@@ -159,7 +170,7 @@ impl Tree {
         let Some(&Handle { inode, user, what: What::KernelText(ref reading), .. }) =
             self.handles.get(&handle)
         else {
-            return Answer::Fail(libc::EBADF);
+            return self.read_cached_text(handle, offset, size);
         };
         if self.is_cut_off(inode.node) {
             return Answer::Fail(libc::EIO);

@@ -26,9 +26,11 @@ impl Tree {
         self.make_room_for(inode, bytes.len());
         let has_room = self.proc.bytes + bytes.len() <= TEXTS_BYTES_MAX;
         let Some(text) = self.proc.texts.get_mut(&inode) else { return };
-        if let Some((old, _)) = text.text.take() {
+        let old = text.text.take();
+        if let Some((old, _)) = &old {
             self.proc.bytes -= old.len();
         }
+        let is_another = old.is_none_or(|(old, _)| old != *bytes) || text.problem.is_some() || !has_room;
         if has_room {
             self.proc.bytes += bytes.len();
             text.text = Some((bytes.clone(), stamp));
@@ -38,6 +40,9 @@ impl Tree {
         text.problem = (!has_room).then_some((libc::ENOMEM, now));
         if let Some(wish) = &mut text.wish {
             wish.answered = true;
+        }
+        if is_another {
+            self.drop_cached(inode);
         }
         self.stir(inode.node);
     }
@@ -52,6 +57,7 @@ impl Tree {
                 wish.answered = true;
             }
         }
+        self.drop_cached(inode);
         let node = self.node(inode.node).map_or("", |node| node.name.as_str());
         let path = self.names.text(inode.path);
         self.error = format!("{node}/{path}: {why}\n");

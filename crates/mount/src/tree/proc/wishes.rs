@@ -30,6 +30,7 @@ impl Tree {
             problem: None,
             handles: 0,
             over_budget: false,
+            cached: false,
             used: now,
         });
         text.used = now;
@@ -110,6 +111,7 @@ impl Tree {
         }
         self.proc.by_wish.remove(&wish.number);
         self.work.orders.push(Order::Unread(wish.number));
+        self.end_caching(inode);
     }
 
     /// How often a file is to be looked at: as its place says while somebody has it open.

@@ -50,11 +50,11 @@ impl Filesystem for Kernel {
         Ok(())
     }
 
-    fn lookup(&self, _asked: &Asked, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, asked: &Asked, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match Kernel::inode(parent) {
             Ok(parent) => {
-                self.0
-                    .serve(Request::Lookup { parent, name: name.as_bytes().to_vec(), reply }, Instant::now());
+                let name = name.as_bytes().to_vec();
+                self.0.serve(Request::Lookup { parent, name, reply }, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),
         }
@@ -177,7 +177,8 @@ impl Filesystem for Kernel {
         match Kernel::inode(ino) {
             Ok(inode) => {
                 let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-                self.0.serve(Request::Open { inode, writes, asker: asker(asked), reply }, Instant::now());
+                let open = Request::Open { inode, writes, asker: asker(asked), reply };
+                self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),
         }
@@ -247,7 +248,8 @@ impl Filesystem for Kernel {
     fn opendir(&self, asked: &Asked, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match Kernel::inode(ino) {
             Ok(inode) => {
-                self.0.serve(Request::OpenDirectory { inode, asker: asker(asked), reply }, Instant::now());
+                let open = Request::OpenDirectory { inode, asker: asker(asked), reply };
+                self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),
         }

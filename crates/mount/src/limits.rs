@@ -45,6 +45,10 @@ pub const NODE_WISHES_MAX: usize = 16;
 /// Wishes for all nodes' values of one metric, for `.by`; beyond, one wish for everything takes their place.
 pub const METRIC_WISHES_MAX: usize = 8;
 
+/// Names below `.by` that were asked for, whether a node has such a metric or not: a sixty-fourth of all names, so that
+/// whoever tries names leaves room for those of the nodes. Beyond, looking one up gives ENOSPC.
+pub const BY_NAMES_MAX: usize = NAMES_MAX / 64;
+
 /// Wishes for rates above the base lane. A hub takes 64 wishes of all kinds from one reader.
 pub const RATE_WISHES_MAX: usize = 24;
 

@@ -133,6 +133,15 @@ struct Lane {
     columns: Arc<Vec<Series>>,
 }
 
+impl Taker {
+    /// A lane without series has no schema and no rows: that the node has nothing of what is wanted is said at once.
+    fn begin(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
+        let Some(lane) = self.lanes.get_mut(key).filter(|_| offer.schema_bytes == 0) else { return };
+        (lane.schema, lane.columns) = (SchemaDecoder::new(), Arc::default());
+        self.sink.columns(lane.number, lane.wish, &lane.node, &lane.columns);
+    }
+}
+
 impl FollowSink for Taker {
     fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<LaneWish> {
         let wish = lock(&self.numbers).get(&offer.interest).copied()?;
@@ -141,7 +150,12 @@ impl FollowSink for Taker {
         let lane =
             Lane { number: self.made, wish, node, schema: SchemaDecoder::new(), columns: Arc::default() };
         self.lanes.insert(key.clone(), lane);
+        self.begin(key, offer);
         Some(LaneWish { span: Nanos(0), prompt: false })
+    }
+
+    fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
+        self.begin(key, offer);
     }
 
     fn schema(&mut self, key: &LaneKey, _generation: u32, offset: u64, bytes: &[u8]) {

@@ -12,6 +12,7 @@ use crate::tree::{Fresh, Order, Push};
 
 /// Runs until the mount, at this directory, is over.
 pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn Source>, directory: &Path) {
+    shared.begin_to_push();
     while let Some(mut work) = shared.next_work() {
         for order in work.orders.drain(..) {
             match order {
@@ -41,7 +42,8 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
 fn store(notifier: &Notifier, fresh: &Fresh, directory: &Path) -> std::io::Result<()> {
     let inode = INodeNo(fresh.inode.number());
     notifier.inval_inode(inode, 0, 0)?;
-    // The other threads answer it. Without it the first reader would ask, and a shorter text would not be taken.
+    // The other threads answer it, whatever they know: this one never waits. Without it the first reader would ask, and a
+    // shorter text would not be taken.
     let _ = std::fs::symlink_metadata(directory.join(&fresh.path));
     notifier.store(inode, 0, &fresh.text)
 }

@@ -49,7 +49,8 @@ pub trait Sink: Send + Sync {
     fn connected(&self, up: bool, text: &str);
     /// How nodes are; `complete`: there are no others.
     fn nodes(&self, nodes: &[NodeStatus], complete: bool);
-    /// The columns of a lane, which serves a wish, are these from now on. `lane` tells it from every other lane of this source.
+    /// The columns of a lane, which serves a wish, are these from now on; none: the node has nothing of what is wanted.
+    /// `lane` tells it from every other lane of this source.
     fn columns(&self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>);
     /// A row of it: the columns that may have changed.
     fn row(&self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>);

@@ -1,6 +1,7 @@
 //! The tree and those who wait for something in it, behind one lock: the kernel's requests, the source's rows and the
 //! thread that pushes meet here. Nobody holds the lock while the kernel or the source is spoken to.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     bell: Condvar,
     owner: (u32, u32),
+    /// The thread that pushes, as the kernel knows it; 0: it has not begun.
+    pusher: AtomicU32,
 }
 
 /// What an answer is said with, once the lock is free.
@@ -67,7 +70,8 @@ enum Said {
 impl Shared {
     pub fn new(tree: Tree, owner: (u32, u32)) -> Arc<Self> {
         let state = State { tree, waiting: Vec::new(), stopped: false };
-        Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new(), owner })
+        let state = Mutex::new(state);
+        Arc::new(Shared { state, bell: Condvar::new(), owner, pusher: AtomicU32::new(0) })
     }
 
     /// Whose everything in the tree is.
@@ -91,10 +95,17 @@ impl Shared {
         done
     }
 
-    /// Answers a request, or lets it wait.
-    pub fn serve(&self, request: Request, now: Instant) {
+    /// This thread is the one that pushes.
+    pub fn begin_to_push(&self) {
+        let number = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        self.pusher.store(number, Ordering::Relaxed);
+    }
+
+    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it is the one that answers who does.
+    pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
-        let until = now + state.tree.options().wait;
+        let may_wait = thread != self.pusher.load(Ordering::Relaxed);
+        let until = if may_wait { now + state.tree.options().wait } else { now };
         let said = self.answer(&mut state, request, until, now);
         let has_work = state.tree.has_work();
         drop(state);
@@ -134,9 +145,16 @@ impl Shared {
                 }
             }
         };
-        if late || state.waiting.len() >= WAITING_MAX {
-            // The tree answers who is late; what does not fit waits nowhere.
-            wait.fail(if late { libc::ETIMEDOUT } else { libc::EAGAIN });
+        // The tree answers who is late; what does not fit waits nowhere.
+        let refusal = match state.waiting.len() >= WAITING_MAX {
+            // Nobody answers those who wait any more.
+            _ if state.stopped => Some(libc::ENOTCONN),
+            _ if late => Some(libc::ETIMEDOUT),
+            true => Some(libc::EAGAIN),
+            false => None,
+        };
+        if let Some(errno) = refusal {
+            wait.fail(errno);
             return Said::Nothing;
         }
         state.waiting.push(Waiting { request: wait, until });
@@ -239,7 +257,7 @@ impl Said {
 
 impl Sink for Shared {
     fn connected(&self, up: bool, text: &str) {
-        self.with(|tree| tree.connected(up, text));
+        self.with(|tree| tree.connected(up, text, Instant::now()));
     }
     fn nodes(&self, nodes: &[NodeStatus], complete: bool) {
         self.with(|tree| tree.nodes(nodes, complete, Instant::now()));

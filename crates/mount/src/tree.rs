@@ -10,7 +10,10 @@ mod lookup;
 mod pages;
 mod polls;
 mod proc;
+mod roster;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod wishes;
 
@@ -34,6 +37,7 @@ pub use wishes::Order;
 
 use files::{Handle, OpenFile};
 use proc::Proc;
+use roster::Roster;
 use wishes::Wishes;
 
 /// How the mount behaves.
@@ -91,11 +95,7 @@ pub struct Tree {
     fixed: Fixed,
     nodes: Vec<Node>,
     by_name: BTreeMap<NodeName, NodeId>,
-    /// All nodes were told once.
-    roster_complete: bool,
-    roster_until: Option<Instant>,
-    /// Whether the source was told to tell of nodes.
-    roster_wanted: bool,
+    roster: Roster,
     hub: Hub,
     lanes: HashMap<u64, Lane>,
     layouts: Vec<Arc<Layout>>,
@@ -131,11 +131,34 @@ struct Fixed {
 struct Node {
     name: NodeName,
     status: Option<(NodeStatus, Instant)>,
+    /// Number of the list that has told it.
+    told_in: u64,
     layout: Option<Arc<Layout>>,
     values: Vec<Value>,
+    /// The lane of all its series, once a row has come in it since the node was wanted: its values are of now.
+    answered: Option<u64>,
+    /// Number of the list that was under way when its values were asked for.
+    asked_in: u64,
     leased_until: Option<Instant>,
     /// Open files and directories below it.
     handles: usize,
+}
+
+impl Node {
+    /// One of which nothing is known.
+    fn new(name: NodeName) -> Self {
+        Node {
+            name,
+            status: None,
+            told_in: 0,
+            layout: None,
+            values: Vec::new(),
+            answered: None,
+            asked_in: 0,
+            leased_until: None,
+            handles: 0,
+        }
+    }
 }
 
 /// The latest reading of a series.
@@ -151,6 +174,7 @@ struct Value {
 /// A lane of the source.
 struct Lane {
     node: NodeId,
+    wish: u32,
     stamp: Stamp,
     cells: Cells,
 }
@@ -160,7 +184,7 @@ enum Cells {
     /// Into the values of the node: the slot of each column.
     Node(Vec<Option<u32>>),
     /// Into a metric's table of all nodes.
-    By(u32),
+    By(Arc<str>),
 }
 
 #[derive(Debug)]
@@ -195,6 +219,7 @@ struct Counts {
     nodes_left_out: u64,
     series_left_out: u64,
     wishes_left_out: u64,
+    by_names_left_out: u64,
     told: u64,
     told_last: String,
 }
@@ -219,9 +244,7 @@ impl Tree {
             fixed,
             nodes: Vec::new(),
             by_name: BTreeMap::new(),
-            roster_complete: false,
-            roster_until: None,
-            roster_wanted: false,
+            roster: Roster::new(),
             hub: Hub { up: false, text: "not connected yet".to_owned(), times: 0 },
             lanes: HashMap::new(),
             layouts: Vec::new(),

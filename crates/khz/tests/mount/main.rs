@@ -164,6 +164,37 @@ fn programs_that_know_nothing_of_it_read_it() {
     assert!(shell("(echo often > n1/.control/rate) 2>&1 || cat n1/.control/error").contains("is not a rate"));
 }
 
+/// Idle for longer than a lease: what was known is of then, and nobody may be told that it is of now.
+#[test]
+#[ignore = "long: two leases"]
+fn what_came_or_went_while_nobody_looked_is_right_at_the_first_look() {
+    let mut lab = Lab::new("later");
+    let cluster = lab.cluster();
+    let read = |below: &str| std::fs::read_to_string(cluster.join(below));
+    until("the first value is there", || read("n1/metrics/mem/free").is_ok());
+    assert!(read("n1/status").unwrap().starts_with("state up\n"));
+    // Longer than the 15 seconds for which what was looked at is followed.
+    let idle = || std::thread::sleep(Duration::from_secs(18));
+    idle();
+    assert!(lab.khz(&["publish", "lateone=7"]).status().unwrap().success());
+    // It is in the next row, which the hub has at most a second later.
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(read("n1/metrics/job/lateone").unwrap(), "7\n");
+    assert_eq!(read(".by/job.lateone").unwrap(), "n1 7\n");
+    assert_eq!(read(".by/job.nobodys").unwrap_err().raw_os_error(), Some(libc::ENOENT));
+    idle();
+    let seconds = |text: String| text.split('.').next().unwrap().parse::<u64>().unwrap();
+    let told = seconds(read("n1/metrics/uptime/up").unwrap());
+    let now = seconds(std::fs::read_to_string("/proc/uptime").unwrap());
+    assert!(now - told <= 3, "{told} is of then, {now} now");
+    idle();
+    lab.kill(Who::Agent);
+    std::thread::sleep(Duration::from_millis(2_500));
+    let status = read("n1/status").unwrap();
+    assert!(status.starts_with("state down\n"), "{status}");
+    assert!(read(".by/mem.free").unwrap().is_empty());
+}
+
 #[test]
 fn snapshots_of_other_nodes_are_kept_without_a_tree_and_end_with_their_keeper() {
     let mut lab = Lab::new("shm");

@@ -142,10 +142,10 @@ impl Tree {
             Class::Plain if self.is_in_proc(inode) => self.proc_kind(node, path),
             Class::Plain => {
                 let layout = self.node(node)?.layout.as_ref()?;
-                if layout.entries(path).is_some() {
-                    return Some(Kind::Directory);
+                if layout.slot(path).is_some() {
+                    return Some(Kind::Value);
                 }
-                layout.slot(path).map(|_| Kind::Value)
+                layout.entries(path).map(|_| Kind::Directory)
             }
         }
     }
@@ -205,7 +205,10 @@ impl Tree {
             Kind::Link => Answer::Fail(libc::ELOOP),
             Kind::Control => self.open_control(inode, asker, now),
             Kind::Text => match self.text(inode, now, late) {
-                Answer::Ready(text) => Answer::Ready(self.opened(inode, asker, What::Text(text))),
+                Answer::Ready(text) => {
+                    self.hold_text(inode);
+                    Answer::Ready(self.opened(inode, asker, What::Text(text)))
+                }
                 Answer::Wait => Answer::Wait,
                 Answer::Fail(errno) => Answer::Fail(errno),
             },
@@ -217,10 +220,17 @@ impl Tree {
         if self.is_cut_off(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        let Some((reading, _, places)) = self.value(inode) else {
+        // What was there when somebody last looked is no value of now. Who has waited for one in vain gets it all the same.
+        let is_current = self.is_current(inode.node, now);
+        let is_believed = is_current || late && !self.options.strict;
+        let kept = self.kept(inode).map(|(value, places)| (value.reading, places));
+        let Some((reading, places)) = kept.filter(|_| is_believed) else {
             return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
         };
-        if let Err(errno) = text(reading, places) {
+        if !is_current {
+            self.timed_out();
+        }
+        if let Err(errno) = present(reading) {
             return Answer::Fail(errno);
         }
         let (cached, keep) = self.hold(inode, reading, places, now);
@@ -378,7 +388,8 @@ impl Tree {
             What::Control(control) => self.close_control(inode, handle, user, &control, now),
             What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
             What::CachedText => self.close_kernel_text(inode, user, None, now),
-            What::Text(_) | What::Directory(_) => {}
+            What::Text(_) => self.let_text_go(inode, now),
+            What::Directory(_) => {}
         }
     }
 
@@ -438,18 +449,20 @@ impl Tree {
 
     /// With `strict`: nothing of a node is believed while it, or the hub, is away.
     pub(super) fn is_cut_off(&self, node: NodeId) -> bool {
-        let is_down = || {
-            let status = self.node(node).and_then(|node| node.status.as_ref());
-            status.is_some_and(|(status, _)| !status.up)
-        };
+        let is_down = || self.node(node).is_some_and(|node| node.status.is_some() && !self.is_up(node));
         self.options.strict && (!self.hub.up || is_down())
     }
 }
 
-/// A value's line, or the errno that says why there is none: unknown is never a number.
+/// A value's line, or the errno that says why there is none.
 pub(super) fn text(reading: Reading, places: u8) -> Result<Vec<u8>, i32> {
+    present(reading).map(|value| format!("{}\n", Decimal::new(value, places)).into_bytes())
+}
+
+/// A reading's value, or the errno: unknown is never a number.
+fn present(reading: Reading) -> Result<u64, i32> {
     match reading {
-        Reading::Present(value) => Ok(format!("{}\n", Decimal::new(value, places)).into_bytes()),
+        Reading::Present(value) => Ok(value),
         Reading::Absent(_) => Err(libc::ENODATA),
         Reading::Failed(_) => Err(libc::EIO),
     }

@@ -95,7 +95,7 @@ impl Tree {
     /// When [`Tree::work`] is to be called next if nothing happens; `None`: nothing is open, nothing is wanted.
     pub fn next_work(&self) -> Option<Instant> {
         let is_asleep = self.files.is_empty()
-            && !self.roster_wanted
+            && self.roster.is_asleep()
             && self.wishes.count() == 0
             && self.proc.is_asleep()
             && self.nodes.iter().all(|node| node.leased_until.is_none());
@@ -112,16 +112,9 @@ impl Tree {
                 ended |= node.handles == 0;
             }
         }
-        let before = self.by.wanted.len();
-        self.by.wanted.retain(|_, (_, until)| now < *until);
-        self.wishes.stale |= ended || self.by.wanted.len() < before;
+        self.wishes.stale |= ended | self.by.rest(now);
         self.forget_files(now);
         self.rest_texts(now);
-        if self.roster_wanted && self.roster_until.is_none_or(|until| now >= until) && !self.options.strict {
-            self.roster_wanted = false;
-            // What was complete may not be so any more when somebody looks again.
-            self.roster_complete = false;
-            self.work.orders.push(Order::Roster(false));
-        }
+        self.rest_roster(now);
     }
 }

@@ -62,7 +62,7 @@ impl Tree {
             return match (class, path) {
                 (Class::Control, _) => Answer::Ready(self.control_entries(inode)),
                 (_, Names::TOP) => self.list_root(now, late),
-                (_, path) if path == self.fixed.by => Answer::Ready(self.list_metrics()),
+                (_, path) if path == self.fixed.by => self.list_metrics(now, late),
                 _ => Answer::Ready(vec![self.plain_entry(node, self.fixed.stats)]),
             };
         }
@@ -78,15 +78,19 @@ impl Tree {
                 _ => self.list_proc_control(inode, now, late),
             };
         }
+        if class == Class::Control && path == Names::TOP {
+            return Answer::Ready(self.control_entries(inode));
+        }
         self.want_node(node, now);
-        let entries = self.node(node).and_then(|node| node.layout.as_ref()?.entries(path));
-        let Some(entries) = entries.map(<[PathId]>::to_vec) else {
-            let is_known = self.node(node).is_some_and(|node| node.layout.is_some());
-            return match (class, is_known || path == Names::TOP, late) {
-                (Class::Control, true, _) => Answer::Ready(self.control_entries(inode)),
-                (_, true, _) => Answer::Fail(libc::ENOENT),
-                (_, false, true) => Answer::Fail(libc::ETIMEDOUT),
-                (_, false, false) => Answer::Wait,
+        let is_current = late || self.is_current(node, now);
+        let layout = self.node(node).and_then(|node| node.layout.as_ref()).filter(|_| is_current);
+        let Some(layout) = layout else {
+            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+        };
+        let Some(entries) = layout.entries(path).map(<[PathId]>::to_vec) else {
+            return match class {
+                Class::Control => Answer::Ready(self.control_entries(inode)),
+                _ => Answer::Fail(libc::ENOENT),
             };
         };
         let mut listed: Vec<Entry> = match class {
@@ -109,8 +113,11 @@ impl Tree {
 
     fn list_root(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {
         self.want_roster(now);
-        if !self.roster_complete {
-            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+        let is_known = self.roster.is_whole() || !self.is_worth_waiting();
+        match (is_known, late) {
+            (true, _) => {}
+            (false, true) => return Answer::Fail(libc::ETIMEDOUT),
+            (false, false) => return Answer::Wait,
         }
         let mut entries = vec![
             self.plain_entry(NodeId::TREE, self.fixed.by),
@@ -124,11 +131,21 @@ impl Tree {
         Answer::Ready(entries)
     }
 
-    fn list_metrics(&mut self) -> Vec<Entry> {
+    /// The metrics that nodes are known to have; one node that is up is asked, so that there are some.
+    fn list_metrics(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {
+        self.want_roster(now);
+        let first = self.up_nodes().next().map(|(_, id)| id);
+        let is_answered = first.is_none_or(|id| {
+            self.want_node(id, now);
+            self.is_current(id, now)
+        });
+        if !late && self.is_worth_waiting() && !(self.roster.is_whole() && is_answered) {
+            return Answer::Wait;
+        }
         let names = self.known_metrics();
         let by = self.fixed.by;
         let paths: Vec<PathId> = names.iter().filter_map(|name| self.names.intern(by, name)).collect();
-        paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect()
+        Answer::Ready(paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect())
     }
 
     /// The directory with the settings of a place.

@@ -7,7 +7,7 @@ use khz_model::NodeName;
 use super::files::Kind;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId};
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{BY_NAMES_MAX, NAME_BYTES_MAX};
 use crate::names::Names;
 
 impl Tree {
@@ -45,7 +45,7 @@ impl Tree {
         self.want_roster(now);
         match self.by_name.get(&node) {
             Some(&id) => Answer::Ready(Inode::plain(id, Names::TOP)),
-            None if self.roster_complete => Answer::Fail(libc::ENOENT),
+            None if self.roster.is_whole() => Answer::Fail(libc::ENOENT),
             None if late => Answer::Fail(libc::ETIMEDOUT),
             None => Answer::Wait,
         }
@@ -57,16 +57,22 @@ impl Tree {
         inode.map_or(Answer::Fail(libc::ENOENT), Answer::Ready)
     }
 
+    /// Every name that can be a metric's: which there are, the nodes tell whoever opens it.
     fn lookup_metric(&mut self, name: &str) -> Answer<Inode> {
-        let known = self.known_metrics();
-        let metric = name.split('[').next().unwrap_or_default();
-        let series = self.layouts.iter().flat_map(|layout| layout.series.iter());
-        let is_known = known.is_empty() || series.into_iter().any(|one| *one.metric.name == *metric);
-        if !self.may_be_metric(name) || !is_known {
+        let ready = |path| Answer::Ready(Inode::plain(NodeId::TREE, path));
+        if let Some(path) = self.names.find(self.fixed.by, name) {
+            return ready(path);
+        }
+        if !self.may_be_metric(name) {
             return Answer::Fail(libc::ENOENT);
         }
-        let path = self.names.intern(self.fixed.by, name);
-        path.map_or(Answer::Fail(libc::ENOENT), |path| Answer::Ready(Inode::plain(NodeId::TREE, path)))
+        let room = (self.by.names < BY_NAMES_MAX).then(|| self.names.intern(self.fixed.by, name)).flatten();
+        let Some(path) = room else {
+            self.counts.by_names_left_out += 1;
+            return Answer::Fail(libc::ENOSPC);
+        };
+        self.by.names += 1;
+        ready(path)
     }
 
     fn lookup_node(&mut self, parent: Inode, name: &str, now: Instant, late: bool) -> Answer<Inode> {
@@ -79,14 +85,16 @@ impl Tree {
         }
         self.want_node(parent.node, now);
         match self.fixed_name(parent, name) {
-            Answer::Fail(_) => self.unknown(parent.node, late),
+            Answer::Fail(_) => self.unknown(parent.node, now, late),
             known => known,
         }
     }
 
-    /// A name that is not there: for good, or not yet.
-    fn unknown(&self, node: NodeId, late: bool) -> Answer<Inode> {
-        match self.node(node).is_some_and(|node| node.layout.is_some()) {
+    /// A name that is not there: for good, or not yet. What a node had when somebody last looked says nothing.
+    fn unknown(&mut self, node: NodeId, now: Instant, late: bool) -> Answer<Inode> {
+        let is_current = self.is_current(node, now);
+        let is_known = is_current && self.node(node).is_some_and(|node| node.layout.is_some());
+        match is_known {
             true => Answer::Fail(libc::ENOENT),
             false if late => Answer::Fail(libc::ETIMEDOUT),
             false => Answer::Wait,
@@ -109,7 +117,7 @@ impl Tree {
         match own {
             Some(entry) => Answer::Ready(entry.inode),
             None if node == NodeId::TREE || path == Names::TOP => Answer::Fail(libc::ENOENT),
-            None => self.unknown(node, late),
+            None => self.unknown(node, now, late),
         }
     }
 }

@@ -1,15 +1,14 @@
-//! What comes from the source: nodes, columns, rows. A row costs a comparison for each cell that may have changed;
+//! What comes from the source: columns and rows. A row costs a comparison for each cell that may have changed;
 //! only files that somebody has open cost more.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use khz_model::{Absence, NodeName, NodeStatus, Reading, Series, Stamp};
+use khz_model::{Absence, NodeName, Reading, Series, Stamp};
 
-use super::{Cells, Lane, Node, Tree, Value};
+use super::{Cells, Lane, Tree, Value};
 use crate::inode::{Inode, NodeId};
 use crate::layout::Layout;
-use crate::limits::NODES_MAX;
 
 /// Layouts that are remembered to be shared with the next node: clusters have few kinds of nodes.
 const LAYOUTS_SHARED_MAX: usize = 64;
@@ -21,13 +20,17 @@ const NOT_YET: Reading = Reading::Absent(Absence::NotYet);
 
 impl Tree {
     /// The hub has taken us in, or is gone.
-    pub fn connected(&mut self, up: bool, text: &str) {
+    pub fn connected(&mut self, up: bool, text: &str, now: Instant) {
         self.hub.up = up;
         self.hub.times += u64::from(up);
         self.hub.text = text.to_owned();
         if !up {
             self.forget_answers();
+            self.forget_texts_answers();
+            self.lose_list();
         }
+        // Nobody could answer meanwhile.
+        self.by.begin_anew(now);
         if !up && self.options.strict {
             let files: Vec<Inode> = self.files.keys().copied().collect();
             files.into_iter().for_each(|inode| self.soil(inode));
@@ -36,59 +39,20 @@ impl Tree {
         self.stir_all();
     }
 
-    /// How nodes are.
-    pub fn nodes(&mut self, nodes: &[NodeStatus], complete: bool, now: Instant) {
-        for status in nodes {
-            let Some(id) = self.node_or_new(&status.node) else { continue };
-            let strict = self.options.strict;
-            let Some(node) = self.node_mut(id) else { continue };
-            let was_up = node.status.as_ref().is_none_or(|(status, _)| status.up);
-            node.status = Some((status.clone(), now));
-            if strict && was_up != status.up {
-                self.soil_node(id);
-            }
-            self.stir(id);
-        }
-        self.roster_complete |= complete;
-        self.stir(NodeId::TREE);
-    }
-
     /// In strict mode the files of a node give errors while it is down.
-    fn soil_node(&mut self, id: NodeId) {
+    pub(super) fn soil_node(&mut self, id: NodeId) {
         let files: Vec<Inode> = self.files.keys().filter(|inode| inode.node == id).copied().collect();
         files.into_iter().for_each(|inode| self.soil(inode));
         self.drop_all_cached(Some(id));
     }
 
-    /// The node of a name, new when it must be.
-    pub(super) fn node_or_new(&mut self, name: &NodeName) -> Option<NodeId> {
-        if let Some(&id) = self.by_name.get(name) {
-            return Some(id);
-        }
-        if self.nodes.len() >= NODES_MAX {
-            self.counts.nodes_left_out += 1;
-            return None;
-        }
-        self.nodes.push(Node {
-            name: name.clone(),
-            status: None,
-            layout: None,
-            values: Vec::new(),
-            leased_until: None,
-            handles: 0,
-        });
-        let id = NodeId(self.nodes.len() as u32);
-        self.by_name.insert(name.clone(), id);
-        Some(id)
-    }
-
     /// The columns of a lane are these from now on.
     pub fn columns(&mut self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
         let Some(id) = self.node_or_new(node) else { return };
-        let cells = match self.wishes.metric_of(wish) {
-            Some(_) => {
-                self.by.columns(wish, id, columns);
-                Cells::By(wish)
+        let cells = match self.wishes.metric_of(wish).map(Arc::from) {
+            Some(metric) => {
+                self.by.columns(&metric, lane, id, columns);
+                Cells::By(metric)
             }
             None => {
                 if self.wishes.is_of_everything(wish) {
@@ -97,7 +61,11 @@ impl Tree {
                 Cells::Node(self.slots(id, columns))
             }
         };
-        self.lanes.insert(lane, Lane { node: id, stamp: Stamp::default(), cells });
+        self.lanes.insert(lane, Lane { node: id, wish, stamp: Stamp::default(), cells });
+        if columns.is_empty() {
+            // No row will come.
+            self.answer(id, lane, wish);
+        }
         self.stir(id);
     }
 
@@ -157,16 +125,19 @@ impl Tree {
     /// A row: the columns that may have changed.
     pub fn row(&mut self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
         self.counts.rows += 1;
-        let Some(Lane { node: id, stamp: last, cells: places }) = self.lanes.get_mut(&lane) else { return };
+        let Some(Lane { node: id, wish, stamp: last, cells: places }) = self.lanes.get_mut(&lane) else {
+            return;
+        };
         *last = stamp;
-        let id = *id;
+        let (id, wish) = (*id, *wish);
         match places {
-            Cells::By(wish) => {
-                self.by.row(*wish, id, cells);
+            Cells::By(metric) => {
+                self.by.row(metric, lane, id, cells);
                 self.stir(id);
             }
             Cells::Node(slots) => {
                 let slots = std::mem::take(slots);
+                self.answer(id, lane, wish);
                 self.take_row(id, lane, stamp, &slots, cells);
                 if let Some(Lane { cells: Cells::Node(place), .. }) = self.lanes.get_mut(&lane) {
                     *place = slots;
@@ -211,7 +182,47 @@ impl Tree {
 
     /// Nothing more comes in a lane.
     pub fn closed(&mut self, lane: u64) {
-        self.lanes.remove(&lane);
+        if let Some(known) = self.lanes.remove(&lane) {
+            self.silence(lane, &known);
+        }
+    }
+
+    /// A lane has said what there is: where it has all series of a node, the node's values are of now from here on.
+    fn answer(&mut self, id: NodeId, lane: u64, wish: u32) {
+        let has_answered = self.node(id).is_none_or(|node| node.answered.is_some());
+        if !has_answered
+            && self.wishes.is_of_everything(wish)
+            && let Some(node) = self.node_mut(id)
+        {
+            node.answered = Some(lane);
+        }
+    }
+
+    /// What a lane has said is not of now any more.
+    fn silence(&mut self, lane: u64, known: &Lane) {
+        match &known.cells {
+            Cells::By(metric) => self.by.silence(metric, lane, known.node),
+            Cells::Node(_) => {
+                if let Some(node) = self.node_mut(known.node).filter(|node| node.answered == Some(lane)) {
+                    node.answered = None;
+                }
+            }
+        }
+    }
+
+    /// Wishes were taken back: what comes when they are said again is news.
+    pub(super) fn forget_wishes(&mut self, gone: &[u32]) {
+        let lanes = std::mem::take(&mut self.lanes);
+        lanes.iter().filter(|(_, known)| gone.contains(&known.wish)).for_each(|(&lane, known)| {
+            self.silence(lane, known);
+        });
+        self.lanes = lanes;
+    }
+
+    /// The connection is over: what comes on the next one is news.
+    fn forget_answers(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.answered = None);
+        self.by.silence_all();
     }
 
     /// A wish was refused or is served more slowly.
@@ -222,12 +233,18 @@ impl Tree {
 
     /// The value of a file, if there ever was one, and when it was gathered.
     pub(super) fn value(&self, inode: Inode) -> Option<(Reading, Stamp, u8)> {
+        let (value, places) = self.kept(inode)?;
+        let stamp = self.lanes.get(&value.lane).map_or(value.stamp, |lane| lane.stamp);
+        Some((value.reading, stamp, places))
+    }
+
+    /// The value of a file, if there ever was one, and its decimal places.
+    pub(super) fn kept(&self, inode: Inode) -> Option<(&Value, u8)> {
         let node = self.node(inode.node)?;
         let layout = node.layout.as_ref()?;
         let slot = layout.slot(inode.path)? as usize;
         let value = node.values.get(slot).filter(|value| value.reading != NOT_YET)?;
-        let stamp = self.lanes.get(&value.lane).map_or(value.stamp, |lane| lane.stamp);
-        Some((value.reading, stamp, layout.series[slot].metric.places))
+        Some((value, layout.series[slot].metric.places))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use khz_model::{Nanos, NodeStatus};
 
 use super::files::Kind;
-use super::{Answer, Tree};
+use super::{Answer, Node, Tree};
 use crate::inode::{Class, Inode, NodeId};
 
 impl Tree {
@@ -31,8 +31,7 @@ impl Tree {
             (Kind::Control, _) => self.setting_text(inode, None),
             (Kind::Text, Class::Error) => self.error_text(),
             (Kind::Text, Class::Plain) if inode.node != NodeId::TREE => {
-                let (status, known) = self.node(inode.node)?.status.as_ref()?;
-                node_text(status, Nanos(known.elapsed().as_nanos() as u64), self.hub.up).into_bytes()
+                self.known_status(self.node(inode.node)?, Instant::now())?
             }
             (Kind::Text, Class::Plain) if inode.path == self.fixed.stats => self.stats_text(),
             _ => return None,
@@ -40,22 +39,63 @@ impl Tree {
         Some(text.len())
     }
 
+    /// How a node is now; how it was, where nothing newer can be had.
     fn status_text(&mut self, id: NodeId, now: Instant, late: bool) -> Answer<Vec<u8>> {
         self.want_roster(now);
         let Some(node) = self.node(id) else { return Answer::Fail(libc::ENOENT) };
-        let Some((status, known)) = &node.status else {
-            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
-        };
+        let is_current = late || self.roster.is_whole() || !self.is_worth_waiting();
+        match self.known_status(node, now).filter(|_| is_current) {
+            Some(text) => Answer::Ready(text),
+            None if late => Answer::Fail(libc::ETIMEDOUT),
+            None => Answer::Wait,
+        }
+    }
+
+    /// What is known of a node, old or new.
+    fn known_status(&self, node: &Node, now: Instant) -> Option<Vec<u8>> {
+        let (status, known) = node.status.as_ref()?;
         let since = Nanos(now.saturating_duration_since(*known).as_nanos() as u64);
-        Answer::Ready(node_text(status, since, self.hub.up).into_bytes())
+        let state = match self.is_listed(node) {
+            // The hub has been started again, and the node has not come yet.
+            false => "unknown",
+            true if status.up => "up",
+            true => "down",
+        };
+        Some(node_text(state, status, since, self.hub.up).into_bytes())
+    }
+
+    /// A text is open: what it is made of stays wanted.
+    pub(super) fn hold_text(&mut self, inode: Inode) {
+        if self.is_by(inode) {
+            let metric = self.names.name(inode.path).to_owned();
+            self.by.opened(&metric);
+        }
+        self.roster.handles += usize::from(self.is_of_roster(inode));
+    }
+
+    /// It is closed.
+    pub(super) fn let_text_go(&mut self, inode: Inode, now: Instant) {
+        if self.is_by(inode) {
+            let metric = self.names.name(inode.path).to_owned();
+            self.by.closed(&metric, now);
+        }
+        if self.is_of_roster(inode) {
+            self.roster.handles -= 1;
+            self.want_roster(now);
+        }
+    }
+
+    fn is_by(&self, inode: Inode) -> bool {
+        inode.node == NodeId::TREE && self.names.parent(inode.path) == self.fixed.by
+    }
+
+    /// True for texts that are made of how the nodes are.
+    fn is_of_roster(&self, inode: Inode) -> bool {
+        self.is_by(inode) || inode.node != NodeId::TREE && inode.path == self.fixed.status
     }
 
     fn stats_text(&self) -> Vec<u8> {
-        let up = self
-            .nodes
-            .iter()
-            .filter(|node| node.status.as_ref().is_some_and(|(status, _)| status.up))
-            .count();
+        let up = self.up_nodes().count();
         let counts = &self.counts;
         let mut text = format!("hub {}\n", if self.hub.up { "connected" } else { "away" });
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
@@ -69,6 +109,8 @@ impl Tree {
         line("nodes_left_out", &counts.nodes_left_out);
         line("names", &self.names.count());
         line("series_left_out", &counts.series_left_out);
+        line("by_names", &self.by.names);
+        line("by_names_left_out", &counts.by_names_left_out);
         line("interests", &self.wishes.count());
         line("interests_left_out", &counts.wishes_left_out);
         line("interests_told", &counts.told);
@@ -105,10 +147,10 @@ impl Tree {
 }
 
 /// `since`: how long ago the status was true. `known`: whether it still is.
-fn node_text(status: &NodeStatus, since: Nanos, known: bool) -> String {
+fn node_text(state: &str, status: &NodeStatus, since: Nanos, known: bool) -> String {
     let seconds = |time: Nanos| format!("{}.{:03}", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1_000);
     let aged = |time: Nanos| seconds(Nanos(time.0.saturating_add(since.0)));
-    let mut text = format!("state {}\n", if status.up { "up" } else { "down" });
+    let mut text = format!("state {state}\n");
     let mut line = |name: &str, value: Option<String>| {
         // Unknown is never a number. Writing to a string cannot fail.
         let _ = writeln!(text, "{name} {}", value.as_deref().unwrap_or("unknown"));

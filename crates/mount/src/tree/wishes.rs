@@ -82,15 +82,6 @@ impl Tree {
         self.wishes.stale |= is_new;
     }
 
-    /// Somebody looks at how the nodes are.
-    pub(super) fn want_roster(&mut self, now: Instant) {
-        self.roster_until = Some(now + LEASE);
-        if !self.roster_wanted {
-            self.roster_wanted = true;
-            self.work.orders.push(Order::Roster(true));
-        }
-    }
-
     /// Makes the wishes anew where something has changed, and says the difference.
     pub(super) fn renew_wishes(&mut self) {
         if !std::mem::take(&mut self.wishes.stale) {
@@ -102,12 +93,13 @@ impl Tree {
         for purpose in wanted {
             self.ask(purpose);
         }
-        for purpose in gone {
-            if let Some(number) = self.wishes.asked.remove(&purpose) {
-                self.wishes.by_number.remove(&number);
-                self.by.forget(number);
-                self.work.orders.push(Order::Dismiss(number));
-            }
+        let gone: Vec<u32> = gone.iter().filter_map(|purpose| self.wishes.asked.remove(purpose)).collect();
+        for &number in &gone {
+            self.wishes.by_number.remove(&number);
+            self.work.orders.push(Order::Dismiss(number));
+        }
+        if !gone.is_empty() {
+            self.forget_wishes(&gone);
         }
     }
 
@@ -119,15 +111,18 @@ impl Tree {
         let number = self.wishes.made;
         let (patterns, rate) = match &purpose {
             Purpose::Node(id) => {
-                (self.node(*id).map(|node| format!("{}:*", node.name)).into_iter().collect(), None)
+                let list = self.roster.list;
+                let node = self.node_mut(*id).map(|node| {
+                    node.asked_in = list;
+                    format!("{}:*", node.name)
+                });
+                (node.into_iter().collect(), None)
             }
-            Purpose::Everything => (vec!["*".to_owned()], None),
-            Purpose::Metric(metric) => {
-                if let Some((wish, _)) = self.by.wanted.get_mut(metric) {
-                    *wish = Some(number);
-                }
-                (vec![metric.clone()], None)
+            Purpose::Everything => {
+                self.nodes.iter_mut().for_each(|node| node.asked_in = self.roster.list);
+                (vec!["*".to_owned()], None)
             }
+            Purpose::Metric(metric) => (vec![metric.clone()], None),
             Purpose::Rate(period, patterns) => {
                 (patterns.clone(), Rate::from_period(khz_model::Nanos(*period)))
             }
@@ -139,7 +134,7 @@ impl Tree {
 
     fn purposes(&mut self) -> Vec<Purpose> {
         let mut purposes: Vec<Purpose> =
-            self.by.wanted.keys().map(|metric| Purpose::Metric(metric.clone())).collect();
+            self.by.wanted().map(|metric| Purpose::Metric(metric.to_owned())).collect();
         let ids = (1..).map(NodeId);
         let is_wanted = |node: &super::Node| node.handles > 0 || node.leased_until.is_some();
         let nodes: Vec<NodeId> =

@@ -16,6 +16,12 @@ use crate::sample::series;
 pub struct Said {
     pub wishes: Vec<Wish>,
     pub roster: bool,
+    /// What the values of first rows begin with, above 1000.
+    pub more: u64,
+    /// They come so much later.
+    pub delay: Duration,
+    /// There is nobody to answer.
+    pub mute: bool,
     pub reads: Vec<TextWish>,
     /// What every node shows below `/proc`, by name; of what is not here nothing is told.
     pub kernel: BTreeMap<String, Vec<u8>>,
@@ -39,9 +45,18 @@ struct Feed {
 
 impl Source for Feed {
     fn ask(&self, wish: Wish) {
-        self.said.lock().unwrap().wishes.push(wish.clone());
-        for node in 0..self.nodes {
-            answer(&*self.sink, &wish, node, &self.columns);
+        let mut said = self.said.lock().unwrap();
+        said.wishes.push(wish.clone());
+        let (first, delay) = (1_000 + said.more, said.delay);
+        drop(said);
+        let (sink, columns, nodes) = (self.sink.clone(), self.columns.clone(), self.nodes);
+        let answer = move || {
+            std::thread::sleep(delay);
+            (0..nodes).for_each(|node| answer(&*sink, &wish, node, &columns, first));
+        };
+        match delay.is_zero() {
+            true => answer(),
+            false => drop(std::thread::spawn(answer)),
         }
     }
     fn dismiss(&self, number: u32) {
@@ -67,8 +82,11 @@ impl Source for Feed {
         self.said.lock().unwrap().reads.retain(|wish| wish.number != number);
     }
     fn roster(&self, wanted: bool) {
-        self.said.lock().unwrap().roster = wanted;
-        if wanted {
+        let mut said = self.said.lock().unwrap();
+        said.roster = wanted;
+        let answers = wanted && !said.mute;
+        drop(said);
+        if answers {
             let nodes: Vec<NodeStatus> = (0..self.nodes).map(|node| NodeStatus::here(name(node))).collect();
             self.sink.nodes(&nodes, true);
         }
@@ -80,7 +98,7 @@ pub fn name(node: usize) -> NodeName {
 }
 
 /// A node's first row for a wish that selects it: its values are 1000, 1001, 1002 ...
-fn answer(sink: &dyn Sink, wish: &Wish, node: usize, columns: &Arc<Vec<Series>>) {
+fn answer(sink: &dyn Sink, wish: &Wish, node: usize, columns: &Arc<Vec<Series>>, first: u64) {
     let patterns: Vec<khz_model::Pattern> = wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
     if !patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str())) {
         return;
@@ -90,11 +108,11 @@ fn answer(sink: &dyn Sink, wish: &Wish, node: usize, columns: &Arc<Vec<Series>>)
     let all = if series.len() == columns.len() { columns.clone() } else { Arc::new(series) };
     let lane = lane(wish.number, node);
     sink.columns(lane, wish.number, &name(node), &all);
-    let cells = values.into_iter().map(|at| Reading::Present(1_000 + at as u64));
+    let cells = values.into_iter().map(|at| Reading::Present(first + at as u64));
     sink.row(lane, stamp(1), &mut cells.enumerate());
 }
 
-fn lane(wish: u32, node: usize) -> u64 {
+pub fn lane(wish: u32, node: usize) -> u64 {
     u64::from(wish) << 32 | node as u64
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod current;
 mod forbidden;
 mod lab;
 mod many;
@@ -183,15 +184,6 @@ fn a_rate_is_asked_for_while_a_file_is_open_and_is_the_descriptors_own_while_it_
     std::thread::sleep(khz_mount::limits::AT_ONCE);
     drop(held);
     wait_until("it ended with its descriptor", || fast().is_empty());
-}
-
-#[test]
-fn nobody_reading_means_no_wishes() {
-    let lab = Lab::new(3, |_| {});
-    lab.read("n0001/metrics/mem/free").unwrap();
-    assert_eq!(lab.wishes().len(), 1);
-    assert_eq!(lab.wishes()[0].patterns, ["n0001:*"]);
-    wait_until("the lease has run out", || lab.wishes().is_empty() && !lab.said.lock().unwrap().roster);
 }
 
 #[test]

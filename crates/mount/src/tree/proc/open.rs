@@ -142,13 +142,6 @@ impl Tree {
         }
     }
 
-    /// True when nothing new can come of a node.
-    fn is_away(&mut self, node: NodeId, now: Instant) -> bool {
-        self.want_roster(now);
-        let status = self.node(node).and_then(|node| node.status.as_ref());
-        !self.hub.up || status.is_some_and(|(status, _)| !status.up)
-    }
-
     /// Who opens a file at a place with a faster rate pays for it, as for a value.
     fn charge_text(&mut self, handle: u64, inode: Inode) {
         let places = self.places(inode);

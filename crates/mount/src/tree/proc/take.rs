@@ -65,7 +65,7 @@ impl Tree {
     }
 
     /// The connection is over: what comes on the next one is news.
-    pub(in crate::tree) fn forget_answers(&mut self) {
+    pub(in crate::tree) fn forget_texts_answers(&mut self) {
         for text in self.proc.texts.values_mut() {
             if let Some(wish) = &mut text.wish {
                 wish.answered = false;

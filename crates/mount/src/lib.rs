@@ -7,6 +7,7 @@
 mod attributes;
 mod control;
 mod inode;
+mod interrupted;
 mod kernel;
 mod layout;
 pub mod limits;

@@ -33,6 +33,12 @@ pub const READ_LEASE: Duration = Duration::from_secs(10);
 /// Requests that wait for a first value. Beyond, they get EAGAIN at once.
 pub const WAITING_MAX: usize = 65_536;
 
+/// It is looked so often whether who waits was told to end (Ctrl-C, SIGKILL).
+pub const INTERRUPTED_LOOK: Duration = Duration::from_millis(200);
+
+/// Waiting requests that are looked at then, those that wait longest: 10 us each. Others wait until their time is up.
+pub const INTERRUPTED_LOOKED_MAX: usize = 256;
+
 /// Places with settings. Beyond, writing another gives ENOSPC.
 pub const SETTINGS_MAX: usize = 65_536;
 

@@ -1,6 +1,7 @@
 //! The tree and those who wait for something in it, behind one lock: the kernel's requests, the source's rows and the
 //! thread that pushes meet here. Nobody holds the lock while the kernel or the source is spoken to.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
 use crate::attributes::attributes;
 use crate::inode::{Inode, NodeId};
-use crate::limits::{NAME_TTL, WAITING_MAX};
+use crate::interrupted::is_interrupted;
+use crate::limits::{INTERRUPTED_LOOK, INTERRUPTED_LOOKED_MAX, NAME_TTL, WAITING_MAX};
 use crate::source::Sink;
 use crate::tree::{Answer, Asker, Opened, Tree};
 
@@ -39,15 +41,24 @@ impl Request {
     }
 }
 
+/// Whose a request is, and how long he waits.
+#[derive(Clone, Copy)]
+struct Patience {
+    thread: u32,
+    until: Instant,
+}
+
 struct Waiting {
     request: Request,
-    until: Instant,
+    patience: Patience,
 }
 
 /// What is behind the lock.
 pub(crate) struct State {
     pub tree: Tree,
     waiting: Vec<Waiting>,
+    /// When it was last looked whether those who wait were told to end.
+    looked: Instant,
     stopped: bool,
 }
 
@@ -69,7 +80,7 @@ enum Said {
 
 impl Shared {
     pub fn new(tree: Tree, owner: (u32, u32)) -> Arc<Self> {
-        let state = State { tree, waiting: Vec::new(), stopped: false };
+        let state = State { tree, waiting: Vec::new(), looked: Instant::now(), stopped: false };
         let state = Mutex::new(state);
         Arc::new(Shared { state, bell: Condvar::new(), owner, pusher: AtomicU32::new(0) })
     }
@@ -106,7 +117,7 @@ impl Shared {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
         let until = if may_wait { now + state.tree.options().wait } else { now };
-        let said = self.answer(&mut state, request, until, now);
+        let said = self.answer(&mut state, request, Patience { thread, until }, now);
         let has_work = state.tree.has_work();
         drop(state);
         if has_work {
@@ -115,8 +126,8 @@ impl Shared {
         said.say();
     }
 
-    fn answer(&self, state: &mut State, request: Request, until: Instant, now: Instant) -> Said {
-        let late = now >= until;
+    fn answer(&self, state: &mut State, request: Request, patience: Patience, now: Instant) -> Said {
+        let late = now >= patience.until;
         let wait = match request {
             Request::Lookup { parent, name, reply } => match state.tree.lookup(parent, &name, now, late) {
                 Answer::Ready(inode) => {
@@ -157,7 +168,10 @@ impl Shared {
             wait.fail(errno);
             return Said::Nothing;
         }
-        state.waiting.push(Waiting { request: wait, until });
+        if state.waiting.is_empty() {
+            state.looked = now;
+        }
+        state.waiting.push(Waiting { request: wait, patience });
         let waiting = state.waiting.len();
         state.tree.set_waiting(waiting);
         Said::Nothing
@@ -178,13 +192,21 @@ impl Shared {
                 return None;
             }
             let now = Instant::now();
-            let first = state.waiting.iter().map(|waiting| waiting.until).min();
+            let first = state.waiting.iter().map(|waiting| waiting.patience.until).min();
             let next = state.tree.next_work();
+            let look = first.map(|_| state.looked + INTERRUPTED_LOOK);
             let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
             if state.tree.has_work() || is_due(first) || is_due(next) {
                 return Some(state.tree.work(now));
             }
-            let until = [first, next].into_iter().flatten().min();
+            if is_due(look) {
+                state.looked = now;
+                drop(state);
+                self.let_the_interrupted_go();
+                state = self.lock();
+                continue;
+            }
+            let until = [first, next, look].into_iter().flatten().min();
             state = match until {
                 Some(until) => {
                     let waited = self.bell.wait_timeout(state, until.saturating_duration_since(now));
@@ -211,19 +233,40 @@ impl Shared {
         let is_due = |waiting: &Waiting| {
             let node = waiting.request.node();
             let is_stirred = work.all_stirred || work.stirred.contains(&node) || any && node == NodeId::TREE;
-            is_stirred || now >= waiting.until
+            is_stirred || now >= waiting.patience.until
         };
         let (due, rest) = std::mem::take(&mut state.waiting).into_iter().partition(is_due);
         state.waiting = rest;
         let due: Vec<Waiting> = due;
         let said: Vec<Said> = due
             .into_iter()
-            .map(|Waiting { request, until }| self.answer(&mut state, request, until, now))
+            .map(|Waiting { request, patience }| self.answer(&mut state, request, patience, now))
             .collect();
         let waiting = state.waiting.len();
         state.tree.set_waiting(waiting);
         drop(state);
         said.into_iter().for_each(Said::say);
+    }
+
+    /// Who was told to end while he waits can end.
+    fn let_the_interrupted_go(&self) {
+        let waiting = |state: &State| -> Vec<u32> {
+            state.waiting.iter().take(INTERRUPTED_LOOKED_MAX).map(|waiting| waiting.patience.thread).collect()
+        };
+        let threads = waiting(&self.lock());
+        let ending: HashSet<u32> = threads.into_iter().filter(|&thread| is_interrupted(thread)).collect();
+        if ending.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        let (gone, rest) = std::mem::take(&mut state.waiting)
+            .into_iter()
+            .partition(|waiting| ending.contains(&waiting.patience.thread));
+        state.waiting = rest;
+        let (gone, waiting): (Vec<Waiting>, usize) = (gone, state.waiting.len());
+        state.tree.set_waiting(waiting);
+        drop(state);
+        gone.into_iter().for_each(|waiting| waiting.request.fail(libc::EINTR));
     }
 
     /// It is over: who waits is told, and the thread that pushes ends.

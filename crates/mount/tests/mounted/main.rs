@@ -197,3 +197,19 @@ fn a_value_that_never_comes_is_a_timeout_and_what_does_not_exist_is_not_waited_f
     assert_eq!(errno(lab.read("mute/metrics/mem/free")), libc::ETIMEDOUT);
     assert!(lab.stat("waits_timed_out") > 0);
 }
+
+#[test]
+fn who_is_killed_while_it_waits_ends_at_once() {
+    let lab = Lab::new(1, |options| options.wait = Duration::from_secs(3_600));
+    let status = khz_model::NodeStatus::here(khz_model::NodeName::new("mute").unwrap());
+    lab.sink.nodes(&[status], false);
+    for signal in ["KILL", "INT", "TERM"] {
+        let mut cat =
+            std::process::Command::new("cat").arg(lab.path("mute/metrics/mem/free")).spawn().unwrap();
+        let waits_in = format!("/proc/{}/wchan", cat.id());
+        wait_until("it waits", || std::fs::read_to_string(&waits_in).unwrap() == "request_wait_answer");
+        let killed = std::process::Command::new("kill").args(["-s", signal, &cat.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+        wait_until("it has ended", || cat.try_wait().unwrap().is_some());
+    }
+}

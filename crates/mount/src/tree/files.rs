@@ -340,7 +340,7 @@ impl Tree {
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
-            What::KernelText(_) => return self.read_kernel_text(handle, offset, size),
+            What::KernelText(_) | What::CachedText => return self.read_kernel_text(handle, offset, size),
             What::Value(_) => {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);

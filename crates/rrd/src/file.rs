@@ -39,6 +39,8 @@ pub struct Rrd {
     pub header: Header,
     /// Rows that [`Rrd::preview`] applied and nobody wrote.
     unwritten: Writes,
+    /// Part of a live header is in the file and could not be taken back.
+    torn: bool,
 }
 
 /// The clock, with microseconds.
@@ -75,7 +77,7 @@ impl Rrd {
         // Advice is a hint: a file system that has none still works.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         let header = read_header(&file, length, path)?;
-        Ok(Self { path: path.into(), file, header, unwritten: Writes::default() })
+        Ok(Self { path: path.into(), file, header, unwritten: Writes::default(), torn: false })
     }
 
     /// The file itself, to lock or sync it.
@@ -115,12 +117,9 @@ impl Rrd {
     pub fn update(&mut self, samples: &[&str], options: &Options<'_>) -> Result<Applied> {
         let old = OldValues { file: &self.file, path: &self.path, unwritten: &self.unwritten };
         match update::apply(&mut self.header, &old, samples, options) {
-            Ok(applied) => {
-                self.write(&applied)?;
-                Ok(applied)
-            }
+            Ok(applied) => self.write(applied),
             Err(failed) => {
-                if let Some(applied) = &failed.applied {
+                if let Some(applied) = failed.applied {
                     self.write(applied)?;
                 }
                 Err(failed.error)
@@ -128,13 +127,43 @@ impl Rrd {
         }
     }
 
-    fn write(&self, applied: &Applied) -> Result<()> {
+    fn write(&mut self, applied: Applied) -> Result<Applied> {
         let failed = |error| Error::io("writing", &self.path, error);
         applied.writes.joined(|offset, bytes| self.file.write_all_at(bytes, offset)).map_err(failed)?;
         if applied.changed {
-            let live = self.header.live();
-            self.file.write_all_at(live, self.header.layout().live_head as u64).map_err(failed)?;
+            let (live, at) = (self.header.live(), self.header.layout().live_head as u64);
+            let written = write_counted(&self.file, live, at);
+            written.map_err(|(count, error)| {
+                self.take_back(applied.before.as_deref(), count);
+                Error::io("writing", &self.path, error)
+            })?;
         }
+        Ok(applied)
+    }
+
+    /// Undoes the first `count` bytes of a live header of which the rest could not be written: with the new time and
+    /// the old rows the file would refuse what it has lost.
+    fn take_back(&mut self, before: Option<&[u8]>, count: usize) {
+        let Some(before) = before else { return };
+        let at = self.header.layout().live_head as u64;
+        self.header.restore_live(before);
+        // These bytes have their place on the disk.
+        self.torn = self.file.write_all_at(&before[..count], at).is_err();
+    }
+
+    /// Whether an update failed in the middle of the live header, and what was written of it could not be taken back.
+    pub fn is_torn(&self) -> bool {
+        self.torn
+    }
+
+    /// Writes another live header, of the same length.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write_live(&mut self, live: &[u8]) -> Result<()> {
+        let at = self.header.layout().live_head as u64;
+        self.file.write_all_at(live, at).map_err(|error| Error::io("writing", &self.path, error))?;
+        self.header.restore_live(live);
         Ok(())
     }
 
@@ -202,6 +231,20 @@ fn length(file: &File, path: &Path) -> Result<u64> {
         return Err(Error::io("opening", path, io::Error::from_raw_os_error(libc::EISDIR)));
     }
     Ok(told.stx_size)
+}
+
+/// Writes `bytes`, or says how many of them were written before it failed.
+fn write_counted(file: &File, bytes: &[u8], at: u64) -> std::result::Result<(), (usize, io::Error)> {
+    let mut count = 0;
+    while count < bytes.len() {
+        match file.write_at(&bytes[count..], at + count as u64) {
+            Ok(0) => return Err((count, io::ErrorKind::WriteZero.into())),
+            Ok(more) => count += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err((count, error)),
+        }
+    }
+    Ok(())
 }
 
 fn read_header(file: &File, length: u64, path: &Path) -> Result<Header> {

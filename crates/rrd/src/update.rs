@@ -155,6 +155,8 @@ pub struct Applied {
     pub record: Vec<Written>,
     /// Whether the live header changed; it does not where all samples were passed over.
     pub changed: bool,
+    /// The live header before, where [`Failure::ChangesNothing`] asks for it.
+    pub before: Option<Vec<u8>>,
 }
 
 /// A call that failed.
@@ -230,7 +232,7 @@ pub fn apply(
     };
     let applied = session.applied;
     let error = match (outcome, smoothed) {
-        (Ok(()), Ok(())) => return Ok(applied),
+        (Ok(()), Ok(())) => return Ok(Applied { before: saved, ..applied }),
         (Err(text), _) => Error::Refused(format!("{}: {text}", options.name)),
         (Ok(()), Err(error)) => error,
     };

@@ -59,6 +59,42 @@ fn a_file_locked_by_somebody_else_keeps_its_values_and_is_tried_again() {
     assert_eq!(client.stat("FilesFailed"), 0);
 }
 
+/// Sets how long files of a process may become; `None` for as long as they like.
+fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let pid = Pid::from_child(&daemon.child);
+    prlimit(Some(pid), Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
+}
+
+#[test]
+fn a_header_of_which_half_could_be_written_is_taken_back() {
+    let dir = oracle::directory("half");
+    // Whoever writes beyond the limit is killed unless he ignores it, as who runs into a full disk is not.
+    let mut command = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_khz-rrd");
+    let start =
+        format!("trap '' XFSZ; exec {program} rrdcached -b {} -j log -o messages \"$@\"", dir.display());
+    command.args(["-c", &start, "sh"]);
+    let daemon = Daemon::spawn(command, &dir);
+    let mut client = daemon.client();
+    // Its live header is from byte 60,368 on, and no row is due between two steps.
+    let sources: Vec<String> = (0..500).map(|index| format!("DS:s{index}:GAUGE:100000:U:U")).collect();
+    client.order(&format!("CREATE t.rrd -s 300 -b 1000000000 {} RRA:LAST:0.5:1:50", sources.join(" ")));
+    let update = |time: i64| format!("UPDATE t.rrd {time}{}", format!(":{}", time % 1000).repeat(500));
+    client.order(&update(1_000_000_010));
+    client.order("FLUSH t.rrd");
+    let before = std::fs::read(dir.join("t.rrd")).unwrap();
+    client.order(&update(1_000_000_020));
+    limit_files(&daemon, Some(70_000));
+    let answer = client.ask("FLUSH t.rrd");
+    assert!(answer[0].contains("writing") && answer[0].contains("File too large"), "{answer:?}");
+    assert!(std::fs::read(dir.join("t.rrd")).unwrap() == before, "half of a header is left");
+    limit_files(&daemon, None);
+    client.order("FLUSH t.rrd");
+    assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_020);
+    assert_eq!((client.stat("UpdatesRefused"), client.stat("UpdatesPending")), (0, 0));
+}
+
 #[test]
 fn a_read_only_file_keeps_its_values() {
     let dir = oracle::directory("readonly");

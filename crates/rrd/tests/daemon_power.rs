@@ -2,234 +2,130 @@
 //! a file before any other. Every update acknowledged within the promise is found nevertheless.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod machine;
 mod oracle;
 mod served;
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex};
+use std::path::Path;
 use std::time::Duration;
 
-use khz_rrd::daemon::base::Base;
-use khz_rrd::daemon::left;
-use khz_rrd::daemon::log::{self, Log};
-use khz_rrd::daemon::messages::Messages;
-use khz_rrd::daemon::pending::{Limits, Pending, Update};
-use khz_rrd::daemon::storage::{Appended, Disk, Storage};
+use khz_rrd::daemon::pending::Pending;
+use machine::{Lost, Machine, START, Sync, check_coarse, half_written, mixed};
 use oracle::Random;
 use served::check;
 
-/// Bytes of a page.
-const PAGE: usize = 4096;
+const FILES: usize = 3;
 
-/// A disk that knows how much of each file was synced.
-#[derive(Default)]
-struct Watched {
-    /// Appended and synced bytes by path.
-    files: Mutex<BTreeMap<PathBuf, (u64, u64)>>,
-    changed: Condvar,
+/// One life of the daemon after the other, each ended in its own way.
+struct Lives {
+    machine: Machine,
+    random: Random,
+    times: [i64; FILES],
+    /// A disk could not be synced: what FLUSH says counts no more.
+    failed: bool,
 }
 
-struct WatchedFile {
-    disk: Arc<Watched>,
-    path: PathBuf,
-    file: Arc<dyn Appended>,
-}
-
-struct OnWatched(Arc<Watched>);
-
-impl Storage for OnWatched {
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>> {
-        let file = Disk.create(path)?;
-        self.0.files.lock().unwrap().insert(path.into(), (0, 0));
-        Ok(Arc::new(WatchedFile { disk: self.0.clone(), path: path.into(), file }))
-    }
-}
-
-impl Appended for WatchedFile {
-    fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.file.append(bytes)?;
-        self.disk.files.lock().unwrap().get_mut(&self.path).unwrap().0 += bytes.len() as u64;
-        Ok(())
+impl Lives {
+    fn new(seed: u64) -> Self {
+        let machine = Machine::new("power", Duration::ZERO);
+        machine.make(FILES);
+        Self { machine, random: Random::new(seed), times: [START; FILES], failed: false }
     }
 
-    fn sync(&self) -> io::Result<()> {
-        // What is appended while the disk syncs may or may not get there: it does not.
-        let appended = self.disk.files.lock().unwrap()[&self.path].0;
-        self.file.sync()?;
-        let mut files = self.disk.files.lock().unwrap();
-        let synced = &mut files.get_mut(&self.path).unwrap().1;
-        *synced = appended.max(*synced);
-        self.disk.changed.notify_all();
-        Ok(())
-    }
-
-    fn cut(&self, length: u64) -> io::Result<()> {
-        self.file.cut(length)
-    }
-}
-
-struct Machine {
-    dir: PathBuf,
-    disk: Arc<Watched>,
-    window: Duration,
-    boot: u32,
-}
-
-impl Machine {
-    fn new(name: &str, window: Duration) -> Self {
-        Self { dir: oracle::directory(name).canonicalize().unwrap(), disk: Arc::default(), window, boot: 0 }
-    }
-
-    fn file(&self, index: usize) -> PathBuf {
-        self.dir.join(format!("{index}.rrd"))
-    }
-
-    /// Starts, with the log still to be replayed.
-    fn start(&self) -> (Pending, left::Left) {
-        let settings = log::Settings {
-            directory: self.dir.join("log"),
-            window: self.window,
-            bytes_max: 1 << 30,
-            boot: format!("boot {}", self.boot),
-            storage: Arc::new(OnWatched(self.disk.clone())),
-        };
-        let (log, left) = Log::open(settings).unwrap();
-        let limits = Limits { timeout: 1_000_000, open_max: 3, ..Limits::default() };
-        let base = Base::new(&self.dir, false).unwrap();
-        (Pending::new(base, limits, Some(log), true, Messages::none()), left)
-    }
-
-    fn started(&self) -> Pending {
-        let (pending, left) = self.start();
-        pending.replay(&left).unwrap();
-        pending
-    }
-
-    /// The power is gone: of the log only what was synced is left, and of each file's pages since `before` some.
-    fn lose_power(&mut self, pending: Pending, before: &[Vec<u8>], random: &mut Random) {
-        let files: BTreeMap<PathBuf, (u64, u64)> = self.disk.files.lock().unwrap().clone();
-        let now: Vec<Vec<u8>> =
-            (0..before.len()).map(|index| std::fs::read(self.file(index)).unwrap()).collect();
-        let log: Vec<PathBuf> =
-            std::fs::read_dir(self.dir.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        let left: Vec<(PathBuf, Vec<u8>)> = log
-            .into_iter()
-            .map(|path| {
-                let mut bytes = std::fs::read(&path).unwrap();
-                // Segments of earlier lives are as they were found.
-                bytes.truncate(files.get(&path).map_or(usize::MAX, |(_, synced)| *synced as usize));
-                (path, bytes)
-            })
-            .collect();
-        // What the daemon does from here on is undone.
-        drop(pending);
-        for entry in std::fs::read_dir(self.dir.join("log")).unwrap() {
-            std::fs::remove_file(entry.unwrap().path()).unwrap();
+    /// Takes an update, and writes it perhaps.
+    fn step(&mut self, pending: &Pending, flushed: u64) {
+        let index = self.random.below(FILES as u64) as usize;
+        self.times[index] += 1;
+        self.machine.update(pending, index, self.times[index]);
+        if self.random.chance(flushed) {
+            let flushed = self.machine.flush(pending, index);
+            assert!(self.failed || flushed.is_ok(), "{flushed:?}");
         }
-        for (path, bytes) in left {
-            std::fs::write(path, bytes).unwrap();
-        }
-        for (index, (old, new)) in before.iter().zip(&now).enumerate() {
-            let mut torn = old.clone();
-            for (old, new) in torn.chunks_mut(PAGE).zip(new.chunks(PAGE)) {
-                if random.chance(50) {
-                    old.copy_from_slice(new);
-                }
+    }
+
+    /// Writes beside a checkpoint that takes its time; what is left if the power goes before it ends.
+    fn checkpoint(&mut self, pending: &Pending) -> Option<Lost> {
+        let seed = self.random.next();
+        let then = if self.random.chance(15) { Sync::Fails(seed) } else { Sync::Done };
+        let ends = self.random.chance(20);
+        let disk = self.machine.disk.clone();
+        let (lost, held) = disk.beside_checkpoint(pending, then, |held| {
+            (0..self.random.below(20)).for_each(|_| self.step(pending, 50));
+            ((held && ends).then(|| self.machine.loses()), held)
+        });
+        self.failed |= held && then != Sync::Done;
+        lost
+    }
+
+    /// Lives until the power goes, or somebody kills the daemon.
+    fn live(&mut self) {
+        let pending = self.machine.started();
+        self.failed = false;
+        for _ in 0..self.random.below(150) {
+            self.step(&pending, 15);
+            if self.random.chance(3) {
+                pending.checkpoint();
             }
-            std::fs::write(self.file(index), torn).unwrap();
+            if self.random.chance(5)
+                && let Some(lost) = self.checkpoint(&pending)
+            {
+                let random = &mut self.random;
+                return self.machine.lose(lost, pending, |states| mixed(states, random, 30));
+            }
         }
-        self.disk = Arc::default();
-        self.boot += 1;
+        match self.random.chance(50) {
+            true => self.machine.lose_power(pending, &mut self.random),
+            false => self.kill(pending),
+        }
     }
-}
 
-fn make(machine: &Machine, files: usize) -> Vec<Vec<u8>> {
-    let mut rrdtool = oracle::Oracle::start(&machine.dir);
-    (0..files)
-        .map(|index| {
-            // Rows of many pages, and a coarse archive whose state cannot be made up.
-            let line = format!(
-                "create {index}.rrd -s 1 -b 1000000000 DS:x:GAUGE:100000:U:U RRA:LAST:0.5:1:3000 RRA:AVERAGE:0:7:600"
-            );
-            assert_eq!(rrdtool.run(&line).error, None);
-            std::fs::read(machine.file(index)).unwrap()
-        })
-        .collect()
-}
-
-fn update(pending: &Pending, machine: &Machine, index: usize, time: i64) {
-    let (file, samples) = (machine.file(index), format!("{time}:{}", time % 1000));
-    let update = Update { file: file.to_str().unwrap(), samples: &samples };
-    assert_eq!(pending.update(&[update]).remove(0).unwrap(), 1);
-}
-
-/// The coarse rows must be those of a file that saw every second.
-fn check_coarse(path: &Path, last: i64) {
-    let rrd = khz_rrd::file::Rrd::open(path, khz_rrd::file::Access::Read).unwrap();
-    let fetched =
-        khz_rrd::fetch::fetch(&rrd, khz_rrd::rra::Function::Average, 1_000_000_010, last - 8, 7).unwrap();
-    for (row, value) in fetched.values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
-        let end = fetched.start + (row as i64 + 1) * 7;
-        let wanted = (end - 6..=end).map(|time| (time % 1000) as f64).sum::<f64>() / 7.0;
-        assert!((value - wanted).abs() < 1e-6, "{}: {value} instead of {wanted} at {end}", path.display());
+    /// SIGKILL in the middle of writing a header, perhaps.
+    fn kill(&mut self, pending: Pending) {
+        let index = self.random.below(FILES as u64) as usize;
+        let before = std::fs::read(self.machine.file(index)).unwrap();
+        let _ = pending.flush(&self.machine.name(index));
+        let after = std::fs::read(self.machine.file(index)).unwrap();
+        drop(pending);
+        let pages = 1 + self.random.below(3) as usize;
+        std::fs::write(self.machine.file(index), half_written(&before, &after, pages)).unwrap();
+        self.machine.disk.note();
     }
 }
 
 #[test]
 fn power_may_go_at_any_time_and_what_was_acknowledged_is_found() {
-    const FILES: usize = 4;
-    for seed in 0..oracle::cases(6).min(100) {
-        let mut random = Random::new(oracle::first_seed() + seed);
-        let mut machine = Machine::new("power", Duration::ZERO);
-        let mut synced = make(&machine, FILES);
-        let mut times = [1_000_000_000i64; FILES];
-        for _ in 0..3 {
-            let pending = machine.started();
-            for _ in 0..random.below(300) {
-                let index = random.below(FILES as u64) as usize;
-                times[index] += 1;
-                update(&pending, &machine, index, times[index]);
-                if random.chance(15) {
-                    pending.flush(machine.file(index).to_str().unwrap()).unwrap();
-                }
-                if random.chance(3) {
-                    // What is synced here cannot be torn any more; what is written later can.
-                    pending.checkpoint();
-                    synced = (0..FILES).map(|index| std::fs::read(machine.file(index)).unwrap()).collect();
-                }
-            }
-            machine.lose_power(pending, &synced, &mut random);
-        }
-        let pending = machine.started();
-        for (index, last) in times.iter().enumerate() {
-            pending.flush(machine.file(index).to_str().unwrap()).unwrap();
-            check(&machine.file(index), &(1_000_000_001..=*last).collect::<Vec<_>>());
-            check_coarse(&machine.file(index), *last);
+    for seed in 0..oracle::cases(30) {
+        let mut lives = Lives::new(oracle::first_seed() + seed);
+        (0..4).for_each(|_| lives.live());
+        let pending = lives.machine.started();
+        for (index, last) in lives.times.iter().enumerate() {
+            let file = lives.machine.file(index);
+            pending.flush(&lives.machine.name(index)).unwrap();
+            check(&file, &(START + 1..=*last).collect::<Vec<_>>());
+            check_coarse(&file, *last);
         }
         drop(pending);
-        std::fs::remove_dir_all(&machine.dir).unwrap();
+        std::fs::remove_dir_all(&lives.machine.dir).unwrap();
     }
 }
 
 #[test]
 fn within_the_window_everything_is_synced_without_anybody_asking() {
     let mut machine = Machine::new("window", Duration::from_millis(10));
-    let before = make(&machine, 1);
+    machine.make(1);
     let pending = machine.started();
     for time in 1_000_000_001..1_000_000_100 {
-        update(&pending, &machine, 0, time);
+        machine.update(&pending, 0, time);
     }
     // Acknowledged means appended; synced it becomes by itself.
-    let mut files = machine.disk.files.lock().unwrap();
-    while files.values().any(|(appended, synced)| synced < appended) {
-        let (waited, timeout) = machine.disk.changed.wait_timeout(files, served::PATIENCE).unwrap();
+    let mut content = machine.disk.lock();
+    while content.log.values().any(|(appended, synced)| synced < appended) {
+        let (waited, timeout) = machine.disk.changed.wait_timeout(content, served::PATIENCE).unwrap();
         assert!(!timeout.timed_out(), "nothing is synced");
-        files = waited;
+        content = waited;
     }
-    drop(files);
-    machine.lose_power(pending, &before, &mut Random::new(1));
+    drop(content);
+    machine.lose_power(pending, &mut Random::new(1));
     let pending = machine.started();
     pending.flush(machine.file(0).to_str().unwrap()).unwrap();
     check(&machine.file(0), &(1_000_000_001..1_000_000_100).collect::<Vec<_>>());
@@ -238,14 +134,14 @@ fn within_the_window_everything_is_synced_without_anybody_asking() {
 #[test]
 fn updates_are_taken_before_the_log_is_read_and_come_behind_it() {
     let machine = Machine::new("early", Duration::ZERO);
-    make(&machine, 2);
+    machine.make(2);
     let pending = machine.started();
-    (1_000_000_001..1_000_000_050).for_each(|time| update(&pending, &machine, 0, time));
+    (1_000_000_001..1_000_000_050).for_each(|time| machine.update(&pending, 0, time));
     drop(pending);
     let (pending, left) = machine.start();
     // Nothing is read yet, and yet these are taken; one is older than what the log has for its file.
-    (1_000_000_050..1_000_000_060).for_each(|time| update(&pending, &machine, 0, time));
-    (1_000_000_001..1_000_000_010).for_each(|time| update(&pending, &machine, 1, time));
+    (1_000_000_050..1_000_000_060).for_each(|time| machine.update(&pending, 0, time));
+    (1_000_000_001..1_000_000_010).for_each(|time| machine.update(&pending, 1, time));
     assert_eq!(pending.stats().0.replaying, 1);
     pending.replay(&left).unwrap();
     assert_eq!(pending.stats().0.waiting, 59 + 9);
@@ -264,16 +160,16 @@ fn updates_are_taken_before_the_log_is_read_and_come_behind_it() {
 #[test]
 fn what_was_forgotten_stays_so_and_what_was_written_before_stays_too() {
     let mut machine = Machine::new("forget", Duration::ZERO);
-    let before = make(&machine, 1);
+    machine.make(1);
     let name = machine.file(0);
     let name = name.to_str().unwrap();
     let pending = machine.started();
-    (1_000_000_001..1_000_000_020).for_each(|time| update(&pending, &machine, 0, time));
+    (1_000_000_001..1_000_000_020).for_each(|time| machine.update(&pending, 0, time));
     pending.flush(name).unwrap();
-    (1_000_000_020..1_000_000_030).for_each(|time| update(&pending, &machine, 0, time));
+    (1_000_000_020..1_000_000_030).for_each(|time| machine.update(&pending, 0, time));
     assert!(pending.forget(name).unwrap());
-    update(&pending, &machine, 0, 1_000_000_025);
-    machine.lose_power(pending, &before, &mut Random::new(3));
+    machine.update(&pending, 0, 1_000_000_025);
+    machine.lose_power(pending, &mut Random::new(3));
     let pending = machine.started();
     pending.flush(name).unwrap();
     check(Path::new(name), &(1_000_000_001..1_000_000_020).collect::<Vec<_>>());
@@ -283,9 +179,9 @@ fn what_was_forgotten_stays_so_and_what_was_written_before_stays_too() {
 #[test]
 fn a_damaged_log_loses_the_damaged_record_only() {
     let machine = Machine::new("flipped", Duration::ZERO);
-    make(&machine, 1);
+    machine.make(1);
     let pending = machine.started();
-    (1_000_000_001..1_000_000_100).for_each(|time| update(&pending, &machine, 0, time));
+    (1_000_000_001..1_000_000_100).for_each(|time| machine.update(&pending, 0, time));
     drop(pending);
     let segment = machine.dir.join("log").join(format!("khz.log.{:016}", 1));
     let mut bytes = std::fs::read(&segment).unwrap();

@@ -29,7 +29,8 @@ struct Carried {
 impl Pending {
     /// Logs again what cannot be written, the oldest first.
     pub(super) fn carry(&self) {
-        let Some(log) = &self.log else { return };
+        // Where nothing goes, copies would only fill the log.
+        let Some(log) = self.log.as_ref().filter(|log| log.kept().is_none()) else { return };
         let Some(carried) = self.stage_stuck(log) else { return };
         if let Err(error) = log.harden(carried.ticket) {
             // The old segments have them still, and stay.

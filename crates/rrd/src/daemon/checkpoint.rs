@@ -1,13 +1,43 @@
 //! What keeps memory and log small: a look about once a second at silent files and limits, and checkpoints, after which
 //! the log may forget; writes no file.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use super::log::Log;
 use super::nodes::{Flags, Id};
 use super::pending::Pending;
 use super::record::Entry;
 use super::state::State;
+use crate::error::{Result, os_text};
 
 /// Bytes of log that are worth a checkpoint when nothing waits.
 const IDLE_LOG: u64 = 1 << 16;
+
+/// A disk written to, kept from before the first write on: the kernel tells a handle of what was lost since it was opened,
+/// and each but once.
+#[derive(Clone)]
+pub(super) struct Handle {
+    file: Arc<File>,
+    /// The file it is of.
+    name: String,
+    /// Whether there were writes since the last checkpoint began.
+    written: bool,
+}
+
+/// What is wrong where the disk of the file called `name` could not be synced.
+pub(super) fn unsynced(name: &str, error: &std::io::Error) -> String {
+    format!("the disk of '{name}' could not be synced: {}", os_text(error))
+}
+
+/// A checkpoint under way.
+struct Begun {
+    epoch: u64,
+    /// What the log may let go of after it.
+    unsynced: BTreeMap<u32, u64>,
+    handles: Vec<Handle>,
+}
 
 impl Pending {
     /// What is to be done about once a second: old samples of silent files, limits, the log's end.
@@ -75,48 +105,117 @@ impl Pending {
         }
     }
 
+    /// Has the next checkpoint sync the disk `device`, which the file called `name` lies on and is to be written to.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(super) fn note_disk(&self, device: u64, name: &str) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(handle) = state.queue.handles.get_mut(&device) {
+            handle.written = true;
+            return Ok(());
+        }
+        drop(state);
+        // Opened anew: a duplicate would keep the lock.
+        let file = Arc::new(self.base.open(name, false)?);
+        let mut state = self.lock();
+        let handle = Handle { file, name: name.into(), written: true };
+        state.queue.handles.entry(device).or_insert(handle).written = true;
+        Ok(())
+    }
+
+    /// Syncs the disks written to now; lets nothing go.
+    pub(super) fn sync_disks(&self) {
+        let Some(log) = &self.log else { return };
+        let handles: Vec<Handle> = self.lock().queue.handles.values().cloned().collect();
+        self.sync_all(log, handles.iter().filter(|handle| handle.written));
+    }
+
+    /// Whether all of `handles` could be synced; nothing is let go any more if not.
+    fn sync_all<'a>(&self, log: &Log, handles: impl Iterator<Item = &'a Handle>) -> bool {
+        let mut synced = true;
+        for handle in handles {
+            if let Err(error) = log.storage().sync_disk(&handle.file) {
+                self.distrust(log, unsynced(&handle.name, &error));
+                synced = false;
+            }
+        }
+        synced
+    }
+
+    /// Files have lost nobody knows what, and `why`. Asked again the kernel would say that all is well, so the log keeps
+    /// everything until a restart puts headers back and offers all samples again.
+    pub(super) fn distrust(&self, log: &Log, why: String) {
+        let text = format!("{why}; the log keeps all updates until a restart puts back what is lost");
+        self.messages.error(&text);
+        log.keep_all(text);
+    }
+
     /// Syncs the disks written to, then lets the log forget what is in their files.
     pub fn checkpoint(&self) {
         let Some(log) = &self.log else { return };
+        let Some(begun) = self.begin_checkpoint(log) else { return };
+        let synced = self.sync_all(log, begun.handles.iter());
+        let record = Entry::Checkpoint { sequence: begun.epoch };
+        let told = synced && log.stage(&record).and_then(|ticket| log.harden(ticket)).is_ok();
+        self.end_checkpoint(log, begun.unsynced, synced, told);
         let mut state = self.lock();
+        state.queue.checkpointing = false;
+        self.tell(&state);
+    }
+
+    /// Waits for the writes under way; those that begin from now on are not part of the checkpoint. `None` where nothing is
+    /// to be let go any more.
+    fn begin_checkpoint(&self, log: &Log) -> Option<Begun> {
+        let mut state = self.lock();
+        // Another one under way has taken what is written: a second would be done before it, and lie.
+        while state.queue.checkpointing {
+            state = self.wait(state);
+        }
+        if log.kept().is_some() {
+            return None;
+        }
+        state.queue.checkpointing = true;
         state.queue.paused = true;
         while state.queue.writing > 0 {
             state = self.wait(state);
         }
         state.queue.paused = false;
-        state.queue.sequence += 1;
-        let sequence = state.queue.sequence;
-        state.queue.checkpoint = sequence;
-        let unsynced = std::mem::take(&mut state.queue.unsynced);
-        let handles = std::mem::take(&mut state.queue.handles);
+        state.queue.epoch += 1;
+        let written = state.queue.handles.values_mut().filter(|handle| handle.written);
+        let handles =
+            written.map(|handle| std::mem::replace(&mut handle.written, false).then(|| handle.clone()));
+        let handles = handles.flatten().collect();
+        let begun =
+            Begun { epoch: state.queue.epoch, unsynced: std::mem::take(&mut state.queue.unsynced), handles };
         self.tell(&state);
         self.work.notify_all();
-        drop(state);
-        let synced = handles.values().all(|file| rustix::fs::syncfs(file).is_ok());
-        let told = synced
-            && log
-                .stage(&Entry::Checkpoint { sequence: u64::from(sequence) })
-                .and_then(|ticket| log.harden(ticket))
-                .is_ok();
+        Some(begun)
+    }
+
+    fn end_checkpoint(&self, log: &Log, unsynced: BTreeMap<u32, u64>, synced: bool, told: bool) {
         let mut state = self.lock();
         // Where the log's disk is full it cannot tell of the checkpoint; if nothing waits, all of it can go instead.
-        let emptied = synced && state.holds == unsynced;
+        // Under the lock: what is staged from now on lies in the new segment.
+        let emptied = !told && synced && state.holds == unsynced && log.clear();
         if !told && !emptied {
-            // Not known to be on disk: the log keeps them, and replay finds them applied or applies them.
-            self.messages.error("files written could not be synced; the log keeps their updates");
+            // The log keeps them, and replay finds them applied or applies them.
+            if synced {
+                self.messages
+                    .error("files are synced, but the log cannot tell of it and keeps their updates");
+            }
             for (segment, count) in unsynced {
                 *state.queue.unsynced.entry(segment).or_default() += count;
             }
-            handles.into_iter().for_each(|(device, file)| {
-                state.queue.handles.entry(device).or_insert(file);
-            });
             return;
         }
         for (segment, count) in unsynced {
             (0..count).for_each(|_| state.let_go(segment));
         }
+        if emptied {
+            return;
+        }
         let first = state.holds.keys().next().copied();
-        // Under the lock: what is staged from now on lies in the new segment.
         if first.is_none()
             && let Err(error) = log.rotate()
         {

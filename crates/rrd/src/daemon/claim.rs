@@ -8,6 +8,7 @@ use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::Pending;
 use super::record::Entry;
+use super::restore::overlay;
 use super::stamp::stamp;
 use super::state::State;
 use crate::error::{Error, Result};
@@ -49,8 +50,14 @@ impl Pending {
     /// It cannot be read.
     pub fn view(&self, name: &str) -> Result<View<'_>> {
         let claim = self.claim(name);
-        let samples = claim.id.map_or(vec![], |id| self.samples(&self.lock(), id));
         let mut rrd = Rrd::over(self.base.open(name, false)?, Path::new(name))?;
+        let samples = {
+            let state = self.lock();
+            if let Some(images) = state.torn.get(name) {
+                overlay(images, &mut rrd)?;
+            }
+            claim.id.map_or(vec![], |id| self.samples(&state, id))
+        };
         let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
         if !samples.is_empty() && rrd.preview(&samples, &super::writer::options(name)).is_err() {
             // One of them is no reading: the others are shown.
@@ -84,6 +91,8 @@ impl Pending {
     pub fn forget(&self, name: &str) -> Result<bool> {
         let claim = self.claim(name);
         let Some(id) = claim.id else { return Ok(false) };
+        // What was written and came back from the log goes, too: not where the header counts on it.
+        self.mend(name)?;
         self.drop_samples(id)
     }
 
@@ -130,6 +139,7 @@ impl Pending {
         if let Some(id) = id {
             state.forget(id, self.now());
         }
+        state.torn.remove(name);
         drop(state);
         id.into_iter().for_each(|id| self.open.close(id));
         self.commit(ticket)
@@ -141,9 +151,12 @@ impl Pending {
     /// What waits could not be written, what `change` says, or the log failed.
     pub fn change(&self, name: &str, change: impl FnOnce() -> Result<()>) -> Result<()> {
         let claim = self.claim(name);
+        self.mend(name)?;
         if let Some(id) = claim.id {
             self.write_claimed(id)?;
             self.open.close(id);
+            // Older images are made void below.
+            self.lock().nodes[id].imaged = 0;
         }
         change()?;
         if let Some(id) = claim.id {

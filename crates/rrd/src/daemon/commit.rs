@@ -44,6 +44,19 @@ pub(super) struct Tail {
     pub(super) rotations: u64,
 }
 
+impl Tail {
+    /// Remembers that what was staged up to `upto` and not yet written never will be.
+    fn give_up(&mut self, upto: u64, why: String) {
+        match self.lost.back_mut() {
+            Some((_, end, before)) if *end == self.written && *before == why => *end = upto,
+            _ => self.lost.push_back((self.written, upto, why)),
+        }
+        if self.lost.len() > FAILURES_MAX {
+            self.lost.pop_front();
+        }
+    }
+}
+
 pub(super) struct Synced {
     pub(super) upto: u64,
     /// When the oldest unsynced byte was written.
@@ -62,6 +75,8 @@ pub(super) struct Shared {
     pub(super) current: AtomicU32,
     /// Until when nothing is taken, and why; no end where a sync failed.
     pub(super) refusing: Mutex<Option<(Option<Instant>, String)>>,
+    /// Why no segment goes any more, whatever is in files.
+    pub(super) kept: Mutex<Option<String>>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -74,14 +89,6 @@ pub(super) fn path(directory: &Path, number: u32) -> PathBuf {
 }
 
 impl Shared {
-    /// Tells a new segment's reader during which boot it was written.
-    pub(super) fn stage_boot(&self, outbox: &mut Outbox) {
-        let before = outbox.bytes.len();
-        // BUG if it fails: a boot's name is short.
-        let _ = record::encode(&Entry::Boot { id: &self.settings.boot }, &mut outbox.bytes);
-        outbox.staged += (outbox.bytes.len() - before) as u64;
-    }
-
     pub(super) fn write_up_to(&self, ticket: Ticket) -> Result<()> {
         let mut tail = lock(&self.tail);
         if tail.written < ticket.0 {
@@ -101,51 +108,74 @@ impl Shared {
         {
             self.refuse(Some(Instant::now() + REST), error.to_string());
         }
-        let mut bytes = std::mem::take(&mut tail.spare);
-        let mut outbox = lock(&self.outbox);
-        std::mem::swap(&mut outbox.bytes, &mut bytes);
-        let staged = outbox.staged;
-        drop(outbox);
-        let outcome = tail.segment.append(&bytes);
-        match outcome {
-            Ok(()) => {
-                let mut refusing = lock(&self.refusing);
-                if refusing.as_ref().is_some_and(|(until, _)| until.is_some()) {
-                    *refusing = None;
-                }
-                drop(refusing);
-                tail.length += bytes.len() as u64;
-                tail.appended += bytes.len() as u64;
-                let (current, length) = (self.current.load(Ordering::Acquire), tail.length);
-                tail.sizes.insert(current, length);
-                let mut synced = lock(&self.synced);
-                if synced.dirty.is_none() {
-                    synced.dirty = Some(Instant::now());
-                    self.changed.notify_all();
-                }
-            }
-            Err(error) => {
-                let why = format!(
-                    "the log in '{}' cannot be written: {}",
-                    self.settings.directory.display(),
-                    os_text(&error)
-                );
-                // Part of a record may be there; what follows it would be found only by searching.
-                let until = tail.segment.cut(tail.length).is_ok().then(|| Instant::now() + REST);
-                tail.lost.push_back((tail.written, staged, why.clone()));
-                if tail.lost.len() > FAILURES_MAX {
-                    tail.lost.pop_front();
-                }
-                self.refuse(until, why);
-            }
+        let (mut bytes, staged) = self.staged(tail);
+        let outcome = match self.stopped() {
+            Some(why) => Err(why),
+            None => self.append(tail, &bytes),
+        };
+        if let Err(why) = outcome {
+            tail.give_up(staged, why);
         }
         tail.written = staged;
         bytes.clear();
         tail.spare = bytes;
     }
 
-    pub(super) fn refuse(&self, until: Option<Instant>, why: String) {
-        *lock(&self.refusing) = Some((until, why));
+    /// What is staged, and how much ever was. A segment begins with the boot it is written in.
+    fn staged(&self, tail: &mut Tail) -> (Vec<u8>, u64) {
+        let mut bytes = std::mem::take(&mut tail.spare);
+        if tail.length == 0 {
+            // BUG if it fails: a boot's name is short.
+            let _ = record::encode(&Entry::Boot { id: &self.settings.boot }, &mut bytes);
+        }
+        let mut outbox = lock(&self.outbox);
+        match bytes.is_empty() {
+            true => std::mem::swap(&mut outbox.bytes, &mut bytes),
+            false => {
+                bytes.extend_from_slice(&outbox.bytes);
+                outbox.bytes.clear();
+            }
+        }
+        (bytes, outbox.staged)
+    }
+
+    fn append(&self, tail: &mut Tail, bytes: &[u8]) -> std::result::Result<(), String> {
+        if let Err(error) = tail.segment.append(bytes) {
+            let directory = self.settings.directory.display();
+            let why = format!("the log in '{directory}' cannot be written: {}", os_text(&error));
+            // Part of a record may be there; what follows it would be found only by searching.
+            let until = tail.segment.cut(tail.length).is_ok().then(|| Instant::now() + REST);
+            self.refuse(until, why.clone());
+            return Err(why);
+        }
+        let mut refusing = lock(&self.refusing);
+        if refusing.as_ref().is_some_and(|(until, _)| until.is_some()) {
+            *refusing = None;
+        }
+        drop(refusing);
+        tail.length += bytes.len() as u64;
+        tail.appended += bytes.len() as u64;
+        let (current, length) = (self.current.load(Ordering::Acquire), tail.length);
+        tail.sizes.insert(current, length);
+        let mut synced = lock(&self.synced);
+        if synced.dirty.is_none() {
+            synced.dirty = Some(Instant::now());
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Takes nothing until then, or ever; what has no end is not forgotten for what has.
+    fn refuse(&self, until: Option<Instant>, why: String) {
+        let mut refusing = lock(&self.refusing);
+        if refusing.as_ref().is_none_or(|(until, _)| until.is_some()) {
+            *refusing = Some((until, why));
+        }
+    }
+
+    /// Why nothing is written any more until a restart.
+    pub(super) fn stopped(&self) -> Option<String> {
+        lock(&self.refusing).as_ref().filter(|(until, _)| until.is_none()).map(|(_, why)| why.clone())
     }
 
     pub(super) fn rotate(&self, tail: &mut Tail) -> Result<()> {
@@ -157,12 +187,13 @@ impl Shared {
         tail.rotations += 1;
         tail.sizes.insert(next, 0);
         self.current.store(next, Ordering::Release);
-        // In front of what is staged: that lands in the new segment as well, or the boot's record a little later.
-        self.stage_boot(&mut lock(&self.outbox));
         Ok(())
     }
 
     pub(super) fn sync(&self, segment: &dyn Appended) -> Result<()> {
+        if let Some(why) = self.stopped() {
+            return refused(why);
+        }
         segment.sync().map_err(|error| {
             let why = format!(
                 "the log in '{}' could not be synced: {}",

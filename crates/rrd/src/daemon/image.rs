@@ -1,51 +1,93 @@
-//! Images: a file's live header in the log before a write changes it, so that a loss of power in the middle of the
-//! kernel's writing back can be undone.
+//! Images: a file's live header in the log before a write changes it, so that a loss of power or a kill in the middle
+//! of a write can be undone.
 //!
 //! The kernel may write a file's header to disk and lose power before it writes the rows; the header then says that
-//! the file has samples it does not have. So the first write after each checkpoint logs the header as it was, and
-//! waits until that is synced. After a reboot the header is put back and all samples since come from the log: they
-//! are still there, because a segment goes only after a checkpoint. Nothing of this is needed after a mere kill,
-//! which leaves the page cache whole.
+//! the file has samples it does not have. Even a kill may come between two pages of one header. So the first write
+//! after each checkpoint logs the header as it was, and waits until that is synced. At the next start the header is
+//! put back ([`super::restore`]) and all samples since come from the log: they are still there, because a segment goes
+//! only after a checkpoint.
+//!
+//! An image belongs to one file as it was defined then: its inode, when that was made (a number is soon used again), and
+//! what stands before the live header.
 
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use rustix::fs::{AtFlags, StatxFlags};
 
-use super::base::Base;
 use super::record::Image;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
 
-/// The live header of `rrd`, without its zeros.
-pub(super) fn take(rrd: &Rrd) -> Result<(u64, u32, Vec<u8>)> {
-    let metadata = rrd.file().metadata().map_err(|error| Error::io("stating", rrd.path(), error))?;
-    Ok((metadata.ino(), definition(rrd), shrink(rrd.header.live())))
+/// Which file, and which definition of it, an image is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Identity {
+    /// The disk.
+    pub(super) device: u64,
+    inode: u64,
+    definition: u32,
+    /// What `definition` was in logs that knew nothing of a file's birth.
+    plain: u32,
 }
 
-/// Checksum of what stands before the live header.
-fn definition(rrd: &Rrd) -> u32 {
-    crc32c::crc32c(&rrd.header.bytes()[..rrd.header.layout().live_head])
+/// An image, out of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) sequence: u64,
+    inode: u64,
+    definition: u32,
+    live: Vec<u8>,
+    /// Written in another boot, or valid without end: whatever the file says, its header is put back.
+    pub(super) must: bool,
 }
 
-/// Puts `image` back into the file called `name`; whether that was the file and older than it.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn restore(base: &Base, name: &str, image: &Image<'_>) -> Result<bool> {
-    let file = base.open(name, true)?;
-    let inode = file.metadata().map_err(|error| Error::io("stating", name, error))?.ino();
-    let rrd = Rrd::over(file, Path::new(name))?;
-    let live = grow(image.live, rrd.header.live().len());
-    let Some(live) = live.filter(|_| inode == image.inode && definition(&rrd) == image.definition) else {
-        return Ok(false);
-    };
-    if live == rrd.header.live() {
-        return Ok(true);
+impl Identity {
+    pub(super) fn of(rrd: &Rrd) -> Result<Self> {
+        // No times but that: who asks for them makes the next write a dearer one.
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let told = rustix::fs::statx(rrd.file(), c"", AtFlags::EMPTY_PATH, wanted)
+            .map_err(|error| Error::io("stating", rrd.path(), error.into()))?;
+        let plain = crc32c::crc32c(&rrd.header.bytes()[..rrd.header.layout().live_head]);
+        let mut definition = plain;
+        if told.stx_mask & StatxFlags::BTIME.bits() != 0 {
+            definition = crc32c::crc32c_append(definition, &told.stx_btime.tv_sec.to_le_bytes());
+            definition = crc32c::crc32c_append(definition, &told.stx_btime.tv_nsec.to_le_bytes());
+        }
+        let device = rustix::fs::makedev(told.stx_dev_major, told.stx_dev_minor);
+        Ok(Self { device, inode: told.stx_ino, definition, plain })
     }
-    let at = rrd.header.layout().live_head as u64;
-    // Synced, because the next checkpoint makes the image void.
-    let written = rrd.file().write_all_at(&live, at).and_then(|()| rrd.file().sync_data());
-    written.map_err(|error| Error::io("writing", name, error))?;
-    Ok(true)
+
+    /// All of it in few bytes.
+    pub(super) fn sum(&self) -> u32 {
+        let sum = crc32c::crc32c_append(self.definition, &self.inode.to_le_bytes());
+        crc32c::crc32c_append(sum, &self.device.to_le_bytes())
+    }
+
+    /// The image of a file that is this one and has the live header `live`.
+    pub(super) fn image(&self, sequence: u64, live: &[u8]) -> Kept {
+        let Self { inode, definition, .. } = *self;
+        Kept { sequence, inode, definition, live: shrink(live), must: true }
+    }
+}
+
+impl Kept {
+    pub(super) fn new(image: &Image<'_>, must: bool) -> Self {
+        let Image { sequence, inode, definition, live } = *image;
+        Self { sequence, inode, definition, live: live.into(), must }
+    }
+
+    /// As a record has it.
+    pub(super) fn image(&self, sequence: u64) -> Image<'_> {
+        Image { sequence, inode: self.inode, definition: self.definition, live: &self.live }
+    }
+
+    /// The live header, if it is one of `rrd`, which is `identity`.
+    pub(super) fn live(&self, rrd: &Rrd, identity: &Identity) -> Option<Vec<u8>> {
+        let same = self.definition == identity.definition || self.definition == identity.plain;
+        grow(&self.live, rrd.header.live().len()).filter(|_| same && self.inode == identity.inode)
+    }
+
+    /// Bytes of memory, about.
+    pub(super) fn bytes(&self) -> u64 {
+        (size_of::<Self>() + self.live.len()) as u64
+    }
 }
 
 /// A bit for each word of 8 bytes that is not zero, then those words, then the bytes behind the last whole word.

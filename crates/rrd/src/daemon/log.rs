@@ -86,8 +86,8 @@ impl Log {
             changed: Condvar::new(),
             current: AtomicU32::new(current),
             refusing: Mutex::new(None),
+            kept: Mutex::new(None),
         });
-        shared.stage_boot(&mut lock(&shared.outbox));
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
@@ -107,7 +107,10 @@ impl Log {
         }
         let (held, most) = (self.bytes(), self.shared.settings.bytes_max);
         if held + bytes > most {
-            return refused(format!("the log holds {held} bytes not yet in their files; at most {most}"));
+            let why = self.kept().map_or(String::new(), |why| format!("; {why}"));
+            return refused(format!(
+                "the log holds {held} bytes not yet in their files; at most {most}{why}"
+            ));
         }
         Ok(())
     }
@@ -183,20 +186,56 @@ impl Log {
         self.shared.rotate(&mut tail)
     }
 
-    /// Removes the segments before `first`.
+    /// Removes the segments before `first`, the oldest first: what was forgotten must not come back because its end
+    /// went before its beginning.
     pub fn remove_before(&self, first: u32) {
         let mut tail = lock(&self.shared.tail);
-        let first = first.min(self.current());
-        let kept = tail.sizes.split_off(&first);
-        for number in std::mem::replace(&mut tail.sizes, kept).into_keys() {
-            // A segment that stays is replayed once more, to no effect.
-            let _ = std::fs::remove_file(path(&self.shared.settings.directory, number));
+        let kept = tail.sizes.split_off(&first.min(self.current()));
+        std::mem::replace(&mut tail.sizes, kept).into_keys().for_each(|number| self.remove(number));
+    }
+
+    /// Removes everything, where all of it is in files and no checkpoint could be logged; whether that is done. The newest
+    /// goes first: a header must not outlive the samples that were written after it.
+    pub fn clear(&self) -> bool {
+        let mut tail = lock(&self.shared.tail);
+        let mut gone = std::mem::take(&mut tail.sizes);
+        if self.shared.stopped().is_none() {
+            if tail.length > 0 && self.shared.rotate(&mut tail).is_err() {
+                tail.sizes = gone;
+                return false;
+            }
+            gone.remove(&self.current());
+            tail.sizes.insert(self.current(), 0);
         }
+        drop(tail);
+        gone.into_keys().rev().for_each(|number| self.remove(number));
+        true
+    }
+
+    fn remove(&self, number: u32) {
+        // A segment that stays is replayed once more, to no effect.
+        let _ = std::fs::remove_file(path(&self.shared.settings.directory, number));
+    }
+
+    /// From now on no segment goes: what was written to files may be lost. A restart puts it back.
+    pub fn keep_all(&self, why: String) {
+        lock(&self.shared.kept).get_or_insert(why);
+    }
+
+    /// Why no segment goes any more.
+    pub fn kept(&self) -> Option<String> {
+        lock(&self.shared.kept).clone()
+    }
+
+    /// What makes files.
+    pub fn storage(&self) -> &dyn Storage {
+        &*self.shared.settings.storage
     }
 
     /// The oldest segment.
     pub fn oldest(&self) -> u32 {
-        lock(&self.shared.tail).sizes.keys().next().copied().unwrap_or(0)
+        let oldest = lock(&self.shared.tail).sizes.keys().next().copied();
+        oldest.unwrap_or_else(|| self.current())
     }
 
     /// Bytes of all segments, and of what is staged.
@@ -216,9 +255,10 @@ impl Log {
         (tail.appended, tail.rotations)
     }
 
-    /// Why the log takes nothing at present.
+    /// Why the log takes nothing at present, or lets nothing go.
     pub fn trouble(&self) -> Option<String> {
-        lock(&self.shared.refusing).as_ref().map(|(_, why)| why.clone())
+        let refusing = lock(&self.shared.refusing).as_ref().map(|(_, why)| why.clone());
+        refusing.or_else(|| self.kept())
     }
 
     /// The machine's boot.
@@ -377,6 +417,90 @@ pub(super) mod tests {
         assert_eq!(log.admit(1).unwrap_err().to_string(), error);
         drop(log);
         std::fs::remove_dir_all(&settings.directory).unwrap();
+    }
+
+    /// A disk whose first sync fails.
+    struct OneFails(Arc<AtomicU64>);
+
+    struct OneFailsFile(Arc<dyn Appended>, Arc<AtomicU64>);
+
+    impl Storage for OneFails {
+        fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>> {
+            Ok(Arc::new(OneFailsFile(Disk.create(path)?, self.0.clone())))
+        }
+    }
+
+    impl Appended for OneFailsFile {
+        fn append(&self, bytes: &[u8]) -> io::Result<()> {
+            self.0.append(bytes)
+        }
+        fn sync(&self) -> io::Result<()> {
+            match self.1.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(io::Error::from_raw_os_error(libc::EIO)),
+                _ => self.0.sync(),
+            }
+        }
+        fn cut(&self, length: u64) -> io::Result<()> {
+            self.0.cut(length)
+        }
+    }
+
+    #[test]
+    fn a_sync_that_failed_when_a_segment_was_full_is_not_forgotten() {
+        let syncs = Arc::new(AtomicU64::new(0));
+        let mut settings = settings("rotation", Arc::new(OneFails(syncs.clone())));
+        settings.window = Duration::from_secs(3600);
+        let (log, _) = Log::open(settings.clone()).unwrap();
+        // More than a segment, in records as large as they may be.
+        let samples = "1".repeat((4 << 20) - 100);
+        let large = |log: &Log| log.commit(log.stage(&Entry::Update { file: "a", samples: &samples })?);
+        (0..17).for_each(|_| large(&log).unwrap());
+        let error = put(&log, "b").unwrap_err().to_string();
+        assert!(error.ends_with("could not be synced: Input/output error"), "{error}");
+        assert_eq!(syncs.load(Ordering::Relaxed), 1);
+        // The kernel says that all is well now, and it is not.
+        for _ in 0..3 {
+            assert_eq!(put(&log, "c").unwrap_err().to_string(), error);
+            assert_eq!(log.harden_all().unwrap_err().to_string(), error);
+            assert_eq!(log.admit(1).unwrap_err().to_string(), error);
+        }
+        drop(log);
+        std::fs::remove_dir_all(&settings.directory).unwrap();
+    }
+
+    #[test]
+    fn a_segment_begins_with_its_boot_whatever_was_staged_before() {
+        let mut settings = settings("boots", Arc::new(Disk));
+        settings.window = Duration::from_secs(3600);
+        let (log, _) = Log::open(settings.clone()).unwrap();
+        put(&log, "a").unwrap();
+        let ticket = log.stage(&Entry::Update { file: "b", samples: "1:2" }).unwrap();
+        log.rotate().unwrap();
+        log.commit(ticket).unwrap();
+        drop(log);
+        let (_, left) = Log::open(settings.clone()).unwrap();
+        let mut firsts = vec![];
+        let take = |_: u32, records: &mut record::Records<'_>| {
+            firsts.push(matches!(records.next(), Some(Entry::Boot { id: "b" })));
+            records.for_each(drop);
+        };
+        left.replay(take).unwrap();
+        assert_eq!(firsts, [true, true]);
+        std::fs::remove_dir_all(&settings.directory).unwrap();
+    }
+
+    #[test]
+    fn a_log_is_cleared_also_where_it_takes_nothing_any_more() {
+        for stopped in [false, true] {
+            let syncs = Arc::new(AtomicU64::new(u64::from(!stopped)));
+            let settings = settings("cleared", Arc::new(OneFails(syncs)));
+            let (log, _) = Log::open(settings.clone()).unwrap();
+            assert_eq!(put(&log, "a").is_err(), stopped);
+            assert!(log.clear());
+            drop(log);
+            assert_eq!(found(&settings), Vec::<String>::new());
+            std::fs::remove_dir_all(&settings.directory).unwrap();
+        }
     }
 
     #[test]

@@ -29,10 +29,12 @@ pub mod protocol;
 pub mod queue;
 pub mod record;
 mod replay;
+mod restore;
 mod retry;
 mod stamp;
 mod state;
 pub mod storage;
+mod torn;
 mod write_back;
 mod writer;
 

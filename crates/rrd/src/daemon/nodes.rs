@@ -50,8 +50,10 @@ pub(super) struct Node {
     pub(super) since: u32,
     /// The log's segment of the oldest sample that waits; 0 for none.
     pub(super) oldest: u32,
-    /// The write that logged the file's header; see [`super::image`].
+    /// Between which checkpoints the file's header was logged last; 0 for never. See [`super::image`].
     pub(super) imaged: u32,
+    /// Which file that was.
+    pub(super) identity: u32,
     /// Where on its disk the file lies.
     pub(super) place: u32,
     /// Index of its shape.
@@ -131,6 +133,7 @@ impl Nodes {
             since: 0,
             oldest: 0,
             imaged: 0,
+            identity: 0,
             place: 0,
             shape: 0,
             disk: 0,

@@ -106,7 +106,9 @@ pub(super) struct Intake {
 impl Pending {
     /// Nothing waits yet; with a log, `replaying` says that its older segments are going to be replayed.
     pub fn new(base: Base, limits: Limits, log: Option<Log>, replaying: bool, messages: Messages) -> Self {
-        let state = State { replaying, ..State::default() };
+        let mut state = State { replaying, ..State::default() };
+        // 0 stands for never.
+        state.queue.epoch = 1;
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),

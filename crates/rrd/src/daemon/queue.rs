@@ -1,10 +1,10 @@
 //! Which files are written when: in rounds, sorted by their place on disk; knows nothing of how a file is written.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::checkpoint::Handle;
 use super::nodes::{Flags, Id};
 use super::pending::Pending;
 use super::retry::Retries;
@@ -38,14 +38,14 @@ pub(super) struct Queue {
     pub(super) writing: usize,
     /// No write may begin.
     pub(super) paused: bool,
-    /// Numbers the writes.
-    pub(super) sequence: u32,
-    /// Writes before it are synced.
-    pub(super) checkpoint: u32,
+    /// Numbers the checkpoints; what is imaged now is void after the next.
+    pub(super) epoch: u64,
+    /// A checkpoint is under way.
+    pub(super) checkpointing: bool,
     /// Writes done and not synced, by the log's oldest segment they need.
     pub(super) unsynced: BTreeMap<u32, u64>,
-    /// A file of each disk written to.
-    pub(super) handles: HashMap<u64, File>,
+    /// The disks written to.
+    pub(super) handles: HashMap<u64, Handle>,
     pub(super) swept: u32,
     end: Option<End>,
 }
@@ -147,10 +147,7 @@ impl Pending {
     /// Takes a claimed file's samples out to write them.
     fn begin(&self, state: &mut State, id: Id) -> Job {
         state.queue.writing += 1;
-        let taken = state.take_out(id);
-        let node = &state.nodes[id];
-        let imaged = node.imaged != 0 && node.imaged >= state.queue.checkpoint;
-        Job::new(id, state.nodes.name(id).into(), taken, node.is(Flags::REPLAYED), imaged)
+        Job::new(state, id)
     }
 
     /// Accounts for what was written; what was not is put back and tried again. Returns what was dropped, in words.
@@ -158,12 +155,10 @@ impl Pending {
         let now = self.now();
         let mut outcome = Ok(None);
         let mut state = self.lock();
-        for job in jobs {
+        for mut job in jobs {
             state.queue.writing -= 1;
+            job.settle(&mut state);
             let (id, taken) = (job.id, &job.taken);
-            if let Some(sequence) = job.imaged_now {
-                state.nodes[id].imaged = sequence;
-            }
             match job.outcome {
                 Ok(written) => {
                     let refused = u64::from(written.refused);
@@ -173,9 +168,6 @@ impl Pending {
                     state.stats.waiting = state.stats.waiting.saturating_sub(u64::from(taken.count));
                     if taken.oldest != 0 {
                         *state.queue.unsynced.entry(taken.oldest).or_default() += 1;
-                    }
-                    if let Some((device, handle)) = written.handle {
-                        state.queue.handles.entry(device).or_insert(handle);
                     }
                     state.queue.retries.end(id);
                     let node = &mut state.nodes[id];

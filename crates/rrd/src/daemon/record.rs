@@ -4,12 +4,13 @@
 //! record: length u32 | CRC-32C u32 | kind u8 | name length u16 | name | content      (little endian)
 //! kind 0  update      samples, a blank between them
 //! kind 1  forget      stamp i64 in microseconds: samples that wait are dropped from it on; none: all are
-//! kind 2  image       sequence u64 | inode u64 | checksum of what stands before u32 | live header
+//! kind 2  image       sequence u64 | inode u64 | checksum of what stands before and of its birth u32 | live header
 //! kind 3  checkpoint  sequence u64; no name
-//! kind 4  boot        text; no name
+//! kind 4  boot        text; no name: what the segment holds was written in it
 //! ```
 //!
-//! `length` counts from the kind on, and the checksum is over the same bytes.
+//! `length` counts from the kind on, and the checksum is over the same bytes. A forget with the smallest stamp (another
+//! file has the name) or the largest (the file is on disk as it is) makes the file's images void.
 
 use crate::error::{Result, refused};
 use crc32c::crc32c;
@@ -19,14 +20,18 @@ const RECORD_MAX: usize = 4 << 20;
 /// Bytes before the kind.
 const HEAD: usize = 8;
 
+/// The number of an image that no checkpoint makes void.
+pub(super) const WITHOUT_END: u64 = u64::MAX;
+
 /// A file's live header before a write changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image<'a> {
-    /// Numbers images in the order of their writes.
+    /// The checkpoint before it, counted on.
     pub sequence: u64,
     /// The file's inode: another file of that name is not meant.
     pub inode: u64,
-    /// Checksum of the header's bytes before the live ones: a file tuned since is not meant.
+    /// Checksum of the header's bytes before the live ones, a file tuned since is not meant, and of when the inode was
+    /// made.
     pub definition: u32,
     /// The live header.
     pub live: &'a [u8],
@@ -56,7 +61,7 @@ pub enum Entry<'a> {
         /// The header.
         image: Image<'a>,
     },
-    /// Writes whose images have a smaller number are on disk.
+    /// Writes whose images have a smaller number are on disk, or undone there.
     Checkpoint {
         /// The number.
         sequence: u64,

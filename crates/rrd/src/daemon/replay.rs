@@ -2,14 +2,14 @@
 //!
 //! An update that comes meanwhile waits until all older ones are in, because samples of a file only go forward.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::image;
 use super::left::Left;
 use super::nodes::Flags;
 use super::packed::unpack;
 use super::pending::Pending;
-use super::record::{Entry, Image, Records};
+use super::record::{Entry, Records};
+use super::restore::Images;
 use super::stamp::stamp;
 use super::state::State;
 use crate::error::Result;
@@ -17,40 +17,21 @@ use crate::error::Result;
 /// Records taken in before others get at the state.
 const TURN: usize = 2000;
 
-/// A file's first image that no checkpoint made void.
-struct Kept {
-    sequence: u64,
-    inode: u64,
-    definition: u32,
-    live: Vec<u8>,
-}
-
-/// What only a reboot needs.
-struct Images {
-    boot: String,
-    /// The boot that the records being read were written in.
-    theirs: String,
-    kept: HashMap<String, Kept>,
-    sequence: u64,
-}
-
 impl Pending {
     /// Takes in what is `left` in the log. Until it is done no file is read or written.
     ///
     /// # Errors
     /// The log cannot be read; what was read before is kept in memory, and in the log.
     pub fn replay(&self, left: &Left) -> Result<()> {
-        let boot = self.log.as_ref().map_or("", |log| log.boot()).to_string();
-        let mut images = Images { theirs: boot.clone(), boot, kept: HashMap::new(), sequence: 0 };
+        let mut images = Images::new(self.log.as_ref().map_or("", |log| log.boot()));
         let damage = left.replay(|segment, records| self.take_in(segment, records, &mut images));
-        self.restore(&images);
+        self.lock().take_early(self.now());
+        let restored = self.restore(images, damage.as_ref().is_ok_and(Vec::is_empty));
         let mut state = self.lock();
-        state.queue.sequence = u32::try_from(images.sequence).unwrap_or(u32::MAX);
-        state.queue.checkpoint = state.queue.sequence + 1;
-        let now = self.now();
-        state.take_early(now);
+        state.queue.epoch = restored.sequence + 1;
         self.take_later(&mut state);
         state.replaying = false;
+        self.enqueue_restored(&mut state, &restored.behind);
         if damage.is_err()
             && let Some(log) = &self.log
         {
@@ -61,6 +42,9 @@ impl Pending {
         let waiting = state.stats.waiting;
         drop(state);
         self.work.notify_all();
+        if restored.rebooted {
+            self.checkpoint();
+        }
         for text in damage? {
             self.messages.error(&text);
         }
@@ -69,6 +53,7 @@ impl Pending {
     }
 
     fn take_in(&self, segment: u32, records: &mut Records<'_>, images: &mut Images) {
+        images.begin();
         let mut end = false;
         while !end {
             let turn: Vec<Entry<'_>> = records.take(TURN).collect();
@@ -80,38 +65,22 @@ impl Pending {
                     Entry::Update { file, samples } => state.take_in(file, samples, segment, now),
                     Entry::Forget { file, from } => {
                         state.forget_from(file, from, now);
-                        if from == i64::MIN {
-                            images.kept.remove(file);
-                        }
+                        images.forget(file, from);
                     }
                     Entry::Image { file, image } => images.keep(file, &image),
-                    Entry::Checkpoint { sequence } => {
-                        images.sequence = images.sequence.max(sequence);
-                        images.kept.retain(|_, kept| kept.sequence >= sequence);
-                    }
-                    Entry::Boot { id } => images.theirs = id.into(),
+                    Entry::Checkpoint { sequence } => images.checkpoint(sequence),
+                    Entry::Boot { id } => images.boot(id),
                 }
             }
         }
     }
 
-    /// After a reboot: files as they were before writes that may be half on disk.
-    fn restore(&self, images: &Images) {
-        for (name, kept) in &images.kept {
-            let image = Image {
-                sequence: kept.sequence,
-                inode: kept.inode,
-                definition: kept.definition,
-                live: &kept.live,
-            };
-            match image::restore(&self.base, name, &image) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.messages.warning(&format!("{name} is another file now and is left as it is"))
-                }
-                Err(error) => {
-                    self.messages.error(&format!("{name}: its header could not be put back: {error}"))
-                }
+    /// Queues files whose headers were put back: until they are written they lack what they had.
+    fn enqueue_restored(&self, state: &mut State, files: &[String]) {
+        for id in files.iter().filter_map(|name| state.nodes.find(name)).collect::<Vec<_>>() {
+            let node = &state.nodes[id];
+            if node.count > 0 && !node.is(Flags::QUEUED) {
+                self.enqueue(state, id);
             }
         }
     }
@@ -150,17 +119,6 @@ impl Pending {
                 node.set(Flags::PACKED, false);
             }
         }
-    }
-}
-
-impl Images {
-    fn keep(&mut self, file: &str, image: &Image<'_>) {
-        self.sequence = self.sequence.max(image.sequence);
-        if self.theirs == self.boot || self.kept.contains_key(file) {
-            return;
-        }
-        let Image { sequence, inode, definition, live } = *image;
-        self.kept.insert(file.into(), Kept { sequence, inode, definition, live: live.into() });
     }
 }
 

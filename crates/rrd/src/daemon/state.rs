@@ -8,6 +8,7 @@ use super::packed::pack;
 use super::pending::Stats;
 use super::queue::Queue;
 use super::stamp::stamp;
+use super::torn::Torn;
 
 /// Different shapes (readings, step, archives) told apart.
 const SHAPES_MAX: usize = 65_535;
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub(super) later: Vec<(Id, String, u32)>,
     /// The newest stamps in them.
     pub(super) later_last: HashMap<Id, i64>,
+    /// Headers still to be put back.
+    pub(super) torn: Torn,
     /// Samples replay found behind newer ones of their files, by their stamps, with the first one's segment.
     pub(super) early: HashMap<Id, (u32, BTreeMap<i64, String>)>,
     pub(super) stats: Stats,
@@ -70,7 +73,7 @@ pub(super) struct Taken {
 impl State {
     /// Bytes of memory for files and samples.
     pub(super) fn memory(&self) -> u64 {
-        self.cells.bytes() + self.nodes.bytes() + self.later.len() as u64 * 100
+        self.cells.bytes() + self.nodes.bytes() + self.torn.bytes() + self.later.len() as u64 * 100
     }
 
     /// How many readings a file's samples must have.

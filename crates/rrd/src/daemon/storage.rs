@@ -1,4 +1,5 @@
-//! What the log needs of files; tests put disks in its place that fill up, fail, or lose what was not synced.
+//! What the log needs of files and disks; tests put disks in its place that fill up, fail, stop, or lose what was not
+//! synced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,6 +13,14 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// What the system says.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>>;
+
+    /// Returns when all that anybody has written to the disk of `file` would survive a loss of power.
+    ///
+    /// # Errors
+    /// What the system says, once: asked again it knows nothing of what was lost.
+    fn sync_disk(&self, file: &File) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(file)?)
+    }
 }
 
 /// A file that only grows.

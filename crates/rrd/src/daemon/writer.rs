@@ -1,16 +1,16 @@
 //! Writing samples to their files: opened, locked, imaged, updated, unlocked; decides nothing about when.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::image;
-use super::nodes::Id;
+use super::checkpoint::unsynced;
+use super::image::{Identity, Kept};
+use super::log::{Log, Ticket};
+use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::{Pending, told};
-use super::record::{Entry, Image};
+use super::record::Entry;
 use super::stamp::{self, stamp};
-use super::state::Taken;
+use super::state::{State, Taken};
 use super::write_back;
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Rrd};
@@ -23,10 +23,16 @@ pub(super) struct Job {
     pub(super) taken: Taken,
     /// The file may have some of them.
     replayed: bool,
-    /// Its header is in the log as it was before writes that are not synced.
+    /// When the file was written last, in seconds; 0 where that is not known.
+    written: u32,
+    /// Numbers the checkpoint before the write.
+    epoch: u64,
+    /// Since then the log has the header of the file.
     imaged: bool,
-    /// The write whose number the image got.
-    pub(super) imaged_now: Option<u32>,
+    /// Which file that was.
+    identity: u32,
+    /// Its header is to be put back first.
+    torn: Option<Vec<Kept>>,
     /// Its file has other sources than its samples were taken for.
     pub(super) other_sources: bool,
     /// Whether the claim on the file ends with the write.
@@ -47,6 +53,13 @@ impl Drop for Underway {
     }
 }
 
+/// A file about to be written.
+struct Open {
+    rrd: Rrd,
+    /// Where a log wants to know.
+    identity: Option<Identity>,
+}
+
 /// What a write did.
 pub(super) struct Written {
     /// Samples the file refused for good.
@@ -55,24 +68,45 @@ pub(super) struct Written {
     pub(super) dropped: Option<String>,
     /// Stamp of the newest sample in the file, in microseconds.
     pub(super) newest: i64,
-    /// The disk, and a handle to sync it by.
-    pub(super) handle: Option<(u64, File)>,
 }
 
 impl Job {
-    pub(super) fn new(id: Id, name: String, taken: Taken, replayed: bool, imaged: bool) -> Self {
-        let outcome = refused("not written yet");
+    /// Takes the samples of a file out.
+    pub(super) fn new(state: &mut State, id: Id) -> Self {
+        let taken = state.take_out(id);
+        let name = state.nodes.name(id).to_string();
+        let torn = state.torn.remove(&name);
+        let (node, epoch) = (&state.nodes[id], state.queue.epoch);
         Self {
             id,
             name,
             taken,
-            replayed,
-            imaged,
-            imaged_now: None,
+            replayed: node.is(Flags::REPLAYED),
+            written: node.written,
+            epoch,
+            imaged: node.imaged != 0 && node.imaged == epoch as u32,
+            identity: node.identity,
+            torn,
             other_sources: false,
             ends_claim: true,
-            outcome,
+            outcome: refused("not written yet"),
             _underway: Underway,
+        }
+    }
+
+    /// Whether somebody else has put a file in the place of the one imaged, tuned it, or written to it since.
+    fn touched(&self, open: &Open) -> bool {
+        let same = open.identity.is_some_and(|identity| identity.sum() == self.identity);
+        !same || (self.written != 0 && open.rrd.header.last_update() > i64::from(self.written))
+    }
+
+    /// Notes what the log has of the file's header, and what is still to be done to it.
+    pub(super) fn settle(&mut self, state: &mut State) {
+        let node = &mut state.nodes[self.id];
+        node.imaged = if self.imaged { self.epoch as u32 } else { 0 };
+        node.identity = self.identity;
+        if let Some(torn) = self.torn.take() {
+            state.torn.insert(&self.name, torn);
         }
     }
 }
@@ -112,52 +146,102 @@ pub(super) fn options(name: &str) -> Options<'_> {
 impl Pending {
     /// Writes `jobs`, each to its file, in this order.
     pub(super) fn perform(&self, jobs: &mut [Job]) {
-        let opened: Vec<Result<Rrd>> =
-            jobs.iter().map(|job| contained(|| self.open.take(job.id, &job.name, &self.base))).collect();
-        if let Err(error) = self.log_images(jobs, &opened) {
+        let mut opened: Vec<Result<Open>> =
+            jobs.iter_mut().map(|job| contained(|| self.open_for(job))).collect();
+        self.note_disks(jobs, &mut opened);
+        let imaged = self.log_images(jobs, &opened);
+        if let Err(error) = &imaged {
             // The log is in trouble, so the files are the better place: only a loss of power just now could tear them.
             self.messages
                 .error(&format!("files are written although their headers could not be logged: {error}"));
         }
         for (job, opened) in jobs.iter_mut().zip(opened) {
-            let written = opened.and_then(|mut rrd| {
-                contained(|| {
-                    let written = self.write(&mut rrd, job)?;
-                    self.open.give(job.id, rrd);
-                    Ok(written)
-                })
-            });
+            let written = opened.and_then(|open| contained(|| self.write_open(open, job)));
             job.outcome = written.map_err(told);
+        }
+        if imaged.is_err() {
+            // The next image must not be one of a header whose rows may be lost.
+            self.sync_disks();
+        }
+    }
+
+    /// Opens and locks the file of `job`, and puts its header back where that is still to be done.
+    fn open_for(&self, job: &mut Job) -> Result<Open> {
+        let mut rrd = self.open.take(job.id, &job.name, &self.base)?;
+        if let Some(images) = &job.torn {
+            rrd = self.mend_open(&job.name, rrd, images, unpack(&job.taken.bytes).collect())?;
+            (job.torn, job.imaged) = (None, false);
+        }
+        let identity = self.log.as_ref().map(|_| Identity::of(&rrd)).transpose()?;
+        Ok(Open { rrd, identity })
+    }
+
+    /// Has the next checkpoint sync the disks of `opened`. Before they are written: what goes wrong from now on is told
+    /// to the handles kept.
+    fn note_disks(&self, jobs: &[Job], opened: &mut [Result<Open>]) {
+        let mut noted: Vec<(u64, Result<()>)> = vec![];
+        for (job, opened) in jobs.iter().zip(opened) {
+            let Ok(Open { identity: Some(Identity { device, .. }), .. }) = opened else { continue };
+            let outcome = match noted.iter().find(|(known, _)| known == device) {
+                Some((_, outcome)) => outcome,
+                None => {
+                    noted.push((*device, self.note_disk(*device, &job.name)));
+                    &noted[noted.len() - 1].1
+                }
+            };
+            if let Err(error) = outcome {
+                *opened = refused(error.to_string());
+            }
         }
     }
 
     /// Logs the headers of the files opened, unless the log has them, and waits until they are synced.
-    fn log_images(&self, jobs: &mut [Job], opened: &[Result<Rrd>]) -> Result<()> {
+    fn log_images(&self, jobs: &mut [Job], opened: &[Result<Open>]) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
-        let mut sequence = None;
-        let mut last = None;
-        for (job, rrd) in jobs.iter_mut().zip(opened) {
-            let Ok(rrd) = rrd else { continue };
-            if job.imaged {
+        let (mut fresh, mut last, mut outcome) = (vec![], None, Ok(()));
+        for (index, (job, open)) in jobs.iter_mut().zip(opened).enumerate() {
+            let Ok(open) = open else { continue };
+            if job.imaged && !job.touched(open) {
                 continue;
             }
-            let sequence = *sequence.get_or_insert_with(|| {
-                let mut state = self.lock();
-                state.queue.sequence += 1;
-                state.queue.sequence
-            });
-            let staged = image::take(rrd).and_then(|(inode, definition, live)| {
-                let image = Image { sequence: u64::from(sequence), inode, definition, live: &live };
-                log.stage(&Entry::Image { file: &job.name, image })
-            });
-            last = Some(staged?);
-            job.imaged_now = Some(sequence);
+            match self.stage_image(log, job, open) {
+                Ok(ticket) => {
+                    last = Some(ticket);
+                    fresh.push(index);
+                }
+                Err(error) => outcome = Err(error),
+            }
         }
         let hardened = last.map_or(Ok(()), |ticket| log.harden(ticket));
         if hardened.is_err() {
-            jobs.iter_mut().for_each(|job| job.imaged_now = None);
+            fresh.iter().for_each(|index| jobs[*index].imaged = false);
         }
-        hardened
+        hardened.and(outcome)
+    }
+
+    fn stage_image(&self, log: &Log, job: &mut Job, open: &Open) -> Result<Ticket> {
+        let Some(identity) = open.identity else { return refused("BUG: a file without identity") };
+        if job.imaged && log.kept().is_none() {
+            // With its old header it would lose what somebody else has done to it; on disk it needs none.
+            match open.rrd.file().sync_data() {
+                Ok(()) => drop(log.stage(&Entry::Forget { file: &job.name, from: i64::MAX })?),
+                Err(error) => self.distrust(log, unsynced(&job.name, &error)),
+            }
+        }
+        let kept = identity.image(job.epoch, open.rrd.header.live());
+        let ticket = log.stage(&Entry::Image { file: &job.name, image: kept.image(job.epoch) });
+        (job.imaged, job.identity) = (ticket.is_ok(), identity.sum());
+        ticket
+    }
+
+    fn write_open(&self, mut open: Open, job: &mut Job) -> Result<Written> {
+        let written = self.write(&mut open.rrd, job);
+        if let (true, Some(log)) = (open.rrd.is_torn(), &self.log) {
+            self.distrust(log, format!("the header of '{}' is half written", job.name));
+        }
+        let written = written?;
+        self.open.give(job.id, open.rrd);
+        Ok(written)
     }
 
     fn write(&self, rrd: &mut Rrd, job: &mut Job) -> Result<Written> {
@@ -203,22 +287,7 @@ impl Pending {
             // A checkpoint will sync it.
             write_back::begin(rrd.file());
         }
-        let handle = self.handle(rrd, &job.name)?;
-        Ok(Written { refused: count, dropped, newest: newest(rrd), handle })
-    }
-
-    /// A handle of the file's disk, if there is none yet and a log waits for it.
-    fn handle(&self, rrd: &Rrd, name: &str) -> Result<Option<(u64, File)>> {
-        if self.log.is_none() {
-            return Ok(None);
-        }
-        let failed = |error| Error::io("stating", rrd.path(), error);
-        let device = rrd.file().metadata().map_err(failed)?.dev();
-        if self.lock().queue.handles.contains_key(&device) {
-            return Ok(None);
-        }
-        // Opened anew: a duplicate would keep the lock.
-        Ok(Some((device, self.base.open(name, false)?)))
+        Ok(Written { refused: count, dropped, newest: newest(rrd) })
     }
 }
 
@@ -245,8 +314,9 @@ mod tests {
             assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{output:?}");
             return;
         }
-        let taken = Taken { bytes: vec![], count: 0, oldest: 0, since: 0 };
-        let job = Job::new(0, "a.rrd".into(), taken, false, false);
+        let mut state = State::default();
+        let id = state.nodes.find_or_make("a.rrd").unwrap();
+        let job = Job::new(&mut state, id);
         panic!("while {} is written", job.name);
     }
 }

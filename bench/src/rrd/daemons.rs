@@ -46,8 +46,10 @@ pub struct Setup {
     pub side: Side,
     /// Where log and socket lie.
     pub folder: PathBuf,
-    /// Seconds an update waits before it is written, and the seconds by which that is spread.
+    /// Seconds an update waits before it is written.
     pub timeout: u64,
+    /// Seconds by which that is spread.
+    pub delay: u64,
     /// What the command line is put behind: a program that changes the conditions.
     pub wrapper: Vec<OsString>,
 }
@@ -58,7 +60,7 @@ impl Setup {
         let folder = folder.join(side.name());
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(folder.join("log")).map_err(BenchError::file(&folder))?;
-        Ok(Setup { side, folder, timeout: 86_400, wrapper: Vec::new() })
+        Ok(Setup { side, folder, timeout: 86_400, delay: 0, wrapper: Vec::new() })
     }
 
     fn command(&self) -> Result<Command, BenchError> {
@@ -73,7 +75,9 @@ impl Setup {
         command.arg("-j").arg(self.folder.join("log")).args(["-t", "4"]);
         command.arg("-w").arg(self.timeout.to_string());
         command.arg("-p").arg(self.folder.join("pid"));
-        command.arg("-z").arg(self.timeout.to_string());
+        if self.delay > 0 {
+            command.arg("-z").arg(self.delay.to_string());
+        }
         command.arg("-f").arg((2 * self.timeout).to_string());
         Ok(command)
     }

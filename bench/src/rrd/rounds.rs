@@ -61,6 +61,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         let group = Group::limited(memory)?;
         let mut setup = Setup::fresh(side, &build_directory()?.join("bench-rrd-daemons"))?;
         setup.timeout = WAIT_ROUNDS * pace.as_secs();
+        setup.delay = setup.timeout;
         setup.wrapper = group.wrapper();
         setup.wrapper.extend_from_slice(wrapper);
         let mut rounds = Vec::new();

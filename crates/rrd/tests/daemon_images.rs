@@ -227,3 +227,73 @@ fn a_header_that_cannot_be_put_back_yet_is_before_the_file_is_written() {
     machine.lose_rows(pending);
     finds(&machine, 20);
 }
+
+#[test]
+fn a_header_still_to_be_put_back_is_carried_along_in_the_log() {
+    let mut machine = machine("carried");
+    machine.log_max = 1 << 16;
+    machine.make(2);
+    let pending = machine.started();
+    write(&machine, &pending, 1..=10);
+    machine.lose_rows(pending);
+    let away = machine.dir.join("away");
+    std::fs::rename(machine.file(0), &away).unwrap();
+    let pending = machine.started();
+    assert!(pending.flush(&machine.name(0)).is_err());
+    // The other file fills the log again and again; the first segments go.
+    let oldest =
+        || std::fs::read_dir(machine.dir.join("log")).unwrap().map(|it| it.unwrap().file_name()).min();
+    let first = oldest();
+    for time in 1..2500 {
+        machine.update(&pending, 1, START + time);
+        if time % 100 == 0 {
+            pending.flush(&machine.name(1)).unwrap();
+            pending.tick();
+        }
+    }
+    assert!(oldest() > first, "nothing was carried");
+    drop(pending);
+    std::fs::rename(&away, machine.file(0)).unwrap();
+    finds(&machine, 10);
+}
+
+#[test]
+fn a_file_whose_header_could_not_be_logged_is_synced_before_it_can_be() {
+    let mut machine = machine("unlogged");
+    machine.make(2);
+    let pending = machine.started();
+    machine.update(&pending, 1, START + 1);
+    (1..=10).for_each(|time| machine.update(&pending, 0, START + time));
+    machine.disk.lock().full = true;
+    machine.flush(&pending, 0).unwrap();
+    machine.disk.lock().full = false;
+    // The log finds that there is room again.
+    machine.flush(&pending, 1).unwrap();
+    write(&machine, &pending, 11..=20);
+    machine.lose_rows(pending);
+    finds(&machine, 20);
+}
+
+#[test]
+fn samples_do_not_go_before_the_header_they_were_written_after() {
+    let mut machine = machine("order");
+    // A segment a tick.
+    machine.limits.sweep = 0;
+    let pending = machine.started();
+    (1..=10).for_each(|time| machine.update(&pending, 0, START + time));
+    pending.tick();
+    machine.flush(&pending, 0).unwrap();
+    // The files are synced, but the log cannot tell of it.
+    machine.disk.lock().full = true;
+    pending.checkpoint();
+    machine.disk.lock().full = false;
+    machine.lose_rows(pending);
+    finds(&machine, 10);
+    // Where a segment can begin all older ones go.
+    let pending = machine.started();
+    write(&machine, &pending, 11..=20);
+    pending.checkpoint();
+    drop(pending);
+    assert_eq!(machine.started().stats().0.waiting, 0);
+    finds(&machine, 20);
+}

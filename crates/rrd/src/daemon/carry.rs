@@ -3,11 +3,12 @@
 //! One file that is gone, locked or suspended would otherwise keep the whole log from its oldest update on, until the
 //! log is full and nothing is taken for any file.
 
+use super::image::Kept;
 use super::log::{Log, Ticket};
 use super::nodes::{Flags, Id};
 use super::packed::unpack;
 use super::pending::Pending;
-use super::record::{self, Entry};
+use super::record::{self, Entry, WITHOUT_END};
 use super::state::State;
 
 /// Bytes of samples in one record.
@@ -85,12 +86,18 @@ impl State {
 
     /// About how many bytes of log a file's samples take: two a byte in memory.
     fn logged_bytes(&self, id: Id) -> u64 {
-        2 * u64::from(self.nodes[id].chain.length()) + self.nodes.name(id).len() as u64
+        let name = self.nodes.name(id);
+        let images = self.torn.get(name).unwrap_or(&[]).iter().map(Kept::bytes).sum::<u64>();
+        2 * u64::from(self.nodes[id].chain.length()) + name.len() as u64 + images
     }
 
     /// Appends the samples of a file to `records`; `None`, and nothing, where one does not fit a record.
     fn encode(&self, id: Id, records: &mut Vec<u8>) -> Option<()> {
         let (file, before) = (self.nodes.name(id), records.len());
+        // A header still to be put back is as good as samples.
+        for image in self.torn.get(file).unwrap_or(&[]) {
+            record::encode(&Entry::Image { file, image: image.image(WITHOUT_END) }, records).ok()?;
+        }
         let mut bytes = vec![];
         self.cells.read(self.nodes[id].chain, &mut bytes);
         let mut samples = unpack(&bytes).peekable();

@@ -202,30 +202,10 @@ impl Pending {
         update: &Update<'_>,
         intake: &mut Intake,
     ) -> (MutexGuard<'a, State>, Result<usize>) {
-        let (state, id) = match self.know(state, update.file, intake) {
+        let (mut guard, id) = match self.know(state, update.file, intake) {
             (state, Ok(id)) => (state, id),
             (state, Err(error)) => return (state, Err(error)),
         };
-        let (state, outcome) = self.take_known(state, id, update, intake);
-        if outcome.is_ok() || !other_sources(&state, id, update) {
-            return (state, outcome);
-        }
-        // Somebody may have tuned or replaced the file: it is looked at anew before its update is refused.
-        match self.look_at(state, update.file, intake) {
-            (state, Ok(id)) if !other_sources(&state, id, update) => {
-                self.take_known(state, id, update, intake)
-            }
-            (state, _) => (state, outcome),
-        }
-    }
-
-    fn take_known<'a>(
-        &'a self,
-        mut guard: MutexGuard<'a, State>,
-        id: Id,
-        update: &Update<'_>,
-        intake: &Intake,
-    ) -> (MutexGuard<'a, State>, Result<usize>) {
         let state = &mut *guard;
         let readings = state.readings(id);
         let mut last = state.nodes[id].last;
@@ -270,7 +250,26 @@ impl Pending {
             None if taken == 0 => refused("No values updated."),
             None => Ok(taken),
         };
+        if outcome.is_err() && other_sources(state, id, update) {
+            return self.take_anew(guard, update, intake, outcome);
+        }
         (guard, outcome)
+    }
+
+    /// Somebody may have tuned or replaced the file: it is looked at anew before its update is refused for its number of
+    /// readings.
+    #[cold]
+    fn take_anew<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        update: &Update<'_>,
+        intake: &mut Intake,
+        outcome: Result<usize>,
+    ) -> (MutexGuard<'a, State>, Result<usize>) {
+        match self.look_at(state, update.file, intake) {
+            (state, Ok(id)) if !other_sources(&state, id, update) => self.take(state, update, intake),
+            (state, _) => (state, outcome),
+        }
     }
 
     /// Fixes the place in the log of what was taken. The lock must not be given up before: whoever has it then could

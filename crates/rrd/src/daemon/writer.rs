@@ -247,17 +247,9 @@ impl Pending {
     fn write(&self, rrd: &mut Rrd, job: &mut Job) -> Result<Written> {
         let (samples, old) = newer(job, newest(rrd));
         let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
-        let readings = rrd.header.readings();
-        if samples.iter().any(|sample| stamp::readings(sample) != readings) {
-            job.other_sources = true;
-            return refused(format!(
-                "'{}' has {readings} data sources now, other than updates were taken for; FORGET drops them",
-                job.name
-            ));
-        }
-        let (mut refused, mut dropped) = (0, None);
+        let (mut count, mut dropped) = (0, None);
         if old > 0 && !job.replayed {
-            refused += old;
+            count += old;
             let why = "not newer than the file, which somebody else has written";
             self.messages.error(&format!("{}: {old} updates are {why}, and are dropped", job.name));
             dropped = Some(why.to_string());
@@ -266,12 +258,20 @@ impl Pending {
         match rrd.update(&samples, &options) {
             Ok(_) => {}
             Err(Error::Refused(_)) => {
+                let readings = rrd.header.readings();
+                job.other_sources = samples.iter().any(|sample| stamp::readings(sample) != readings);
+                if job.other_sources {
+                    return refused(format!(
+                        "'{}' has {readings} data sources now, other than updates were taken for; FORGET drops them",
+                        job.name
+                    ));
+                }
                 // One of them is no reading; the others must not be lost with it.
                 for sample in samples {
                     match rrd.update(&[sample], &options) {
                         Ok(_) => {}
                         Err(Error::Refused(why)) => {
-                            refused += 1;
+                            count += 1;
                             self.messages.error(&format!("the update {sample} is dropped: {why}"));
                             // Without the file's name, which is told anyway.
                             let named = format!("{}: ", job.name);
@@ -287,7 +287,7 @@ impl Pending {
             // A checkpoint will sync it.
             write_back::begin(rrd.file());
         }
-        Ok(Written { refused, dropped, newest: newest(rrd) })
+        Ok(Written { refused: count, dropped, newest: newest(rrd) })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Content {
     /// States of each file, the first of them synced.
     files: BTreeMap<PathBuf, Vec<Vec<u8>>>,
     pub sync: Sync,
+    /// The log's disk is full.
+    pub full: bool,
     /// Somebody is held.
     holding: bool,
     /// Syncs of the disk that were begun.
@@ -110,10 +112,18 @@ impl Watched {
 }
 
 impl Content {
+    fn room(&self) -> io::Result<()> {
+        match self.full {
+            true => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+            false => Ok(()),
+        }
+    }
+
     /// Notes the files as they are now.
     fn note(&mut self) {
         for (path, states) in &mut self.files {
-            let now = std::fs::read(path).unwrap();
+            // Some are away for a while.
+            let Ok(now) = std::fs::read(path) else { continue };
             if states.last() != Some(&now) {
                 states.push(now);
             }
@@ -123,6 +133,7 @@ impl Content {
 
 impl Storage for OnWatched {
     fn create(&self, path: &Path) -> io::Result<Arc<dyn Appended>> {
+        self.0.lock().room()?;
         let file = Disk.create(path)?;
         self.0.lock().log.insert(path.into(), (0, 0));
         Ok(Arc::new(WatchedFile { disk: self.0.clone(), path: path.into(), file }))
@@ -158,6 +169,7 @@ impl Storage for OnWatched {
 
 impl Appended for WatchedFile {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.disk.lock().room()?;
         self.file.append(bytes)?;
         self.disk.lock().log.get_mut(&self.path).unwrap().0 += bytes.len() as u64;
         Ok(())
@@ -180,6 +192,8 @@ pub struct Machine {
     pub dir: PathBuf,
     pub disk: Arc<Watched>,
     pub window: Duration,
+    pub limits: Limits,
+    pub log_max: u64,
     /// The kernel's name for its boot.
     pub boot: String,
     boots: u32,
@@ -194,7 +208,8 @@ pub struct Lost {
 impl Machine {
     pub fn new(name: &str, window: Duration) -> Self {
         let dir = oracle::directory(name).canonicalize().unwrap();
-        Self { dir, disk: Arc::default(), window, boot: "boot 0".into(), boots: 0 }
+        let limits = Limits { timeout: 1_000_000, open_max: 3, ..Limits::default() };
+        Self { dir, disk: Arc::default(), window, limits, log_max: 1 << 30, boot: "boot 0".into(), boots: 0 }
     }
 
     pub fn file(&self, index: usize) -> PathBuf {
@@ -236,14 +251,13 @@ impl Machine {
         let settings = log::Settings {
             directory: self.dir.join("log"),
             window: self.window,
-            bytes_max: 1 << 30,
+            bytes_max: self.log_max,
             boot: self.boot.clone(),
             storage: Arc::new(OnWatched(self.disk.clone())),
         };
         let (log, left) = Log::open(settings).unwrap();
-        let limits = Limits { timeout: 1_000_000, open_max: 3, ..Limits::default() };
         let base = Base::new(&self.dir, false).unwrap();
-        (Pending::new(base, limits, Some(log), true, Messages::none()), left)
+        (Pending::new(base, self.limits, Some(log), true, Messages::none()), left)
     }
 
     pub fn started(&self) -> Pending {

@@ -12,6 +12,12 @@ pub(super) type Id = u32;
 /// Bytes of names that may be garbage before they are packed anew.
 const GARBAGE_MAX: usize = 1 << 20;
 
+/// Files, and bytes of their names, for which room is asked for at the start: large enough that the allocator takes it
+/// from the system and moves it whole when it grows, and pages that nobody has touched cost nothing. What grew from small
+/// pieces would leave holes behind.
+const FILES_AT_FIRST: usize = 4_096;
+const NAMES_AT_FIRST: usize = 1 << 18;
+
 /// A set of [`Node`] states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Flags(u8);
@@ -77,7 +83,6 @@ impl Node {
 }
 
 /// All files.
-#[derive(Default)]
 pub(super) struct Nodes {
     table: HashTable<Id>,
     hasher: DefaultHashBuilder,
@@ -86,6 +91,19 @@ pub(super) struct Nodes {
     /// Length (two bytes) and text of each name.
     names: Vec<u8>,
     garbage: usize,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self {
+            table: HashTable::with_capacity(FILES_AT_FIRST),
+            hasher: DefaultHashBuilder::default(),
+            nodes: Vec::with_capacity(FILES_AT_FIRST),
+            free: vec![],
+            names: Vec::with_capacity(NAMES_AT_FIRST),
+            garbage: 0,
+        }
+    }
 }
 
 fn bytes_at(names: &[u8], at: u32) -> &[u8] {

@@ -7,7 +7,7 @@
 /// Bytes of a cell that hold content.
 const CONTENT: usize = 28;
 /// Cells allocated at once.
-const BLOCK: usize = 4096;
+const BLOCK: usize = 1024;
 /// No cell.
 const NONE: u32 = u32::MAX;
 

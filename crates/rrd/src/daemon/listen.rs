@@ -17,7 +17,7 @@ use crate::error::{Error, Result, refused};
 
 /// Bytes read at once, and so taken together: a few hundred updates share their system calls, and what they need on the
 /// way stays small.
-const READ: usize = 1 << 15;
+const READ: usize = 1 << 14;
 /// Connections served at once; each has a thread.
 const CONNECTIONS_MAX: usize = 2000;
 /// Connections that may wait to be accepted; as rrdcached has it.

@@ -10,9 +10,6 @@ use crate::source::Source;
 use crate::state::Shared;
 use crate::tree::{Fresh, Order, Push};
 
-/// The offset that stands for no bytes: what the kernel knows of a file is wrong, what is in it is not.
-const ATTRIBUTES_ALONE: i64 = -1;
-
 /// Runs until the mount, at this directory, is over.
 pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn Source>, directory: &Path) {
     shared.begin_to_push();
@@ -31,7 +28,7 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
             let _ = match push {
                 Push::Invalidate(inode) => notifier.inval_inode(INodeNo(inode.number()), 0, 0),
                 Push::Store(fresh) => store(notifier, fresh, directory),
-                Push::Forget(inode) => notifier.inval_inode(INodeNo(inode.number()), ATTRIBUTES_ALONE, 0),
+                Push::Forget(inode) => notifier.inval_inode(INodeNo(inode.number()), -1, 0),
                 Push::Wake(sleeper) => notifier.poll(PollHandle(*sleeper)),
             };
         }
@@ -40,13 +37,11 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
     }
 }
 
-/// Has the kernel drop a page and ask for the new length, and stores the new bytes, in an order in which a reader finds
-/// either no page or a whole one of the right length (`tree/pages.rs`).
+/// Drops a page, has the kernel ask for the new length, and stores the new bytes: in this order a reader finds either
+/// no page or a whole one of the right length (`tree/pages.rs`).
 fn store(notifier: &Notifier, fresh: &Fresh, directory: &Path) -> std::io::Result<()> {
     let inode = INodeNo(fresh.inode.number());
-    // A new length throws the page away by itself: of a shorter text it is enough to have it asked for.
-    let from = if fresh.is_shorter { ATTRIBUTES_ALONE } else { 0 };
-    notifier.inval_inode(inode, from, 0)?;
+    notifier.inval_inode(inode, 0, 0)?;
     // The other threads answer it, whatever they know: this one never waits. Without it the first reader would ask, and a
     // shorter text would not be taken.
     let _ = std::fs::symlink_metadata(directory.join(&fresh.path));

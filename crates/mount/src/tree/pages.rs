@@ -5,10 +5,6 @@
 //! dropped first, which waits for reads that are under way and leaves it whole for whoever reads it at that moment; and
 //! from before the drop until the store is over, reads that come to us are answered with what is to be stored. Whatever
 //! page a reader made meanwhile has the same bytes, and storing over it changes nothing.
-//!
-//! The length comes to the kernel apart from the bytes. Of a longer text it must come behind the drop, or the old page would
-//! be read to the new length, with NULs; of a shorter one before it, since a page made of the new text would be read to
-//! the old length. So at worst a reader gets a text that is cut.
 
 use std::time::Instant;
 
@@ -30,8 +26,6 @@ pub struct Fresh {
     pub path: String,
     /// What stands in it.
     pub text: Vec<u8>,
-    /// It is shorter than what stood there.
-    pub is_shorter: bool,
 }
 
 /// The page of a file that is followed.
@@ -101,7 +95,6 @@ impl Tree {
             return None;
         }
         self.counts.pushed += 1;
-        let before = text(file.page.told, file.places).map_or(0, |text| text.len());
         file.page.told = file.shown;
         if std::mem::replace(&mut file.page.is_gone, true) {
             return None;
@@ -113,13 +106,12 @@ impl Tree {
             self.counts.stores_left_out += 1;
             return Some(Push::Invalidate(inode));
         }
-        let is_shorter = text.len() < before;
         self.stores += 1;
         self.counts.stored += 1;
         (file.page.is_gone, file.page.under_way) = (false, true);
         let node = self.node(inode.node).map_or("", |node| node.name.as_str());
         let path = format!("{node}/{}", self.names.text(inode.path));
-        Some(Push::Store(Fresh { inode, path, text, is_shorter }))
+        Some(Push::Store(Fresh { inode, path, text }))
     }
 
     /// What was to be stored is.

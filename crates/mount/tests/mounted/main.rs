@@ -79,6 +79,10 @@ fn values_of_other_lengths_are_whole_or_cut_never_mixed() {
     read_without_pause([1_111, 9_999_999_999_999_999_999]);
 }
 
+fn without_nuls(read: &[u8]) -> &[u8] {
+    &read[..read.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]
+}
+
 fn read_without_pause(values: [u64; 2]) {
     let texts = values.map(|value: u64| format!("{value}\n"));
     let lab = Lab::new(1, |_| {});
@@ -99,7 +103,9 @@ fn read_without_pause(values: [u64; 2]) {
             let (mut room, mut last) = ([0; 64], 0);
             while !is_over.load(Ordering::Relaxed) {
                 let count = file.read_at(&mut room, 0).unwrap();
-                let read = &room[..count];
+                // The kernel has bytes and length apart: once in many thousand changes it shows the bytes of a shorter
+                // value up to the length of the longer one before, with NULs behind.
+                let read = if same_length { &room[..count] } else { without_nuls(&room[..count]) };
                 let which = which(read).filter(|_| !same_length || read.ends_with(b"\n"));
                 let Some(which) = which else {
                     is_over.store(true, Ordering::Relaxed);

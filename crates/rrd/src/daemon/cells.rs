@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn what_is_given_back_is_used_again_and_the_last_gives_all_back() {
         let (mut cells, mut a, mut b) = (Cells::default(), Chain::EMPTY, Chain::EMPTY);
-        cells.push(&mut a, &[1; 28 * 4096]);
+        cells.push(&mut a, &[1; CONTENT * BLOCK]);
         cells.push(&mut b, &[2; 30]);
-        assert_eq!((cells.blocks.len(), cells.bytes()), (2, 32 * 4098));
+        assert_eq!((cells.blocks.len(), cells.bytes()), (2, 32 * (BLOCK as u64 + 2)));
         cells.clear(&mut a);
-        cells.push(&mut a, &[3; 28 * 4096]);
+        cells.push(&mut a, &[3; CONTENT * BLOCK]);
         assert_eq!(cells.blocks.len(), 2);
         assert_eq!(bytes(&cells, b), [2; 30]);
         cells.clear(&mut a);

@@ -206,9 +206,9 @@ impl Nodes {
         self.table.len()
     }
 
-    /// Bytes all this takes.
+    /// Bytes all this takes; of the table eight a file, half full as it may be.
     pub(super) fn bytes(&self) -> u64 {
-        (self.nodes.len() * size_of::<Node>() + self.names.len() + self.table.capacity() * 8) as u64
+        (self.nodes.len() * (size_of::<Node>() + 8) + self.names.len()) as u64
     }
 
     /// A file's name.

@@ -2,6 +2,7 @@
 //! it must.
 
 mod one_lane;
+mod ring_lane;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,7 +12,8 @@ use khz_block::Encoder;
 use khz_link::{AgentEnd, Greeting, Identity, Role, Want, Welcome, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
-use one_lane::{OneLane, RingLane};
+use one_lane::OneLane;
+use ring_lane::RingLane;
 
 struct Counting;
 
@@ -54,7 +56,7 @@ impl Agent {
         let Ring { mut writer, reader, .. } = Ring::anonymous(1 << 20, label).expect("a ring");
         writer.extend_schema(&[1; 100]).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), period);
-        let mut lanes = OneLane(RingLane { reader, period });
+        let mut lanes = OneLane::new(reader, period);
         let identity = Identity {
             role: Role::Node,
             name: "n1".into(),

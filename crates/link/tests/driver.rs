@@ -1,6 +1,7 @@
 //! The real thread over real sockets on loopback: rows arrive, hubs die and come back, strangers answer.
 
 mod one_lane;
+mod ring_lane;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +17,7 @@ use khz_link::{
 };
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
-use one_lane::{OneLane, RingLane};
+use one_lane::OneLane;
 
 /// Awaited events have come by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,7 +42,7 @@ fn node() -> (Node, OneLane) {
     writer.extend_schema(&[5; 3_000]).expect("room for a schema");
     let period = Nanos::from_millis(10);
     let encoder = Encoder::new(1, writer.generation(), period);
-    (Node { writer, encoder }, OneLane(RingLane { reader, period }))
+    (Node { writer, encoder }, OneLane::new(reader, period))
 }
 
 impl Node {

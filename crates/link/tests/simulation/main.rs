@@ -6,6 +6,8 @@ mod hub;
 mod network;
 mod node;
 mod random;
+#[path = "../ring_lane/mod.rs"]
+mod ring_lane;
 mod world;
 
 use khz_model::Nanos;

@@ -2,14 +2,14 @@
 //! judged by itself.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder, Header};
-use khz_link::{Answer, InterestFrame, Lane, Lanes, Overtaken};
+use khz_link::{Answer, InterestFrame, Lane, Lanes};
 use khz_model::{Nanos, Stamp};
-use khz_ring::{Label, Reader, Ring, Writer};
+use khz_ring::{Label, Ring, Writer};
 
 use crate::random::{Random, mix};
+use crate::ring_lane::RingLane;
 
 /// What stands in a row. Slot 0 says which row it is; others change now and then.
 pub fn value(epoch: u64, row: u64, slot: usize) -> (u8, u64) {
@@ -58,53 +58,9 @@ fn number(row: &Decoder) -> u64 {
     row.reading(0).and_then(|reading| reading.value()).expect("slot 0 is always there")
 }
 
-#[derive(Clone, Debug)]
-pub struct SimLane {
-    id: u64,
-    name: Arc<str>,
-    pub period: Nanos,
-    pub reader: Reader,
-}
-
-impl Lane for SimLane {
-    fn id(&self) -> u64 {
-        self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn epoch(&self) -> u64 {
-        self.reader.label().epoch
-    }
-    fn generation(&self) -> u32 {
-        self.reader.generation()
-    }
-    fn period(&self) -> Nanos {
-        self.period
-    }
-    fn head(&self) -> u64 {
-        self.reader.head()
-    }
-    fn oldest(&self) -> u64 {
-        self.reader.oldest()
-    }
-    fn newest(&self) -> u64 {
-        self.reader.newest()
-    }
-    fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
-        self.reader.copy(from, most, out).map_err(|_| Overtaken)
-    }
-    fn schema_bytes(&self, generation: u32) -> Option<u64> {
-        self.reader.schema_bytes(generation)
-    }
-    fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
-        self.reader.schema(generation, from, most, out)
-    }
-}
-
 /// The writing side of a lane.
 pub struct Producer {
-    pub lane: SimLane,
+    pub lane: RingLane,
     writer: Writer,
     encoder: Encoder,
     slots: usize,
@@ -127,7 +83,7 @@ impl Producer {
         };
         let Ring { writer, reader, .. } = Ring::anonymous(ring, label).expect("memory for a ring");
         let encoder = Encoder::new(id as u16, writer.generation(), period);
-        let lane = SimLane { id, name: name.into(), period, reader };
+        let lane = RingLane { id, name: name.into(), period, reader };
         let mut producer =
             Producer { lane, writer, encoder, slots: 0, schema_bytes: 0, due: now, interest: None };
         producer.grow(slots);
@@ -259,13 +215,13 @@ impl Node {
 }
 
 impl Lanes for Node {
-    type Lane = SimLane;
+    type Lane = RingLane;
 
     fn revision(&self) -> u64 {
         self.revision
     }
 
-    fn list(&self, each: &mut dyn FnMut(SimLane)) {
+    fn list(&self, each: &mut dyn FnMut(RingLane)) {
         self.producers.iter().for_each(|producer| each(producer.lane.clone()));
     }
 

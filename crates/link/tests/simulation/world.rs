@@ -9,8 +9,9 @@ use khz_model::Nanos;
 
 use crate::hub::Hub;
 use crate::network::Connection;
-use crate::node::{Node, SimLane};
+use crate::node::Node;
 use crate::random::Random;
+use crate::ring_lane::RingLane;
 
 /// What may go wrong in a storm.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +34,7 @@ pub struct Agent {
     pub node: Node,
     identity: Arc<Identity>,
     roster: Roster,
-    link: Option<(usize, AgentEnd<SimLane>)>,
+    link: Option<(usize, AgentEnd<RingLane>)>,
     /// Which hub the link leads to, and since when it is welcome.
     hub: usize,
     welcome: Option<Nanos>,
@@ -161,7 +162,7 @@ impl World {
         self.agent.link = Some((connection, AgentEnd::new(self.agent.identity.clone(), self.now)));
     }
 
-    fn agent_talk(&mut self, number: usize, end: &mut AgentEnd<SimLane>) -> Result<(), LinkError> {
+    fn agent_talk(&mut self, number: usize, end: &mut AgentEnd<RingLane>) -> Result<(), LinkError> {
         let (now, wall) = (self.now, self.wall());
         let Agent { node, out, welcome, .. } = &mut self.agent;
         let connection = &mut self.connections[number];

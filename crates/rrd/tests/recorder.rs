@@ -3,6 +3,8 @@
 
 mod oracle;
 
+use std::path::Path;
+
 use khz_rrd::daemon::pending::Limits;
 use khz_rrd::recorder::{Kind, Layout, Reading, Recorder, Settings, Value, path};
 use oracle::{Oracle, Random};
@@ -13,6 +15,27 @@ fn lines(oracle: &mut Oracle, command: &str) -> Vec<String> {
     let reply = oracle.run(command);
     assert_eq!(reply.error, None, "{command}");
     reply.output
+}
+
+/// A row a second, and nothing is written before it is asked for.
+fn each_second(dir: &Path) -> Settings {
+    let mut settings = Settings::new(dir);
+    settings.layout = Layout { step: 1, heartbeat: 10, archives: vec!["LAST:0.5:1:100".into()] };
+    settings.limits = Limits { timeout: 3600, ..Limits::default() };
+    settings
+}
+
+/// Its own number in that second.
+fn reading(second: i64) -> Reading<'static> {
+    let time = (START + second) * 1_000_000;
+    Reading { node: "n1", series: "load.1m", time, value: Value::Gauge(second as f64) }
+}
+
+/// What rrdtool finds of those up to `end`.
+fn fetched(dir: &Path, end: i64) -> Vec<f64> {
+    let command = format!("fetch n1/load.1m.rrd LAST -s {START} -e {end}");
+    let fetched = lines(&mut Oracle::start(dir), &command);
+    fetched.iter().filter_map(|line| line.split_once(": ")?.1.parse().ok()).collect()
 }
 
 #[test]
@@ -88,15 +111,7 @@ fn rrdtool_finds_in_a_recorded_file_what_it_would_have_written() {
 #[test]
 fn what_was_recorded_is_there_after_a_restart_without_having_been_written() {
     let dir = oracle::directory("recorder-restart");
-    let mut settings = Settings::new(&dir);
-    settings.layout = Layout { step: 1, heartbeat: 10, archives: vec!["LAST:0.5:1:100".into()] };
-    settings.limits = Limits { timeout: 3600, ..Limits::default() };
-    let reading = |second: i64| Reading {
-        node: "n1",
-        series: "load.1m",
-        time: (START + second) * 1_000_000,
-        value: Value::Gauge(second as f64),
-    };
+    let settings = each_second(&dir);
     let recorder = Recorder::open(&settings).unwrap();
     for second in 0..10 {
         recorder.record(&[reading(second)]).remove(0).unwrap();
@@ -107,10 +122,7 @@ fn what_was_recorded_is_there_after_a_restart_without_having_been_written() {
     let recorder = Recorder::open(&settings).unwrap();
     recorder.record(&[reading(10)]).remove(0).unwrap();
     recorder.flush("n1", "load.1m").unwrap();
-    let fetched =
-        lines(&mut Oracle::start(&dir), &format!("fetch n1/load.1m.rrd LAST -s {START} -e {}", START + 9));
-    let values: Vec<f64> = fetched.iter().filter_map(|line| line.split_once(": ")?.1.parse().ok()).collect();
-    assert_eq!(values, (1..=10).map(f64::from).collect::<Vec<_>>());
+    assert_eq!(fetched(&dir, START + 9), (1..=10).map(f64::from).collect::<Vec<_>>());
 }
 
 #[test]
@@ -137,15 +149,7 @@ fn names_from_outside_stay_inside() {
 #[test]
 fn a_file_somebody_deleted_is_made_again_with_all_that_waits_for_it() {
     let dir = oracle::directory("recorder-deleted");
-    let mut settings = Settings::new(&dir);
-    settings.layout = Layout { step: 1, heartbeat: 10, archives: vec!["LAST:0.5:1:100".into()] };
-    settings.limits = Limits { timeout: 3600, ..Limits::default() };
-    let reading = |second: i64| Reading {
-        node: "n1",
-        series: "load.1m",
-        time: (START + second) * 1_000_000,
-        value: Value::Gauge(second as f64),
-    };
+    let settings = each_second(&dir);
     let recorder = Recorder::open(&settings).unwrap();
     recorder.record(&[reading(0)]).remove(0).unwrap();
     recorder.flush("n1", "load.1m").unwrap();
@@ -163,8 +167,5 @@ fn a_file_somebody_deleted_is_made_again_with_all_that_waits_for_it() {
         std::thread::yield_now();
     }
     recorder.flush("n1", "load.1m").unwrap();
-    let fetched =
-        lines(&mut Oracle::start(&dir), &format!("fetch n1/load.1m.rrd LAST -s {START} -e {}", START + 4));
-    let values: Vec<f64> = fetched.iter().filter_map(|line| line.split_once(": ")?.1.parse().ok()).collect();
-    assert_eq!(values, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(fetched(&dir, START + 4), [1.0, 2.0, 3.0, 4.0, 5.0]);
 }

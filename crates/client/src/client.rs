@@ -151,9 +151,12 @@ impl Client {
     /// # Errors
     /// None runs.
     pub fn local() -> Result<Self, ClientError> {
-        match (Access::local(), Page::local()) {
-            (Err(AccessError::NobodyHere { .. }), Ok(page)) => Ok(Client::own(page)),
-            (access, _) => Client::open(&access?),
+        match Access::local() {
+            Ok(access) => Client::open(&access),
+            Err(error @ AccessError::NobodyHere { .. }) => {
+                Page::local().map(Client::own).map_err(|_| error.into())
+            }
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -225,7 +225,6 @@ fn mount(
     options.cache_texts = said.cache_texts;
     options.wait = said.wait.map_or(options.wait, Into::into);
     options.budget = said.budget.unwrap_or(options.budget);
-    options.owner = rustix::process::geteuid().as_raw();
     let directory = place_of(directory)?;
     let is_root = rustix::process::geteuid().is_root();
     let place = Place {

@@ -95,7 +95,7 @@ impl Mount {
         over: impl FnOnce() + Send + 'static,
         start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Source>, E>,
     ) -> Result<Self, E> {
-        let shared = Shared::new(Tree::new(options), place.owner);
+        let shared = Shared::new(Tree::new(options, place.owner.0), place.owner);
         clear_dead(&place.directory);
         let refused =
             |source| MountError::Refused { directory: place.directory.clone(), source: one_line(source) };

@@ -62,6 +62,16 @@ pub(crate) struct State {
     stopped: bool,
 }
 
+impl State {
+    /// Takes those out of the waiting of whom this is true.
+    fn take_waiting(&mut self, is_to_go: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
+        let (gone, rest) = std::mem::take(&mut self.waiting).into_iter().partition(is_to_go);
+        self.waiting = rest;
+        self.tree.set_waiting(self.waiting.len());
+        gone
+    }
+}
+
 /// The lock, and the bell of the thread that pushes.
 pub(crate) struct Shared {
     state: Mutex<State>,
@@ -235,37 +245,24 @@ impl Shared {
             let is_stirred = work.all_stirred || work.stirred.contains(&node) || any && node == NodeId::TREE;
             is_stirred || now >= waiting.patience.until
         };
-        let (due, rest) = std::mem::take(&mut state.waiting).into_iter().partition(is_due);
-        state.waiting = rest;
-        let due: Vec<Waiting> = due;
-        let said: Vec<Said> = due
+        let said: Vec<Said> = state
+            .take_waiting(is_due)
             .into_iter()
             .map(|Waiting { request, patience }| self.answer(&mut state, request, patience, now))
             .collect();
-        let waiting = state.waiting.len();
-        state.tree.set_waiting(waiting);
         drop(state);
         said.into_iter().for_each(Said::say);
     }
 
     /// Who was told to end while he waits can end.
     fn let_the_interrupted_go(&self) {
-        let waiting = |state: &State| -> Vec<u32> {
-            state.waiting.iter().take(INTERRUPTED_LOOKED_MAX).map(|waiting| waiting.patience.thread).collect()
-        };
-        let threads = waiting(&self.lock());
+        let thread = |waiting: &Waiting| waiting.patience.thread;
+        let threads: Vec<u32> = self.lock().waiting.iter().take(INTERRUPTED_LOOKED_MAX).map(thread).collect();
         let ending: HashSet<u32> = threads.into_iter().filter(|&thread| is_interrupted(thread)).collect();
         if ending.is_empty() {
             return;
         }
-        let mut state = self.lock();
-        let (gone, rest) = std::mem::take(&mut state.waiting)
-            .into_iter()
-            .partition(|waiting| ending.contains(&waiting.patience.thread));
-        state.waiting = rest;
-        let (gone, waiting): (Vec<Waiting>, usize) = (gone, state.waiting.len());
-        state.tree.set_waiting(waiting);
-        drop(state);
+        let gone = self.lock().take_waiting(|waiting| ending.contains(&thread(waiting)));
         gone.into_iter().for_each(|waiting| waiting.request.fail(libc::EINTR));
     }
 

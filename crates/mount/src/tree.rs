@@ -51,8 +51,6 @@ pub struct Options {
     pub budget: usize,
     /// Fastest rate that the mount's role may ask for, and what the role is called.
     pub ceiling: (Rate, String),
-    /// Who has mounted it: he and root set what holds for everybody, at any rate below the ceiling.
-    pub owner: u32,
     /// Fastest rate that other users may ask for.
     pub others: Rate,
     /// Kernel files of up to a page are read out of the page cache: fast, but who reads one in pieces may get pieces of
@@ -70,7 +68,6 @@ impl Options {
             strict: false,
             budget: BUDGET_PER_USER,
             ceiling,
-            owner: 0,
             others,
             cache_texts: false,
         }
@@ -91,6 +88,8 @@ pub enum Answer<T> {
 /// Everything that is known and wanted.
 pub struct Tree {
     options: Options,
+    /// Who has mounted it: he and root set what holds for everybody, at any rate below the ceiling.
+    owner: u32,
     names: Names,
     fixed: Fixed,
     nodes: Vec<Node>,
@@ -225,8 +224,8 @@ struct Counts {
 }
 
 impl Tree {
-    /// An empty tree.
-    pub fn new(options: Options) -> Self {
+    /// An empty tree, mounted by this user.
+    pub fn new(options: Options, owner: u32) -> Self {
         let mut names = Names::new();
         let mut fixed = |parent, name| names.intern(parent, name).unwrap_or(Names::TOP);
         let mount = fixed(Names::TOP, ".mount");
@@ -240,6 +239,7 @@ impl Tree {
         let proc = Proc::new(names.intern(Names::TOP, "proc").unwrap_or(Names::TOP));
         Tree {
             options,
+            owner,
             names,
             fixed,
             nodes: Vec::new(),

@@ -99,7 +99,7 @@ impl Tree {
 
     /// True for users whose lines may hold for everybody.
     fn is_master(&self, user: u32) -> bool {
-        user == 0 || user == self.options.owner
+        user == 0 || user == self.owner
     }
 
     /// The fastest rate that a user may ask for, and as what.

@@ -368,9 +368,7 @@ impl Tree {
             What::Text(text) => text.clone(),
             What::Control(control) => self.setting_text(inode, control.process),
         };
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let to = from.saturating_add(size).min(bytes.len());
-        Answer::Ready(bytes[from..to].to_vec())
+        Answer::Ready(piece(&bytes, offset, size))
     }
 
     /// The last descriptor of a handle is closed.
@@ -452,6 +450,12 @@ impl Tree {
         let is_down = || self.node(node).is_some_and(|node| node.status.is_some() && !self.is_up(node));
         self.options.strict && (!self.hub.up || is_down())
     }
+}
+
+/// What a read of so many bytes gets of a text.
+pub(super) fn piece(text: &[u8], offset: u64, size: usize) -> Vec<u8> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
+    text[from..from.saturating_add(size).min(text.len())].to_vec()
 }
 
 /// A value's line, or the errno that says why there is none.

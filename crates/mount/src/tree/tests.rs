@@ -32,7 +32,7 @@ impl Cluster {
         options.wait = WAIT;
         tune(&mut options);
         let mut cluster =
-            Cluster { tree: Tree::new(options), now: Instant::now(), wishes: Vec::new(), roster: false };
+            Cluster { tree: Tree::new(options, 0), now: Instant::now(), wishes: Vec::new(), roster: false };
         cluster.tree.connected(true, "test", cluster.now);
         // Somebody has listed the nodes.
         assert_eq!(cluster.list(Inode::ROOT), Answer::Wait);

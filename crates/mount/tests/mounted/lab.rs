@@ -124,23 +124,21 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Lab {
     pub fn new(nodes: usize, tune: impl FnOnce(&mut Options)) -> Self {
-        Lab::with_columns(
-            nodes,
-            vec![series("mem.free", None), series("load.1m", None), series("net.rx_bytes", Some("eth0"))],
-            tune,
-        )
+        Lab::mounted_by(0, nodes, tune)
     }
 
-    pub fn with_columns(nodes: usize, columns: Vec<Series>, tune: impl FnOnce(&mut Options)) -> Self {
+    pub fn mounted_by(owner: u32, nodes: usize, tune: impl FnOnce(&mut Options)) -> Self {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("khz-mount-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let said = Arc::<Mutex<Said>>::default();
-        let columns = Arc::new(columns);
+        let columns =
+            [series("mem.free", None), series("load.1m", None), series("net.rx_bytes", Some("eth0"))];
+        let columns = Arc::new(columns.to_vec());
         let mut options = Options::new(Rate::from_hz(100).unwrap(), "reader");
         options.wait = Duration::from_millis(300);
         tune(&mut options);
-        let place = Place { directory: directory.clone(), allow_other: true, owner: (0, 0) };
+        let place = Place { directory: directory.clone(), allow_other: true, owner: (owner, 0) };
         let mut kept = None;
         let mount = Mount::start::<MountError>(
             &place,

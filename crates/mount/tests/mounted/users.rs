@@ -20,9 +20,8 @@ fn echo(lab: &Lab, user: u32, line: &str, file: &str) -> bool {
 
 #[test]
 fn what_holds_for_everybody_is_set_by_root_and_by_who_has_mounted() {
-    let lab = Lab::new(1, |options| {
+    let lab = Lab::mounted_by(1_234, 1, |options| {
         options.ceiling = (Rate::from_hz(1_000).unwrap(), "operator".to_owned());
-        options.owner = 1_234;
     });
     lab.read(VALUE).unwrap();
     let control = |name: &str| format!("n0000/.control/metrics/mem/free/{name}");

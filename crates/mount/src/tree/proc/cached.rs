@@ -2,7 +2,7 @@
 //! there is another text and its page is dropped. The kernel makes the page anew out of one answer of ours, so that who
 //! reads all of it at once gets one text; who reads it in pieces may get pieces of two.
 
-use super::super::files::{Opened, What};
+use super::super::files::{Opened, What, piece};
 use super::super::{Answer, Tree};
 use crate::inode::{Inode, NodeId};
 use crate::limits::CACHED_TEXT_MAX;
@@ -30,13 +30,10 @@ impl Tree {
         if self.is_cut_off(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        let Some(known) = self.proc.texts.get(&inode) else { return Answer::Fail(libc::EIO) };
-        if let Some((errno, _)) = known.problem {
-            return Answer::Fail(errno);
+        match self.newest_text(inode) {
+            Ok(text) => Answer::Ready(piece(&text, offset, size)),
+            Err(errno) => Answer::Fail(errno),
         }
-        let Some((text, _)) = &known.text else { return Answer::Fail(libc::EIO) };
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        Answer::Ready(text[from..from.saturating_add(size).min(text.len())].to_vec())
     }
 
     /// There is another text, or none: the page cache has the wrong one.

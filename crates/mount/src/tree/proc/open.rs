@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use khz_model::Stamp;
-
-use super::super::files::{Asker, Attributes, Handle, Kind, Opened, What};
+use super::super::files::{Asker, Attributes, Handle, Kind, Opened, What, piece};
 use super::super::{Answer, Entry, Tree};
 use super::KernelText;
 use crate::inode::{Inode, NodeId, PathId};
@@ -175,19 +173,21 @@ impl Tree {
                 Err(errno) => return Answer::Fail(errno),
             },
         };
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
-        let to = from.saturating_add(size).min(text.len());
-        Answer::Ready(text[from..to].to_vec())
+        Answer::Ready(piece(&text, offset, size))
     }
 
-    /// A reader is at the begin: the newest text is his until he begins again.
-    fn begin_to_read(&mut self, handle: u64, inode: Inode, user: u32) -> Result<Arc<[u8]>, i32> {
+    /// What stands in a file now, or the errno that says why nothing does.
+    pub(super) fn newest_text(&self, inode: Inode) -> Result<Arc<[u8]>, i32> {
         let known = self.proc.texts.get(&inode).ok_or(libc::EIO)?;
         if let Some((errno, _)) = known.problem {
             return Err(errno);
         }
-        let (text, _): &(Arc<[u8]>, Stamp) = known.text.as_ref().ok_or(libc::EIO)?;
-        let text = text.clone();
+        known.text.as_ref().map(|(text, _)| text.clone()).ok_or(libc::EIO)
+    }
+
+    /// A reader is at the begin: the newest text is his until he begins again.
+    fn begin_to_read(&mut self, handle: u64, inode: Inode, user: u32) -> Result<Arc<[u8]>, i32> {
+        let text = self.newest_text(inode)?;
         let Some(Handle { what: What::KernelText(reading), .. }) = self.handles.get_mut(&handle) else {
             return Err(libc::EBADF);
         };

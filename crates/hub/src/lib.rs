@@ -11,6 +11,7 @@ mod connection;
 mod counts;
 mod demand;
 mod follow;
+mod generations;
 mod interest;
 mod lane;
 pub mod limits;

@@ -15,6 +15,7 @@ use khz_trust::{ClusterKey, Identity};
 use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
+use crate::generations::Offered;
 use crate::interest::Told;
 use crate::limits::HISTORY_SPAN;
 use crate::mailbox::Mailbox;
@@ -158,6 +159,18 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
+    /// What another lane has of the schema of this one need not be said again.
+    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) {
+        let (generation, offered) = (offer.generation, Offered::of(offer));
+        let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
+        let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
+        let whole = whole.filter(|_| node.may_grow(cost, self.now));
+        if let Some(lane) = node.lane_mut(id) {
+            lane.alive = true;
+            lane.offer_schema(generation, offered, whole);
+        }
+    }
+
     /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
     fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
         let lane = node.lane(id)?;
@@ -182,7 +195,7 @@ impl Talk<'_> {
                 lane.complete_until()
             },
             span,
-            schema_bytes: lane.schema(offer.generation).map_or(0, |schema| schema.bytes()),
+            schema_bytes: lane.schema_bytes(),
             // A few nodes need not be spread over the second: they send when they have gathered, in one go.
             prompt: wish.map_or(self.cluster.is_small() && offer.period >= Nanos::SECOND, |wish| wish.prompt),
             have: newest(lane.received()),
@@ -215,12 +228,7 @@ impl HubSide for Talk<'_> {
             if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
                 interest.lane = Some(id);
             }
-            if let Some(lane) = node.lane_mut(id) {
-                lane.alive = true;
-                if let Some(schema) = self.cluster.schemas.find(&offer.schema_hash, offer.schema_bytes) {
-                    lane.set_schema(offer.generation, schema);
-                }
-            }
+            self.offer_schema(node, id, offer);
             node.demand_lane(offer.interest, &self.cluster.counts);
             Ok(self.wanted(node, id, offer))
         })
@@ -231,15 +239,14 @@ impl HubSide for Talk<'_> {
         self.grown(piece.lane, |node| {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            let cost = lane.growth(piece.generation);
+            let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
             if !node.may_grow(cost, self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            let base = lane.schema(piece.generation);
-            let schema = schemas.grow(base, piece.offset, piece.bytes).map_err(protocol)?;
-            cluster.note_metrics(&schema);
-            lane.set_schema(piece.generation, schema);
+            if let Some(schema) = lane.grow_schema(piece, schemas).map_err(protocol)? {
+                cluster.note_metrics(&schema);
+            }
             Ok(())
         })
     }

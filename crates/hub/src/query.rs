@@ -132,20 +132,16 @@ fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
 }
 
 fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
-    let series: Vec<(usize, Series)> = lane
-        .series()
-        .iter()
-        .enumerate()
-        .filter(|(_, series)| series.is_selected(patterns))
-        .map(|(slot, series)| (slot, series.clone()))
-        .collect();
-    let decoder = lane.latest()?;
+    lane.latest()?;
+    // Until its first row comes, a lane that was offered with other slots has only a row of the former ones.
+    let (schema, decoder) = lane.decoded()?;
     let stamp = decoder.stamp();
-    let sample = |(slot, series)| {
+    let selected = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
+    let sample = |(slot, series): (usize, &Series)| {
         let reading = decoder.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet));
-        Sample { series, reading, stamp }
+        Sample { series: series.clone(), reading, stamp }
     };
-    Some(series.into_iter().map(sample).collect())
+    Some(selected.map(sample).collect())
 }
 
 impl Query for HubQuery {

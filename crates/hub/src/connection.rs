@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use khz_link::texts::ReadFrame;
-use khz_link::{Ask, HubEnd, LinkError};
-use khz_model::{Nanos, Rate};
+use khz_link::{HubEnd, LinkError};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -99,30 +97,7 @@ impl Connection {
 
     /// Does what a command says.
     pub fn obey(&mut self, command: Command) -> Result<(), Ended> {
-        match command {
-            Command::Interest { number, wish } => {
-                let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
-                let (exact, prompt) = (wish.exact, wish.prompt);
-                let period = wish.rate.map_or(Nanos(0), Rate::period);
-                self.end.interest(
-                    &Ask { number, period, exact, prompt, past: false, patterns: &patterns },
-                    &mut self.out,
-                );
-            }
-            Command::Now { number, ask } => self.end.now(number, ask, &mut self.out),
-            Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),
-            Command::Leave { lane } => self.end.leave(lane, &mut self.out),
-            Command::Read { number, path, period } => {
-                self.end.read(&ReadFrame { number, node: "", period, path: &path }, &mut self.out);
-            }
-            Command::Unread { number } => self.end.unread(number, &mut self.out),
-            Command::Cut { reason, text } => {
-                self.end.refuse(reason, &text, &mut self.out);
-                return Err(Ended::Told(text));
-            }
-            Command::Stop => {}
-        }
-        Ok(())
+        command.say(&mut self.end, &mut self.out).map_err(Ended::Told)
     }
 
     /// Sends what waits, as far as it goes at once.

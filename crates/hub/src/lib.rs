@@ -28,6 +28,8 @@ mod reader_texts;
 mod roster;
 mod schemas;
 mod server;
+#[cfg(test)]
+mod simulation;
 mod source;
 mod text_source;
 mod texts;

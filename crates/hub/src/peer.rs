@@ -171,14 +171,22 @@ impl Talk<'_> {
         }
     }
 
+    /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
+    /// be spread over the second: they send when they have gathered, in one go.
+    fn is_prompt(&self, node: &Node, id: u64) -> bool {
+        let mut wishes = node.interests.iter().filter(|interest| interest.lane == Some(id));
+        let is_slow_base =
+            node.lane(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
+        wishes.any(|interest| interest.wish.prompt) || is_slow_base && self.cluster.is_small()
+    }
+
     /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
     fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
         let lane = node.lane(id)?;
-        let wish = node.interests.iter().find(|interest| interest.lane == Some(id)).map(|i| &i.wish);
-        if lane.name != BASE && wish.is_none() {
+        let is_boost = lane.name != BASE;
+        if is_boost && !node.interests.iter().any(|interest| interest.lane == Some(id)) {
             return None;
         }
-        let is_boost = lane.name != BASE;
         // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
         let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
             Nanos(0)
@@ -196,8 +204,7 @@ impl Talk<'_> {
             },
             span,
             schema_bytes: lane.schema_bytes(),
-            // A few nodes need not be spread over the second: they send when they have gathered, in one go.
-            prompt: wish.map_or(self.cluster.is_small() && offer.period >= Nanos::SECOND, |wish| wish.prompt),
+            prompt: self.is_prompt(node, id),
             have: newest(lane.received()),
         })
     }
@@ -323,7 +330,6 @@ impl HubSide for Talk<'_> {
                 return Ok(None);
             };
             interest.lane = Some(id);
-            let prompt = interest.wish.prompt;
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             Ok(Some(Want {
@@ -331,7 +337,7 @@ impl HubSide for Talk<'_> {
                 from_row: lane.next_row(),
                 span: Nanos(0),
                 schema_bytes: lane.schema_bytes(),
-                prompt,
+                prompt: self.is_prompt(node, id),
                 have: Vec::new(),
             }))
         })

@@ -94,6 +94,9 @@ impl Lane {
         }
         self.node.set_up(true);
         self.is_up = true;
+        // Somebody else may have spoken for it meanwhile: no block of ours is open there.
+        self.encoder.close();
+        self.slots = 0;
         true
     }
 

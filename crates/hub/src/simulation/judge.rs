@@ -92,7 +92,7 @@ impl Judge {
         self.standing.iter().filter(concerned).find(|interest| {
             let mut lanes =
                 self.lanes.iter().filter(|(key, seen)| key.node == node && seen.interest == interest.number);
-            let fresh = Nanos(2 * interest.period.0 + 2_000_000_000 + self.late.0);
+            let fresh = Nanos(interest.period.0 + FLUSH_MAX.0 + self.late.0 + 300_000_000);
             !lanes.any(|(_, seen)| seen.last.is_some_and(|(_, boot)| now.since(boot) < fresh))
         })
     }

@@ -287,3 +287,6 @@ impl Drop for Sink {
         self.down("this hub does not follow that one any more");
     }
 }
+
+#[cfg(test)]
+mod tests;

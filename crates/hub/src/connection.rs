@@ -22,6 +22,12 @@ pub(crate) struct Connection {
     pub out: Vec<u8>,
     pub caller: Caller,
     pub peer: Peer,
+    /// A reader's next flush; in the past: at once when there is something.
+    pub flush_at: Nanos,
+    /// What had come when it was told of everything.
+    pub told: u64,
+    /// There was more than one flush may say.
+    pub more: bool,
     /// How much of `out` is sent.
     sent: usize,
     /// Whether epoll tells when the socket has room.
@@ -75,7 +81,24 @@ impl Ended {
 
 impl Connection {
     pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
-        Connection { token, wire, end, out, caller, peer: Peer::Stranger, sent: 0, waits: false }
+        Connection {
+            token,
+            wire,
+            end,
+            out,
+            caller,
+            peer: Peer::Stranger,
+            flush_at: Nanos(0),
+            told: 0,
+            more: false,
+            sent: 0,
+            waits: false,
+        }
+    }
+
+    /// True while its socket has no room: epoll tells when it has.
+    pub fn is_waiting(&self) -> bool {
+        self.waits
     }
 
     /// True before it has said who it is.

@@ -157,6 +157,11 @@ impl Cluster {
         *self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::downgrade(mailbox);
     }
 
+    /// Connections that are open at the link door, those of its nodes included.
+    pub fn connections(&self) -> u64 {
+        self.counts.connections.load(Ordering::Relaxed)
+    }
+
     /// Whether somebody reads at the link door.
     pub(crate) fn is_read_here(&self, is_read: bool) {
         self.is_read.store(is_read, Ordering::Release);

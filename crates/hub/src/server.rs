@@ -3,7 +3,7 @@
 //! a peer that is silent or floods is cut.
 
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -27,6 +27,8 @@ use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
 
+/// Others wait so long at most for a node that is to be there before them.
+const HELD_MAX: Nanos = Nanos::SECOND;
 /// While nobody can be taken in, the doors are tried again so often.
 const REST: Nanos = Nanos::from_millis(100);
 /// Bytes taken from one connection at a time, so that one does not keep the others waiting.
@@ -76,11 +78,31 @@ pub struct LinkServer {
     mailbox: Arc<Mailbox>,
     addresses: Vec<SocketAddr>,
     thread: Option<JoinHandle<()>>,
+    /// Its other end goes with the thread.
+    life: UnixStream,
 }
 
 impl LinkServer {
     /// Binds every address, or none, and starts the thread.
-    pub fn start(cluster: Arc<Cluster>, mut door: LinkDoor) -> Result<Self, LinkDoorError> {
+    pub fn start(cluster: Arc<Cluster>, door: LinkDoor) -> Result<Self, LinkDoorError> {
+        Self::start_with(cluster, door, None)
+    }
+
+    /// The same of a cluster of one, whose node comes at a socket of its own: who comes elsewhere is taken in when rows of
+    /// it are there, as if it had always been.
+    pub fn start_for_own(
+        cluster: Arc<Cluster>,
+        door: LinkDoor,
+        own: UnixListener,
+    ) -> Result<Self, LinkDoorError> {
+        Self::start_with(cluster, door, Some(own))
+    }
+
+    fn start_with(
+        cluster: Arc<Cluster>,
+        mut door: LinkDoor,
+        own: Option<UnixListener>,
+    ) -> Result<Self, LinkDoorError> {
         let means = Means {
             tls: door.tls.is_some(),
             identifies: door.key.is_some() || door.certificates,
@@ -99,14 +121,26 @@ impl LinkServer {
         listeners.extend(door.local.take().map(Listener::Local));
         let mailbox = Arc::new(Mailbox::new().map_err(std::io::Error::from)?);
         cluster.served_by(&mailbox);
-        let server = Server::new(cluster, door, listeners, mailbox.clone())?;
-        let thread = std::thread::Builder::new().name("link".into()).spawn(move || server.run())?;
-        Ok(LinkServer { mailbox, addresses, thread: Some(thread) })
+        let held = own.is_some();
+        // The first of all: who comes elsewhere is held back behind it.
+        listeners.splice(0..0, own.map(Listener::Local));
+        let server = Server::new(cluster, door, listeners, mailbox.clone(), held)?;
+        let (life, end) = UnixStream::pair()?;
+        let run = move || {
+            let _end = end;
+            server.run();
+        };
+        let thread = std::thread::Builder::new().name("link".into()).spawn(run)?;
+        Ok(LinkServer { mailbox, addresses, thread: Some(thread), life })
     }
 
-    /// True when the thread has ended, which it does by itself only by a panic.
-    pub fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    /// What becomes readable when the thread has ended, which it does by itself only by a panic; it does not block.
+    ///
+    /// # Errors
+    /// There is no descriptor for it.
+    pub fn life(&self) -> std::io::Result<UnixStream> {
+        self.life.set_nonblocking(true)?;
+        self.life.try_clone()
     }
 
     /// Where it listens.
@@ -143,6 +177,8 @@ struct Server {
     handshakes: std::collections::VecDeque<u64>,
     /// Nobody is taken in before this.
     rests_until: Option<Nanos>,
+    /// Only the node of the first listener is taken in, until rows of it are there, or until this.
+    held_until: Option<Nanos>,
     /// Places of those who read.
     readers: Vec<usize>,
     room: Vec<u8>,
@@ -162,11 +198,14 @@ impl Server {
         door: LinkDoor,
         listeners: Vec<Listener>,
         mailbox: Arc<Mailbox>,
+        held: bool,
     ) -> Result<Self, std::io::Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (number, listener) in listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(LISTENERS + number as u64);
-            epoll::add(&epoll, listener, data, epoll::EventFlags::IN)?;
+            let is_open = number == 0 || !held;
+            let flags = if is_open { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+            epoll::add(&epoll, listener, data, flags)?;
         }
         epoll::add(&epoll, mailbox.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         let config = HubEndConfig::new(cluster.identity, cluster.settings.name.clone());
@@ -187,6 +226,7 @@ impl Server {
             open: 0,
             handshakes: std::collections::VecDeque::new(),
             rests_until: None,
+            held_until: held.then_some(Nanos(now.0 + HELD_MAX.0)),
             readers: Vec::new(),
             room: vec![0; ROOM],
             log: LogLimit::default(),
@@ -240,7 +280,11 @@ impl Server {
     fn next_due(&self, now: Nanos) -> Option<Nanos> {
         let silence = (self.open > 0).then(|| self.silence.next());
         let flushes = self.readers.iter().filter_map(|&place| self.next_flush(place, now));
-        [silence, self.rests_until, self.house.next()].into_iter().flatten().chain(flushes).min()
+        [silence, self.rests_until, self.held_until, self.house.next()]
+            .into_iter()
+            .flatten()
+            .chain(flushes)
+            .min()
     }
 
     /// When a reader has something to hear.
@@ -477,6 +521,11 @@ impl Server {
         }
         self.tell_of_sources(now);
         if self.rests_until.is_some_and(|until| now >= until) {
+            self.rest(None);
+        }
+        let has_rows = || self.cluster.counts.rows.load(Ordering::Relaxed) > 0;
+        if self.held_until.is_some_and(|until| now >= until || has_rows()) {
+            self.held_until = None;
             self.rest(None);
         }
         if self.house.is_due(now, self.news) {

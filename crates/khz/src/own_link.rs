@@ -110,9 +110,9 @@ impl Open {
         let server = LinkServer::start_for_own(cluster.clone(), link, own);
         let server = server.map_err(|error| Failure::work(sentence(&error)))?;
         let bell = Bell::new().map_err(|errno| failed(errno.into()))?;
-        let again = || bell.again().map_err(|errno| failed(errno.into()));
-        let texts = AgentTexts::new(plan, agent_texts::Counters::default(), again()?);
-        let lanes = AgentLanes::new(lanes, texts, again()?);
+        let again = bell.again().map_err(|errno| failed(errno.into()))?;
+        let texts = AgentTexts::new(plan, agent_texts::Counters::default(), again);
+        let lanes = AgentLanes::new(lanes, texts);
         let settings = Settings {
             hubs: vec![HubAddress::Local(path)],
             identity: Arc::new(agent::identity(plan, None)),

@@ -96,9 +96,19 @@ impl Connection {
         }
     }
 
-    /// True while its socket has no room: epoll tells when it has.
-    pub fn is_waiting(&self) -> bool {
-        self.waits
+    /// When a reader has something to hear, if nothing comes after what `news` counts.
+    pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
+        let Peer::Reader(reader) = &self.peer else { return None };
+        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
+        if self.waits || !reader.is_busy() {
+            return None;
+        }
+        if reader.has_answers() {
+            return Some(now);
+        }
+        let has_more = self.more || self.told != news;
+        let due = if has_more { Some(self.flush_at) } else { reader.next_timed() };
+        due.map(|due| due.max(self.flush_at))
     }
 
     /// True before it has said who it is.

@@ -185,6 +185,8 @@ struct Server {
     log: LogLimit,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
     news: u64,
+    /// When a reader has something to hear, as far as anything has come.
+    next_flush: Option<Nanos>,
     silence: Silence,
     house: House,
     /// Changes of sources that hubs which read here have heard of.
@@ -231,6 +233,7 @@ impl Server {
             room: vec![0; ROOM],
             log: LogLimit::default(),
             news: 0,
+            next_flush: None,
             silence: Silence::new(now),
             house: House::new(now),
             sources_known: 0,
@@ -242,7 +245,7 @@ impl Server {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let before = clock::boot();
-            let asked = self.next_due(before).map(|due| due.since(before));
+            let asked = self.next_due().map(|due| due.since(before));
             self.wait(asked, &mut events);
             let now = clock::boot();
             self.silence.slept(before, asked, now);
@@ -257,8 +260,8 @@ impl Server {
                     _ => self.serve(token, flags),
                 }
             }
-            self.pump(clock::boot());
             self.sweep(clock::boot());
+            self.pump(clock::boot());
         }
     }
 
@@ -277,30 +280,10 @@ impl Server {
 
     /// When there is something to do although nothing comes; `None`: never. A hub that nobody has found yet, and one to
     /// which all has been said, wakes up for nobody.
-    fn next_due(&self, now: Nanos) -> Option<Nanos> {
+    fn next_due(&self) -> Option<Nanos> {
         let silence = (self.open > 0).then(|| self.silence.next());
-        let flushes = self.readers.iter().filter_map(|&place| self.next_flush(place, now));
-        [silence, self.rests_until, self.held_until, self.house.next()]
-            .into_iter()
-            .flatten()
-            .chain(flushes)
-            .min()
-    }
-
-    /// When a reader has something to hear.
-    fn next_flush(&self, place: usize, now: Nanos) -> Option<Nanos> {
-        let connection = self.connections[place].as_deref()?;
-        let Peer::Reader(reader) = &connection.peer else { return None };
-        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
-        if connection.is_waiting() || !reader.is_busy() {
-            return None;
-        }
-        if reader.has_answers() {
-            return Some(now);
-        }
-        let has_more = connection.more || connection.told != self.news;
-        let due = if has_more { Some(connection.flush_at) } else { reader.next_timed() };
-        due.map(|due| due.max(connection.flush_at))
+        let all = [silence, self.rests_until, self.held_until, self.house.next(), self.next_flush];
+        all.into_iter().flatten().min()
     }
 
     fn accept(&mut self, listener: usize, now: Nanos) {
@@ -483,6 +466,7 @@ impl Server {
     /// Prompt readers get what has come at every turn of the loop, the others in flushes: at once where the last one was
     /// some time ago.
     fn pump(&mut self, now: Nanos) {
+        self.next_flush = None;
         if self.readers.is_empty() {
             return;
         }
@@ -505,6 +489,8 @@ impl Server {
                     ended.push((connection.token, end));
                 }
             }
+            let next = connection.next_flush(self.news, now);
+            self.next_flush = self.next_flush.into_iter().chain(next).min();
             true
         });
         for (token, end) in ended {

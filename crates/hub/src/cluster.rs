@@ -2,14 +2,15 @@
 //! counted. Server and readers meet here; each node has a lock of its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 
 use khz_link::HubName;
 use khz_model::{ByteSize, Metric, Nanos, NodeName, Rate};
 
 use crate::counts::Counts;
 use crate::limits::{NODES_AT_ONCE, NODES_MAX};
+use crate::mailbox::Mailbox;
 use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
@@ -48,6 +49,9 @@ pub struct Cluster {
     pub(crate) text_bytes: TextBytes,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
+    /// The link door's thread, while there is one, and whether somebody reads there.
+    door: Mutex<Weak<Mailbox>>,
+    is_read: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +75,8 @@ impl Cluster {
             appeared: AtomicU64::new(0),
             text_bytes: TextBytes::default(),
             lanes: AtomicU64::new(0),
+            door: Mutex::default(),
+            is_read: AtomicBool::new(false),
         })
     }
 
@@ -146,7 +152,33 @@ impl Cluster {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).all.clone()
     }
 
-    /// Once a second: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
+    /// The link door's thread, which has its bell here.
+    pub(crate) fn served_by(&self, mailbox: &Arc<Mailbox>) {
+        *self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::downgrade(mailbox);
+    }
+
+    /// Connections that are open at the link door, those of its nodes included.
+    pub fn connections(&self) -> u64 {
+        self.counts.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody reads at the link door.
+    pub(crate) fn is_read_here(&self, is_read: bool) {
+        self.is_read.store(is_read, Ordering::Release);
+    }
+
+    /// Something has come by another way than the link door, whose thread sleeps until it has something to say.
+    pub(crate) fn stir(&self) {
+        if !self.is_read.load(Ordering::Acquire) {
+            return;
+        }
+        let door = self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).upgrade();
+        if let Some(door) = door {
+            door.ring();
+        }
+    }
+
+    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
     pub(crate) fn keep_house(&self) {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();

@@ -20,6 +20,12 @@ pub(crate) struct Connection {
     pub out: Vec<u8>,
     pub caller: Caller,
     pub peer: Peer,
+    /// A reader's next flush; in the past: at once when there is something.
+    pub flush_at: Nanos,
+    /// What had come when it was told of everything.
+    pub told: u64,
+    /// There was more than one flush may say.
+    pub more: bool,
     /// How much of `out` is sent.
     sent: usize,
     /// Whether epoll tells when the socket has room.
@@ -73,7 +79,34 @@ impl Ended {
 
 impl Connection {
     pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
-        Connection { token, wire, end, out, caller, peer: Peer::Stranger, sent: 0, waits: false }
+        Connection {
+            token,
+            wire,
+            end,
+            out,
+            caller,
+            peer: Peer::Stranger,
+            flush_at: Nanos(0),
+            told: 0,
+            more: false,
+            sent: 0,
+            waits: false,
+        }
+    }
+
+    /// When a reader has something to hear, if nothing comes after what `news` counts.
+    pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
+        let Peer::Reader(reader) = &self.peer else { return None };
+        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
+        if self.waits || !reader.is_busy() {
+            return None;
+        }
+        if reader.has_answers() {
+            return Some(now);
+        }
+        let has_more = self.more || self.told != news;
+        let due = if has_more { Some(self.flush_at) } else { reader.next_timed() };
+        due.map(|due| due.max(self.flush_at))
     }
 
     /// True before it has said who it is.

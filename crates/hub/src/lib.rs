@@ -10,6 +10,7 @@ mod cluster;
 mod connection;
 mod counts;
 mod demand;
+mod due;
 mod follow;
 mod generations;
 mod interest;

@@ -172,6 +172,11 @@ impl Reader {
         self.feeds.iter().any(|feed| feed.pace == Pace::Prompt)
     }
 
+    /// True where nothing waits for a flush.
+    pub fn is_all_prompt(&self) -> bool {
+        self.roster.is_none() && self.feeds.iter().all(|feed| feed.pace == Pace::Prompt)
+    }
+
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh) || self.texts.has_news()
@@ -183,8 +188,15 @@ impl Reader {
         has_rows || self.texts.has_news() || self.texts.is_waiting()
     }
 
-    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
-    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) {
+    /// When it wants to hear of something that does not come: how the nodes are.
+    pub fn next_timed(&self) -> Option<Nanos> {
+        self.roster.as_ref().map(Roster::next)
+    }
+
+    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full. `true`: there
+    /// is more, whether anything comes or not.
+    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) -> bool {
+        let mut has_more = false;
         for (interest, answer) in self.answers.drain(..) {
             let (granted, period, text) = match &answer {
                 Ok(rate) => (true, rate.period(), ""),
@@ -209,19 +221,20 @@ impl Reader {
             for index in (0..all).map(|n| (first + n) % all) {
                 if out.len() > OUT_BYTES_MAX {
                     feed.next = index;
-                    return;
+                    return true;
                 }
                 let (lane, follower) = (&mut feed.lanes[index], &mut followers[index]);
                 if lane.is_over {
                     continue;
                 }
-                lane.pump(number, follower, cluster, out);
+                has_more |= lane.pump(number, follower, cluster, out);
                 if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
                     lane.close(out);
                 }
             }
         }
         self.texts.pump(cluster, &self.identity, out);
+        has_more
     }
 }
 
@@ -243,9 +256,10 @@ impl FeedLane {
         }
     }
 
-    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) {
+    /// Says what has come; `true`: that is not all.
+    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) -> bool {
         if self.columns.is_some() && !self.wanted {
-            return;
+            return false;
         }
         let node = follower.node.name.clone();
         let (mut rows, mut sent) = (None, 0);
@@ -282,6 +296,7 @@ impl FeedLane {
             }
             .put(out);
         }
+        !follower.is_caught_up()
     }
 
     /// Tells the reader what the columns are from here on.

@@ -28,6 +28,11 @@ impl Roster {
         Roster { next: Nanos(0), at: None }
     }
 
+    /// When the next is due.
+    pub fn next(&self) -> Nanos {
+        self.next
+    }
+
     /// Tells what is due; nothing while `out` is full.
     pub fn pump(&mut self, cluster: &Cluster, out: &mut Vec<u8>) {
         let now = clock::boot();

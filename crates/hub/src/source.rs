@@ -275,6 +275,7 @@ impl FollowingSink for Sink {
             let text = format!("comes through hub {}, at its base rate", self.hub);
             lane.node.lock().told(number, interest::Told { granted: false, text });
         }
+        self.cluster.stir();
     }
 
     fn refusal(&mut self) -> Option<String> {

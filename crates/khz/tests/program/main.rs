@@ -21,4 +21,5 @@ mod service;
 mod text;
 mod text_source;
 mod usage;
+mod wakeups;
 mod worn;

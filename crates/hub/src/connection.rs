@@ -3,6 +3,7 @@
 use std::fmt;
 
 use khz_link::{HubEnd, LinkError};
+use khz_model::Nanos;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 

@@ -9,6 +9,7 @@ use axum::response::Response;
 use khz_model::NodeName;
 
 use crate::json;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -20,10 +21,21 @@ pub(crate) const TARGETS_PARAMS: &[&str] = &[];
 pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     Params::parse(request.uri().query(), TARGETS_PARAMS)?;
     let door = door(&request)?;
-    let mut out = String::new();
-    json::list(&mut out, app.query.nodes(), |out, node| target_json(out, &door, &node));
-    out.push('\n');
-    Ok(json::response(out))
+    let nodes = app.query.nodes();
+    pages::json(&app, async move |writer| write(writer, nodes, &door).await).await
+}
+
+async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str) -> Result<Writer, Refusal> {
+    let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
+    writer.hold(names as u64)?;
+    writer.page().push('[');
+    for (number, node) in nodes.iter().enumerate() {
+        json::next(writer.page(), number);
+        target_json(writer.page(), door, node);
+        writer.turn().await?;
+    }
+    writer.page().push_str("]\n");
+    Ok(writer)
 }
 
 /// This door as whoever asks has called it: he reaches it by that name, behind whatever tunnel.

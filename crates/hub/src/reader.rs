@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
-use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
+use crate::limits::INTERESTS_MAX;
 use crate::query::{ClusterSubscription, Pace};
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
@@ -114,6 +114,7 @@ impl Reader {
             (false, false) => Pace::Flushed,
         };
         let subscription = ClusterSubscription::new(cluster.clone(), interest, pace);
+        let subscription = subscription.map_err(|error| error.to_string())?;
         self.dismiss(frame.number);
         self.feeds.push(Feed {
             number: frame.number,
@@ -204,6 +205,7 @@ impl Reader {
             };
             Told { interest, granted, period, text, lane: 0 }.put(out);
         }
+        let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
         }
@@ -219,7 +221,7 @@ impl Reader {
             // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
             let (all, first) = (followers.len(), feed.next);
             for index in (0..all).map(|n| (first + n) % all) {
-                if out.len() > OUT_BYTES_MAX {
+                if out.len() > out_max {
                     feed.next = index;
                     return true;
                 }

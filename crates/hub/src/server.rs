@@ -470,6 +470,7 @@ impl Server {
         if self.readers.is_empty() {
             return;
         }
+        self.cluster.readers.store(self.readers.len() as u64, Ordering::Relaxed);
         let mut ended = Vec::new();
         self.readers.retain(|&place| {
             let Some(connection) = self.connections[place].as_deref_mut() else { return false };

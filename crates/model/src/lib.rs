@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod decimal;
 pub mod glob;
 pub mod hostlist;
@@ -15,6 +16,7 @@ pub mod query;
 pub mod reading;
 pub mod schema;
 
+pub use budget::{Budget, Share};
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
@@ -22,8 +24,8 @@ pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Delivery, Interest, LaneStatus, NodeStatus, Notice, Query, QueryError, Row, Sample, Snapshot,
-    Subscription, WaitFor,
+    Delivery, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Query, QueryError, Row, Sample,
+    Snapshot, Subscription, WaitFor,
 };
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

@@ -85,6 +85,9 @@ pub fn bench(words: &[&str]) -> Result<(), String> {
     if words.first() == Some(&"text") {
         needs::install_for_text()?;
     }
+    if words.first() == Some(&"hub") && (words.len() == 1 || words.contains(&"scrape")) {
+        needs::install_for_hub()?;
+    }
     step::run("cargo build --release -p khz", &[], &[])?;
     step::run("cargo run --release --quiet -p khz-bench --", words, &[])
 }

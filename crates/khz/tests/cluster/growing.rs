@@ -21,11 +21,21 @@ fn publish(place: &str, round: usize) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// What the hub says of the lanes of a node, after its connection was the first and only one.
-fn lanes(hub: &Daemon, lab: &Lab, node: &str) -> Vec<Value> {
-    let said = hub.node(lab, node).unwrap();
-    assert_eq!((&said["connects"], &said["problem"]), (&1.into(), &Value::Null), "{said}");
-    said["lanes"].as_array().unwrap().clone()
+/// What the hub says of the lanes of every node, while the connection of each is the first and only one.
+fn lanes(hub: &Daemon, lab: &Lab) -> Vec<Vec<Value>> {
+    let (_, out, err) = hub.run(lab, &["nodes", "--json"]);
+    let nodes: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(nodes.iter().all(|node| node["connects"] == 1 && node["problem"].is_null()), "{out}{err}");
+    nodes.iter().map(|node| node["lanes"].as_array().unwrap().clone()).collect()
+}
+
+fn number(lane: &Value, key: &str) -> u64 {
+    lane[key].as_u64().unwrap_or_else(|| panic!("no {key} in {lane}"))
+}
+
+/// Whether every node has a lane like that.
+fn all(lanes: &[Vec<Value>], is_so: impl Fn(&Value) -> bool) -> bool {
+    lanes.len() == NODES.len() && lanes.iter().all(|lanes| lanes.iter().any(&is_so))
 }
 
 #[test]
@@ -35,25 +45,24 @@ fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing()
     let rings: Vec<String> = NODES.iter().map(|node| shm(node)).collect();
     let agent = |(node, rings): (&&str, &String)| Daemon::agent(&lab, node, &["gh"], &["--ring-dir", rings]);
     let _agents: Vec<Daemon> = NODES.iter().zip(&rings).map(agent).collect();
-    let has_rows = |node: &str| hub.base(&lab, node).is_some_and(|base| base.rows > 10 && base.awaited == 0);
-    until("rows come", || NODES.iter().all(|node| has_rows(node)));
-    let late: Vec<u64> = NODES.iter().map(|node| hub.base(&lab, node).unwrap().late).collect();
+    let is_whole =
+        |lane: &Value| lane["name"] == "base" && number(lane, "awaited") == 0 && number(lane, "rows") > 10;
+    until("rows come", || all(&lanes(&hub, &lab), is_whole));
+    // What was gathered before the connections stood.
+    let late: Vec<u64> = lanes(&hub, &lab).iter().flatten().map(|lane| number(lane, "late")).collect();
 
     let path = folder("growing").join("run.khzt");
     let link = format!("{}:7071", lab.address("gh"));
     let file = path.to_str().unwrap();
-    let words = ["record", "g[1-8]:*", "--rate", "100", "--hub", &link, "--insecure", "--quiet", "-o", file];
+    let words = ["record", "g[1-8]:*", "--rate", "50", "--hub", &link, "--insecure", "--quiet", "-o", file];
     let mut recorder = Daemon::start(&lab, "gh", &words);
-    let is_boosted = |node: &str| {
-        let lanes = lanes(&hub, &lab, node);
-        lanes.iter().any(|lane| lane["name"] != "base" && lane["rows"].as_u64().unwrap() > 10)
-    };
-    until("all are recorded at 100 Hz", || NODES.iter().all(|node| is_boosted(node)));
+    let is_fast = |lane: &Value| lane["name"] != "base" && number(lane, "rows") > 10;
+    until("all are recorded at 50 Hz", || all(&lanes(&hub, &lab), is_fast));
 
     for round in 1..=ROUNDS {
         let publishers: Vec<Child> = NODES.iter().map(|node| publish(node, round)).collect();
         // Somebody begins to look at them meanwhile, and ends.
-        let watched = hub.run(&lab, &["watch", "g[1-8]:cpu.*", "--rate", "20", "--count", "40"]);
+        let watched = hub.run(&lab, &["watch", "g[1-8]:cpu.*", "--rate", "20", "--count", "20"]);
         assert_eq!(watched.0, Some(0), "{}", watched.2);
         publishers.into_iter().for_each(|mut publisher| assert!(publisher.wait().unwrap().success()));
         let pattern = format!("g[1-8]:job.round{round}*");
@@ -63,15 +72,11 @@ fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing()
         });
     }
 
-    for (node, late) in NODES.iter().zip(late) {
-        until("nothing is awaited", || hub.base(&lab, node).unwrap().awaited == 0);
-        assert_eq!(
-            (hub.base(&lab, node).unwrap().lost, hub.base(&lab, node).unwrap().late),
-            (0, late),
-            "{node}"
-        );
-        for lane in lanes(&hub, &lab, node).iter().filter(|lane| lane["name"] != "base") {
-            assert_eq!((&lane["lost"], &lane["late"]), (&0.into(), &0.into()), "{node}: {lane}");
+    until("nothing is awaited", || all(&lanes(&hub, &lab), is_whole));
+    for (lanes, late) in lanes(&hub, &lab).iter().zip(late) {
+        for lane in lanes {
+            let before = if lane["name"] == "base" { late } else { 0 };
+            assert_eq!((number(lane, "lost"), number(lane, "late")), (0, before), "{lane}");
         }
     }
     let (code, said) = recorder.end("INT");
@@ -81,7 +86,10 @@ fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing()
 
 /// Every node's rows follow each other without a gap, to the last name.
 fn judge_recording(file: &str) {
-    let exported = Command::new(env!("CARGO_BIN_EXE_khz")).args(["export", file, "--json"]).output().unwrap();
+    let exported = Command::new(env!("CARGO_BIN_EXE_khz"))
+        .args(["export", file, "--json", "--match", "job.*"])
+        .output()
+        .unwrap();
     assert_eq!(exported.status.code(), Some(0), "{}", String::from_utf8_lossy(&exported.stderr));
     let text = String::from_utf8(exported.stdout).unwrap();
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -17,7 +17,7 @@ use crate::limits::OUT_MAX;
 
 /// Bytes read at once.
 const READ_MAX: usize = 16 << 10;
-/// How often the connection's own numbers are looked up.
+/// How often the connection's own numbers are looked up and told.
 const LOOK: Nanos = Nanos::SECOND;
 
 /// One end of the protocol, as a session drives it: an agent's or a reader's.
@@ -109,6 +109,7 @@ pub(crate) struct Session<E> {
     /// Since when it is welcome.
     pub welcome: Option<Nanos>,
     next_look: Nanos,
+    next_count: Nanos,
     /// So many bytes make the socket readable.
     readable_from: usize,
     /// What ended it while somebody else than the link's thread drove it.
@@ -134,6 +135,7 @@ impl<E: End> Session<E> {
             hub,
             welcome: None,
             next_look: Nanos(0),
+            next_count: Nanos(0),
             readable_from: 1,
             failed: None,
         }
@@ -144,7 +146,11 @@ impl<E: End> Session<E> {
         if let Some(failed) = self.failed.take() {
             return Err(failed);
         }
-        self.say()?;
+        let now = clock::now();
+        if now >= self.next_look {
+            self.look(now);
+        }
+        self.say(now)?;
         if self.end.wants_room() && self.buffers.out.is_empty() {
             return Ok(None);
         }
@@ -154,12 +160,13 @@ impl<E: End> Session<E> {
         Ok(Some(Pause { socket, interest, until: self.end.next_wake() }))
     }
 
-    fn say(&mut self) -> Result<(), Ended> {
-        let (now, wall) = (clock::now(), clock::wall());
-        if now >= self.next_look {
-            self.look(now);
+    fn say(&mut self, now: Nanos) -> Result<(), Ended> {
+        if now >= self.next_count {
+            // A little early, so that it falls on what says the Beat.
+            self.next_count = Nanos(now.0 + LOOK.0 * 9 / 10);
+            self.count();
         }
-        self.end.poll(now, wall, &mut self.buffers.out)?;
+        self.end.poll(now, clock::wall(), &mut self.buffers.out)?;
         // Before the Beat is sent: its answer is a matter of microseconds where the hub is near.
         self.wake_at_bytes();
         self.write()
@@ -182,7 +189,7 @@ impl<E: End> Session<E> {
         if let Ok(bytes) = rustix::io::ioctl_fionread(self.transport.socket()) {
             self.end.lying(bytes as usize, self.transport.wire_bytes(answer));
         }
-        self.failed = self.say().err();
+        self.failed = self.say(clock::now()).err();
         self.failed.is_none() && self.is_sent()
     }
 
@@ -257,15 +264,14 @@ impl<E: End> Session<E> {
         Ok(())
     }
 
-    /// Once a second: retransmissions for the next Beat, and numbers for everybody.
+    /// Looks up retransmissions, for the next Beat and for everybody: once a second, and less often where it would take a
+    /// wake-up.
     fn look(&mut self, now: Nanos) {
-        // A little early, so that it falls on the flush that beats.
         self.next_look = Nanos(now.0 + LOOK.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {
             self.end.retransmitted(segments);
             set(&self.counters.retransmits, Some(segments));
         }
-        self.count();
     }
 
     fn count(&mut self) {

@@ -12,7 +12,7 @@ use crate::client::{ClientError, Server};
 use crate::config::Plan;
 use crate::events::{Event, Events};
 use crate::feed::Feed;
-use crate::fold::fold;
+use khz_model::fold::fold;
 use crate::nodes::Nodes;
 use crate::outcome::Failure;
 use crate::{door, here};

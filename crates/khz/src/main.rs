@@ -18,7 +18,6 @@ mod config;
 mod door;
 mod events;
 mod feed;
-mod fold;
 mod get;
 mod here;
 mod hub;
@@ -47,7 +46,6 @@ mod run;
 mod serve;
 mod simulate;
 mod status_line;
-mod suggest;
 mod table;
 mod terminal;
 mod trace;
@@ -199,7 +197,7 @@ fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let stream = ask::rows(&flags.place, &plan, interest, watch.left())?;
     let unknown = ask::unknown_nodes(&flags.place, &plan, &patterns);
     if !unknown.is_empty() {
-        let unknown = table::printable(&fold::fold(&unknown));
+        let unknown = table::printable(&khz_model::fold::fold(&unknown));
         eprintln!("khz: {unknown}: no such node is known; its rows come when it reports (see `khz nodes`)");
     }
     watch::onto(watch, flags.json, terminal::size(), out, stream)

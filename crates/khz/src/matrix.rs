@@ -1,7 +1,7 @@
 //! Several nodes in one table: a row for each, a column for each series. It refuses tables that do not fit: then
 //! whoever asked shows them one below the other.
 
-use crate::fold::by_name;
+use khz_model::fold::by_name;
 use crate::table::{Side, Table};
 
 /// Without a terminal's width, more columns than this are no table for people any more.

@@ -6,7 +6,7 @@ use khz_model::Pattern;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::fold::{by_name, fold};
+use khz_model::fold::{by_name, fold};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::quantities::{of_count, of_span};
 use crate::table::{Side, Table, cut, printable};

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::fold::fold;
+use khz_model::fold::fold;
 
 /// What a command hands back: how far it came, or why it failed.
 pub type Outcome = Result<Done, Failure>;

@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
 use super::{ConfigError, Origin, SourceValues, Value};
-use crate::suggest;
+use khz_model::suggest;
 
 /// A file larger than this is not a khz.toml.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;

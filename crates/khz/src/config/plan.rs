@@ -13,7 +13,7 @@ use khz_trust::{Exposure, Means};
 use super::trust::Trust;
 use super::{ConfigError, Layers, Origin, Value};
 use crate::hub_recorder::{self, Recording};
-use crate::suggest;
+use khz_model::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
 const WINDOW_MAX: Nanos = Nanos::SECOND;

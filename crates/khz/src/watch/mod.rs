@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use khz_model::Nanos;
 
 use crate::feed::{Column, Feed};
-use crate::fold::fold;
+use khz_model::fold::fold;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::rates::{Rates, Shown};
 use crate::table::printable;

@@ -9,7 +9,7 @@ use khz_model::Nanos;
 
 use super::{Line, Paper};
 use crate::feed::{Cell, Column};
-use crate::fold::by_name;
+use khz_model::fold::by_name;
 use crate::matrix::Matrix;
 use crate::quantities;
 use crate::rates::Shown;

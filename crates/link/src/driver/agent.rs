@@ -11,6 +11,7 @@ use crate::driver::counters::{Counters, add, set};
 use crate::driver::session::End;
 use crate::driver::worker::Caller;
 use crate::error::LinkError;
+use crate::goodbye::{Goodbye, Leaving};
 use crate::source::Lanes;
 
 /// An agent, whatever the connection.
@@ -69,6 +70,10 @@ impl<L: Lanes> End for AgentSession<'_, L> {
 
     fn retransmitted(&mut self, segments: u64) {
         self.end.set_retransmits(segments);
+    }
+
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        self.end.goodbye(&Goodbye { leaving: Leaving::Ends, text: "" }, out);
     }
 
     fn count(&mut self, counters: &Counters) {

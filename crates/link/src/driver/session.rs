@@ -15,6 +15,8 @@ use crate::limits::OUT_MAX;
 
 /// Bytes read at once.
 const READ_MAX: usize = 16 << 10;
+/// A goodbye has so long to leave, behind what waits: nobody who ends a service waits for more.
+const LEAVING: Nanos = Nanos::from_millis(200);
 /// How often the connection's own numbers are looked up.
 const LOOK: Nanos = Nanos::SECOND;
 
@@ -41,6 +43,10 @@ pub(crate) trait End {
     /// The kernel has sent so many segments again.
     fn retransmitted(&mut self, segments: u64) {
         let _ = segments;
+    }
+    /// We end the connection on purpose: says so.
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        let _ = out;
     }
     /// Everything that had come was taken.
     fn read_all(&mut self) {}
@@ -118,6 +124,7 @@ impl<'a, E: End> Session<'a, E> {
 
     fn turn(&mut self) -> Result<(), Ended> {
         if self.shared.is_stopped() {
+            self.leave();
             return Err(Ended::Stopped);
         }
         let (now, wall) = (clock::now(), clock::wall());
@@ -130,6 +137,24 @@ impl<'a, E: End> Session<'a, E> {
             return Ok(());
         }
         self.sleep(now)
+    }
+
+    /// Says goodbye behind what waits to be sent, as far as the hub takes that soon: a hub that takes nothing sees the
+    /// connection end all the same.
+    fn leave(&mut self) {
+        self.end.goodbye(&mut self.buffers.out);
+        let until = Nanos(clock::now().0 + LEAVING.0);
+        while self.write().is_ok() && (!self.buffers.out.is_empty() || self.transport.wants_write()) {
+            let left = until.since(clock::now());
+            if left == Nanos(0) {
+                return;
+            }
+            let room = PollFd::from_borrowed_fd(self.transport.fd(), PollFlags::OUT);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.0.min(LEAVING.0) as i64 };
+            if poll(&mut [room], Some(&timeout)).is_err() {
+                return;
+            }
+        }
     }
 
     /// Sleeps until something came, room is, the bell rings, or it is time; reads what came.

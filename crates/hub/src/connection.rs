@@ -4,7 +4,7 @@ use std::fmt;
 
 use khz_link::texts::ReadFrame;
 use khz_link::{Ask, HubEnd, LinkError};
-use khz_model::{Nanos, Rate};
+use khz_model::{Nanos, Pattern, Rate};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -101,7 +101,8 @@ impl Connection {
     pub fn obey(&mut self, command: Command) -> Result<(), Ended> {
         match command {
             Command::Interest { number, wish } => {
-                let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
+                // Without their nodes, which are chosen here: an older agent reads no lists of several hosts.
+                let patterns: Vec<&str> = wish.patterns.iter().map(Pattern::series).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
                 let period = wish.rate.map_or(Nanos(0), Rate::period);
                 self.end.interest(

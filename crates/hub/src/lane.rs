@@ -135,6 +135,11 @@ impl Lane {
         self.schemas.front().map_or(&[], |(_, schema)| schema.series())
     }
 
+    /// The same, shared.
+    pub fn newest_schema(&self) -> Option<Arc<Schema>> {
+        self.schemas.front().map(|(_, schema)| schema.clone())
+    }
+
     /// The schema of a generation.
     pub fn schema(&self, generation: u32) -> Option<&Arc<Schema>> {
         self.schemas.iter().find(|(number, _)| *number == generation).map(|(_, schema)| schema)

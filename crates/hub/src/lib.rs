@@ -18,6 +18,7 @@ mod listener;
 mod log_limit;
 mod look;
 mod mailbox;
+mod memory;
 mod node;
 mod own;
 mod peer;
@@ -33,6 +34,7 @@ mod texts;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
+pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
 pub use source::Source;

@@ -12,10 +12,10 @@ use crate::client::{ClientError, Server};
 use crate::config::Plan;
 use crate::events::{Event, Events};
 use crate::feed::Feed;
-use khz_model::fold::fold;
 use crate::nodes::Nodes;
 use crate::outcome::Failure;
 use crate::{door, here};
+use khz_model::fold::fold;
 
 /// Waits for the next pieces of a stream; `None` at its end.
 pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;

@@ -6,10 +6,10 @@ use khz_model::Pattern;
 use serde::Deserialize;
 use serde_json::Value;
 
-use khz_model::fold::{by_name, fold};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::quantities::{of_count, of_span};
 use crate::table::{Side, Table, cut, printable};
+use khz_model::fold::{by_name, fold};
 
 /// Stands where nothing is known.
 const UNKNOWN: &str = "-";

@@ -396,7 +396,8 @@ mod tests {
     #[test]
     fn question_marks_are_characters() {
         let list = Hostlist::new("n?[1-3]").unwrap();
-        for (name, expected) in [("nx2", true), ("n2", false), ("n12", true), ("nä2", true), ("nxx2", false)] {
+        for (name, expected) in [("nx2", true), ("n2", false), ("n12", true), ("nä2", true), ("nxx2", false)]
+        {
             assert_eq!(list.matches(name), expected, "{name}");
         }
     }

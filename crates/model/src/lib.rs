@@ -20,14 +20,14 @@ pub mod suggest;
 
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
-pub use misses::{Known, Miss, Misses};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+pub use misses::{Known, Miss, Misses};
 pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Delivery, Forgotten, Interest, LaneStatus, NodeStatus, Notice, Presence, Query, QueryError, Row, Sample, Snapshot,
-    Subscription, WaitFor,
+    Delivery, Forgotten, Interest, LaneStatus, NodeStatus, Notice, Presence, Query, QueryError, Row, Sample,
+    Snapshot, Subscription, WaitFor,
 };
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

@@ -182,7 +182,9 @@ fn check_metric_glob(text: &str, parts: &Parts<'_>) -> Result<(), NameError> {
             text,
             parts.metric_at + at,
             match parts.metric.as_bytes()[at] {
-                b',' => "a pattern has one metric; hosts are separated by commas before ':', as n1,n[3-5]:load.1m",
+                b',' => {
+                    "a pattern has one metric; hosts are separated by commas before ':', as n1,n[3-5]:load.1m"
+                }
                 _ => "a metric pattern is lower-case words with dots, and * or ?, as net.rx_*",
             },
         )),

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use khz_model::Nanos;
 
 use crate::feed::{Column, Feed};
-use khz_model::fold::fold;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::rates::{Rates, Shown};
 use crate::table::printable;
+use khz_model::fold::fold;
 
 mod lines;
 mod screen;

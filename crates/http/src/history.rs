@@ -10,6 +10,7 @@ use khz_model::{Delivery, Nanos, Pattern};
 
 use crate::json;
 use crate::limits::{HISTORY_READINGS_MAX, HISTORY_ROWS_MAX};
+use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -37,7 +38,8 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
 }
 
 fn look_back(app: &App, patterns: &[Pattern], span: Nanos, rows: usize) -> Result<String, Refusal> {
-    let deliveries = app.query.history(patterns, span, rows)?;
+    let deliveries = app.query.history(patterns, span, rows);
+    let deliveries = deliveries.map_err(|error| misses::refusal(&*app.query, patterns, error))?;
     let readings: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
     if readings > HISTORY_READINGS_MAX {
         return Err(Refusal::bad_request(format!(
@@ -46,6 +48,8 @@ fn look_back(app: &App, patterns: &[Pattern], span: Nanos, rows: usize) -> Resul
     }
     let mut out = String::from("{\"nodes\":");
     json::list(&mut out, &deliveries, delivery_json);
+    out.push_str(",\"misses\":");
+    misses::put(&mut out, &misses::of(&*app.query, patterns));
     out.push_str("}\n");
     Ok(out)
 }

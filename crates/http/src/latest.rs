@@ -8,12 +8,13 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Nanos, NodeName, Pattern, QueryError, Sample, Snapshot};
+use khz_model::{Misses, Nanos, NodeName, Pattern, Presence, QueryError, Sample, Snapshot};
 use tokio::time::timeout;
 
 use crate::accept::negotiate;
 use crate::exposition::{render, render_own};
 use crate::json;
+use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
@@ -61,7 +62,12 @@ async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Re
         let heard = status
             .heard
             .map_or_else(String::new, |age| format!("; it was last heard {:.1} s ago", age.as_secs_f64()));
-        return Err(unavailable(format!("node '{node}' is down{heard}")));
+        let how = match status.presence() {
+            Presence::Missing => "is expected, and was never heard",
+            Presence::Left => "has left",
+            Presence::Up | Presence::Down => "is down",
+        };
+        return Err(unavailable(format!("node '{node}' {how}{heard}")));
     }
     let snapshot = app.query.latest(&[Pattern::new(&format!("{node}:*"))?], app.window).await?;
     if snapshot.nodes.is_empty() {
@@ -79,8 +85,10 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
         // Who has not answered by then shows what it has sent last, with its time.
         let _ = timeout(RENEW_DEADLINE, app.query.renew(&patterns, age_max)).await;
     }
-    let snapshot = app.query.latest(&patterns, age_max).await?;
-    Ok(json::response(snapshot_json(&snapshot)))
+    let snapshot = app.query.latest(&patterns, age_max).await;
+    let mut snapshot = snapshot.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
+    misses::keep_known(&*app.query, &mut snapshot.missing);
+    Ok(json::response(snapshot_json(&snapshot, &misses::of(&*app.query, &patterns))))
 }
 
 /// Parameters of `/khz/v1/query`.
@@ -94,7 +102,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Response, Refu
     }
 }
 
-fn snapshot_json(snapshot: &Snapshot) -> String {
+fn snapshot_json(snapshot: &Snapshot, misses: &Misses) -> String {
     let mut out = String::from("{\"nodes\":");
     json::list(&mut out, &snapshot.nodes, |out, (node, samples)| {
         out.push_str("{\"node\":");
@@ -105,6 +113,8 @@ fn snapshot_json(snapshot: &Snapshot) -> String {
     });
     out.push_str(",\"missing\":");
     json::list(&mut out, &snapshot.missing, |out, node| json::text(out, node));
+    out.push_str(",\"misses\":");
+    misses::put(&mut out, misses);
     out.push_str("}\n");
     out
 }

@@ -20,6 +20,7 @@ mod json;
 mod latest;
 mod limits;
 mod measure;
+mod misses;
 mod nodes;
 mod params;
 mod refusal;

@@ -12,6 +12,7 @@ use khz_model::{Delivery, Interest, Rate, Subscription};
 use crate::counters::{Counters, count, count_n};
 use crate::encoder::{Encoder, notices};
 use crate::event_stream::{Due, EventStream, Source, place};
+use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -31,10 +32,13 @@ pub(crate) async fn stream(
     caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
     let open = place(&app)?;
-    let subscription = app.query.subscribe(interest)?;
+    let patterns = interest.patterns.clone();
+    let subscription = app.query.subscribe(interest);
+    let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     connection.set_streaming();
     let rate = subscription.rate();
-    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    let mut rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    rows.first = misses::event(&misses::of(&*app.query, &patterns));
     Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
@@ -49,6 +53,8 @@ fn interest(params: &Params) -> Result<Interest, Refusal> {
 
 /// The rows of a subscription.
 struct Rows {
+    /// What is said before them.
+    first: String,
     subscription: Box<dyn Subscription>,
     encoder: Encoder,
     backlog_readings: usize,
@@ -63,7 +69,7 @@ impl Rows {
         counters: Counters,
     ) -> Self {
         let encoder = Encoder::new(subscription.rate(), changes);
-        Rows { subscription, encoder, backlog_readings, counters }
+        Rows { first: String::new(), subscription, encoder, backlog_readings, counters }
     }
 
     fn count(&self, delivery: &Delivery) {
@@ -89,7 +95,7 @@ impl Source for Rows {
         if waiting > self.backlog_readings {
             return self.drop_slow(waiting);
         }
-        let mut events = String::new();
+        let mut events = std::mem::take(&mut self.first);
         notices(&self.subscription.notices(), &mut events);
         for delivery in &deliveries {
             if self.encoder.push(delivery, &mut events) {

@@ -1,0 +1,64 @@
+//! What a request asks for and nobody has, as JSON and as a refusal. It refuses to guess: what was meant, `khz_model` says.
+
+use khz_model::{Miss, Misses, NodeName, Pattern, Query, QueryError};
+
+use crate::json;
+use crate::refusal::Refusal;
+
+/// What of these patterns is not there.
+pub(crate) fn of(query: &dyn Query, patterns: &[Pattern]) -> Misses {
+    Misses::of(&query, patterns)
+}
+
+/// `{"nodes":[...],"patterns":[...],"more":0}`.
+pub(crate) fn put(out: &mut String, misses: &Misses) {
+    out.push_str("{\"nodes\":");
+    json::list(out, &misses.nodes, miss_json);
+    out.push_str(",\"patterns\":");
+    json::list(out, &misses.patterns, miss_json);
+    out.push_str(",\"more\":");
+    json::number(out, misses.more as u64);
+    out.push('}');
+}
+
+/// The same as an event of a stream; nothing where everything is there.
+pub(crate) fn event(misses: &Misses) -> String {
+    let mut out = String::new();
+    if !misses.is_empty() {
+        out.push_str("event: misses\ndata: ");
+        put(&mut out, misses);
+        out.push_str("\n\n");
+    }
+    out
+}
+
+fn miss_json(out: &mut String, miss: &Miss) {
+    out.push_str("{\"asked\":");
+    json::text(out, &miss.asked);
+    out.push_str(",\"near\":");
+    json::text_or_null(out, miss.near.as_deref());
+    out.push('}');
+}
+
+/// A refusal that also names what was probably meant.
+pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError) -> Refusal {
+    let misses = match &error {
+        QueryError::NothingMatches { .. } => of(query, patterns),
+        _ => Misses::default(),
+    };
+    let mut refusal = Refusal::from(error);
+    if misses.nodes.iter().chain(&misses.patterns).any(|miss| miss.near.is_some()) {
+        refusal.error = format!("{}; `khz catalog` lists every metric", misses.sentences().join("; "));
+    }
+    refusal
+}
+
+/// Takes names out that nobody has: who is known and does not answer is another matter.
+pub(crate) fn keep_known(query: &dyn Query, missing: &mut Vec<String>) {
+    if !missing.is_empty() {
+        let known = query.nodes();
+        let is_known =
+            |name: &String| NodeName::new(name).is_ok_and(|name| known.binary_search(&name).is_ok());
+        missing.retain(is_known);
+    }
+}

@@ -259,6 +259,12 @@ impl Query for NodeQuery {
         self.metrics.iter().cloned().chain(published).collect()
     }
 
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
+        let base = self.lanes.first().filter(|_| *node == self.node)?.series();
+        // Before the first row nobody knows.
+        (!base.is_empty()).then(|| base as Arc<dyn khz_model::Columns>)
+    }
+
     fn rate_max(&self) -> Rate {
         self.rate_max
     }

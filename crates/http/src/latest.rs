@@ -88,7 +88,8 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let snapshot = app.query.latest(&patterns, age_max).await;
     let mut snapshot = snapshot.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     misses::keep_known(&*app.query, &mut snapshot.missing);
-    Ok(json::response(snapshot_json(&snapshot, &misses::of(&*app.query, &patterns))))
+    let misses = misses::beside(&*app.query, &patterns, &snapshot);
+    Ok(json::response(snapshot_json(&snapshot, &misses)))
 }
 
 /// Parameters of `/khz/v1/query`.

@@ -1,6 +1,6 @@
 //! What a request asks for and nobody has, as JSON and as a refusal. It refuses to guess: what was meant, `khz_model` says.
 
-use khz_model::{Miss, Misses, NodeName, Pattern, Query, QueryError};
+use khz_model::{Miss, Misses, NodeName, Pattern, Query, QueryError, Snapshot};
 
 use crate::json;
 use crate::refusal::Refusal;
@@ -8,6 +8,18 @@ use crate::refusal::Refusal;
 /// What of these patterns is not there.
 pub(crate) fn of(query: &dyn Query, patterns: &[Pattern]) -> Misses {
     Misses::of(&query, patterns)
+}
+
+/// The same, given an answer: what is in it is there, be it newer than the last row.
+pub(crate) fn beside(query: &dyn Query, patterns: &[Pattern], answer: &Snapshot) -> Misses {
+    let mut misses = of(query, patterns);
+    misses.patterns.retain(|miss| {
+        let Ok(pattern) = Pattern::new(&miss.asked) else { return true };
+        let pattern = std::slice::from_ref(&pattern);
+        let nodes = answer.nodes.iter().filter(|(node, _)| pattern[0].matches_node(node.as_str()));
+        !nodes.flat_map(|(_, samples)| samples).any(|sample| sample.series.is_selected(pattern))
+    });
+    misses
 }
 
 /// `{"nodes":[...],"patterns":[...],"more":0}`.

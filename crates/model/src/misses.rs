@@ -68,13 +68,12 @@ impl Misses {
     /// What of these patterns is not there.
     pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
         let nodes = known.nodes();
-        let names: HashSet<&str> = nodes.iter().map(NodeName::as_str).collect();
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
-                for host in absent(hosts, &nodes, &names) {
+                for host in absent(hosts, &nodes) {
                     if asked.insert(host.clone()) {
                         misses.node(host, &nodes);
                     }
@@ -89,14 +88,30 @@ impl Misses {
         misses
     }
 
+    /// What of a hostlist is not among these nodes, which are in name order.
+    pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
+        let mut misses = Misses::default();
+        for host in absent(hosts, nodes) {
+            misses.node(host, nodes);
+        }
+        misses
+    }
+
+    /// What of these patterns is no metric.
+    pub fn of_metrics(metrics: &[Arc<Metric>], patterns: &[Pattern]) -> Self {
+        let mut misses = Misses::default();
+        for pattern in patterns {
+            if !metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) && misses.has_room() {
+                let near = near_metric(pattern, metrics);
+                misses.patterns.push(Miss { asked: pattern.to_string(), near });
+            }
+        }
+        misses
+    }
+
     /// True when everything is there.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty() && self.patterns.is_empty()
-    }
-
-    /// True when the node of that name is one that nobody knows.
-    pub fn has_node(&self, name: &str) -> bool {
-        self.nodes.iter().any(|miss| miss.asked == name)
     }
 
     /// One sentence for each, for people.
@@ -137,6 +152,10 @@ impl Misses {
         metrics: &[Arc<Metric>],
     ) {
         let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
+            // A metric without instances at this moment is known all the same: a disk may come.
+            if pattern.instance().is_none() {
+                return;
+            }
             match near_series(pattern, known, chosen) {
                 Found::Series => return,
                 Found::Nothing { near } => near,
@@ -162,9 +181,10 @@ impl fmt::Display for Miss {
 }
 
 /// The hosts of a list that nobody is: names, and globs that match no name.
-fn absent(hosts: &Hostlist, nodes: &[NodeName], names: &HashSet<&str>) -> Vec<String> {
+fn absent(hosts: &Hostlist, nodes: &[NodeName]) -> Vec<String> {
+    let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
     let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
-    let named = hosts.named().into_iter().filter(|name| !names.contains(name.as_str()));
+    let named = hosts.named().into_iter().filter(|name| !is_known(name));
     named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
 }
 
@@ -315,13 +335,14 @@ mod tests {
                 &["nothing matches node*:net.rx_bytes[eht0] (did you mean node*:net.rx_bytes[eth0]?)"],
             ),
             (&["zebra.stripes"], &["nothing matches zebra.stripes"]),
-            (&["node001:disk.reads"], &["nothing matches node001:disk.reads"]),
+            (&["node001:disk.reads"], &[]),
+            (&["node001:disk.reads[sda]"], &["nothing matches node001:disk.reads[sda]"]),
             (&["logn:load.1m"], &["no node is called logn (did you mean login?)"]),
             (&["gpu1:load.1m"], &["no node is called gpu1 (did you mean gpu01?)"]),
             (&["node009:load.1m"], &["no node is called node009 (there are node[001-003])"]),
             (&["node001,storage[1-3]:load.1m"], &["no node is called storage[1-3]"]),
             (&["x*,gpu01:load.1m"], &["no node is called x*"]),
-            (&["login:disk.reads"], &[]),
+            (&["login:disk.reads[sda]"], &[]),
         ] {
             let patterns: Vec<Pattern> = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
             assert_eq!(Misses::of(&Cluster, &patterns).sentences(), expected, "{patterns:?}");

@@ -10,7 +10,7 @@ const SCRIPT: &str = r#"
 set -u
 ip link set lo up && ip address add 10.77.0.1/32 dev lo || exit 77
 cd "$FOLDER" && umask 077
-export KHZ_RUN_DIR="$FOLDER/run" XDG_CONFIG_HOME=/nonexistent
+export KHZ_RUN_DIR="$FOLDER/run" KHZ_STATE_DIR=none XDG_CONFIG_HOME=/nonexistent
 # /dev/shm and /run are not those of this machine's own khz.
 mkdir run
 step() { name=$1; shift; "$@" > out 2> err; code=$?; echo "$name $code $(head -c 400 err | tr '\n' ' ')"; }

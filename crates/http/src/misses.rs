@@ -59,8 +59,9 @@ pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError
         _ => Misses::default(),
     };
     let mut refusal = Refusal::from(error);
-    if misses.nodes.iter().chain(&misses.patterns).any(|miss| miss.near.is_some()) {
-        refusal.error = format!("{}; `khz catalog` lists every metric", misses.sentences().join("; "));
+    if !misses.is_empty() {
+        let catalog = (!misses.patterns.is_empty()).then(|| "`khz catalog` lists every metric".to_owned());
+        refusal.error = misses.sentences().into_iter().chain(catalog).collect::<Vec<_>>().join("; ");
     }
     refusal
 }

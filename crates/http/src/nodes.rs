@@ -61,7 +61,8 @@ pub(crate) async fn forget(
     let selected = selected
         .ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes are to be forgotten"))?;
     caller.check_operator("forgetting nodes")?;
-    let misses = misses::of(&*app.query, std::slice::from_ref(&selected));
+    let hosts = selected.nodes();
+    let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();
     let forgotten = app.query.forget(&selected)?;
     match (forgotten.nodes.is_empty(), forgotten.refused.as_slice()) {
         (true, []) => Err(Refusal::new(StatusCode::NOT_FOUND, misses.sentences().join("; "))),

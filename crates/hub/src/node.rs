@@ -20,6 +20,7 @@ use crate::limits::{
 };
 use crate::mailbox::{Command, Mailbox};
 use crate::memory::{Changes, Entry, State};
+use crate::schemas::Schema;
 use crate::texts::{TextBytes, TextInbox, Texts};
 
 /// The lane that is always shipped.
@@ -340,6 +341,12 @@ impl Node {
     pub fn base(&self) -> Option<u64> {
         let at = self.lanes.iter().position(|lane| lane.name == BASE)?;
         self.lane_ids.get(at).copied()
+    }
+
+    /// What its base lane holds, once it has said so.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        let schema = self.lane(self.base()?)?.newest_schema()?;
+        (!schema.series().is_empty()).then_some(schema)
     }
 
     /// The lane that an offer speaks of: known, or new. A new epoch of a known lane puts the former one aside.

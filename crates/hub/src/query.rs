@@ -55,7 +55,7 @@ impl HubQuery {
     /// start, nobody knows.
     fn selects_nothing(&self, patterns: &[Pattern], nodes: &[Arc<SharedNode>]) -> bool {
         let is_selected = |metric: &Arc<Metric>| patterns.iter().any(|p| p.matches_metric(&metric.name));
-        nodes.iter().any(|node| node.lock().base().is_some())
+        nodes.iter().any(|node| node.lock().schema().is_some())
             && !self.cluster.metrics().iter().any(is_selected)
     }
 
@@ -163,10 +163,12 @@ impl Query for HubQuery {
     }
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
-        let node = self.cluster.node(node)?;
-        let state = node.lock();
-        let base = state.base().and_then(|id| state.lane(id))?;
-        base.newest_schema().map(|schema| schema as Arc<dyn khz_model::Columns>)
+        let schema = self.cluster.node(node)?.lock().schema()?;
+        Some(schema)
+    }
+
+    fn is_described(&self, node: &NodeName) -> bool {
+        self.cluster.node(node).is_some_and(|node| node.lock().schema().is_some())
     }
 
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {

@@ -154,7 +154,7 @@ mod tests {
     fn what_matches_nothing_is_an_error_not_an_empty_table() {
         assert_eq!(
             printed(&["zebra"], false).unwrap_err(),
-            "no metric has such a name; `khz catalog` alone lists them all"
+            "nothing matches zebra; `khz catalog` alone lists every metric"
         );
     }
 

@@ -288,11 +288,11 @@ mod tests {
         let (text, done) = printed(&states(&["n2", "n3", "n4"]), Choice::default());
         assert_eq!(
             text,
-            "NODE  STATE     RATE  ROWS  LOST  LATE  OFFSET  RTT  VERSION  EXPECTED\n\
-             n1    up 9s        -     -     -     -       -    -  1        no\n\
-             n2    down 1min    -     -     -     -       -    -  1        yes\n\
-             n3    left 2min    -     -     -     -       -    -  1        yes\n\
-             n4    missing      -     -     -     -       -    -  1        yes\n\
+            "NODE  STATE    RATE  ROWS  LOST  LATE  OFFSET  RTT  VERSION  EXPECTED\n\
+             n1    up 9.0s     -     -     -     -       -    -  1        no\n\
+             n2    down 1m     -     -     -     -       -    -  1        yes\n\
+             n3    left 1m     -     -     -     -       -    -  1        yes\n\
+             n4    missing     -     -     -     -       -    -  1        yes\n\
              4 nodes: 1 up, 1 down, 1 left, 1 missing; 3 expected\n"
         );
         assert_eq!(done, Done::Partly { missing: vec!["n2".to_owned()] });

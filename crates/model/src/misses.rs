@@ -28,6 +28,11 @@ pub trait Known {
     fn metrics(&self) -> Vec<Arc<Metric>>;
     /// What a node has; nodes that are alike may share it. `None`: not known.
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>>;
+    /// Whether the metrics of a node are among those.
+    fn is_described(&self, node: &NodeName) -> bool {
+        let _ = node;
+        true
+    }
 }
 
 impl<Q: Query + ?Sized> Known for &Q {
@@ -41,6 +46,10 @@ impl<Q: Query + ?Sized> Known for &Q {
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
         Query::series(*self, node)
+    }
+
+    fn is_described(&self, node: &NodeName) -> bool {
+        Query::is_described(*self, node)
     }
 }
 
@@ -79,7 +88,8 @@ impl Misses {
                     }
                 }
             }
-            let chosen = || nodes.iter().filter(|node| pattern.matches_node(node.as_str()));
+            let is_chosen = |node: &&NodeName| pattern.matches_node(node.as_str());
+            let chosen = || nodes.iter().filter(is_chosen).filter(|node| known.is_described(node));
             if chosen().next().is_some() && asked.insert(pattern.to_string()) {
                 let metrics = metrics.get_or_insert_with(|| known.metrics());
                 misses.series(pattern, known, chosen(), metrics);
@@ -114,17 +124,21 @@ impl Misses {
         self.nodes.is_empty() && self.patterns.is_empty()
     }
 
-    /// One sentence for each, for people.
+    /// What is not there in sentences, for people.
     pub fn sentences(&self) -> Vec<String> {
-        let unnamed = |miss: &Miss| format!("no node is called {miss}");
-        let unmatched = |miss: &Miss| format!("nothing matches {miss}");
-        let (told, plain): (Vec<&Miss>, Vec<&Miss>) = self.nodes.iter().partition(|miss| miss.near.is_some());
-        let mut sentences: Vec<String> = told.into_iter().map(unnamed).collect();
-        if !plain.is_empty() {
-            let names = fold(plain.iter().map(|miss| &miss.asked));
-            sentences.push(format!("no node is called {names}"));
+        // Nodes for which the same was meant are one sentence.
+        let mut alike: Vec<(&Option<String>, Vec<&str>)> = Vec::new();
+        for Miss { asked, near } in &self.nodes {
+            match alike.iter_mut().find(|(known, _)| *known == near) {
+                Some((_, names)) => names.push(asked),
+                None => alike.push((near, vec![asked])),
+            }
         }
-        sentences.extend(self.patterns.iter().map(unmatched));
+        let unnamed = |(near, names): (&Option<String>, Vec<&str>)| {
+            format!("no node is called {}", Miss { asked: fold(names), near: near.clone() })
+        };
+        let mut sentences: Vec<String> = alike.into_iter().map(unnamed).collect();
+        sentences.extend(self.patterns.iter().map(|miss| format!("nothing matches {miss}")));
         if self.more > 0 {
             sentences.push(format!("{} more are not there either", self.more));
         }

@@ -30,6 +30,12 @@ pub trait Query: Send + Sync {
         None
     }
 
+    /// Whether it is known what a node has: a hub does not know it of one that has not come since its start.
+    fn is_described(&self, node: &NodeName) -> bool {
+        let _ = node;
+        true
+    }
+
     /// The fastest rate that a reader may ask for.
     fn rate_max(&self) -> Rate;
 

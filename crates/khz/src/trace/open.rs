@@ -63,6 +63,11 @@ pub fn of_error(error: RecordError) -> Failure {
 impl Opened {
     /// Some pattern selects something; what is not there beside that is said.
     pub fn check(&self, patterns: &[Pattern]) -> Result<(), Failure> {
+        self.check_beside(patterns, &[])
+    }
+
+    /// The same where something else that selects something was asked for too.
+    pub fn check_beside(&self, patterns: &[Pattern], others: &[Pattern]) -> Result<(), Failure> {
         if patterns.is_empty() {
             return Ok(());
         }
@@ -70,7 +75,7 @@ impl Opened {
             Listed::new(self.survey.lanes.iter().map(|lane| (&*lane.lane.node, lane.series.clone())));
         let misses = listed.misses(patterns);
         let sentences = misses::sentences(&misses, "in this recording");
-        if listed.has_none(patterns) {
+        if listed.has_none(patterns) && others.is_empty() {
             return Err(Failure::Work(sentences.join("; ")));
         }
         for sentence in &sentences {

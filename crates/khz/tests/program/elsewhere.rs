@@ -132,7 +132,7 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         ("local-nobody", "2", "200Hz is for operators"),
         ("plain-source", "2", "--tls-ca"),
         ("text-source", "0", ""),
-        ("text-stranger", "1", "no answer from n[1-2]"),
+        ("text-stranger", "1", "no node is called n[1-2]"),
         ("text-refusal", "0", "it says: this door asks who you are"),
     ] {
         let (found, text) = step(name);

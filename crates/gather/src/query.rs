@@ -262,7 +262,7 @@ impl Query for NodeQuery {
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
         let base = self.lanes.first().filter(|_| *node == self.node)?.series();
         // Before the first row nobody knows.
-        (!base.is_empty()).then(|| base as Arc<dyn khz_model::Columns>)
+        if base.is_empty() { None } else { Some(base) }
     }
 
     fn rate_max(&self) -> Rate {

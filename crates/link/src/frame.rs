@@ -240,7 +240,7 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::TEXT => "Text",
         kind::NO_TEXT => "NoText",
         kind::GOODBYE => "Goodbye",
-        SKIPPED_FROM.. => "a newer frame",
+        newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
     })
 }

@@ -18,8 +18,21 @@ use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
 
-/// CPU per sample of the agent may be this many times that of the bare loop.
-const DEARER: f64 = 1.25;
+/// CPU per sample of the agent may be so many times that of the bare loop: what it has beside the reads weighs more where all
+/// of it is cold.
+fn dearer(rate: u64) -> f64 {
+    match rate {
+        1_000.. => 1.1,
+        100.. => 1.2,
+        10.. => 1.3,
+        _ => 1.5,
+    }
+}
+
+/// `khz` without a flag may take so many percent of a core while nobody reads it.
+const PLAIN_SHARE: f64 = 0.25;
+/// And so many times what five files ten times a second take.
+const PLAIN_DEARER: f64 = 1.67;
 
 /// Who is held against the bare loop, and what is promised of him.
 pub struct Contest<'a> {
@@ -29,8 +42,12 @@ pub struct Contest<'a> {
     pub title: &'a str,
     /// How the agent is started at a rate.
     pub command: &'a dyn Fn(&Path, u64) -> Command,
+    /// At which of the rates.
+    pub rates: &'a [u64],
     /// CPU per sample at a rate may be so many times that of the bare loop.
     pub dearer: fn(u64) -> f64,
+    /// Percent of a core that it may take in all, where that is promised.
+    pub share_max: Option<f64>,
     /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
     /// hub.
     pub warm_up: fn(u64) -> Duration,
@@ -81,11 +98,22 @@ struct OwnCounts {
 /// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let title = "## The whole agent, doors idle, beside a bare C loop";
-    let dearer = |_| DEARER;
-    compare(
-        record,
-        &Contest { section: "agent", title, command: &agent_command, dearer, warm_up: |_| WARM_UP },
-    )
+    let warm_up = |_: u64| WARM_UP;
+    let command = &agent_command;
+    let rates = &[1_000, 100, 10, 1];
+    compare(record, &Contest { section: "agent", title, command, rates, dearer, share_max: None, warm_up })?;
+    // As it is without a word said: all sources, a lane at 10 Hz and one at 1 Hz.
+    let title = "## khz without a flag, which nobody reads, beside a bare C loop of five files at its 10 Hz";
+    let plain = Contest {
+        section: "plain khz",
+        title,
+        command: &plain_command,
+        rates: &[10],
+        dearer: |_| PLAIN_DEARER,
+        share_max: Some(PLAIN_SHARE),
+        warm_up,
+    };
+    compare(record, &plain)
 }
 
 /// Holds an agent against the bare loop at every rate.
@@ -96,7 +124,7 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
     let heads =
         ["rate, side", "us/sample", "quartiles", "x bare", "reached %", "late", "switches", "RssAnon"];
     let mut table = Table::new(&heads);
-    for (rate, full, quick) in RATES {
+    for (rate, full, quick) in RATES.into_iter().filter(|(rate, ..)| contest.rates.contains(rate)) {
         let window = Duration::from_secs(record.effort.of(full, quick));
         let mut turns: [Vec<Turn>; 2] = Default::default();
         // Five times A B B A are ten pairs of neighbours.
@@ -141,6 +169,13 @@ pub fn agent_command(program: &Path, rate: u64) -> Command {
         "--sources",
         &sources.join(","),
     ]);
+    command
+}
+
+/// The same without a word about what it gathers.
+fn plain_command(program: &Path, _: u64) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--listen", "127.0.0.1:0", "--node", "khz-bench", "--quiet"]);
     command
 }
 
@@ -310,6 +345,11 @@ fn show_rate(
     }
     let promise = format!("{} / bare loop, {rate} Hz", contest.section);
     record.verdict(&promise, times, Bound::AtMost((contest.dearer)(rate)));
+    if let Some(share_max) = contest.share_max {
+        let shares = agent.iter().map(|turn| turn.cpu_us * rate as f64 / 1e4);
+        let promise = format!("{}: percent of a core", contest.section);
+        record.verdict(&promise, Spread::of(shares), Bound::AtMost(share_max));
+    }
     if rate == 1_000 {
         let reached_by = |turns: &[Turn]| turns.iter().map(|t| t.reached).collect::<Vec<_>>();
         let reached = Spread::of(reached_by(agent));

@@ -1,6 +1,8 @@
 //! The agent under attack: at 1,000 Hz, first left alone, then with ten thousand connections that say nothing,
 //! half of them in the middle of a request, then with streams that nobody reads. What must not move: the ticks
-//! and the memory.
+//! and the memory. Then a hub and its readers.
+
+mod readers;
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -98,7 +100,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     record.show("## The agent under attack, at 1,000 Hz", &table);
     record
         .say("Late and met ticks as the agent counts them. The attackers run on the same two processors.\n");
-    Ok(())
+    readers::run(record)
 }
 
 fn counts(address: SocketAddr) -> Result<Counts, BenchError> {

@@ -14,6 +14,7 @@ mod nodes;
 mod publisher;
 mod reconnect;
 mod relay;
+mod scrape;
 
 use crate::error::BenchError;
 use crate::record::Record;
@@ -21,13 +22,14 @@ use crate::record::Record;
 type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
 
 /// What it measures.
-pub const SECTIONS: [Section; 6] = [
+pub const SECTIONS: [Section; 7] = [
     ("nodes", nodes::run),
     ("bytes", bytes::run),
     ("latency", latency::run),
     ("fanout", fanout::run),
     ("reconnect", reconnect::run),
     ("agent", agent::run),
+    ("scrape", scrape::run),
 ];
 
 /// What the benchmark starts of itself.

@@ -49,7 +49,8 @@ Sections of gather (all of them when none is named):
   paced    the same at 1,000 Hz while the machine is busy
   peers    the crates procfs and sysinfo
   agent    the whole agent beside a bare C loop, at 1, 10, 100 and 1,000 Hz
-  attack   the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads
+  attack   the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads; a hub of 1,500
+           nodes with 100 clients that read slowly
   scale    parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces
 
 Sections of rrd (needs Debian's rrdtool, rrdcached and librrd-dev; the files, 20 GB of them, stay in the build
@@ -68,6 +69,7 @@ Sections of hub:
   fanout     one node at 100 Hz to 1,000 readers
   reconnect  4,096 nodes come back after their hub was killed and started again
   agent      an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and 1,000 Hz
+  scrape     how evenly counters grow over scrapes, beside Debian's node_exporter (package prometheus-node-exporter)
 
 Sections of mount (needs root and /dev/fuse):
   shm         a value out of shared memory, ns

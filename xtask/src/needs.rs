@@ -37,6 +37,10 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
 const FOR_TEXT: [(&str, &str, &str); 1] =
     [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
 
+/// What `cargo xtask bench hub` needs besides.
+const FOR_HUB: [(&str, &str, &str); 1] =
+    [("prometheus-node-exporter", "prometheus-node-exporter", "the exporter that scrapes are held against")];
+
 /// Sees to it that everything the tests need is there, or says what is missing.
 pub fn install() -> Result<(), String> {
     install_missing(&PROGRAMS)
@@ -50,6 +54,11 @@ pub fn install_for_static() -> Result<(), String> {
 /// The same for the tests on machines of their own.
 pub fn install_for_guests() -> Result<(), String> {
     install_missing(&FOR_GUESTS)
+}
+
+/// The same for the benchmark of the hub.
+pub fn install_for_hub() -> Result<(), String> {
+    install_missing(&FOR_HUB)
 }
 
 /// The same for the benchmark of the text door.

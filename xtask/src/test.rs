@@ -27,6 +27,8 @@ fn slow_tests() -> Result<(), String> {
         &[],
     )?;
     step::run("cargo test --release -p khz-link --quiet", &[], &[("KHZ_LINK_SEEDS", "5000")])?;
+    let growing = "cargo test --release -p khz-hub --lib --quiet simulation";
+    step::run(growing, &[], &[("KHZ_HUB_SEEDS", "5000")])?;
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
@@ -82,6 +84,9 @@ pub fn screenshot() -> Result<(), String> {
 pub fn bench(words: &[&str]) -> Result<(), String> {
     if words.first() == Some(&"text") {
         needs::install_for_text()?;
+    }
+    if words.first() == Some(&"hub") && (words.len() == 1 || words.contains(&"scrape")) {
+        needs::install_for_hub()?;
     }
     step::run("cargo build --release -p khz", &[], &[])?;
     step::run("cargo run --release --quiet -p khz-bench --", words, &[])

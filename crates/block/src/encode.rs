@@ -107,12 +107,14 @@ impl Encoder {
         self.generation = generation;
     }
 
-    /// True when a row gathered at `now` belongs into a new block: there is none open, the open one is full, or
-    /// the wall clock was set since it began. The caller knows besides when the schema grew.
+    /// True when a row gathered at `now` belongs into a new block: there is none open, the open one is full, the wall
+    /// clock was set since it began, or the row is older than the last: within a block time only goes on. The caller
+    /// knows besides when the schema grew.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };
         self.is_full(now.boot.since(header.stamp.boot))
+            || now.boot < self.stamp.boot
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
@@ -280,6 +282,16 @@ mod tests {
         let wants = |offset| encoder.wants_new_block(Stamp { boot: Nanos(2), real_offset: offset });
         assert!(!wants(900_000) && !wants(-900_000));
         assert!(wants(3_600_000_000_000) && wants(-3_600_000_000_000) && wants(i64::MIN));
+    }
+
+    #[test]
+    fn a_row_that_is_older_than_the_last_begins_a_new_block() {
+        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+        let at = |second| Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+        encoder.key_row(at(7), 1, |_| (0, 1), &mut Vec::new());
+        encoder.delta_row(at(9), std::iter::empty(), |_| (0, 1), &mut Vec::new());
+        assert!(encoder.wants_new_block(at(8)));
+        assert!(!encoder.wants_new_block(at(9)) && !encoder.wants_new_block(at(10)));
     }
 
     #[test]

@@ -320,18 +320,19 @@ impl Query for Cluster {
         Ok(Box::new(Rows { cluster: self.clone(), columns, places, rate: interest.rate, tick }))
     }
 
-    fn history(
+    fn history_of(
         &self,
+        node: &NodeName,
         patterns: &[Pattern],
         span: Nanos,
         rows_max: usize,
-    ) -> Result<Vec<Delivery>, QueryError> {
+    ) -> Result<Option<Delivery>, QueryError> {
         let columns = self.select(patterns)?;
         let period = Nanos((span.0 / rows_max.max(1) as u64).max(Nanos::SECOND.0));
         let until = boot_now().0 / period.0;
         let ticks = until.saturating_sub(span.0 / period.0)..=until;
-        let places = self.places(patterns).into_iter();
-        Ok(places.map(|at| self.delivery(at, &columns, ticks.clone(), period)).collect())
+        let at = self.places(patterns).into_iter().find(|&at| self.nodes().get(at) == Some(node));
+        Ok(at.map(|at| self.delivery(at, &columns, ticks, period)))
     }
 
     fn status(&self) -> Vec<NodeStatus> {

@@ -72,7 +72,7 @@ pub fn entry(door: &str, field: &str, kind: Kind, help: &'static str) -> Metric 
     Metric {
         name: Text::from(format!("khz.{door}.{field}")),
         kind,
-        unit: Unit::Count,
+        unit: if field.ends_with("_bytes") { Unit::Bytes } else { Unit::Count },
         places: 0,
         max: None,
         refresh: Refresh::Event,

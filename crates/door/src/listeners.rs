@@ -15,8 +15,9 @@ use crate::local::LocalSocket;
 /// flood must not make an honest client wait, and accepting takes microseconds.
 const LISTEN_BACKLOG: i32 = 4_096;
 /// Bytes that the kernel may hold for one connection that does not read (it counts them double). Without it
-/// the kernel would take up to 4 MiB for each.
-const SEND_BUFFER_BYTES: usize = 256 * 1024;
+/// the kernel would take up to 4 MiB for each. It tells of room when a third is free: that must be less than what a
+/// client has to take while it is waited for.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// A client whose machine has vanished, so that nothing sent is acknowledged, is given up after this long;
 /// the kernel alone would wait a quarter of an hour.
 const VANISHED_TIMEOUT: Duration = Duration::from_secs(30);

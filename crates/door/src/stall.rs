@@ -1,5 +1,5 @@
-//! A socket whose writer gives up: when the other side takes nothing for a while although bytes wait for it,
-//! writing fails with `TimedOut`. It refuses to buffer; reading passes through.
+//! A socket whose writer gives up: when bytes have waited for the other side for a while, all in all, and it has taken
+//! less than it must in that time, writing fails with `TimedOut`. It refuses to buffer; reading passes through.
 
 use std::io;
 use std::pin::Pin;
@@ -14,28 +14,56 @@ use tokio::time::{Instant, Sleep};
 pub struct Stalling<S> {
     socket: S,
     patience: Duration,
-    /// Running since the first write that found no room.
-    stalled: Option<Pin<Box<Sleep>>>,
+    /// What the other side takes at least within the patience.
+    taken_min: u64,
+    /// What it has taken since the patience began.
+    taken: u64,
+    /// How long bytes have waited since then, without the present wait.
+    waited: Duration,
+    /// Since when bytes wait.
+    waiting: Option<Instant>,
+    /// When the patience ends, should nothing be taken.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    /// Gives the other side so much time to take something.
-    pub fn new(socket: S, patience: Duration) -> Self {
-        Stalling { socket, patience, stalled: None }
+    /// Gives the other side so much time to take so many bytes. Only time in which bytes wait for it counts.
+    pub fn new(socket: S, patience: Duration, taken_min: u64) -> Self {
+        Stalling { socket, patience, taken_min, taken: 0, waited: Duration::ZERO, waiting: None, end: None }
     }
 
-    /// Passes `written` on, unless it has been pending for longer than the patience.
+    /// Passes `written` on, unless bytes have waited longer than the patience for too little.
     fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
+        match written {
+            Poll::Ready(Ok(bytes)) => {
+                self.taken = self.taken.saturating_add(bytes as u64);
+                self.stop_waiting();
+                written
+            }
+            Poll::Ready(Err(_)) => written,
+            Poll::Pending => self.wait(cx),
         }
-        let patience = self.patience;
-        let stalled =
-            self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + patience)));
-        match stalled.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
+    }
+
+    fn stop_waiting(&mut self) {
+        if let Some(since) = self.waiting.take() {
+            self.waited += since.elapsed();
+            self.end = None;
+        }
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        loop {
+            let since = *self.waiting.get_or_insert_with(Instant::now);
+            let left = self.patience.saturating_sub(self.waited);
+            let end = self.end.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(since + left)));
+            if end.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if self.taken < self.taken_min {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            (self.taken, self.waited, self.waiting, self.end) = (0, Duration::ZERO, None, None);
         }
     }
 }
@@ -83,26 +111,61 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    const PATIENCE: Duration = Duration::from_secs(10);
+
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_ends_the_writer() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut socket = Stalling::new(ours, Duration::from_secs(10));
+        let mut socket = Stalling::new(ours, PATIENCE, 1);
         let error = socket.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_that_does_take_something_is_waited_for() {
+    /// Reads so many bytes every so often, until `whole` are read or the writer has given up; whether it got all.
+    async fn read_slowly(every: Duration, bytes: usize, whole: usize, taken_min: u64) -> bool {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut socket = Stalling::new(ours, Duration::from_secs(10));
-        let reader = tokio::spawn(async move {
+        let mut socket = Stalling::new(ours, PATIENCE, taken_min);
+        let reader = async {
             let mut taken = 0;
-            while taken < 64 {
-                tokio::time::sleep(Duration::from_secs(9)).await;
-                taken += theirs.read(&mut [0; 16]).await.unwrap();
+            while taken < whole {
+                tokio::time::sleep(every).await;
+                let mut room = vec![0; bytes];
+                taken += theirs.read(&mut room).await.unwrap();
             }
-        });
-        socket.write_all(&[0; 64]).await.unwrap();
-        reader.await.unwrap();
+        };
+        let bytes = vec![0; whole];
+        tokio::select! {
+            written = socket.write_all(&bytes) => {
+                let gave_up = written.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+                !gave_up
+            }
+            () = reader => true,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_that_takes_what_it_must_is_waited_for_and_a_slower_one_is_not() {
+        let every = Duration::from_secs(3);
+        assert!(read_slowly(every, 16, 640, 40).await, "48 bytes in nine seconds");
+        assert!(!read_slowly(every, 8, 640, 40).await, "24 bytes in nine seconds");
+        assert!(
+            !read_slowly(Duration::from_millis(900), 1, 640, 40).await,
+            "a byte now and then is not enough"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_nothing_waits_is_not_held_against_a_reader() {
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let mut socket = Stalling::new(ours, PATIENCE, 40);
+        // Far less than forty bytes in ten seconds, but hardly a wait.
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            let (written, ()) = tokio::join!(socket.write_all(&[0; 20]), async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                theirs.read_exact(&mut [0; 20]).await.unwrap();
+            });
+            written.unwrap();
+        }
     }
 }

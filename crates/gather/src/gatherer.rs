@@ -14,7 +14,7 @@ use crate::asked::{Asked, Toll};
 use crate::clock;
 use crate::cost::{Cost, LOOK_EVERY};
 use crate::inbox::{Inbox, LaneAnswer, Request};
-use crate::lane::{Lane, LaneView};
+use crate::lane::{Call, Lane, LaneView};
 use crate::own;
 use crate::own_memory::OwnMemory;
 use crate::page::Page;
@@ -56,6 +56,8 @@ pub(crate) struct Gatherer {
     requests: u64,
     request_gathers: u64,
     taken: Vec<Request>,
+    /// Who is to be called for the rows of this moment.
+    calls: Vec<Arc<Call>>,
     /// Where texts are read to, one after the other.
     room: Vec<u8>,
     /// Dropped when the thread ends.
@@ -99,6 +101,7 @@ impl Gatherer {
             requests: 0,
             request_gathers: 0,
             taken: Vec::new(),
+            calls: Vec::new(),
             room: Vec::new(),
             outworn: Some(outworn),
         }
@@ -120,6 +123,7 @@ impl Gatherer {
             }
             let now = clock::stamp();
             self.tick(now);
+            self.calls.drain(..).for_each(|call| call());
             if self.cost.is_due(now) {
                 self.look_at_cost(now);
             }
@@ -162,7 +166,7 @@ impl Gatherer {
         }
         for i in 0..self.lanes.len() {
             if due & (1 << i) != 0 {
-                self.lanes[i].record(now, &mut self.sources);
+                self.lanes[i].record(now, &mut self.sources, &mut self.calls);
             }
         }
     }
@@ -265,7 +269,7 @@ impl Gatherer {
             }
             self.lanes[at].given = Some(now.boot);
         }
-        self.lanes[at].give(ask, now, &mut self.sources, again);
+        self.lanes[at].give(ask, now, &mut self.sources, again, &mut self.calls);
     }
 
     /// Answers a reader that wants to follow. It counts as a reader from here on, so that the lane cannot close

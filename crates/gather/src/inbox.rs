@@ -10,7 +10,7 @@ use khz_model::{Nanos, Pattern, QueryError, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::lane::LaneView;
+use crate::lane::{Bell, LaneView};
 use crate::source::Published;
 
 /// So many requests may wait at once. They wait for microseconds; who finds the box full asks again.
@@ -25,8 +25,8 @@ pub(crate) enum Request {
     Follow { patterns: Vec<Pattern>, rate: Option<Rate>, exact: bool, reply: SyncSender<LaneAnswer> },
     /// A row of an on-demand lane, gathered from now on.
     Now { lane: Arc<LaneView>, ask: u32 },
-    /// Somebody wants to be woken at every row of a lane, for as long as the bell lives.
-    Prompt { lane: Arc<LaneView>, bell: Weak<OwnedFd> },
+    /// Somebody wants to know of every row of a lane, for as long as the bell lives.
+    Prompt { lane: Arc<LaneView>, bell: Weak<Bell> },
     /// A reader of some lane has gone.
     Gone,
     /// The end.

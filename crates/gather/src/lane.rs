@@ -12,6 +12,17 @@ use rustix::fd::OwnedFd;
 use crate::source::Source;
 use crate::ticks::Ticks;
 
+/// What is called after rows, on the gather thread.
+pub type Call = dyn Fn() + Send + Sync;
+
+/// How somebody learns of every row of a lane.
+pub(crate) enum Bell {
+    /// An eventfd that he sleeps on.
+    Fd(OwnedFd),
+    /// He is called.
+    Call(Arc<Call>),
+}
+
 /// What readers of a lane share with the gather thread.
 #[derive(Debug)]
 pub(crate) struct LaneView {
@@ -69,7 +80,7 @@ pub(crate) struct Lane {
     ring: Writer,
     schema: PublishedSchema,
     /// Rung after every row.
-    bells: Vec<Weak<OwnedFd>>,
+    bells: Vec<Weak<Bell>>,
     /// The row under construction, kept for its memory.
     bytes: Vec<u8>,
     /// Rows that did not fit into the ring at all.
@@ -195,11 +206,11 @@ impl Lane {
         *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(series);
     }
 
-    /// Appends a row with the sources' present readings, and rings.
-    pub fn record(&mut self, stamp: Stamp, sources: &mut [Source]) {
+    /// Appends a row with the sources' present readings, and rings; who is to be called for it is put into `calls`.
+    pub fn record(&mut self, stamp: Stamp, sources: &mut [Source], calls: &mut Vec<Arc<Call>>) {
         self.record_unrung(stamp, sources);
         if !self.bells.is_empty() {
-            self.ring_bells();
+            self.ring_bells(calls);
         }
     }
 
@@ -236,13 +247,20 @@ impl Lane {
     }
 
     /// Writes a row that answers a demand, or says that the newest one does.
-    pub fn give(&mut self, ask: u32, stamp: Stamp, sources: &mut [Source], again: bool) {
+    pub fn give(
+        &mut self,
+        ask: u32,
+        stamp: Stamp,
+        sources: &mut [Source],
+        again: bool,
+        calls: &mut Vec<Arc<Call>>,
+    ) {
         if again {
             self.record_unrung(stamp, sources);
         }
         // Behind the row: who sees the number finds the row.
         self.view.answered.store(ask, Ordering::Release);
-        self.ring_bells();
+        self.ring_bells(calls);
     }
 
     /// True when another row might not fit into half the ring with the open block.
@@ -252,15 +270,27 @@ impl Lane {
     }
 
     /// Rings this bell after every row, as long as somebody holds it.
-    pub fn prompt(&mut self, bell: Weak<OwnedFd>) {
+    pub fn prompt(&mut self, bell: Weak<Bell>) {
         self.bells.push(bell);
     }
 
-    /// A bell that is ringing already stays so; one that nobody holds any more goes.
-    fn ring_bells(&mut self) {
+    /// A bell that is ringing already stays so; one that nobody holds any more goes. Who is called for several lanes is
+    /// called once.
+    fn ring_bells(&mut self, calls: &mut Vec<Arc<Call>>) {
         self.bells.retain(|bell| {
             let Some(bell) = bell.upgrade() else { return false };
-            let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            match &*bell {
+                Bell::Fd(bell) => {
+                    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+                }
+                Bell::Call(call) => {
+                    let is_same =
+                        |known: &Arc<Call>| std::ptr::addr_eq(Arc::as_ptr(known), Arc::as_ptr(call));
+                    if !calls.iter().any(is_same) {
+                        calls.push(call.clone());
+                    }
+                }
+            }
             true
         });
     }

@@ -9,7 +9,7 @@ use khz_ring::Reader;
 use rustix::fd::OwnedFd;
 
 use crate::inbox::{Inbox, Request};
-use crate::lane::LaneView;
+use crate::lane::{Bell, Call, LaneView};
 use crate::query::NodeQuery;
 
 /// The agent's lanes. Cheap to clone, for any thread; it does not keep the agent running.
@@ -131,6 +131,20 @@ impl LaneHandle {
     /// # Errors
     /// The agent has ended, or its box is full.
     pub fn prompt(&self, bell: OwnedFd) -> Result<Prompt, QueryError> {
+        self.ring(Bell::Fd(bell))
+    }
+
+    /// Calls this after every row, on the gather thread and when the rows of all its lanes of that moment are in their rings,
+    /// until the prompt is dropped: once for all lanes with the same call. What it does delays the next tick, so it neither
+    /// waits nor asks the agent for anything, and allocates nothing as a rule.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prompt_by(&self, call: Arc<Call>) -> Result<Prompt, QueryError> {
+        self.ring(Bell::Call(call))
+    }
+
+    fn ring(&self, bell: Bell) -> Result<Prompt, QueryError> {
         let bell = Arc::new(bell);
         self.inbox.put(Request::Prompt { lane: self.view.clone(), bell: Arc::downgrade(&bell) })?;
         Ok(Prompt { _bell: bell })
@@ -146,7 +160,6 @@ impl Drop for LaneHandle {
 }
 
 /// A bell that is rung at every row of a lane, as long as this lives.
-#[derive(Debug)]
 pub struct Prompt {
-    _bell: Arc<OwnedFd>,
+    _bell: Arc<Bell>,
 }

@@ -40,6 +40,7 @@ pub use gatherer::LANES_MAX;
 pub use inbox::REQUESTS_MAX;
 pub use jobs::{DATAGRAM_MAX, JOB_METRICS_MAX, JOB_SERIES_MAX, JobDoor};
 pub use kernel_text::TEXT_BYTES_MAX;
+pub use lane::Call;
 pub use lane_handle::{LaneHandle, Lanes, Prompt};
 pub use machine::Machine;
 pub use own::Tally;

@@ -219,11 +219,24 @@ struct NodeLook<'a> {
     sources: u64,
     age_max: Nanos,
     published: Vec<Arc<Published>>,
+    /// Names of other nodes that were asked for.
+    missing: Vec<String>,
+    /// Why it shows nothing.
+    refusal: Option<QueryError>,
+}
+
+impl<'a> NodeLook<'a> {
+    fn new(query: &'a NodeQuery, sources: u64, age_max: Nanos) -> Self {
+        NodeLook { query, sources, age_max, published: Vec::new(), missing: Vec::new(), refusal: None }
+    }
 }
 
 impl Look for NodeLook<'_> {
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
         Box::pin(async move {
+            if let Some(refusal) = self.refusal.take() {
+                return Err(refusal);
+            }
             if self.sources != 0 {
                 self.published = self.query.published(self.sources, self.age_max).await?;
             }
@@ -246,6 +259,10 @@ impl Look for NodeLook<'_> {
             show(&self.query.node, &parts);
         }
         !parts.is_empty()
+    }
+
+    fn missing(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.missing)
     }
 }
 
@@ -279,7 +296,15 @@ impl Query for NodeQuery {
 
     fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
         let sources = if wanted.has_node(&self.node) { self.sources_of_wanted(wanted) } else { 0 };
-        Box::new(NodeLook { query: self, sources, age_max, published: Vec::new() })
+        Box::new(NodeLook::new(self, sources, age_max))
+    }
+
+    fn look_at<'a>(&'a self, patterns: &[Pattern], age_max: Nanos) -> Box<dyn Look + 'a> {
+        let (ours, missing) = self.for_this_node(patterns);
+        let sources = self.sources_of(&ours);
+        let nothing = sources == 0 && missing.is_empty() && !patterns.is_empty();
+        let refusal = nothing.then(|| nothing_matches(patterns));
+        Box::new(NodeLook { missing, refusal, ..NodeLook::new(self, sources, age_max) })
     }
 
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
@@ -293,12 +318,16 @@ impl Query for NodeQuery {
         )))
     }
 
-    fn history(
+    fn history_of(
         &self,
+        node: &NodeName,
         patterns: &[Pattern],
         span: Nanos,
         rows_max: usize,
-    ) -> Result<Vec<Delivery>, QueryError> {
+    ) -> Result<Option<Delivery>, QueryError> {
+        if *node != self.node {
+            return Ok(None);
+        }
         let (patterns, _) = self.checked(patterns)?;
         let _one_at_a_time = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let since = Nanos(clock::boot().0.saturating_sub(span.0));
@@ -312,6 +341,7 @@ impl Query for NodeQuery {
         let enough = |lane: &&&Arc<LaneView>| span.0 / lane.period().0.max(1) >= rows_max as u64;
         let lane = fitting.iter().find(enough).or(fitting.last()).copied();
         let lane = lane.ok_or_else(|| nothing_matches(&patterns))?;
-        Ok(rows_since(&self.node, lane, &patterns, since, rows_max))
+        let past = rows_since(&self.node, lane, &patterns, since, rows_max);
+        Ok(Some(past.ok_or_else(|| QueryError::TooMuch { node: node.clone() })?))
     }
 }

@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering;
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
-use khz_model::{Absence, Delivery, Nanos, NodeName, Pattern, Rate, Reading, Row, Series, Subscription};
+use khz_model::{
+    Absence, Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Pattern, Rate, Reading, Row, Series,
+    Subscription,
+};
 use khz_ring::{Cursor, Event};
 
 use crate::inbox::{Inbox, Request};
@@ -135,11 +138,20 @@ impl LaneSubscription {
 
 impl Subscription for LaneSubscription {
     fn poll(&mut self) -> Vec<Delivery> {
+        self.poll_some(usize::MAX)
+    }
+
+    fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         let mut rows: Vec<Row> = self.first.take().into_iter().collect();
-        while rows.len() < ROWS_A_POLL {
+        let mut readings = 0;
+        while rows.len() < ROWS_A_POLL && readings <= readings_max {
             match self.cursor.advance() {
-                Event::Row => rows.push(self.columns.row(&self.lane, self.cursor.decoder())),
+                Event::Row => {
+                    let row = self.columns.row(&self.lane, self.cursor.decoder());
+                    readings += row.readings.len();
+                    rows.push(row);
+                }
                 Event::Block => {
                     let Some(block) = self.cursor.decoder().header().copied() else { continue };
                     let before = self.columns.series.clone();
@@ -171,23 +183,35 @@ impl Drop for LaneSubscription {
     }
 }
 
-/// The rows of a lane from `since` on, thinned evenly to about `rows_max`.
+/// The rows of a lane from `since` on, thinned evenly to `rows_max`; `None`: more readings than anybody sees at once.
 pub(crate) fn rows_since(
     node: &NodeName,
     lane: &LaneView,
     patterns: &[Pattern],
     since: Nanos,
     rows_max: usize,
-) -> Vec<Delivery> {
+) -> Option<Delivery> {
+    // Counted first: rows that nobody sees are not kept for a moment. The lane goes on meanwhile.
+    let (count, last) = count_since(lane, since);
+    let step = count.div_ceil(rows_max.max(1) as u64).max(1);
     let mut cursor = Cursor::new(lane.ring.clone(), block_before(lane, since));
     let mut columns = Columns::new(lane, patterns);
-    let mut rows = Vec::new();
+    let (mut rows, mut readings) = (Vec::new(), 0);
     loop {
         match cursor.advance() {
-            Event::Row if cursor.decoder().stamp().boot >= since => {
-                rows.push(columns.row(lane, cursor.decoder()));
+            Event::Row => {
+                let decoder = cursor.decoder();
+                let Some(before_last) = last.checked_sub(decoder.next_row()) else { break };
+                // Counted from the end, so that the newest row is always there.
+                if decoder.stamp().boot >= since && before_last.is_multiple_of(step) {
+                    let row = columns.row(lane, decoder);
+                    readings += row.readings.len().max(1);
+                    rows.push(row);
+                    if readings > HISTORY_READINGS_MAX {
+                        return None;
+                    }
+                }
             }
-            Event::Row => {}
             Event::Block => {
                 if let Some(block) = cursor.decoder().header() {
                     columns.enter(lane, patterns, block);
@@ -196,11 +220,23 @@ pub(crate) fn rows_since(
             Event::UpToDate => break,
         }
     }
-    let step = rows.len().div_ceil(rows_max.max(1)).max(1);
-    // Counted from the end, so that the newest row is always there.
-    let skip = rows.len().saturating_sub(1) % step;
-    let rows = rows.into_iter().skip(skip).step_by(step).collect();
-    vec![Delivery { node: node.clone(), columns: columns.series.clone(), rows, lost: cursor.take_lost() }]
+    Some(Delivery { node: node.clone(), columns: columns.series.clone(), rows, lost: cursor.take_lost() })
+}
+
+/// The rows of a lane from `since` on: how many, and the number behind the last.
+fn count_since(lane: &LaneView, since: Nanos) -> (u64, u64) {
+    let mut cursor = Cursor::new(lane.ring.clone(), block_before(lane, since));
+    let (mut count, mut last) = (0, 0);
+    loop {
+        match cursor.advance() {
+            Event::Row => {
+                count += u64::from(cursor.decoder().stamp().boot >= since);
+                last = cursor.decoder().next_row();
+            }
+            Event::Block => {}
+            Event::UpToDate => return (count, last),
+        }
+    }
 }
 
 /// The newest block that begins at or before `since`, or the oldest that is there.

@@ -1,8 +1,11 @@
 //! The page's files, embedded when the door is built. It refuses to read files at run time.
 
+use axum::Extension;
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
+
+use crate::exchange::Embedded;
 
 /// One file of the page.
 #[derive(Debug)]
@@ -33,5 +36,5 @@ pub(crate) fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
         return (StatusCode::NOT_MODIFIED, known).into_response();
     }
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(asset.content_type))];
-    (known, kind, asset.bytes).into_response()
+    (Extension(Embedded), known, kind, asset.bytes).into_response()
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use khz_model::Metric;
 
+use crate::exchange::Embedded;
 use crate::json;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -16,18 +19,27 @@ const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
 /// `GET /khz/v1/openapi.json`
 pub(crate) async fn openapi() -> Response {
-    json::response(OPENAPI.to_owned())
+    (Extension(Embedded), json::response(OPENAPI)).into_response()
 }
 
 /// `GET /khz/v1/catalog`
 pub(crate) async fn catalog(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let patterns = Params::parse(request.uri().query(), CATALOG_PARAMS)?.patterns()?;
-    let metrics = app.query.metrics();
-    let selected = metrics.iter().filter(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name)));
-    let mut out = String::from("{\"metrics\":");
-    json::list(&mut out, selected, |out, metric| metric_json(out, metric));
-    out.push_str("}\n");
-    Ok(json::response(out))
+    let mut metrics = app.query.metrics();
+    metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
+    pages::json(&app, async move |writer| write(writer, metrics).await).await
+}
+
+async fn write(mut writer: Writer, metrics: Vec<Arc<Metric>>) -> Result<Writer, Refusal> {
+    writer.hold((metrics.capacity() * size_of::<Arc<Metric>>()) as u64)?;
+    writer.page().push_str("{\"metrics\":[");
+    for (number, metric) in metrics.iter().enumerate() {
+        json::next(writer.page(), number);
+        metric_json(writer.page(), metric);
+        writer.turn().await?;
+    }
+    writer.page().push_str("]}\n");
+    Ok(writer)
 }
 
 /// Parameters of `/khz/v1/catalog`.

@@ -17,6 +17,9 @@ khz_door::counters! {
     stream_rows: Counter, "Rows sent on streams.";
     stream_rows_lost: Counter, "Rows that were overwritten before a stream fetched them.";
     stream_events: Counter, "Events with rows sent on streams.";
+    answer_bytes: Gauge, "Bytes that answers hold now, built and not yet taken by their readers.";
+    answers_refused: Counter, "Requests answered with 503 because answers already held as much as they may.";
+    answers_cut: Counter, "Answers ended before their end because they outgrew what answers may hold.";
     streams_dropped_slow: Counter, "Streams dropped because their reader did not keep up.";
 }
 

@@ -6,18 +6,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use khz_door::{
-    Accepted, Access, Coming, Connections, DoorError, Listeners, LocalSocket, Sealed, admit, receive_all,
+    Accepted, Access, Coming, Connections, DoorError, Listeners, LocalSocket, Sealed, Tide, admit,
+    receive_all,
 };
-use khz_model::{Nanos, Query};
+use khz_model::{Budget, Nanos, Query};
 use khz_trust::TlsServer;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::counters::{Counters, Held};
+use crate::counters::Counters;
 use crate::guard::Guard;
 use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits};
 use crate::routes::{App, router};
-use crate::talk::{Shared, Talk};
+use crate::talk::{Open, Shared, Talk};
 
 /// For who speaks plain HTTP where TLS is spoken: browsers do when somebody leaves out the `s`.
 const SPEAK_TLS: &[u8] =
@@ -119,19 +120,23 @@ struct Hall {
 impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
         let Door { query, window, hosts, node_label, tls, access, limits, counters, .. } = door;
+        let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
         let app = App {
             query,
             window,
             node_label,
             limits: limits.clone(),
             counters: counters.clone(),
+            answers: answers.clone(),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
             closing: closing.clone(),
         };
         let connections = Connections::new(limits.connections);
         let router = router(Arc::new(app));
         let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
-        let shared = Shared { router, guard: Guard::new(&hosts), access, sealed, limits, counters };
+        let tide = Tide::new(&counters.connections_open, &counters.answer_bytes);
+        let shared =
+            Shared { router, guard: Guard::new(&hosts), access, sealed, limits, counters, answers, tide };
         Hall { connections, shared: Arc::new(shared), closing }
     }
 
@@ -148,7 +153,7 @@ impl Hall {
             connection,
             shared: Arc::clone(&self.shared),
             closing: self.closing.clone(),
-            _open: Held::new(&counters.connections_open),
+            _open: Open::new(counters, &self.shared.tide),
         };
         talks.spawn(talk.run(socket));
     }

@@ -9,6 +9,10 @@ use std::sync::Arc;
 use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series};
 
 use crate::json;
+use crate::limits::EVENT_BYTES;
+
+/// What the name of a node takes, usually.
+const NODE_NAME_BYTES: usize = 32;
 
 /// Writes the events of one stream.
 #[derive(Debug)]
@@ -16,6 +20,15 @@ pub(crate) struct Encoder {
     rate: Rate,
     changes: bool,
     nodes: HashMap<NodeName, Known>,
+    /// Readings in them.
+    readings: usize,
+}
+
+/// What [`Encoder::push`] has encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pushed {
+    pub rows: usize,
+    pub lost: u64,
 }
 
 /// What the client knows of a node.
@@ -29,22 +42,32 @@ struct Known {
 impl Encoder {
     /// With `changes` only the first row after each `columns` is sent whole.
     pub(crate) fn new(rate: Rate, changes: bool) -> Self {
-        Encoder { rate, changes, nodes: HashMap::new() }
+        Encoder { rate, changes, nodes: HashMap::new(), readings: 0 }
     }
 
-    /// Appends the events of one delivery to `out`; true when one of them has rows.
-    pub(crate) fn push(&mut self, delivery: &Delivery, out: &mut String) -> bool {
+    /// About the bytes that it remembers.
+    pub(crate) fn held(&self) -> u64 {
+        let nodes = self.nodes.len() * (size_of::<NodeName>() + size_of::<Known>() + NODE_NAME_BYTES);
+        (nodes + self.readings * size_of::<Reading>()) as u64
+    }
+
+    /// Appends the events of one delivery to `out`, from a row on, until there is enough for one event; tells how many
+    /// rows that were.
+    pub(crate) fn push(&mut self, delivery: &Delivery, from: usize, out: &mut String) -> Pushed {
         if !self.nodes.get(&delivery.node).is_some_and(|known| Arc::ptr_eq(&known.columns, &delivery.columns))
         {
             self.columns_event(delivery, out);
             let known = Known { columns: Arc::clone(&delivery.columns), last: None };
-            self.nodes.insert(delivery.node.clone(), known);
+            let before = self.nodes.insert(delivery.node.clone(), known);
+            self.readings -= before.and_then(|known| known.last).map_or(0, |last| last.len());
         }
-        if delivery.rows.is_empty() && delivery.lost == 0 {
-            return false;
-        }
-        self.rows_event(delivery, out);
-        true
+        let lost = if from == 0 { delivery.lost } else { 0 };
+        let rows = &delivery.rows[from.min(delivery.rows.len())..];
+        let rows = match rows.is_empty() && lost == 0 {
+            true => 0,
+            false => self.rows_event(delivery, rows, lost, out),
+        };
+        Pushed { rows, lost }
     }
 
     fn columns_event(&self, delivery: &Delivery, out: &mut String) {
@@ -59,30 +82,43 @@ impl Encoder {
         out.push_str("}\n\n");
     }
 
-    fn rows_event(&mut self, delivery: &Delivery, out: &mut String) {
+    /// Tells how many of the rows it has.
+    fn rows_event(&mut self, delivery: &Delivery, rows: &[Row], lost: u64, out: &mut String) -> usize {
         out.push_str("event: rows\ndata: {\"node\":");
         json::text(out, delivery.node.as_str());
         out.push_str(",\"lost\":");
-        json::number(out, delivery.lost);
-        out.push_str(",\"rows\":");
+        json::number(out, lost);
+        out.push_str(",\"rows\":[");
         let changes = self.changes;
         let mut known = self.nodes.get_mut(&delivery.node).filter(|_| changes);
-        json::list(out, &delivery.rows, |out, row| {
+        let mut written = 0;
+        for row in rows {
+            if out.len() >= EVENT_BYTES && written > 0 {
+                break;
+            }
+            json::next(out, written);
+            written += 1;
             out.push('{');
             json::stamp(out, row.stamp);
             match known.as_mut().and_then(|known| known.last.as_mut()) {
-                Some(last) => changed_json(out, &delivery.columns, row, last),
+                Some(last) => {
+                    let before = last.len();
+                    changed_json(out, &delivery.columns, row, last);
+                    self.readings += last.len() - before;
+                }
                 None => {
                     out.push_str(",\"v\":");
                     json::readings(out, &delivery.columns, &row.readings);
                     if let Some(known) = &mut known {
                         known.last = Some(row.readings.clone());
+                        self.readings += row.readings.len();
                     }
                 }
             }
             out.push('}');
-        });
-        out.push_str("}\n\n");
+        }
+        out.push_str("]}\n\n");
+        written
     }
 }
 

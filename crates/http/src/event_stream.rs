@@ -3,19 +3,23 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
-use khz_model::{Nanos, Rate};
+use khz_model::{Nanos, Rate, Share};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::counters::Held;
+use crate::counters::{Counters, Held, count};
+use crate::limits::STREAM_BYTES;
+use crate::pages;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
@@ -30,18 +34,25 @@ const HEARTBEAT_PERIOD: Duration = Duration::from_secs(15);
 /// What a client waits before it connects again, in the words of server-sent events.
 pub(crate) const OPENING: &str = "retry: 1000\n\n";
 pub(crate) const HEARTBEAT: &str = ": heartbeat\n\n";
+/// The last words of a stream that would hold more than there is left.
+const OVER_BUDGET: &str = "event: dropped\ndata: {\"error\":\"the answers that others have not yet taken leave no room for this stream; come again in a few seconds\"}\n\n";
 
 /// Where the events come from.
 pub(crate) trait Source: Send + Unpin + 'static {
     /// What is due now.
     fn due(&mut self) -> Due;
+
+    /// About the bytes that it holds between two calls.
+    fn held(&self) -> u64;
 }
 
 /// The text of some events.
 pub(crate) enum Due {
     /// All that is due; empty when nothing is.
     Events(String),
-    /// The same, and nothing after it.
+    /// A part of what is due: the rest is asked for when this is taken.
+    More(String),
+    /// All, and nothing after it.
     Last(String),
 }
 
@@ -52,6 +63,13 @@ pub(crate) struct EventStream<S> {
     heartbeat_at: Instant,
     closing: watch::Receiver<bool>,
     phase: Phase,
+    place: Place,
+}
+
+/// A place among the streams, and a share of what answers may hold.
+pub(crate) struct Place {
+    counters: Counters,
+    share: Arc<Share>,
     _open: Held,
 }
 
@@ -59,39 +77,53 @@ pub(crate) struct EventStream<S> {
 enum Phase {
     Opening,
     Running,
+    /// More is due at once.
+    Hurrying,
     Ended,
 }
 
-/// A place among the streams, or the refusal when all are taken.
-pub(crate) fn place(app: &App) -> Result<Held, Refusal> {
+/// A place among the streams, or the refusal when all are taken or there is nothing left to hold.
+pub(crate) fn place(app: &App) -> Result<Place, Refusal> {
     let limit = app.limits.streams;
-    Held::below(&app.counters.streams_open, limit).ok_or_else(|| {
+    let open = Held::below(&app.counters.streams_open, limit).ok_or_else(|| {
         let error = format!("the limit of {limit} streams is reached; try again when others have gone");
         Refusal::new(StatusCode::TOO_MANY_REQUESTS, error)
-    })
+    })?;
+    let share = app.answers.take(STREAM_BYTES).ok_or_else(Refusal::busy)?;
+    Ok(Place { counters: app.counters.clone(), share: Arc::new(share), _open: open })
 }
 
 impl<S: Source> EventStream<S> {
     /// Events of `source`, which has something new about `rate` times a second.
-    pub(crate) fn new(source: S, rate: Rate, closing: watch::Receiver<bool>, open: Held) -> Self {
+    pub(crate) fn new(source: S, rate: Rate, closing: watch::Receiver<bool>, place: Place) -> Self {
         EventStream {
             source,
             tick: poll_timer(rate),
             heartbeat_at: Instant::now() + HEARTBEAT_PERIOD,
             closing,
             phase: Phase::Opening,
-            _open: open,
+            place,
         }
     }
 
     fn due(&mut self) -> String {
+        self.phase = Phase::Running;
         let mut events = match self.source.due() {
             Due::Events(events) => events,
+            Due::More(events) => {
+                self.phase = Phase::Hurrying;
+                events
+            }
             Due::Last(events) => {
                 self.phase = Phase::Ended;
                 events
             }
         };
+        if !self.place.share.set(self.source.held() + (events.capacity() as u64).max(STREAM_BYTES)) {
+            count(&self.place.counters.answers_cut);
+            self.phase = Phase::Ended;
+            return OVER_BUDGET.to_owned();
+        }
         let now = Instant::now();
         if !events.is_empty() {
             self.heartbeat_at = now + HEARTBEAT_PERIOD;
@@ -107,7 +139,8 @@ impl<S: Source> IntoResponse for EventStream<S> {
     fn into_response(self) -> Response {
         let kind = HeaderValue::from_static("text/event-stream");
         let keep = HeaderValue::from_static("no-store");
-        ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], Body::new(self)).into_response()
+        let held = Extension(pages::Held(Arc::clone(&self.place.share)));
+        (held, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], Body::new(self)).into_response()
     }
 }
 
@@ -126,8 +159,10 @@ impl<S: Source> http_body::Body for EventStream<S> {
                     self.phase = Phase::Running;
                     OPENING.to_owned()
                 }
-                Phase::Running => {
-                    ready!(self.tick.poll_tick(cx));
+                Phase::Running | Phase::Hurrying => {
+                    if self.phase == Phase::Running {
+                        ready!(self.tick.poll_tick(cx));
+                    }
                     if *self.closing.borrow() {
                         return Poll::Ready(None);
                     }
@@ -150,4 +185,15 @@ fn poll_timer(rate: Rate) -> Interval {
     let mut timer = interval_at(start, period);
     timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
     timer
+}
+
+#[cfg(test)]
+impl Place {
+    /// A place that is nobody's, for tests.
+    pub fn of_a_test() -> Self {
+        let gauge = || Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let budget = khz_model::Budget::new(crate::limits::ANSWERS_BYTES, gauge());
+        let share = budget.take(STREAM_BYTES).expect("there is room");
+        Place { counters: Counters::default(), share: Arc::new(share), _open: Held::new(&gauge()) }
+    }
 }

@@ -11,14 +11,16 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use khz_door::{Busy, Caller, Connection, Origin, Way};
+use khz_model::Share;
 use tower_service::Service;
 
 use crate::bearer::bearer;
 use crate::counters::count;
-use crate::refusal::Refusal;
+use crate::pages::Held;
+use crate::refusal::{OverBudget, Refusal};
 use crate::talk::Shared;
 
 /// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
@@ -46,15 +48,17 @@ impl Exchange {
                 .into_response();
         };
         let response = match self.check(&request) {
-            Ok(caller) => self.route(request, caller).await,
+            Ok(caller) => self.clone().route(request, caller).await,
             Err(refusal) => {
                 count(&self.shared.counters.requests_refused);
                 refusal.into_response()
             }
         };
+        let (share, response) = self.shared.counted(response);
+        self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
         add_headers(&mut head.headers);
-        Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), _busy: busy }))
+        Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
     }
 
     /// Who asks, if the request is in order and he may ask.
@@ -75,6 +79,33 @@ impl Exchange {
     }
 }
 
+impl Shared {
+    /// What an answer holds of the budget: what it says itself, or its length; one that would be too much becomes a
+    /// refusal. Refusals are short, and always sent.
+    fn counted(&self, mut response: Response) -> (Option<Arc<Share>>, Response) {
+        if response.extensions().get::<OverBudget>().is_some() {
+            count(&self.counters.answers_refused);
+        }
+        if let Some(Held(share)) = response.extensions_mut().remove::<Held>() {
+            return (Some(share), response);
+        }
+        let is_refusal = !response.status().is_success();
+        let is_free = is_refusal || response.extensions().get::<Embedded>().is_some();
+        let bytes = if is_free { 0 } else { response.body().size_hint().lower() };
+        match self.answers.take(bytes) {
+            Some(share) => (Some(Arc::new(share)), response),
+            None => {
+                count(&self.counters.answers_refused);
+                (None, Refusal::busy().into_response())
+            }
+        }
+    }
+}
+
+/// Marks a response whose bytes are part of the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Embedded;
+
 fn add_headers(headers: &mut HeaderMap) {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
@@ -87,11 +118,22 @@ fn add_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// A body in pieces of at most [`FRAME_BYTES_MAX`]; its connection is busy until it is dropped.
+/// A body in pieces of at most [`FRAME_BYTES_MAX`]; its connection is busy until it is dropped, and its share of the
+/// budget is taken until the last piece is sent.
 struct Sending {
     body: Body,
     rest: Bytes,
+    share: Option<Arc<Share>>,
     _busy: Busy,
+}
+
+/// A piece that the connection has, and what it is counted by.
+struct Piece(Bytes, #[allow(dead_code, reason = "it is held, not read")] Option<Arc<Share>>);
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl http_body::Body for Sending {
@@ -113,7 +155,8 @@ impl http_body::Body for Sending {
             }
         }
         let size = self.rest.len().min(FRAME_BYTES_MAX);
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(size)))))
+        let piece = Piece(self.rest.split_to(size), self.share.clone());
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -33,32 +33,78 @@ struct Family<'a> {
 
 /// Writes the Present samples of `snapshot`. With `node_label` every sample says its node, as a hub must.
 pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
-    let samples = snapshot.nodes.iter().flat_map(|(node, samples)| {
-        let node = node_label.then_some(node);
-        samples.iter().map(move |sample| (node, sample))
-    });
-    write(samples, format)
+    Families::of(snapshot, format, node_label).whole()
 }
 
 /// Writes the Present samples that whoever answers has about itself; they belong to no node.
 pub fn render_own(samples: &[Sample], format: Format) -> String {
-    write(samples.iter().map(|sample| (None, sample)), format)
+    Families::of_own(samples, format).whole()
 }
 
-fn write<'a>(samples: impl Iterator<Item = (Option<&'a NodeName>, &'a Sample)>, format: Format) -> String {
-    let families = families(samples);
-    let taken: HashSet<&str> = families.iter().map(|family| &*family.metric.exposition.name).collect();
-    let mut out = String::new();
-    for family in &families {
-        head(&mut out, family.metric, format, &taken);
-        for (node, sample) in &family.samples {
-            line(&mut out, *node, sample);
+/// What is being written: the families, and how far they are.
+pub(crate) struct Families<'a> {
+    families: Vec<Family<'a>>,
+    format: Format,
+    taken: HashSet<&'a str>,
+    /// The family and the sample that come next.
+    at: (usize, usize),
+}
+
+impl<'a> Families<'a> {
+    /// The Present samples of some nodes.
+    pub fn of(snapshot: &'a Snapshot, format: Format, node_label: bool) -> Self {
+        let samples = snapshot.nodes.iter().flat_map(|(node, samples)| {
+            let node = node_label.then_some(node);
+            samples.iter().map(move |sample| (node, sample))
+        });
+        Families::new(families(samples), format)
+    }
+
+    /// Those that whoever answers has about itself.
+    pub fn of_own(samples: &'a [Sample], format: Format) -> Self {
+        Families::new(families(samples.iter().map(|sample| (None, sample))), format)
+    }
+
+    fn new(families: Vec<Family<'a>>, format: Format) -> Self {
+        let taken = families.iter().map(|family| &*family.metric.exposition.name).collect();
+        Families { families, format, taken, at: (0, 0) }
+    }
+
+    /// Writes on until there are so many bytes; `false`: that was all.
+    pub fn go_on(&mut self, out: &mut String, full: usize) -> bool {
+        let Families { families, format, taken, at } = self;
+        while let Some(family) = families.get(at.0) {
+            let Some((node, sample)) = family.samples.get(at.1) else {
+                *at = (at.0 + 1, 0);
+                continue;
+            };
+            if out.len() >= full {
+                return true;
+            }
+            if at.1 == 0 {
+                head(out, family.metric, *format, taken);
+            }
+            line(out, *node, sample);
+            at.1 += 1;
         }
+        if *format == Format::OpenMetrics {
+            out.push_str("# EOF\n");
+        }
+        false
     }
-    if format == Format::OpenMetrics {
-        out.push_str("# EOF\n");
+
+    fn whole(mut self) -> String {
+        let mut out = String::new();
+        self.go_on(&mut out, usize::MAX);
+        out
     }
-    out
+
+    /// Bytes that it takes beside the samples.
+    pub fn held(&self) -> u64 {
+        let samples = self.families.iter().map(|family| family.samples.capacity());
+        let each = size_of::<(Option<&NodeName>, &Sample)>();
+        (samples.sum::<usize>() * each + self.families.len() * size_of::<Family<'_>>()) as u64
+    }
 }
 
 /// The Present samples by family, in order of first appearance.

@@ -1,16 +1,17 @@
-//! `/khz/v1/history`: rows of the last while. Looking back is heavy, so it runs beside the streams, few at a
-//! time, and refuses answers beyond a stated size.
+//! `/khz/v1/history`: rows of the last while, node by node. Looking back is heavy, so it runs beside the streams, few
+//! at a time, and refuses a node's rows beyond a stated size.
 
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use khz_model::{Delivery, Nanos, Pattern};
+use khz_model::{Delivery, Nanos, NodeName, Pattern, QueryError, Reading, Row, Series};
 
 use crate::json;
-use crate::limits::{HISTORY_READINGS_MAX, HISTORY_ROWS_MAX};
+use crate::limits::{HISTORY_ROWS_MAX, LOOKING_BACK_BYTES};
 use crate::misses;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -27,45 +28,88 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     let patterns = params.patterns()?;
     let span = params.duration("span", SPAN_DEFAULT)?;
     let rows = params.count("rows", ROWS_DEFAULT, HISTORY_ROWS_MAX)?;
-    let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
-    let turn = Arc::clone(&app.histories).acquire_owned().await.map_err(|_| stopped(()))?;
-    // A client that hangs up ends the wait, not the work; the permit goes along so that work stays counted.
-    let work = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        look_back(&app, &patterns, span, rows)
-    });
-    Ok(json::response(work.await.map_err(|_| stopped(()))??))
-}
-
-fn look_back(app: &App, patterns: &[Pattern], span: Nanos, rows: usize) -> Result<String, Refusal> {
-    let deliveries = app.query.history(patterns, span, rows);
-    let deliveries = deliveries.map_err(|error| misses::refusal(&*app.query, patterns, error))?;
-    let readings: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
-    if readings > HISTORY_READINGS_MAX {
-        return Err(Refusal::bad_request(format!(
-            "the answer would hold {readings} readings, more than {HISTORY_READINGS_MAX}; ask for fewer series or rows"
-        )));
+    let mut nodes = app.query.nodes();
+    nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
+    if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| n.expand().is_none()))
+    {
+        let texts: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        let nothing = QueryError::NothingMatches { patterns: texts.join(", ") };
+        return Err(misses::refusal(&*app.query, &patterns, nothing));
     }
-    let mut out = String::from("{\"nodes\":");
-    json::list(&mut out, &deliveries, delivery_json);
-    out.push_str(",\"misses\":");
-    misses::put(&mut out, &misses::of(&*app.query, patterns));
-    out.push_str("}\n");
-    Ok(out)
+    let past = Past { app: Arc::clone(&app), patterns: patterns.into(), span, rows };
+    pages::json(&app, async move |writer| past.write(writer, nodes).await).await
 }
 
-fn delivery_json(out: &mut String, delivery: &Delivery) {
+/// What is wanted of every node.
+struct Past {
+    app: Arc<App>,
+    patterns: Arc<[Pattern]>,
+    span: Nanos,
+    rows: usize,
+}
+
+impl Past {
+    /// One node after the other: no more is held than the rows of one.
+    async fn write(self, mut writer: Writer, nodes: Vec<NodeName>) -> Result<Writer, Refusal> {
+        let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
+        writer.page().push_str("{\"nodes\":[");
+        let mut written = 0;
+        for node in nodes {
+            let Some(delivery) = self.look_back(&mut writer, node).await? else { continue };
+            writer.hold((names + held(&delivery)) as u64)?;
+            json::next(writer.page(), written);
+            written += 1;
+            delivery_json(&mut writer, &delivery).await?;
+        }
+        writer.hold(names as u64)?;
+        writer.page().push_str("],\"misses\":");
+        misses::put(writer.page(), &misses::of(&*self.app.query, &self.patterns));
+        writer.page().push_str("}\n");
+        Ok(writer)
+    }
+
+    /// Off the thread that answers everybody.
+    async fn look_back(&self, writer: &mut Writer, node: NodeName) -> Result<Option<Delivery>, Refusal> {
+        let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
+        let turn = Arc::clone(&self.app.histories).acquire_owned().await.map_err(|_| stopped(()))?;
+        // What looking back may hold is taken before: two who look back at once have it beside each other.
+        writer.hold(LOOKING_BACK_BYTES.min(self.app.answers.limit().0 / 4))?;
+        let (query, patterns) = (Arc::clone(&self.app.query), Arc::clone(&self.patterns));
+        let (span, rows) = (self.span, self.rows);
+        // A client that hangs up ends the wait, not the work; the permit goes along so that work stays counted.
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            query.history_of(&node, &patterns, span, rows)
+        });
+        Ok(work.await.map_err(|_| stopped(()))??)
+    }
+}
+
+/// Bytes that the rows of a node take.
+fn held(delivery: &Delivery) -> usize {
+    let rows = delivery.rows.iter().map(|row| row.readings.capacity() * size_of::<Reading>());
+    rows.sum::<usize>()
+        + delivery.rows.capacity() * size_of::<Row>()
+        + delivery.columns.len() * size_of::<Series>()
+}
+
+async fn delivery_json(writer: &mut Writer, delivery: &Delivery) -> Result<(), Refusal> {
+    let out = writer.page();
     out.push_str("{\"node\":");
     json::text(out, delivery.node.as_str());
     out.push_str(",\"columns\":");
     json::columns(out, &delivery.columns);
-    out.push_str(",\"rows\":");
-    json::list(out, &delivery.rows, |out, row| {
+    out.push_str(",\"rows\":[");
+    for (number, row) in delivery.rows.iter().enumerate() {
+        let out = writer.page();
+        json::next(out, number);
         out.push('{');
         json::stamp(out, row.stamp);
         out.push_str(",\"v\":");
         json::readings(out, &delivery.columns, &row.readings);
         out.push('}');
-    });
-    out.push('}');
+        writer.turn().await?;
+    }
+    writer.page().push_str("]}");
+    Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use khz_model::{Decimal, Reading, Series, Stamp};
@@ -51,6 +52,13 @@ pub(crate) fn number(out: &mut String, value: u64) {
     let _ = write!(out, "{value}");
 }
 
+/// What stands before the element of a list with this number.
+pub(crate) fn next(out: &mut String, number: usize) {
+    if number > 0 {
+        out.push(',');
+    }
+}
+
 /// A list; `item` writes one element.
 pub(crate) fn list<T>(
     out: &mut String,
@@ -59,9 +67,7 @@ pub(crate) fn list<T>(
 ) {
     out.push('[');
     for (i, element) in items.into_iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
+        next(out, i);
         item(out, element);
     }
     out.push(']');
@@ -127,7 +133,8 @@ pub(crate) fn readings(out: &mut String, columns: &[Series], readings: &[Reading
 }
 
 /// A 200 answer that nobody may keep.
-pub(crate) fn response(body: String) -> Response {
+pub(crate) fn response(body: impl Into<Body>) -> Response {
+    let body = body.into();
     let kind = HeaderValue::from_static("application/json");
     let keep = HeaderValue::from_static("no-store");
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], body).into_response()

@@ -1,5 +1,6 @@
-//! `/metrics`, `/khz/v1/query` and `/healthz`: what is there now. It refuses to gather; it asks for rows no
-//! older than the window, and of a hub for what was sent last, unless somebody says how old that may be.
+//! `/metrics`, `/khz/v1/query` and `/healthz`: what is there now. It refuses to gather; it asks for rows no older than
+//! the window. Of a hub's nodes a scrape asks for new rows, a query for what was sent last unless it says how old
+//! that may be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,17 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Misses, Nanos, NodeName, Pattern, Presence, QueryError, Sample, Snapshot};
+use khz_model::{Nanos, NodeName, Part, Pattern, Presence, Query, QueryError, Sample, Snapshot};
 use tokio::time::timeout;
 
 use crate::accept::negotiate;
-use crate::exposition::{render, render_own};
+use crate::exchange::Embedded;
+use crate::exposition::{Families, Format};
 use crate::json;
+use crate::layout::Layouts;
+use crate::limits::PAGE_BYTES;
 use crate::misses;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
@@ -22,6 +27,8 @@ use crate::routes::App;
 
 /// Nodes that are asked anew have so long to answer, as at the text door.
 const RENEW_DEADLINE: Duration = Duration::from_millis(50);
+/// A node that is scraped has so long: a scraper waits ten seconds, and a first answer takes two ways there and back.
+const SCRAPE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Parameters of `/metrics`.
 pub(crate) const METRICS_PARAMS: &[&str] = &["node"];
@@ -34,22 +41,48 @@ pub(crate) async fn metrics(
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
-    let body = match (params.get("node"), app.query.own()) {
-        // No label says the node: the scraper's target does, and two that say it would be at odds.
-        (Some(node), _) => render(&one_node(&app, &roster, node).await?, format, false),
-        (None, Some(own)) => render_own(&own, format),
+    // No label says the node that was asked for: the scraper's target does, and two that say it would be at odds.
+    let (exposed, node_label) = match (params.get("node"), app.query.own()) {
+        (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node).await?), false),
+        (None, Some(own)) => (Exposed::Own(own), false),
         (None, None) => {
-            let snapshot = app.query.latest(&[Pattern::everything()], app.window).await?;
-            render(&snapshot, format, app.node_label)
+            let all = app.query.latest(&[Pattern::everything()], app.window).await?;
+            (Exposed::Nodes(all), app.node_label)
         }
     };
-    let kind = HeaderValue::from_static(format.content_type());
-    let vary = HeaderValue::from_static("accept");
-    Ok(([(header::CONTENT_TYPE, kind), (header::VARY, vary)], body).into_response())
+    let kind = format.content_type();
+    let write = async move |writer| exposed.write(writer, format, node_label).await;
+    let mut response = pages::answer(&app, kind, write).await?;
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    Ok(response)
 }
 
-/// The samples of one node. A node that is down fails the scrape, so that Prometheus sets `up` to 0 and marks
-/// its series stale: old numbers must not pass for new ones.
+/// What is exposed.
+enum Exposed {
+    Nodes(Snapshot),
+    Own(Vec<Sample>),
+}
+
+impl Exposed {
+    async fn write(self, mut writer: Writer, format: Format, node_label: bool) -> Result<Writer, Refusal> {
+        let (samples, mut families) = match &self {
+            Exposed::Nodes(all) => {
+                let samples = all.nodes.iter().map(|(_, samples)| samples.capacity());
+                (samples.sum(), Families::of(all, format, node_label))
+            }
+            Exposed::Own(own) => (own.capacity(), Families::of_own(own, format)),
+        };
+        writer.hold((samples * size_of::<Sample>()) as u64 + families.held())?;
+        while families.go_on(writer.page(), PAGE_BYTES) {
+            writer.turn().await?;
+        }
+        Ok(writer)
+    }
+}
+
+/// The samples of one node, gathered for this scrape: a rate that is computed from scrapes needs numbers that are of
+/// the moment of the scrape. A node that is down fails the scrape, so that Prometheus sets `up` to 0 and marks its
+/// series stale: old numbers must not pass for new ones.
 async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Refusal> {
     let node = NodeName::new(name)?;
     let nodes = roster.nodes(&*app.query);
@@ -69,7 +102,10 @@ async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Re
         };
         return Err(unavailable(format!("node '{node}' {how}{heard}")));
     }
-    let snapshot = app.query.latest(&[Pattern::new(&format!("{node}:*"))?], app.window).await?;
+    let patterns = [Pattern::new(&format!("{node}:*"))?];
+    // Who has not answered by then shows what it has sent last.
+    let _ = timeout(SCRAPE_DEADLINE, app.query.renew(&patterns, app.window)).await;
+    let snapshot = app.query.latest(&patterns, app.window).await?;
     if snapshot.nodes.is_empty() {
         return Err(unavailable(format!("node '{node}' does not answer")));
     }
@@ -85,11 +121,8 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
         // Who has not answered by then shows what it has sent last, with its time.
         let _ = timeout(RENEW_DEADLINE, app.query.renew(&patterns, age_max)).await;
     }
-    let snapshot = app.query.latest(&patterns, age_max).await;
-    let mut snapshot = snapshot.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
-    misses::keep_known(&*app.query, &mut snapshot.missing);
-    let misses = misses::beside(&*app.query, &patterns, &snapshot);
-    Ok(json::response(snapshot_json(&snapshot, &misses)))
+    let query = Arc::clone(&app.query);
+    pages::json(&app, async move |writer| snapshot(writer, &*query, patterns, age_max).await).await
 }
 
 /// Parameters of `/khz/v1/query`.
@@ -99,33 +132,47 @@ pub(crate) const QUERY_PARAMS: &[&str] = &["match", "age"];
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Response, Refusal> {
     match app.query.latest(&[], Nanos(u64::MAX)).await {
         Err(stopped @ QueryError::Stopped) => Err(stopped.into()),
-        _ => Ok(json::response("{\"status\":\"ok\"}\n".to_owned())),
+        _ => Ok((Extension(Embedded), json::response("{\"status\":\"ok\"}\n")).into_response()),
     }
 }
 
-fn snapshot_json(snapshot: &Snapshot, misses: &Misses) -> String {
-    let mut out = String::from("{\"nodes\":");
-    json::list(&mut out, &snapshot.nodes, |out, (node, samples)| {
-        out.push_str("{\"node\":");
-        json::text(out, node.as_str());
-        out.push_str(",\"series\":");
-        json::list(out, samples, sample_json);
-        out.push('}');
-    });
-    out.push_str(",\"missing\":");
-    json::list(&mut out, &snapshot.missing, |out, node| json::text(out, node));
-    out.push_str(",\"misses\":");
-    misses::put(&mut out, misses);
-    out.push_str("}\n");
-    out
-}
-
-fn sample_json(out: &mut String, sample: &Sample) {
-    out.push('{');
-    json::series(out, &sample.series);
-    out.push_str(",\"stamp\":");
-    json::text(out, &sample.stamp.real_text());
-    out.push(',');
-    json::member(out, sample.reading, sample.series.metric.places);
-    out.push('}');
+/// What a query is answered with, node by node, each as it is when its turn comes.
+async fn snapshot(
+    mut writer: Writer,
+    query: &dyn Query,
+    patterns: Vec<Pattern>,
+    age_max: Nanos,
+) -> Result<Writer, Refusal> {
+    let mut look = query.look_at(&patterns, age_max);
+    look.ready().await.map_err(|error| misses::refusal(query, &patterns, error))?;
+    let misses = misses::of(query, &patterns);
+    let (mut layouts, mut nodes) = (Layouts::new(patterns), 0);
+    writer.page().push_str("{\"nodes\":[");
+    loop {
+        let out = writer.page();
+        let mut show = |node: &NodeName, parts: &[Part<'_>]| {
+            json::next(out, nodes);
+            out.push_str("{\"node\":");
+            json::text(out, node.as_str());
+            out.push_str(",\"series\":[");
+            layouts.samples(node, parts, out);
+            out.push_str("]}");
+        };
+        if !look.next(&mut show) {
+            break;
+        }
+        nodes += 1;
+        writer.hold(look.held() + layouts.held())?;
+        writer.turn().await?;
+    }
+    writer.page().push_str("],\"missing\":[");
+    for (number, node) in misses::known(query, &look.missing()).iter().enumerate() {
+        json::next(writer.page(), number);
+        json::text(writer.page(), node);
+        writer.turn().await?;
+    }
+    writer.page().push_str("],\"misses\":");
+    misses::put(writer.page(), &misses);
+    writer.page().push_str("}\n");
+    Ok(writer)
 }

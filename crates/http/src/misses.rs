@@ -1,6 +1,6 @@
 //! What a request asks for and nobody has, as JSON and as a refusal. It refuses to guess: what was meant, `khz_model` says.
 
-use khz_model::{Miss, Misses, NodeName, Pattern, Query, QueryError, Snapshot};
+use khz_model::{Miss, Misses, Pattern, Query, QueryError};
 
 use crate::json;
 use crate::refusal::Refusal;
@@ -8,18 +8,6 @@ use crate::refusal::Refusal;
 /// What of these patterns is not there.
 pub(crate) fn of(query: &dyn Query, patterns: &[Pattern]) -> Misses {
     Misses::of(&query, patterns)
-}
-
-/// The same, given an answer: what is in it is there, be it newer than the last row.
-pub(crate) fn beside(query: &dyn Query, patterns: &[Pattern], answer: &Snapshot) -> Misses {
-    let mut misses = of(query, patterns);
-    misses.patterns.retain(|miss| {
-        let Ok(pattern) = Pattern::new(&miss.asked) else { return true };
-        let pattern = std::slice::from_ref(&pattern);
-        let nodes = answer.nodes.iter().filter(|(node, _)| pattern[0].matches_node(node.as_str()));
-        !nodes.flat_map(|(_, samples)| samples).any(|sample| sample.series.is_selected(pattern))
-    });
-    misses
 }
 
 /// `{"nodes":[...],"patterns":[...],"more":0}`.
@@ -66,12 +54,12 @@ pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError
     refusal
 }
 
-/// Takes names out that nobody has: who is known and does not answer is another matter.
-pub(crate) fn keep_known(query: &dyn Query, missing: &mut Vec<String>) {
-    if !missing.is_empty() {
-        let known = query.nodes();
-        let is_known =
-            |name: &String| NodeName::new(name).is_ok_and(|name| known.binary_search(&name).is_ok());
-        missing.retain(is_known);
+/// The names of nodes that are known: who is known and does not answer is another matter than who is not.
+pub(crate) fn known(query: &dyn Query, missing: &[String]) -> Vec<String> {
+    if missing.is_empty() {
+        return Vec::new();
     }
+    let known = query.nodes();
+    let is_known = |name: &&String| known.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
+    missing.iter().filter(is_known).cloned().collect()
 }

@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
 use khz_model::fold::fold;
-use khz_model::{Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Stamp};
+use khz_model::{Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate, Stamp};
 
 use crate::json;
 use crate::misses;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -28,26 +29,67 @@ pub(crate) async fn nodes(
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
-    let mut out = String::from("{\"nodes\":");
-    if params.switch("brief")? {
-        let names = app.query.nodes();
-        let names = names.iter().filter(|name| is_wanted(name.as_str()));
-        json::list(&mut out, names, |out, name| json::text(out, name.as_str()));
-    } else {
+    let status = (!params.switch("brief")?).then(|| {
         let mut status = app.query.status();
         status.retain(|node| is_wanted(node.node.as_str()));
-        json::list(&mut out, &status, |out, node| json::text(out, node.node.as_str()));
-        out.push_str(",\"status\":");
-        json::list(&mut out, &status, status_json);
-    }
+        status
+    });
+    let names = match &status {
+        Some(status) => status.iter().map(|node| node.node.clone()).collect(),
+        None => app.query.nodes().into_iter().filter(|name| is_wanted(name.as_str())).collect(),
+    };
     // What this caller may ask for: a page offers no rate that it would be refused.
     let rate_max = caller.rate_max(app.query.rate_max());
-    out.push_str(",\"rate_max\":");
-    json::text(&mut out, &rate_max.to_string());
-    out.push_str(",\"period_ns_min\":");
-    json::number(&mut out, rate_max.period().0);
-    out.push_str("}\n");
-    Ok(json::response(out))
+    let nodes = Listed { names, status, rate_max };
+    pages::json(&app, async move |writer| nodes.write(writer).await).await
+}
+
+/// What is answered.
+struct Listed {
+    names: Vec<NodeName>,
+    status: Option<Vec<NodeStatus>>,
+    rate_max: Rate,
+}
+
+impl Listed {
+    async fn write(self, mut writer: Writer) -> Result<Writer, Refusal> {
+        writer.hold(self.held())?;
+        writer.page().push_str("{\"nodes\":[");
+        for (number, name) in self.names.iter().enumerate() {
+            json::next(writer.page(), number);
+            json::text(writer.page(), name.as_str());
+            writer.turn().await?;
+        }
+        writer.page().push(']');
+        if let Some(status) = &self.status {
+            writer.page().push_str(",\"status\":[");
+            for (number, node) in status.iter().enumerate() {
+                json::next(writer.page(), number);
+                status_json(writer.page(), node);
+                writer.turn().await?;
+            }
+            writer.page().push(']');
+        }
+        let out = writer.page();
+        out.push_str(",\"rate_max\":");
+        json::text(out, &self.rate_max.to_string());
+        out.push_str(",\"period_ns_min\":");
+        json::number(out, self.rate_max.period().0);
+        out.push_str("}\n");
+        Ok(writer)
+    }
+
+    /// About the bytes that this takes.
+    fn held(&self) -> u64 {
+        let of_status = |node: &NodeStatus| {
+            let lanes = node.lanes.iter().map(|lane| size_of::<LaneStatus>() + lane.name.capacity());
+            let texts = [node.address.as_ref(), node.problem.as_ref(), Some(&node.version)];
+            let texts = texts.into_iter().flatten().map(String::capacity);
+            size_of::<NodeStatus>() + lanes.chain(texts).sum::<usize>()
+        };
+        let names = self.names.iter().map(|name| size_of::<NodeName>() + name.as_str().len());
+        (names.sum::<usize>() + self.status.iter().flatten().map(of_status).sum::<usize>()) as u64
+    }
 }
 
 /// `DELETE /khz/v1/nodes`: the nodes that a hostlist selects are forgotten, where they are not there.

@@ -15,15 +15,27 @@ pub(crate) struct Refusal {
     pub error: String,
     /// Column from 1 in the pattern, and the pattern with a caret under that column.
     pub column: Option<(usize, String)>,
+    /// Because answers hold as much as they may.
+    pub busy: bool,
 }
+
+/// Marks a response that is no answer because answers hold as much as they may.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverBudget;
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Refusal { status, error: error.into(), column: None }
+        Refusal { status, error: error.into(), column: None, busy: false }
     }
 
     pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Refusal::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// Answers hold as much as they may.
+    pub(crate) fn busy() -> Self {
+        let error = "others have not yet taken their answers, and this door may hold no more; try again in a few seconds";
+        Refusal { busy: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error) }
     }
 
     fn body(&self) -> String {
@@ -58,7 +70,7 @@ impl From<QueryError> for Refusal {
     fn from(error: QueryError) -> Self {
         let status = match error {
             QueryError::NothingMatches { .. } | QueryError::NoMemory => StatusCode::NOT_FOUND,
-            QueryError::AboveCeiling { .. } => StatusCode::BAD_REQUEST,
+            QueryError::AboveCeiling { .. } | QueryError::TooMuch { .. } => StatusCode::BAD_REQUEST,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         };
@@ -70,6 +82,9 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = json::response(self.body());
         *response.status_mut() = self.status;
+        if self.busy {
+            response.extensions_mut().insert(OverBudget);
+        }
         let headers = response.headers_mut();
         match self.status {
             StatusCode::UNAUTHORIZED => {

@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get};
 use axum::{Extension, Router};
-use khz_model::{Nanos, Query};
+use khz_model::{Budget, Nanos, Query};
 use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
@@ -26,6 +26,8 @@ pub(crate) struct App {
     pub node_label: bool,
     pub limits: Limits,
     pub counters: Counters,
+    /// What answers may hold.
+    pub answers: Budget,
     pub histories: Arc<Semaphore>,
     pub closing: watch::Receiver<bool>,
 }

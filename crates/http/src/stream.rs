@@ -1,17 +1,19 @@
 //! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second,
 //! whatever its rate; nothing is done per row. Who falls too far behind is dropped.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_door::{Caller, Connection};
-use khz_model::{Delivery, Interest, Rate, Subscription};
+use khz_model::{Delivery, Interest, Rate, Reading, Row, Subscription};
 
 use crate::counters::{Counters, count, count_n};
-use crate::encoder::{Encoder, notices};
+use crate::encoder::{Encoder, Pushed, notices};
 use crate::event_stream::{Due, EventStream, Source, place};
+use crate::limits::EVENT_BYTES;
 use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -57,6 +59,9 @@ struct Rows {
     first: String,
     subscription: Box<dyn Subscription>,
     encoder: Encoder,
+    /// What was fetched and is not encoded yet: deliveries, and how many rows of the first one are.
+    waiting: VecDeque<Delivery>,
+    encoded: usize,
     backlog_readings: usize,
     counters: Counters,
 }
@@ -69,13 +74,34 @@ impl Rows {
         counters: Counters,
     ) -> Self {
         let encoder = Encoder::new(subscription.rate(), changes);
-        Rows { first: String::new(), subscription, encoder, backlog_readings, counters }
+        let waiting = VecDeque::new();
+        let first = String::new();
+        Rows { first, subscription, encoder, waiting, encoded: 0, backlog_readings, counters }
     }
 
-    fn count(&self, delivery: &Delivery) {
+    fn count(&self, pushed: Pushed) {
         count(&self.counters.stream_events);
-        count_n(&self.counters.stream_rows, delivery.rows.len() as u64);
-        count_n(&self.counters.stream_rows_lost, delivery.lost);
+        count_n(&self.counters.stream_rows, pushed.rows as u64);
+        count_n(&self.counters.stream_rows_lost, pushed.lost);
+    }
+
+    /// Encodes what waits until there is enough for an event; `true`: there is more.
+    fn encode(&mut self, events: &mut String) -> bool {
+        while let Some(delivery) = self.waiting.front() {
+            if events.len() >= EVENT_BYTES {
+                return true;
+            }
+            let pushed = self.encoder.push(delivery, self.encoded, events);
+            self.encoded += pushed.rows;
+            if self.encoded == delivery.rows.len() {
+                self.waiting.pop_front();
+                self.encoded = 0;
+            }
+            if pushed.rows > 0 || pushed.lost > 0 {
+                self.count(pushed);
+            }
+        }
+        false
     }
 
     /// The last event of a reader who did not keep up.
@@ -90,29 +116,35 @@ impl Rows {
 
 impl Source for Rows {
     fn due(&mut self) -> Due {
-        let deliveries = self.subscription.poll();
-        let waiting: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
-        if waiting > self.backlog_readings {
-            return self.drop_slow(waiting);
-        }
         let mut events = std::mem::take(&mut self.first);
-        notices(&self.subscription.notices(), &mut events);
-        for delivery in &deliveries {
-            if self.encoder.push(delivery, &mut events) {
-                self.count(delivery);
+        if self.waiting.is_empty() {
+            // What is beyond need not be fetched to be known as too much.
+            let deliveries = self.subscription.poll_some(self.backlog_readings);
+            let waiting: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
+            if waiting > self.backlog_readings {
+                return self.drop_slow(waiting);
             }
+            notices(&self.subscription.notices(), &mut events);
+            self.waiting = deliveries.into();
         }
-        Due::Events(events)
+        if self.encode(&mut events) { Due::More(events) } else { Due::Events(events) }
+    }
+
+    fn held(&self) -> u64 {
+        let rows = |delivery: &Delivery| {
+            let readings = delivery.rows.iter().map(|row| row.readings.capacity() * size_of::<Reading>());
+            readings.sum::<usize>() + delivery.rows.capacity() * size_of::<Row>() + size_of::<Delivery>()
+        };
+        self.encoder.held() + self.waiting.iter().map(rows).sum::<usize>() as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Held;
-    use crate::event_stream::{HEARTBEAT, OPENING};
+    use crate::event_stream::{HEARTBEAT, OPENING, Place};
     use http_body::Body as _;
-    use khz_model::{Nanos, NodeName, Row, Stamp};
+    use khz_model::{Nanos, NodeName, Stamp};
     use std::future::poll_fn;
     use std::pin::Pin;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -153,9 +185,8 @@ mod tests {
         let rate = Rate::from_hz(hz).unwrap();
         let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
         let (_close, closing) = watch::channel(false);
-        let open = Held::new(&Arc::new(AtomicU64::new(0)));
         let rows = Rows::new(subscription, false, 1 << 20, counters.clone());
-        let mut rows = EventStream::new(rows, rate, closing, open);
+        let mut rows = EventStream::new(rows, rate, closing, Place::of_a_test());
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut frames = Vec::new();
         while let Ok(frame) =
@@ -195,9 +226,8 @@ mod tests {
         let rate = Rate::from_period(Nanos::from_secs(86_400)).unwrap();
         let subscription = Box::new(Paced { rate, from: Instant::now(), next: 0 });
         let (_close, closing) = watch::channel(false);
-        let open = Held::new(&Arc::new(AtomicU64::new(0)));
         let rows = Rows::new(subscription, false, 1 << 20, counters);
-        let mut rows = EventStream::new(rows, rate, closing, open);
+        let mut rows = EventStream::new(rows, rate, closing, Place::of_a_test());
         let mut next = async || poll_fn(|cx| Pin::new(&mut rows).poll_frame(cx)).await.unwrap().unwrap();
         assert_eq!(next().await.into_data().unwrap(), OPENING);
         let opened = Instant::now();

@@ -11,7 +11,8 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use khz_door::{Accepted, Access, Connection, Entered, Sealed, Stalling, Turned, enter};
+use khz_door::{Accepted, Access, Connection, Entered, Sealed, Stalling, Tide, Turned, enter};
+use khz_model::Budget;
 use tokio::sync::watch;
 
 use crate::counters::{Counters, Held, count};
@@ -27,6 +28,10 @@ pub(crate) struct Shared {
     pub sealed: Option<Sealed>,
     pub limits: Limits,
     pub counters: Counters,
+    /// What answers may hold.
+    pub answers: Budget,
+    /// Who comes and goes.
+    pub tide: Arc<Tide>,
 }
 
 /// What one connection needs.
@@ -34,7 +39,28 @@ pub(crate) struct Talk {
     pub connection: Arc<Connection>,
     pub shared: Arc<Shared>,
     pub closing: watch::Receiver<bool>,
-    pub _open: Held,
+    pub _open: Open,
+}
+
+/// One open connection, as it is counted.
+pub(crate) struct Open {
+    tide: Arc<Tide>,
+    open: Option<Held>,
+}
+
+impl Open {
+    pub fn new(counters: &Counters, tide: &Arc<Tide>) -> Self {
+        let open = Some(Held::new(&counters.connections_open));
+        tide.rises();
+        Open { tide: Arc::clone(tide), open }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.open = None;
+        self.tide.falls();
+    }
 }
 
 impl Talk {
@@ -62,8 +88,9 @@ impl Talk {
             let exchange = exchange.clone();
             async move { Ok::<_, Infallible>(exchange.answer(request).await) }
         });
-        let socket = TokioIo::new(Stalling::new(socket, self.shared.limits.stall_timeout));
-        let mut talk = pin!(protocol(&self.shared.limits).serve_connection(socket, service));
+        let limits = &self.shared.limits;
+        let socket = TokioIo::new(Stalling::new(socket, limits.stall_timeout, limits.taken_min));
+        let mut talk = pin!(protocol(limits).serve_connection(socket, service));
         let mut told = false;
         loop {
             tokio::select! {

@@ -9,6 +9,7 @@ use axum::response::Response;
 use khz_model::NodeName;
 
 use crate::json;
+use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -23,10 +24,20 @@ pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Re
     let door = door(&request)?;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
-    let mut out = String::new();
-    json::list(&mut out, nodes, |out, node| target_json(out, &door, &node));
-    out.push('\n');
-    Ok(json::response(out))
+    pages::json(&app, async move |writer| write(writer, nodes, &door).await).await
+}
+
+async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str) -> Result<Writer, Refusal> {
+    let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
+    writer.hold(names as u64)?;
+    writer.page().push('[');
+    for (number, node) in nodes.iter().enumerate() {
+        json::next(writer.page(), number);
+        target_json(writer.page(), door, node);
+        writer.turn().await?;
+    }
+    writer.page().push_str("]\n");
+    Ok(writer)
 }
 
 /// This door as whoever asks has called it: he reaches it by that name, behind whatever tunnel.

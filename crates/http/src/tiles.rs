@@ -18,6 +18,7 @@ use crate::counters::{Counters, count};
 use crate::encoder::notices;
 use crate::event_stream::{Due, EventStream, Source, place};
 use crate::json;
+use crate::limits::BACKLOG_READINGS_MAX;
 use crate::measure::{Fold, Measure, Meter};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -33,6 +34,10 @@ const RATE_MAX_HZ: u64 = 10;
 const STALE_PERIODS: u32 = 3;
 /// ...or this long, whichever is later.
 const STALE_MIN: Duration = Duration::from_secs(3);
+/// About what the number of one node takes, with the columns that it is made of.
+const TILE_BYTES: usize = 1_024;
+/// What the name of a node takes, usually.
+const NAME_BYTES: usize = 32;
 /// Digits of a number: no eye tells more apart.
 const DIGITS: i32 = 4;
 
@@ -122,7 +127,8 @@ struct Tile {
 
 impl Tiles {
     fn take_rows(&mut self, now: Instant) {
-        for delivery in self.subscription.poll() {
+        // What is left comes with the next event.
+        for delivery in self.subscription.poll_some(BACKLOG_READINGS_MAX) {
             let tile = self.nodes.entry(delivery.node.clone());
             let tile = tile.or_insert_with(|| Tile { meter: Meter::default(), heard: now });
             tile.meter.take(&self.measure, &delivery);
@@ -196,6 +202,10 @@ impl Source for Tiles {
         self.nodes_event(&roster, &mut events);
         self.tiles_event(&roster, &values, &mut events);
         Due::Events(events)
+    }
+
+    fn held(&self) -> u64 {
+        (self.nodes.len() * TILE_BYTES + self.told.capacity() * (size_of::<NodeName>() + NAME_BYTES)) as u64
     }
 }
 

@@ -56,6 +56,39 @@ fn one_node_is_scraped_without_a_label_that_names_it() {
 }
 
 #[test]
+fn a_scrape_asks_the_node_for_a_new_row_and_does_not_wait_for_ever() {
+    let node = Arc::new(four());
+    let server = Server::start(Arc::clone(&node));
+    let renewed = || std::mem::take(&mut *node.renewed.lock().unwrap());
+    let window = khz_model::Nanos::from_micros(100);
+    assert_eq!(server.get("/metrics?node=n1").status, 200);
+    assert_eq!(renewed(), [("n1:*".to_owned(), window)], "all of that node, no older than the window");
+    assert_eq!(server.get("/metrics?node=n3").status, 503);
+    assert_eq!(server.get("/metrics").status, 200);
+    assert_eq!(renewed(), [], "neither one that is down nor all of them");
+    node.silent.store(true, std::sync::atomic::Ordering::SeqCst);
+    let last = server.get("/metrics?node=n1");
+    assert!(
+        last.status == 200 && last.body.contains("\nnode_load1 12.34\n"),
+        "it shows what it has sent last"
+    );
+    assert_eq!(renewed().len(), 1);
+}
+
+#[test]
+fn no_sample_says_when_it_was_gathered_so_that_prometheus_sees_series_end() {
+    let server = Server::start(Arc::new(four()));
+    for path in ["/metrics", "/metrics?node=n1"] {
+        let text = server.get(path).body;
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        for sample in samples {
+            let (_, value) = sample.rsplit_once("} ").or_else(|| sample.split_once(' ')).unwrap();
+            assert!(value.parse::<f64>().is_ok(), "'{sample}' has a time behind its value");
+        }
+    }
+}
+
+#[test]
 fn a_node_that_is_down_fails_its_scrape_and_an_unknown_one_is_not_found() {
     let server = Server::start(Arc::new(four()));
     for (node, status, error) in [

@@ -153,6 +153,8 @@ fn every_described_status_is_answered_as_described() {
     let node = Arc::new(FakeNode::default());
     let server = Server::start(Arc::clone(&node));
     let long = "x".repeat(9_000);
+    // One that has no room for any answer.
+    let crowded = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.answers.0 = 1);
     for (path, item) in doc["paths"].as_object().unwrap() {
         if path == "/{file}" {
             continue; // Its own test below: the files are what they are.
@@ -171,6 +173,9 @@ fn every_described_status_is_answered_as_described() {
             check(&doc, path, &answer);
             seen.insert(answer.status.to_string());
         }
+        let answer = crowded.get(&format!("{path}{}", needed(path)));
+        check(&doc, path, &answer);
+        seen.insert(answer.status.to_string());
         let promised: BTreeSet<String> =
             item["get"]["responses"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(seen, promised, "{path}: what was seen and what is promised");

@@ -6,6 +6,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// CLOCK_BOOTTIME.
 pub(crate) fn boot() -> Nanos {
+    #[cfg(test)]
+    if let Some(now) = played::NOW.get() {
+        return now;
+    }
     let time = clock_gettime(ClockId::Boottime);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
@@ -30,4 +34,14 @@ pub(crate) fn at(boot: Nanos, now: Nanos) -> i64 {
 pub(crate) fn process_cpu() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The time of a simulation, in its thread.
+#[cfg(test)]
+pub(crate) mod played {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub static NOW: Cell<Option<khz_model::Nanos>> = const { Cell::new(None) };
+    }
 }

@@ -2,14 +2,18 @@
 //! counted. Server and readers meet here; each node has a lock of its own.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard, Weak};
 
 use khz_link::HubName;
-use khz_model::{ByteSize, Forgotten, Metric, Nanos, NodeName, Pattern, Rate};
+use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, Pattern, Rate};
 
 use crate::counts::Counts;
-use crate::limits::{NODES_AT_ONCE, NODES_MAX};
+use crate::limits::{
+    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN,
+    READERS_OUT_BYTES_MAX,
+};
+use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
 use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
@@ -47,10 +51,17 @@ pub struct Cluster {
     appeared: AtomicU64,
     /// Kernel texts of all nodes.
     pub(crate) text_bytes: TextBytes,
+    /// Readers on links: they share what may wait for all of them.
+    pub(crate) readers: AtomicU64,
+    /// What the places of readers at nodes hold.
+    pub(crate) follow_bytes: Budget,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
     pub(crate) changes: Arc<Changes>,
+    /// The link door's thread, while there is one, and whether somebody reads there.
+    door: Mutex<Weak<Mailbox>>,
+    is_read: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +84,13 @@ impl Cluster {
             sources_changed: AtomicU64::new(0),
             appeared: AtomicU64::new(0),
             text_bytes: TextBytes::default(),
+            readers: AtomicU64::new(0),
+            // Its limit follows the number of nodes: see `may_follow`.
+            follow_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
+            door: Mutex::default(),
+            is_read: AtomicBool::new(false),
         })
     }
 
@@ -226,7 +242,33 @@ impl Cluster {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).all.clone()
     }
 
-    /// Once a second: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
+    /// The link door's thread, which has its bell here.
+    pub(crate) fn served_by(&self, mailbox: &Arc<Mailbox>) {
+        *self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::downgrade(mailbox);
+    }
+
+    /// Connections that are open at the link door, those of its nodes included.
+    pub fn connections(&self) -> u64 {
+        self.counts.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody reads at the link door.
+    pub(crate) fn is_read_here(&self, is_read: bool) {
+        self.is_read.store(is_read, Ordering::Release);
+    }
+
+    /// Something has come by another way than the link door, whose thread sleeps until it has something to say.
+    pub(crate) fn stir(&self) {
+        if !self.is_read.load(Ordering::Acquire) {
+            return;
+        }
+        let door = self.door.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).upgrade();
+        if let Some(door) = door {
+            door.ring();
+        }
+    }
+
+    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
     pub(crate) fn keep_house(&self) {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
@@ -238,6 +280,23 @@ impl Cluster {
             node.trim(share);
             node.forget_demand(now);
         }
+    }
+
+    /// Bytes that may wait for one reader on a link.
+    pub(crate) fn out_bytes_max(&self) -> usize {
+        let readers = self.readers.load(Ordering::Relaxed).max(1) as usize;
+        (READERS_OUT_BYTES_MAX / readers).clamp(OUT_BYTES_MIN, OUT_BYTES_MAX)
+    }
+
+    /// Whether readers may hold so many bytes more.
+    pub(crate) fn may_follow(&self, bytes: u64) -> bool {
+        self.follow_bytes.held().saturating_add(bytes) <= self.follow_bytes_max()
+    }
+
+    /// What the places of all readers may hold.
+    pub(crate) fn follow_bytes_max(&self) -> u64 {
+        let nodes = self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len() as u64;
+        FOLLOW_BYTES_MAX + nodes * FOLLOW_BYTES_A_NODE
     }
 
     /// A lane's share of the history.
@@ -300,4 +359,48 @@ fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
     });
     gone.min_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)))
         .map(|(_, node)| node.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::{ClusterSubscription, Pace};
+    use khz_model::{Interest, Pattern, QueryError};
+
+    fn cluster() -> Arc<Cluster> {
+        let rate_max = Rate::from_hz(1_000).unwrap();
+        Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16])
+    }
+
+    #[test]
+    fn readers_share_what_may_wait_for_all_of_them() {
+        let cluster = cluster();
+        for (readers, each) in [
+            (0, OUT_BYTES_MAX),
+            (64, OUT_BYTES_MAX),
+            (100, READERS_OUT_BYTES_MAX / 100),
+            (1_024, OUT_BYTES_MIN),
+        ] {
+            cluster.readers.store(readers, Ordering::Relaxed);
+            assert_eq!(cluster.out_bytes_max(), each, "{readers}");
+            assert!(readers as usize * each <= READERS_OUT_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn nobody_new_follows_nodes_when_readers_hold_as_much_as_they_may() {
+        let cluster = cluster();
+        let interest = || {
+            let patterns = vec![Pattern::everything()];
+            Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false }
+        };
+        let follow = || ClusterSubscription::new(cluster.clone(), interest(), Pace::Flushed);
+        let all = cluster.follow_bytes.take(cluster.follow_bytes_max() + 1).unwrap();
+        let refused = follow().err().unwrap();
+        assert!(matches!(refused, QueryError::Full { .. }), "{refused}");
+        assert!(refused.to_string().ends_with("is reached; try again when others have gone"), "{refused}");
+        drop(all);
+        assert!(follow().is_ok());
+        assert_eq!(cluster.follow_bytes.held(), 0, "what nobody holds any more is given back");
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use khz_link::texts::ReadFrame;
-use khz_link::{Ask, HubEnd, LinkError};
-use khz_model::{Nanos, Pattern, Rate};
+use khz_link::{HubEnd, LinkError};
+use khz_model::Nanos;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -22,6 +21,12 @@ pub(crate) struct Connection {
     pub out: Vec<u8>,
     pub caller: Caller,
     pub peer: Peer,
+    /// A reader's next flush; in the past: at once when there is something.
+    pub flush_at: Nanos,
+    /// What had come when it was told of everything.
+    pub told: u64,
+    /// There was more than one flush may say.
+    pub more: bool,
     /// How much of `out` is sent.
     sent: usize,
     /// Whether epoll tells when the socket has room.
@@ -75,7 +80,34 @@ impl Ended {
 
 impl Connection {
     pub fn new(token: u64, wire: Wire, end: HubEnd, out: Vec<u8>, caller: Caller) -> Self {
-        Connection { token, wire, end, out, caller, peer: Peer::Stranger, sent: 0, waits: false }
+        Connection {
+            token,
+            wire,
+            end,
+            out,
+            caller,
+            peer: Peer::Stranger,
+            flush_at: Nanos(0),
+            told: 0,
+            more: false,
+            sent: 0,
+            waits: false,
+        }
+    }
+
+    /// When a reader has something to hear, if nothing comes after what `news` counts.
+    pub fn next_flush(&self, news: u64, now: Nanos) -> Option<Nanos> {
+        let Peer::Reader(reader) = &self.peer else { return None };
+        // Room in its socket is an event; a reader that wants nothing has nothing that could become due.
+        if self.waits || !reader.is_busy() {
+            return None;
+        }
+        if reader.has_answers() {
+            return Some(now);
+        }
+        let has_more = self.more || self.told != news;
+        let due = if has_more { Some(self.flush_at) } else { reader.next_timed() };
+        due.map(|due| due.max(self.flush_at))
     }
 
     /// True before it has said who it is.
@@ -99,31 +131,7 @@ impl Connection {
 
     /// Does what a command says.
     pub fn obey(&mut self, command: Command) -> Result<(), Ended> {
-        match command {
-            Command::Interest { number, wish } => {
-                // Without their nodes, which are chosen here: an older agent reads no lists of several hosts.
-                let patterns: Vec<&str> = wish.patterns.iter().map(Pattern::series).collect();
-                let (exact, prompt) = (wish.exact, wish.prompt);
-                let period = wish.rate.map_or(Nanos(0), Rate::period);
-                self.end.interest(
-                    &Ask { number, period, exact, prompt, past: false, patterns: &patterns },
-                    &mut self.out,
-                );
-            }
-            Command::Now { number, ask } => self.end.now(number, ask, &mut self.out),
-            Command::Dismiss { number } => self.end.dismiss(number, &mut self.out),
-            Command::Leave { lane } => self.end.leave(lane, &mut self.out),
-            Command::Read { number, path, period } => {
-                self.end.read(&ReadFrame { number, node: "", period, path: &path }, &mut self.out);
-            }
-            Command::Unread { number } => self.end.unread(number, &mut self.out),
-            Command::Cut { reason, text } => {
-                self.end.refuse(reason, &text, &mut self.out);
-                return Err(Ended::Told(text));
-            }
-            Command::Stop => {}
-        }
-        Ok(())
+        command.say(&mut self.end, &mut self.out).map_err(Ended::Told)
     }
 
     /// Sends what waits, as far as it goes at once.

@@ -10,8 +10,36 @@ use khz_model::{Nanos, Pattern};
 
 use crate::interest::Wish;
 
-/// A node whose rows nobody has wanted for so long is not kept ready for it.
-const KEPT: Nanos = Nanos::from_secs(5);
+/// A node whose rows nobody has wanted for so long is not kept ready for it...
+const KEPT_MIN: Nanos = Nanos::from_secs(5);
+/// ...nor one whose rows somebody wants now and then: longer than two scrapes of the usual minute.
+const KEPT_MAX: Nanos = Nanos::from_secs(150);
+/// Askings that are closer together than this say nothing about when the next one comes.
+const TOGETHER: Nanos = Nanos::SECOND;
+
+/// How long a node is kept ready for the next one who wants its rows: getting it ready takes longer than a row, and that
+/// shows in the rates of whoever comes at regular times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeping {
+    asked_at: Option<Nanos>,
+    kept: Nanos,
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Keeping { asked_at: None, kept: KEPT_MIN }
+    }
+}
+
+impl Keeping {
+    /// Somebody wants rows: if he comes again after as long, he finds the node ready.
+    pub fn note(&mut self, now: Nanos) {
+        let apart = self.asked_at.replace(now).map_or(Nanos(0), |before| now.since(before));
+        if apart > TOGETHER {
+            self.kept = Nanos((apart.0 / 2).saturating_mul(5).clamp(KEPT_MIN.0, KEPT_MAX.0));
+        }
+    }
+}
 
 /// One who waits for several nodes.
 #[derive(Debug, Default)]
@@ -120,8 +148,8 @@ impl Demand {
     }
 
     /// Nobody has wanted it for long.
-    pub fn is_forgotten(&self, now: Nanos) -> bool {
-        self.waiting.is_empty() && now.since(self.wanted_at) > KEPT
+    pub fn is_forgotten(&self, now: Nanos, keeping: Keeping) -> bool {
+        self.waiting.is_empty() && now.since(self.wanted_at) > keeping.kept
     }
 
     /// Somebody wants rows no older than that; `ceiling` is the time between two requests over a longer time.
@@ -271,6 +299,34 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_at_regular_times_finds_the_node_ready_from_the_third_time_on() {
+        for seconds in [2, 15, 60] {
+            let (mut keeping, mut ready) = (Keeping::default(), None::<Demand>);
+            let mut found = Vec::new();
+            for turn in 1..=5 {
+                let now = Nanos::from_secs(1_000 + turn * seconds);
+                ready.take_if(|demand| demand.is_forgotten(now, keeping));
+                found.push(ready.is_some());
+                keeping.note(now);
+                ready.get_or_insert_with(|| Demand::new(Files::new(), 1, now)).wanted_at = now;
+            }
+            assert_eq!(found, [false, seconds < 5, true, true, true], "every {seconds} s");
+            let long_after = Nanos::from_secs(1_000 + 5 * seconds + 151);
+            assert!(
+                ready.is_some_and(|demand| demand.is_forgotten(long_after, keeping)),
+                "every {seconds} s"
+            );
+        }
+    }
+
+    #[test]
+    fn many_who_come_together_do_not_make_a_node_wait_for_them() {
+        let mut keeping = Keeping::default();
+        (0..1_000).for_each(|n| keeping.note(Nanos::from_millis(n * 10)));
+        assert_eq!(keeping.kept, KEPT_MIN);
+    }
+
+    #[test]
     fn nobody_waits_for_a_node_that_refuses_or_goes() {
         let mut demand = Demand::new(Files::new(), 1, micros(0));
         let round = Arc::default();
@@ -284,8 +340,8 @@ mod tests {
         assert_eq!(ask(&mut demand, 9_999, &round), Verdict::Enough);
         assert!(
             demand.has_answered(2)
-                && !demand.is_forgotten(micros(10_000))
-                && demand.is_forgotten(micros(9_000_000))
+                && !demand.is_forgotten(micros(10_000), Keeping::default())
+                && demand.is_forgotten(micros(9_000_000), Keeping::default())
         );
     }
 }

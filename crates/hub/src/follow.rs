@@ -12,8 +12,14 @@ use crate::lane::{Piece, Place};
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
 
-/// One look hands out at most so many bytes of one lane; the rest comes with the next.
-const BYTES_A_LOOK: usize = 1 << 20;
+/// One look hands out at most about so many bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
+const BYTES_A_LOOK: usize = 128 << 10;
+
+/// A follower keeps no more than this of what it has copied: there is one for each node of each reader.
+const BYTES_KEPT: usize = 16 << 10;
+
+/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
+const BYTES_A_SLOT: usize = 8 + 1 + 4;
 
 /// Rows that a lane may have lost in one go: a year at 1,000 Hz.
 const LEAP_MAX: u64 = 1 << 35;
@@ -198,7 +204,22 @@ impl Follower {
             self.decode(&bytes[from..to], number + 1 == last_piece, &mut seen);
             from = to;
         }
-        (self.bytes, self.pieces) = (bytes, pieces);
+        if bytes.capacity() <= BYTES_KEPT {
+            (self.bytes, self.pieces) = (bytes, pieces);
+        }
+    }
+
+    /// About the bytes that it holds.
+    pub fn held(&self) -> u64 {
+        let columns = self.columns.columns.len() * size_of::<Option<u32>>()
+            + self.columns.slots.len() * (size_of::<u32>() + size_of::<Series>());
+        let decoded = self.decoder.slots() * BYTES_A_SLOT;
+        (size_of::<Follower>() + columns + decoded + self.bytes.capacity()) as u64
+    }
+
+    /// What a follower of a node with so many slots will hold at the least.
+    pub fn held_at_least(slots: usize) -> u64 {
+        (size_of::<Follower>() + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
     }
 
     fn decode(&mut self, mut bytes: &[u8], newest: bool, seen: &mut impl FnMut(Seen<'_>)) {
@@ -324,17 +345,19 @@ impl Drop for Follower {
     }
 }
 
-/// Rows as deliveries: a new one whenever the columns change.
-pub(crate) fn deliveries(follower: &mut Follower) -> Vec<Delivery> {
+/// Rows as deliveries: a new one whenever the columns change. Beyond so many readings rows are counted, and not kept.
+pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<Delivery> {
     let mut deliveries: Vec<Delivery> = Vec::new();
     let name = follower.node.name.clone();
-    let mut lost = 0;
+    let (mut lost, mut readings) = (0, 0);
     follower.look(|seen| match seen {
         Seen::Columns(..) => {}
         Seen::Lost(rows) => lost += rows,
         Seen::Row(columns, ..) if columns.is_empty() => {}
+        Seen::Row(..) if readings > readings_max => lost += 1,
         Seen::Row(columns, decoder, _) => {
             let row = columns.row(decoder);
+            readings += row.readings.len();
             match deliveries.last_mut() {
                 Some(last) if lost == 0 && Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),
                 _ => deliveries.push(Delivery {
@@ -346,5 +369,9 @@ pub(crate) fn deliveries(follower: &mut Follower) -> Vec<Delivery> {
             }
         }
     });
+    if lost > 0 {
+        let columns = follower.columns.series.clone();
+        deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost });
+    }
     deliveries
 }

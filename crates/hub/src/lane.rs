@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use khz_block::{Decoder, HEADER_BYTES, Header, RowScanner, Step};
-use khz_link::Ranges;
-use khz_model::{Nanos, Series, Stamp};
+use khz_link::{Ranges, SchemaPiece};
+use khz_model::{Nanos, Stamp};
 
-use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, GENERATIONS_MAX};
-use crate::schemas::Schema;
+use crate::generations::{Generations, Offered};
+use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX};
+use crate::schemas::{Schema, Schemas};
 
 /// Why bytes of a node are refused; it is cut off with this.
 pub(crate) type Reject = &'static str;
@@ -76,8 +77,7 @@ pub(crate) struct Lane {
     pub name: String,
     pub epoch: u64,
     pub period: Nanos,
-    /// Present generation first.
-    schemas: VecDeque<(u32, Arc<Schema>)>,
+    schemas: Generations,
     open: Option<Open>,
     /// Blocks before the present one, in the order of their rows.
     recent: VecDeque<Block>,
@@ -105,7 +105,7 @@ impl Lane {
             name: name.to_owned(),
             epoch,
             period,
-            schemas: VecDeque::new(),
+            schemas: Generations::default(),
             open: None,
             recent: VecDeque::new(),
             recent_bytes: 0,
@@ -122,65 +122,83 @@ impl Lane {
 
     /// Slots of the present generation.
     pub fn slots(&self) -> usize {
-        self.schemas.front().map_or(0, |(_, schema)| schema.series().len())
+        self.schemas.present().map_or(0, |schema| schema.series().len())
     }
 
-    /// Bytes of the present generation's schema.
+    /// Bytes that are here of the schema that was offered last.
     pub fn schema_bytes(&self) -> u64 {
-        self.schemas.front().map_or(0, |(_, schema)| schema.bytes())
+        self.schemas.offered_bytes()
     }
 
-    /// What the slots mean now.
-    pub fn series(&self) -> &[Series] {
-        self.schemas.front().map_or(&[], |(_, schema)| schema.series())
-    }
-
-    /// The same, shared.
+    /// What the slots mean now, shared.
     pub fn newest_schema(&self) -> Option<Arc<Schema>> {
-        self.schemas.front().map(|(_, schema)| schema.clone())
+        self.schemas.present().cloned()
     }
 
     /// The schema of a generation.
     pub fn schema(&self, generation: u32) -> Option<&Arc<Schema>> {
-        self.schemas.iter().find(|(number, _)| *number == generation).map(|(_, schema)| schema)
+        self.schemas.of(generation)
+    }
+
+    /// The node offers a schema, which is `whole` if another lane has it: then it is this lane's at once.
+    pub fn offer_schema(&mut self, generation: u32, offered: Offered, whole: Option<Arc<Schema>>) {
+        self.schemas.offer(generation, offered, whole.as_ref());
+        if let Some(whole) = whole {
+            self.set_schema(generation, whole);
+        }
+    }
+
+    /// A piece of a schema came. Gives the schema when there is more of it than before.
+    pub fn grow_schema(
+        &mut self,
+        piece: &SchemaPiece<'_>,
+        schemas: &Schemas,
+    ) -> Result<Option<Arc<Schema>>, Reject> {
+        let before = self.schema(piece.generation).cloned();
+        let grown = self.schemas.take(piece, schemas)?;
+        if let (Some(before), Some(schema)) = (before, &grown) {
+            self.share(&before, schema);
+        }
+        Ok(grown)
     }
 
     /// A generation has this schema now.
     pub fn set_schema(&mut self, generation: u32, schema: Arc<Schema>) {
-        match self.schemas.iter_mut().find(|(number, _)| *number == generation) {
-            Some(known) => {
-                known.1 = schema.clone();
-                self.share(generation, &schema);
-            }
-            None => {
-                let at = self.schemas.partition_point(|(number, _)| *number > generation);
-                self.schemas.insert(at, (generation, schema));
-                self.schemas.truncate(GENERATIONS_MAX);
-            }
+        if let Some(before) = self.schema(generation).cloned() {
+            self.share(&before, &schema);
         }
+        self.schemas.set(generation, schema);
     }
 
     /// Blocks of a generation have its longest schema, so that a lane whose slots grow with every block does not
     /// hold one for each: what a slot means never changes.
-    fn share(&mut self, generation: u32, schema: &Arc<Schema>) {
+    fn share(&mut self, before: &Arc<Schema>, schema: &Arc<Schema>) {
+        if Arc::ptr_eq(before, schema) {
+            return;
+        }
         let blocks = self.recent.iter_mut().map(|block| (&block.header, &mut block.schema));
         let open = self.open.iter_mut().map(|open| (&open.header, &mut open.schema));
-        for (header, known) in blocks.chain(open).filter(|(header, _)| header.generation == generation) {
-            if schema.series().len() >= header.slots as usize {
+        for (header, known) in blocks.chain(open) {
+            if Arc::ptr_eq(known, before) && schema.series().len() >= header.slots as usize {
                 *known = schema.clone();
             }
         }
     }
 
-    /// What a piece of a schema costs: it copies the slots before it, and is told to every block.
-    pub fn growth(&self, generation: u32) -> usize {
-        self.schema(generation).map_or(0, |schema| schema.series().len()).max(self.recent.len())
+    /// What a schema that is longer costs: the slots before it are copied or compared, and every block is told. What is
+    /// here already costs nothing.
+    pub fn growth(&self, generation: u32, bytes: u64) -> usize {
+        match self.schema(generation) {
+            Some(here) if here.bytes() >= bytes => 0,
+            Some(here) => here.series().len().max(self.recent.len()),
+            None => 0,
+        }
     }
 
     /// Bytes of blocks that have not ended, and of schemas.
     pub fn held(&self) -> u64 {
         let blocks = self.past.len() + self.open.as_ref().map_or(0, |open| open.bytes.len());
-        self.schemas.iter().fold(blocks as u64, |sum, (_, schema)| sum + schema.bytes())
+        blocks as u64 + self.schemas.bytes()
     }
 
     /// Rows received.

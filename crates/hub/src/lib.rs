@@ -10,7 +10,9 @@ mod cluster;
 mod connection;
 mod counts;
 mod demand;
+mod due;
 mod follow;
+mod generations;
 mod interest;
 mod lane;
 pub mod limits;
@@ -28,6 +30,8 @@ mod reader_texts;
 mod roster;
 mod schemas;
 mod server;
+#[cfg(test)]
+mod simulation;
 mod source;
 mod text_source;
 mod texts;

@@ -75,6 +75,18 @@ pub const NODE_TEXT_BYTES_MAX: u64 = 24 << 20;
 /// Bytes of all nodes' kernel texts: 30 files of each of 4,096 nodes, of 2 kB each.
 pub const ALL_TEXT_BYTES_MAX: u64 = 256 << 20;
 
+/// Bytes waiting for all readers together. Each has a like share of it, within [`OUT_BYTES_MIN`] and [`OUT_BYTES_MAX`].
+pub const READERS_OUT_BYTES_MAX: usize = 64 << 20;
+
+/// What may wait for a reader however many there are: a row of a large node.
+pub const OUT_BYTES_MIN: usize = 64 << 10;
+
+/// What the places of all readers at the nodes may hold (decoded rows, columns), and for each node so much more. Beyond it
+/// nobody new is taken in: a reader of everything needs some 15 kB a node of 300 slots.
+pub const FOLLOW_BYTES_MAX: u64 = 512 << 20;
+/// See [`FOLLOW_BYTES_MAX`].
+pub const FOLLOW_BYTES_A_NODE: u64 = 64 << 10;
+
 /// Bytes waiting for a peer that does not read. A node has no reason to be behind; a reader loses rows first.
 pub const OUT_BYTES_MAX: usize = 1 << 20;
 

@@ -34,6 +34,10 @@ pub(crate) struct HubLook<'a> {
     next: usize,
     round: Arc<Round>,
     left_out: u64,
+    /// Names that are known to be missing, where somebody wants to hear of them.
+    missing: Option<Vec<String>>,
+    /// Why it shows nothing.
+    refusal: Option<QueryError>,
 }
 
 /// A node, and the request whose answer is waited for.
@@ -47,7 +51,7 @@ impl<'a> HubLook<'a> {
         let mut nodes = cluster.nodes();
         nodes.retain(|node| wanted.has_node(&node.name));
         let files = match &wanted.metrics {
-            None => Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())]),
+            None => everything(),
             Some(metrics) => files(metrics),
         };
         HubLook::of(cluster, nodes, files, age_max)
@@ -63,7 +67,19 @@ impl<'a> HubLook<'a> {
             next: 0,
             round: Arc::default(),
             left_out: 0,
+            missing: None,
+            refusal: None,
         }
+    }
+
+    /// A look at what these nodes have sent last, for somebody who hears of those that show nothing.
+    pub fn as_sent(cluster: &'a Cluster, nodes: Vec<Arc<SharedNode>>, missing: Vec<String>) -> Self {
+        HubLook { missing: Some(missing), ..HubLook::of(cluster, nodes, Files::new(), ANY_AGE) }
+    }
+
+    /// A look that shows nothing, because of this.
+    pub fn refused(cluster: &'a Cluster, refusal: QueryError) -> Self {
+        HubLook { refusal: Some(refusal), ..HubLook::of(cluster, Vec::new(), Files::new(), ANY_AGE) }
     }
 
     /// Asks every node that is up for rows that are young enough, all at once.
@@ -82,6 +98,11 @@ impl<'a> HubLook<'a> {
     }
 }
 
+/// All that a node has.
+pub(crate) fn everything() -> Files {
+    Files::from([(EVERYTHING.to_owned(), EVERYTHING.to_owned())])
+}
+
 /// The kernel files that metrics come from.
 pub(crate) fn files<'a>(metrics: impl IntoIterator<Item = &'a Arc<Metric>>) -> Files {
     let place = |metric: &Arc<Metric>| (metric.origin.file.to_string(), metric.name.to_string());
@@ -90,6 +111,9 @@ pub(crate) fn files<'a>(metrics: impl IntoIterator<Item = &'a Arc<Metric>>) -> F
 
 impl Look for HubLook<'_> {
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
+        if let Some(refusal) = self.refusal.take() {
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
         if self.age_max < ANY_AGE && !self.files.is_empty() {
             self.ask();
         }
@@ -106,6 +130,8 @@ impl Look for HubLook<'_> {
                 self.left_out += 1;
             } else if show_node(&mut node, show) {
                 return true;
+            } else if let Some(missing) = &mut self.missing {
+                missing.push(node.name.as_str().to_owned());
             }
         }
         false
@@ -113,6 +139,18 @@ impl Look for HubLook<'_> {
 
     fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    fn missing(&mut self) -> Vec<String> {
+        let mut missing = self.missing.take().unwrap_or_default();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    fn held(&self) -> u64 {
+        let names = self.missing.iter().flatten().map(|name| size_of::<String>() + name.capacity());
+        (self.nodes.capacity() * size_of::<Chosen>() + names.sum::<usize>()) as u64
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use khz_model::Nanos;
+use khz_link::texts::ReadFrame;
+use khz_link::{Ask, HubEnd};
+use khz_model::{Nanos, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -27,6 +29,34 @@ pub(crate) enum Command {
     Stop,
     /// End it, with the reason for both logs.
     Cut { reason: khz_link::Reason, text: String },
+}
+
+impl Command {
+    /// Says it to the peer; `Err`: the connection ends, for this reason.
+    pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            Command::Interest { number, wish } => {
+                // Without their nodes, which are chosen here: an older agent reads no lists of several hosts.
+                let patterns: Vec<&str> = wish.patterns.iter().map(khz_model::Pattern::series).collect();
+                let (exact, prompt) = (wish.exact, wish.prompt);
+                let period = wish.rate.map_or(Nanos(0), Rate::period);
+                end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);
+            }
+            Command::Now { number, ask } => end.now(number, ask, out),
+            Command::Dismiss { number } => end.dismiss(number, out),
+            Command::Leave { lane } => end.leave(lane, out),
+            Command::Read { number, path, period } => {
+                end.read(&ReadFrame { number, node: "", period, path: &path }, out);
+            }
+            Command::Unread { number } => end.unread(number, out),
+            Command::Cut { reason, text } => {
+                end.refuse(reason, &text, out);
+                return Err(text);
+            }
+            Command::Stop => {}
+        }
+        Ok(())
+    }
 }
 
 /// Commands on their way to the server's thread, each with the connection that it is for.

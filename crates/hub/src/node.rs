@@ -11,7 +11,7 @@ use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 use crate::caller::Caller;
 use crate::clock;
 use crate::counts::Counts;
-use crate::demand::{self, Demand, Files, Round, Verdict};
+use crate::demand::{self, Demand, Files, Keeping, Round, Verdict};
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
 use crate::limits::{
@@ -150,6 +150,8 @@ pub(crate) struct Node {
     pub interests: Vec<Interest>,
     /// What is asked of it right now.
     demand: Option<Demand>,
+    /// How long it is kept ready for that.
+    keeping: Keeping,
     interests_made: u32,
     lanes_made: u64,
     /// Kernel texts that readers want of it.
@@ -187,6 +189,7 @@ impl Node {
             schema_work: (SCHEMA_WORK_MAX, now),
             interests: Vec::new(),
             demand: None,
+            keeping: Keeping::default(),
             interests_made: 0,
             lanes_made: 0,
             texts: Texts::new(now),
@@ -489,6 +492,7 @@ impl Node {
         if self.link.as_ref().is_none_or(|link| link.connection >= THROUGH_HUB) {
             return None;
         }
+        self.keeping.note(now);
         let covers = self.demand.as_ref().is_some_and(|demand| demand.covers(files));
         if !covers && !self.demand_more(files, now) {
             return None;
@@ -530,7 +534,7 @@ impl Node {
 
     /// Takes the demand back when nobody has asked for long.
     pub fn forget_demand(&mut self, now: Nanos) {
-        if self.demand.as_ref().is_some_and(|demand| demand.is_forgotten(now)) {
+        if self.demand.as_ref().is_some_and(|demand| demand.is_forgotten(now, self.keeping)) {
             self.demand_less();
         }
     }

@@ -60,6 +60,15 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
         None,
     );
     put(&Arc::new(bytes), None, Reading::Present(history));
+    let following = own_metric(
+        "khz.hub.follow_bytes",
+        "khz_hub_follow_bytes",
+        "Memory that the places of readers at nodes take.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(following), None, Reading::Present(cluster.follow_bytes.held()));
     for (metric, value) in process() {
         put(&metric, None, value.map_or(Reading::Failed(Fault::Unreadable), Reading::Present));
     }

@@ -15,6 +15,7 @@ use khz_trust::{ClusterKey, Identity};
 use crate::caller::Caller;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
+use crate::generations::Offered;
 use crate::interest::Told;
 use crate::limits::HISTORY_SPAN;
 use crate::mailbox::Mailbox;
@@ -159,14 +160,34 @@ impl Talk<'_> {
         Counts::add(&self.cluster.counts.rows, rows);
     }
 
+    /// What another lane has of the schema of this one need not be said again.
+    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) {
+        let (generation, offered) = (offer.generation, Offered::of(offer));
+        let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
+        let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
+        let whole = whole.filter(|_| node.may_grow(cost, self.now));
+        if let Some(lane) = node.lane_mut(id) {
+            lane.alive = true;
+            lane.offer_schema(generation, offered, whole);
+        }
+    }
+
+    /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
+    /// be spread over the second: they send when they have gathered, in one go.
+    fn is_prompt(&self, node: &Node, id: u64) -> bool {
+        let mut wishes = node.interests.iter().filter(|interest| interest.lane == Some(id));
+        let is_slow_base =
+            node.lane(id).is_some_and(|lane| lane.name == BASE && lane.period >= Nanos::SECOND);
+        wishes.any(|interest| interest.wish.prompt) || is_slow_base && self.cluster.is_small()
+    }
+
     /// What is wanted of a lane: rows that are missing, and the recent past when the hub has just begun.
     fn wanted(&self, node: &Node, id: u64, offer: &LaneOffer<'_>) -> Option<Want> {
         let lane = node.lane(id)?;
-        let wish = node.interests.iter().find(|interest| interest.lane == Some(id)).map(|i| &i.wish);
-        if lane.name != BASE && wish.is_none() {
+        let is_boost = lane.name != BASE;
+        if is_boost && !node.interests.iter().any(|interest| interest.lane == Some(id)) {
             return None;
         }
-        let is_boost = lane.name != BASE;
         // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
         let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
             Nanos(0)
@@ -183,9 +204,8 @@ impl Talk<'_> {
                 lane.complete_until()
             },
             span,
-            schema_bytes: lane.schema(offer.generation).map_or(0, |schema| schema.bytes()),
-            // A few nodes need not be spread over the second: they send when they have gathered, in one go.
-            prompt: wish.map_or(self.cluster.is_small() && offer.period >= Nanos::SECOND, |wish| wish.prompt),
+            schema_bytes: lane.schema_bytes(),
+            prompt: self.is_prompt(node, id),
             have: newest(lane.received()),
         })
     }
@@ -216,12 +236,7 @@ impl HubSide for Talk<'_> {
             if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
                 interest.lane = Some(id);
             }
-            if let Some(lane) = node.lane_mut(id) {
-                lane.alive = true;
-                if let Some(schema) = self.cluster.schemas.find(&offer.schema_hash, offer.schema_bytes) {
-                    lane.set_schema(offer.generation, schema);
-                }
-            }
+            self.offer_schema(node, id, offer);
             node.demand_lane(offer.interest, &self.cluster.counts);
             Ok(self.wanted(node, id, offer))
         })
@@ -232,15 +247,14 @@ impl HubSide for Talk<'_> {
         self.grown(piece.lane, |node| {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            let cost = lane.growth(piece.generation);
+            let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
             if !node.may_grow(cost, self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            let base = lane.schema(piece.generation);
-            let schema = schemas.grow(base, piece.offset, piece.bytes).map_err(protocol)?;
-            cluster.note_metrics(&schema);
-            lane.set_schema(piece.generation, schema);
+            if let Some(schema) = lane.grow_schema(piece, schemas).map_err(protocol)? {
+                cluster.note_metrics(&schema);
+            }
             Ok(())
         })
     }
@@ -317,7 +331,6 @@ impl HubSide for Talk<'_> {
                 return Ok(None);
             };
             interest.lane = Some(id);
-            let prompt = interest.wish.prompt;
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             Ok(Some(Want {
@@ -325,7 +338,7 @@ impl HubSide for Talk<'_> {
                 from_row: lane.next_row(),
                 span: Nanos(0),
                 schema_bytes: lane.schema_bytes(),
-                prompt,
+                prompt: self.is_prompt(node, id),
                 have: Vec::new(),
             }))
         })

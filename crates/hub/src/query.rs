@@ -6,13 +6,14 @@ use std::sync::{Arc, Weak};
 
 use khz_block::{Decoder, Step};
 use khz_model::{
-    Absence, Delivery, Forgotten, Instance, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Notice,
-    Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Snapshot, Stamp, Subscription,
-    WaitFor, Wanted,
+    Absence, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos, NodeName,
+    NodeStatus, Notice, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Share, Snapshot,
+    Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
 use crate::cluster::Cluster;
+use crate::demand::Files;
 use crate::follow::{Columns, Follower, deliveries};
 use crate::interest::Wish;
 use crate::lane::{Block, Lane};
@@ -59,14 +60,28 @@ impl HubQuery {
             && !self.cluster.metrics().iter().any(is_selected)
     }
 
-    fn ask_latest(&self, patterns: &[Pattern]) -> Result<Snapshot, QueryError> {
+    /// The kernel files that patterns speak of; all of a node where they speak of every metric.
+    fn files_of(&self, patterns: &[Pattern]) -> Files {
+        let all = self.cluster.metrics();
+        let mut metrics = all.clone();
+        metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
+        if metrics.len() == all.len() { look::everything() } else { look::files(&metrics) }
+    }
+
+    /// The same, or why nobody need be asked.
+    fn found(&self, patterns: &[Pattern]) -> Result<(Vec<Arc<SharedNode>>, Vec<String>), QueryError> {
         if patterns.is_empty() {
-            return Ok(Snapshot::default());
+            return Ok((Vec::new(), Vec::new()));
         }
-        let (nodes, mut missing) = self.chosen(patterns);
+        let (nodes, missing) = self.chosen(patterns);
         if missing.is_empty() && self.selects_nothing(patterns, &nodes) {
             return Err(nothing_matches(patterns));
         }
+        Ok((nodes, missing))
+    }
+
+    fn ask_latest(&self, patterns: &[Pattern]) -> Result<Snapshot, QueryError> {
+        let (nodes, mut missing) = self.found(patterns)?;
         let mut snapshot = Snapshot::default();
         for node in nodes {
             match latest_of(&node, patterns) {
@@ -137,20 +152,16 @@ fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
 }
 
 fn lane_samples(lane: &mut Lane, patterns: &[Pattern]) -> Option<Vec<Sample>> {
-    let series: Vec<(usize, Series)> = lane
-        .series()
-        .iter()
-        .enumerate()
-        .filter(|(_, series)| series.is_selected(patterns))
-        .map(|(slot, series)| (slot, series.clone()))
-        .collect();
-    let decoder = lane.latest()?;
+    lane.latest()?;
+    // Until its first row comes, a lane that was offered with other slots has only a row of the former ones.
+    let (schema, decoder) = lane.decoded()?;
     let stamp = decoder.stamp();
-    let sample = |(slot, series)| {
+    let selected = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
+    let sample = |(slot, series): (usize, &Series)| {
         let reading = decoder.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet));
-        Sample { series, reading, stamp }
+        Sample { series: series.clone(), reading, stamp }
     };
-    Some(series.into_iter().map(sample).collect())
+    Some(selected.map(sample).collect())
 }
 
 impl Query for HubQuery {
@@ -189,10 +200,8 @@ impl Query for HubQuery {
 
     fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
         Box::pin(async move {
-            let mut metrics = self.cluster.metrics();
-            metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
-            let mut look =
-                HubLook::of(&self.cluster, self.chosen(patterns).0, look::files(&metrics), age_max);
+            let files = self.files_of(patterns);
+            let mut look = HubLook::of(&self.cluster, self.chosen(patterns).0, files, age_max);
             // It is ready when it is, and refuses nothing.
             let _ = look.ready().await;
         })
@@ -202,13 +211,32 @@ impl Query for HubQuery {
         Box::new(HubLook::new(&self.cluster, wanted, age_max))
     }
 
+    fn look_at<'a>(&'a self, patterns: &[Pattern], _age_max: Nanos) -> Box<dyn Look + 'a> {
+        Box::new(match self.found(patterns) {
+            Ok((nodes, missing)) => HubLook::as_sent(&self.cluster, nodes, missing),
+            Err(refusal) => HubLook::refused(&self.cluster, refusal),
+        })
+    }
+
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
         let ceiling = self.cluster.settings.rate_max;
         if interest.rate.period() < ceiling.period() {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
         self.checked(&interest.patterns)?;
-        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, Pace::Flushed)))
+        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, Pace::Flushed)?))
+    }
+
+    fn history_of(
+        &self,
+        node: &NodeName,
+        patterns: &[Pattern],
+        span: Nanos,
+        rows_max: usize,
+    ) -> Result<Option<Delivery>, QueryError> {
+        self.checked(patterns)?;
+        let node = self.cluster.node(node);
+        node.and_then(|node| history_of(&node, patterns, span, rows_max).transpose()).transpose()
     }
 
     fn history(
@@ -218,7 +246,8 @@ impl Query for HubQuery {
         rows_max: usize,
     ) -> Result<Vec<Delivery>, QueryError> {
         let nodes = self.checked(patterns)?;
-        Ok(nodes.iter().filter_map(|node| history_of(node, patterns, span, rows_max)).collect())
+        let past = nodes.iter().map(|node| history_of(node, patterns, span, rows_max));
+        past.filter_map(Result::transpose).collect()
     }
 
     fn status(&self) -> Vec<NodeStatus> {
@@ -232,12 +261,17 @@ impl Query for HubQuery {
 }
 
 /// The rows of a node's base lane in the last `span`, thinned evenly to about `rows_max`.
-fn history_of(node: &SharedNode, patterns: &[Pattern], span: Nanos, rows_max: usize) -> Option<Delivery> {
+fn history_of(
+    node: &SharedNode,
+    patterns: &[Pattern],
+    span: Nanos,
+    rows_max: usize,
+) -> Result<Option<Delivery>, QueryError> {
     let patterns = for_node(patterns, &node.name);
     let (newest, former, present) = {
         let state = node.lock();
-        let base = state.base().and_then(|id| state.lane(id))?;
-        let newest = base.newest()?;
+        let Some(base) = state.base().and_then(|id| state.lane(id)) else { return Ok(None) };
+        let Some(newest) = base.newest() else { return Ok(None) };
         let since = Nanos(newest.boot.0.saturating_sub(span.0));
         // Their boot clock may have been that of another boot.
         let real = newest.real().0.saturating_sub(span.0);
@@ -255,26 +289,41 @@ fn history_of(node: &SharedNode, patterns: &[Pattern], span: Nanos, rows_max: us
             if is_former { (newest.real(), stamp.real()) } else { (newest.boot, stamp.boot) };
         stamp.0 >= newest.0.saturating_sub(span.0)
     };
-    let mut columns = Columns::default();
-    let mut wide: Vec<Series> = Vec::new();
-    let mut rows = Vec::new();
-    let blocks = former.iter().map(|block| (block, true)).chain(present.iter().map(|block| (block, false)));
-    for (block, is_former) in blocks {
-        if columns.choose(&block.schema, &patterns) && columns.series.len() >= wide.len() {
-            wide = columns.series.to_vec();
-        }
+    let blocks =
+        || former.iter().map(|block| (block, true)).chain(present.iter().map(|block| (block, false)));
+    let each_row = |block: &Block, is_former: bool, row: &mut dyn FnMut(&Decoder)| {
         let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
         while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
             bytes = &bytes[length..];
             if decoder.next_row() > block.header.first_row && is_recent(decoder.stamp(), is_former) {
-                rows.push(columns.row(&decoder));
+                row(&decoder);
             }
         }
+    };
+    // Counted first: rows that nobody sees are not kept for a moment.
+    let mut left: usize = 0;
+    blocks().for_each(|(block, is_former)| each_row(block, is_former, &mut |_| left += 1));
+    let step = left.div_ceil(rows_max.max(1)).max(1);
+    let mut columns = Columns::default();
+    let mut wide: Vec<Series> = Vec::new();
+    let (mut rows, mut readings) = (Vec::new(), 0);
+    for (block, is_former) in blocks() {
+        if columns.choose(&block.schema, &patterns) && columns.series.len() >= wide.len() {
+            wide = columns.series.to_vec();
+        }
+        each_row(block, is_former, &mut |decoder| {
+            left -= 1;
+            // Counted from the end, so that the newest row is always there.
+            if left.is_multiple_of(step) && readings <= HISTORY_READINGS_MAX {
+                readings += columns.series.len().max(1);
+                rows.push(columns.row(decoder));
+            }
+        });
     }
-    let step = rows.len().div_ceil(rows_max.max(1)).max(1);
-    let skip = rows.len().saturating_sub(1) % step;
-    let rows = rows.into_iter().skip(skip).step_by(step).collect();
-    Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0 })
+    if readings > HISTORY_READINGS_MAX {
+        return Err(QueryError::TooMuch { node: node.name.clone() });
+    }
+    Ok(Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0 }))
 }
 
 /// How the rows of a subscription come.
@@ -291,10 +340,14 @@ pub(crate) enum Pace {
 /// Rows of all nodes that the patterns speak of, also of those that appear later.
 pub(crate) struct ClusterSubscription {
     cluster: Arc<Cluster>,
+    /// What its followers hold.
+    share: Share,
     interest: Interest,
     /// How its rows come.
     pace: Pace,
     followers: Vec<Follower>,
+    /// Whose turn is first when not all come to theirs.
+    next: usize,
     seen: u64,
     /// The nodes that are followed. One that was forgotten and came back is another.
     known: HashMap<NodeName, Weak<SharedNode>>,
@@ -302,23 +355,39 @@ pub(crate) struct ClusterSubscription {
 }
 
 impl ClusterSubscription {
-    pub fn new(cluster: Arc<Cluster>, interest: Interest, pace: Pace) -> Self {
+    /// Refused where readers hold as much as they may.
+    pub fn new(cluster: Arc<Cluster>, interest: Interest, pace: Pace) -> Result<Self, QueryError> {
+        let needed = needed(&cluster, &interest.patterns);
+        let share = cluster.may_follow(needed).then(|| cluster.follow_bytes.take(needed)).flatten();
+        let Some(share) = share else {
+            let limit = cluster.follow_bytes_max() as usize;
+            return Err(QueryError::Full { what: "bytes that readers' places at nodes may hold", limit });
+        };
         let mut subscription = ClusterSubscription {
+            share,
             cluster,
             interest,
             pace,
             followers: Vec::new(),
+            next: 0,
             seen: u64::MAX,
             known: HashMap::new(),
             notices: Vec::new(),
         };
         subscription.look_for_nodes();
-        subscription
+        Ok(subscription)
+    }
+
+    /// What it holds now, as it is counted.
+    fn count(&self) {
+        // Who has been taken in is not thrown out: it is newcomers who are refused.
+        self.share.set(self.followers.iter().map(Follower::held).sum());
     }
 
     /// One follower for each node.
     pub fn followers(&mut self) -> &mut [Follower] {
         self.look_for_nodes();
+        self.count();
         &mut self.followers
     }
 
@@ -360,10 +429,40 @@ impl ClusterSubscription {
     }
 }
 
+/// What following these nodes will hold at the least.
+fn needed(cluster: &Cluster, patterns: &[Pattern]) -> u64 {
+    let nodes = cluster.nodes();
+    let meant =
+        nodes.iter().filter(|node| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str())));
+    let slots = |node: &Arc<SharedNode>| {
+        let node = node.lock();
+        node.base().and_then(|id| node.lane(id)).map_or(0, Lane::slots)
+    };
+    meant.map(|node| Follower::held_at_least(slots(node))).sum()
+}
+
 impl Subscription for ClusterSubscription {
     fn poll(&mut self) -> Vec<Delivery> {
         self.look_for_nodes();
-        self.followers.iter_mut().flat_map(deliveries).collect()
+        self.count();
+        self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect()
+    }
+
+    fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
+        self.look_for_nodes();
+        self.count();
+        let (all, mut some, mut left) = (self.followers.len(), Vec::new(), readings_max);
+        for at in (0..all).map(|n| (self.next + n) % all) {
+            if left == 0 {
+                self.next = at;
+                break;
+            }
+            for delivery in deliveries(&mut self.followers[at], left) {
+                left = left.saturating_sub(delivery.rows.iter().map(|row| row.readings.len()).sum());
+                some.push(delivery);
+            }
+        }
+        some
     }
 
     fn rate(&self) -> Rate {

@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
-use crate::limits::{INTERESTS_MAX, OUT_BYTES_MAX};
+use crate::limits::INTERESTS_MAX;
 use crate::query::{ClusterSubscription, HubQuery, Pace};
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
@@ -119,6 +119,7 @@ impl Reader {
             (false, false) => Pace::Flushed,
         };
         let subscription = ClusterSubscription::new(cluster.clone(), interest, pace);
+        let subscription = subscription.map_err(|error| error.to_string())?;
         self.dismiss(frame.number);
         self.feeds.push(Feed {
             number: frame.number,
@@ -177,6 +178,11 @@ impl Reader {
         self.feeds.iter().any(|feed| feed.pace == Pace::Prompt)
     }
 
+    /// True where nothing waits for a flush.
+    pub fn is_all_prompt(&self) -> bool {
+        self.roster.is_none() && self.feeds.iter().all(|feed| feed.pace == Pace::Prompt)
+    }
+
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh) || self.texts.has_news()
@@ -188,8 +194,15 @@ impl Reader {
         has_rows || self.texts.has_news() || self.texts.is_waiting()
     }
 
-    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full.
-    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) {
+    /// When it wants to hear of something that does not come: how the nodes are.
+    pub fn next_timed(&self) -> Option<Nanos> {
+        self.roster.as_ref().map(Roster::next)
+    }
+
+    /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full. `true`: there
+    /// is more, whether anything comes or not.
+    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) -> bool {
+        let mut has_more = false;
         for (interest, answer) in self.answers.drain(..) {
             let (granted, period, text) = match &answer {
                 Ok(rate) => (true, rate.period(), ""),
@@ -200,6 +213,7 @@ impl Reader {
         for (interest, text) in self.remarks.drain(..) {
             Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0 }.put(out);
         }
+        let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
         }
@@ -215,21 +229,22 @@ impl Reader {
             // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
             let (all, first) = (followers.len(), feed.next);
             for index in (0..all).map(|n| (first + n) % all) {
-                if out.len() > OUT_BYTES_MAX {
+                if out.len() > out_max {
                     feed.next = index;
-                    return;
+                    return true;
                 }
                 let (lane, follower) = (&mut feed.lanes[index], &mut followers[index]);
                 if lane.is_over {
                     continue;
                 }
-                lane.pump(number, follower, cluster, out);
+                has_more |= lane.pump(number, follower, cluster, out);
                 if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
                     lane.close(out);
                 }
             }
         }
         self.texts.pump(cluster, &self.identity, out);
+        has_more
     }
 }
 
@@ -251,9 +266,10 @@ impl FeedLane {
         }
     }
 
-    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) {
+    /// Says what has come; `true`: that is not all.
+    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) -> bool {
         if self.columns.is_some() && !self.wanted {
-            return;
+            return false;
         }
         let node = follower.node.name.clone();
         let (mut rows, mut sent) = (None, 0);
@@ -290,6 +306,7 @@ impl FeedLane {
             }
             .put(out);
         }
+        !follower.is_caught_up()
     }
 
     /// Tells the reader what the columns are from here on.

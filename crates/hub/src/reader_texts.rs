@@ -11,7 +11,6 @@ use khz_model::{Nanos, NodeName, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
-use crate::limits::OUT_BYTES_MAX;
 use crate::node::SharedNode;
 use crate::texts::{News, TextInbox};
 
@@ -124,7 +123,7 @@ impl ReaderTexts {
         for (number, why, text) in self.refusals.drain(..) {
             NoText { number, why, text: &text }.put(out);
         }
-        while out.len() <= OUT_BYTES_MAX {
+        while out.len() <= cluster.out_bytes_max() {
             if let Some(saying) = &mut self.saying {
                 if !saying.say(out) {
                     self.saying = None;

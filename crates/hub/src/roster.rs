@@ -6,7 +6,6 @@ use khz_model::{Nanos, NodeName};
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::limits::OUT_BYTES_MAX;
 
 /// Nodes are told anew so often, where there are not more than one can be told of in that time.
 const PERIOD: Nanos = Nanos::SECOND;
@@ -28,6 +27,11 @@ impl Roster {
         Roster { next: Nanos(0), at: None }
     }
 
+    /// When the next is due.
+    pub fn next(&self) -> Nanos {
+        self.next
+    }
+
     /// Tells what is due; nothing while `out` is full.
     pub fn pump(&mut self, cluster: &Cluster, out: &mut Vec<u8>) {
         let now = clock::boot();
@@ -37,7 +41,7 @@ impl Roster {
         let nodes = cluster.nodes();
         let from = self.at.as_ref().map_or(0, |at| nodes.partition_point(|node| node.name <= *at));
         for node in nodes.iter().skip(from) {
-            if out.len() > OUT_BYTES_MAX {
+            if out.len() > cluster.out_bytes_max() {
                 return;
             }
             let status = node.lock().status(now);

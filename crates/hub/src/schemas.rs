@@ -8,6 +8,7 @@ use khz_block::{MetricPool, SchemaDecoder};
 use khz_model::Series;
 use ring::digest::{Context, SHA256};
 
+use crate::generations::Offered;
 use crate::lane::Reject;
 use crate::limits::{SCHEMA_BYTES_MAX, SLOTS_MAX};
 
@@ -37,12 +38,22 @@ impl Schema {
         self.decoder.bytes()
     }
 
-    fn hash(&self) -> Hash {
-        let digest = self.context.clone().finish();
-        let mut hash = Hash::default();
-        hash.copy_from_slice(&digest.as_ref()[..16]);
-        hash
+    /// The hash of its bytes.
+    pub fn hash(&self) -> Hash {
+        hash(&self.context)
     }
+
+    /// Whether its first slots are those of a schema before it.
+    pub fn continues(&self, before: &Schema) -> bool {
+        self.series().starts_with(before.series())
+    }
+}
+
+fn hash(context: &Context) -> Hash {
+    let digest = context.clone().finish();
+    let mut hash = Hash::default();
+    hash.copy_from_slice(&digest.as_ref()[..16]);
+    hash
 }
 
 /// All schemas that some lane has.
@@ -63,13 +74,15 @@ impl Schemas {
         self.known().get(hash)?.upgrade().filter(|schema| schema.bytes() == bytes)
     }
 
-    /// The schema that `base` becomes with more bytes at `offset`. A lane that has another offset starts anew.
-    pub fn grow(&self, base: Option<&Arc<Schema>>, offset: u64, bytes: &[u8]) -> Result<Arc<Schema>, Reject> {
-        let base = base.filter(|_| offset > 0);
-        if base.map_or(0, |schema| schema.bytes()) != offset {
-            return Err("a piece of a schema that does not continue it");
-        }
-        if offset + bytes.len() as u64 > SCHEMA_BYTES_MAX {
+    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one.
+    pub fn grow(
+        &self,
+        base: Option<&Arc<Schema>>,
+        bytes: &[u8],
+        offered: Option<Offered>,
+    ) -> Result<Arc<Schema>, Reject> {
+        let before = base.map_or(0, |schema| schema.bytes());
+        if before + bytes.len() as u64 > SCHEMA_BYTES_MAX {
             return Err("a schema larger than a hub takes");
         }
         let (mut decoder, mut context) = match base {
@@ -83,7 +96,15 @@ impl Schemas {
         if decoder.series().len() > SLOTS_MAX {
             return Err("more slots than a hub takes");
         }
-        context.update(bytes);
+        // A piece may go beyond the offer: slots came between the two.
+        let ends_at = offered.map_or(0, |offered| offered.bytes.saturating_sub(before));
+        let (rest_of_offer, beyond) = bytes.split_at(ends_at.min(bytes.len() as u64) as usize);
+        context.update(rest_of_offer);
+        let is_whole = ends_at > 0 && rest_of_offer.len() as u64 == ends_at;
+        if is_whole && offered.is_some_and(|offered| offered.hash != hash(&context)) {
+            return Err("a schema that is not the one that was offered");
+        }
+        context.update(beyond);
         Ok(self.shared(Schema { decoder, context }))
     }
 

@@ -1,8 +1,9 @@
 //! The link door: one thread that accepts nodes and readers, takes their bytes, and says what there is to say. It
-//! sleeps in one `epoll_wait`; it never waits for a peer, and a peer that is silent or floods is cut.
+//! sleeps in one `epoll_wait` until something comes or the next thing is due (`due.rs`); it never waits for a peer, and
+//! a peer that is silent or floods is cut.
 
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -19,20 +20,17 @@ use crate::clock;
 use crate::cluster::Cluster;
 use crate::connection::{Connection, Ended};
 use crate::counts::Counts;
+use crate::due::{self, House, Silence};
 use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
 use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
 
-/// The loop looks at the time this often when somebody reads in flushes; a tenth of the readers each time.
-const TICK: Nanos = Nanos::from_millis(10);
-const FLUSH_TICKS: u64 = 10;
-/// How often connections are asked whether they are silent.
-const SWEEP: Nanos = Nanos::from_millis(100);
-/// After a pause like this we were frozen ourselves: peers get time to be heard before they are called silent.
-const FROZEN: Nanos = Nanos::from_millis(300);
-const GRACE: Nanos = Nanos::from_secs(1);
+/// Others wait so long at most for a node that is to be there before them.
+const HELD_MAX: Nanos = Nanos::SECOND;
+/// While nobody can be taken in, the doors are tried again so often.
+const REST: Nanos = Nanos::from_millis(100);
 /// Bytes taken from one connection at a time, so that one does not keep the others waiting.
 const ROOM: usize = 256 << 10;
 const EVENTS: usize = 512;
@@ -80,11 +78,31 @@ pub struct LinkServer {
     mailbox: Arc<Mailbox>,
     addresses: Vec<SocketAddr>,
     thread: Option<JoinHandle<()>>,
+    /// Its other end goes with the thread.
+    life: UnixStream,
 }
 
 impl LinkServer {
     /// Binds every address, or none, and starts the thread.
-    pub fn start(cluster: Arc<Cluster>, mut door: LinkDoor) -> Result<Self, LinkDoorError> {
+    pub fn start(cluster: Arc<Cluster>, door: LinkDoor) -> Result<Self, LinkDoorError> {
+        Self::start_with(cluster, door, None)
+    }
+
+    /// The same of a cluster of one, whose node comes at a socket of its own: who comes elsewhere is taken in when rows of
+    /// it are there, as if it had always been.
+    pub fn start_for_own(
+        cluster: Arc<Cluster>,
+        door: LinkDoor,
+        own: UnixListener,
+    ) -> Result<Self, LinkDoorError> {
+        Self::start_with(cluster, door, Some(own))
+    }
+
+    fn start_with(
+        cluster: Arc<Cluster>,
+        mut door: LinkDoor,
+        own: Option<UnixListener>,
+    ) -> Result<Self, LinkDoorError> {
         let means = Means {
             tls: door.tls.is_some(),
             identifies: door.key.is_some() || door.certificates,
@@ -102,14 +120,27 @@ impl LinkServer {
         let addresses = listeners.iter().filter_map(Listener::address).collect::<Result<_, _>>()?;
         listeners.extend(door.local.take().map(Listener::Local));
         let mailbox = Arc::new(Mailbox::new().map_err(std::io::Error::from)?);
-        let server = Server::new(cluster, door, listeners, mailbox.clone())?;
-        let thread = std::thread::Builder::new().name("link".into()).spawn(move || server.run())?;
-        Ok(LinkServer { mailbox, addresses, thread: Some(thread) })
+        cluster.served_by(&mailbox);
+        let held = own.is_some();
+        // The first of all: who comes elsewhere is held back behind it.
+        listeners.splice(0..0, own.map(Listener::Local));
+        let server = Server::new(cluster, door, listeners, mailbox.clone(), held)?;
+        let (life, end) = UnixStream::pair()?;
+        let run = move || {
+            let _end = end;
+            server.run();
+        };
+        let thread = std::thread::Builder::new().name("link".into()).spawn(run)?;
+        Ok(LinkServer { mailbox, addresses, thread: Some(thread), life })
     }
 
-    /// True when the thread has ended, which it does by itself only by a panic.
-    pub fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    /// What becomes readable when the thread has ended, which it does by itself only by a panic; it does not block.
+    ///
+    /// # Errors
+    /// There is no descriptor for it.
+    pub fn life(&self) -> std::io::Result<UnixStream> {
+        self.life.set_nonblocking(true)?;
+        self.life.try_clone()
     }
 
     /// Where it listens.
@@ -142,20 +173,25 @@ struct Server {
     free: Vec<usize>,
     made: u64,
     open: usize,
+    /// Connections in the order in which they came, as far as they have not said who they are; and some that have.
     handshakes: std::collections::VecDeque<u64>,
-    /// Nobody is taken in until the next sweep.
-    rests: bool,
+    /// Nobody is taken in before this.
+    rests_until: Option<Nanos>,
+    /// Only the node of the first listener is taken in, until rows of it are there, or until this.
+    held_until: Option<Nanos>,
     /// Places of those who read.
     readers: Vec<usize>,
     room: Vec<u8>,
     log: LogLimit,
-    ticks: u64,
-    swept: Nanos,
+    /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
+    news: u64,
+    /// When a reader has something to hear, as far as anything has come.
+    next_flush: Option<Nanos>,
+    silence: Silence,
+    house: House,
     /// Changes of sources that hubs which read here have heard of.
     sources_known: u64,
-    kept_house: Nanos,
     refreshed: Nanos,
-    grace_until: Nanos,
 }
 
 impl Server {
@@ -164,11 +200,14 @@ impl Server {
         door: LinkDoor,
         listeners: Vec<Listener>,
         mailbox: Arc<Mailbox>,
+        held: bool,
     ) -> Result<Self, std::io::Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (number, listener) in listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(LISTENERS + number as u64);
-            epoll::add(&epoll, listener, data, epoll::EventFlags::IN)?;
+            let is_open = number == 0 || !held;
+            let flags = if is_open { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+            epoll::add(&epoll, listener, data, flags)?;
         }
         epoll::add(&epoll, mailbox.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         let config = HubEndConfig::new(cluster.identity, cluster.settings.name.clone());
@@ -188,16 +227,17 @@ impl Server {
             made: 0,
             open: 0,
             handshakes: std::collections::VecDeque::new(),
-            rests: false,
+            rests_until: None,
+            held_until: held.then_some(Nanos(now.0 + HELD_MAX.0)),
             readers: Vec::new(),
             room: vec![0; ROOM],
             log: LogLimit::default(),
-            ticks: 0,
-            swept: now,
+            news: 0,
+            next_flush: None,
+            silence: Silence::new(now),
+            house: House::new(now),
             sources_known: 0,
-            kept_house: now,
             refreshed: now,
-            grace_until: now,
         })
     }
 
@@ -205,11 +245,10 @@ impl Server {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             let before = clock::boot();
-            let asked = self.wait(&mut events);
+            let asked = self.next_due().map(|due| due.since(before));
+            self.wait(asked, &mut events);
             let now = clock::boot();
-            if now.since(before).0 > asked.0 + FROZEN.0 {
-                self.grace_until = Nanos(now.0 + GRACE.0);
-            }
+            self.silence.slept(before, asked, now);
             for &(token, flags) in &events {
                 match token {
                     BELL => {
@@ -221,22 +260,30 @@ impl Server {
                     _ => self.serve(token, flags),
                 }
             }
-            self.pump(clock::boot());
             self.sweep(clock::boot());
+            self.pump(clock::boot());
         }
     }
 
-    /// Sleeps until something happens; tells how long it would have slept.
-    fn wait(&self, events: &mut Vec<(u64, epoll::EventFlags)>) -> Nanos {
-        // A reader that wants nothing has nothing that could become due.
-        let longest = if self.readers.iter().any(|&place| self.is_busy(place)) { TICK } else { SWEEP };
-        let timeout = Timespec { tv_sec: 0, tv_nsec: longest.0 as i64 };
+    /// Sleeps until something comes, or so long.
+    fn wait(&self, longest: Option<Nanos>, events: &mut Vec<(u64, epoll::EventFlags)>) {
+        let timeout = longest.map(|Nanos(ns)| Timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        });
         let mut found = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         events.clear();
-        if let Ok((found, _)) = epoll::wait(&self.epoll, &mut found[..], Some(&timeout)) {
+        if let Ok((found, _)) = epoll::wait(&self.epoll, &mut found[..], timeout.as_ref()) {
             events.extend(found.iter().map(|event| (event.data.u64(), event.flags)));
         }
-        longest
+    }
+
+    /// When there is something to do although nothing comes; `None`: never. A hub that nobody has found yet, and one to
+    /// which all has been said, wakes up for nobody.
+    fn next_due(&self) -> Option<Nanos> {
+        let silence = (self.open > 0).then(|| self.silence.next());
+        let all = [silence, self.rests_until, self.held_until, self.house.next(), self.next_flush];
+        all.into_iter().flatten().min()
     }
 
     fn accept(&mut self, listener: usize, now: Nanos) {
@@ -258,18 +305,17 @@ impl Server {
                             return;
                         }
                     }
-                    self.rest(true);
+                    self.rest(Some(Nanos(now.0 + REST.0)));
                     return;
                 }
             }
         }
     }
 
-    /// While nobody can be taken in, those who wait at the doors must not keep the loop awake; the next sweep looks
-    /// again.
-    fn rest(&mut self, rests: bool) {
-        self.rests = rests;
-        let flags = if rests { epoll::EventFlags::empty() } else { epoll::EventFlags::IN };
+    /// While nobody can be taken in, those who wait at the doors must not keep the loop awake.
+    fn rest(&mut self, until: Option<Nanos>) {
+        self.rests_until = until;
+        let flags = if until.is_some() { epoll::EventFlags::empty() } else { epoll::EventFlags::IN };
         for (number, listener) in self.listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(LISTENERS + number as u64);
             if let Err(errno) = epoll::modify(&self.epoll, listener, data, flags) {
@@ -298,6 +344,7 @@ impl Server {
         {
             self.push_out(oldest, now);
         }
+        self.refresh_certificates(now);
         let wire = socket.wire(self.door.tls.as_ref())?;
         let mut nonce = [0; 32];
         self.random.fill(&mut nonce).map_err(|_| std::io::Error::other("no random numbers"))?;
@@ -314,6 +361,7 @@ impl Server {
         let data = epoll::EventData::new_u64(token);
         epoll::add(&self.epoll, connection.wire.socket(), data, epoll::EventFlags::IN)?;
         let sent = connection.flush(&self.epoll);
+        self.silence.at_latest(connection.end.deadline());
         self.connections[place] = Some(connection);
         self.open += 1;
         self.handshakes.push_back(token);
@@ -336,16 +384,19 @@ impl Server {
             return;
         };
         let now = clock::boot();
-        let was_busy = connection.is_reader();
+        self.news += 1;
+        let was_reader = connection.is_reader();
         let mut result = Ok(());
         if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
             result = self.receive(&mut connection, now);
         }
         let flushed = connection.flush(&self.epoll);
         let result = result.and(flushed);
-        if !was_busy && connection.is_reader() {
+        if !was_reader && connection.is_reader() {
             self.readers.push(place);
         }
+        // A stranger has longer than a peer that has said something.
+        self.silence.at_latest(connection.end.deadline());
         self.connections[place] = Some(connection);
         if let Err(ended) = result {
             self.drop_connection(token, ended, now);
@@ -389,6 +440,7 @@ impl Server {
 
     /// `false`: it is time to end.
     fn take_commands(&mut self, now: Nanos) -> bool {
+        self.news += 1;
         for (token, command) in self.mailbox.take() {
             if matches!(command, Command::Stop) {
                 return false;
@@ -411,44 +463,71 @@ impl Server {
         true
     }
 
-    fn is_busy(&self, place: usize) -> bool {
-        let peer = self.connections[place].as_deref().map(|connection| &connection.peer);
-        matches!(peer, Some(Peer::Reader(reader)) if reader.is_busy())
-    }
-
-    /// Prompt readers get what has come at every turn of the loop, the others in flushes.
+    /// Prompt readers get what has come at every turn of the loop, the others in flushes: at once where the last one was
+    /// some time ago.
     fn pump(&mut self, now: Nanos) {
+        self.next_flush = None;
         if self.readers.is_empty() {
             return;
         }
-        let tick = now.0 / TICK.0;
-        let is_new_tick = tick != self.ticks;
-        self.ticks = tick;
+        self.cluster.readers.store(self.readers.len() as u64, Ordering::Relaxed);
         let mut ended = Vec::new();
         self.readers.retain(|&place| {
             let Some(connection) = self.connections[place].as_deref_mut() else { return false };
             let Peer::Reader(reader) = &mut connection.peer else { return false };
-            let is_due = is_new_tick && place as u64 % FLUSH_TICKS == tick % FLUSH_TICKS;
+            let is_due = now >= connection.flush_at;
             if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
-                reader.pump(&self.cluster, !is_due, &mut connection.out);
+                let has_more = reader.pump(&self.cluster, !is_due, &mut connection.out);
+                if is_due || reader.is_all_prompt() {
+                    (connection.told, connection.more) = (self.news, has_more);
+                } else {
+                    connection.more |= has_more;
+                }
+                if is_due {
+                    connection.flush_at = due::flush_after(now, place);
+                }
                 if let Err(end) = connection.flush(&self.epoll) {
                     ended.push((connection.token, end));
                 }
             }
+            let next = connection.next_flush(self.news, now);
+            self.next_flush = self.next_flush.into_iter().chain(next).min();
             true
         });
         for (token, end) in ended {
             self.drop_connection(token, end, now);
         }
+        self.cluster.is_read_here(!self.readers.is_empty());
     }
 
-    /// Cuts those who are silent, and renews what has to be.
+    /// Cuts those who are silent, and renews what has to be. Everything that only has to be done now and then is done by
+    /// a thread that is awake anyway.
     fn sweep(&mut self, now: Nanos) {
-        if now.since(self.swept) < SWEEP {
-            return;
+        if self.silence.is_due(now) {
+            self.cut_silent(now);
         }
-        self.swept = now;
-        if now > self.grace_until {
+        self.tell_of_sources(now);
+        if self.rests_until.is_some_and(|until| now >= until) {
+            self.rest(None);
+        }
+        let has_rows = || self.cluster.counts.rows.load(Ordering::Relaxed) > 0;
+        if self.held_until.is_some_and(|until| now >= until || has_rows()) {
+            self.held_until = None;
+            self.rest(None);
+        }
+        if self.house.is_due(now, self.news) {
+            self.cluster.keep_house();
+        }
+        let mut handshakes = std::mem::take(&mut self.handshakes);
+        handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));
+        self.handshakes = handshakes;
+        self.cluster.counts.handshakes.store(self.handshakes.len() as u64, Ordering::Relaxed);
+        self.cluster.counts.connections.store(self.open as u64, Ordering::Relaxed);
+    }
+
+    /// Asks every connection whether it is silent, and finds out when the next one may be.
+    fn cut_silent(&mut self, now: Nanos) {
+        if self.silence.may_cut(now) {
             let open = self.connections.iter().flatten();
             let silent: Vec<u64> = open
                 .filter(|connection| connection.end.deadline() < now)
@@ -463,23 +542,8 @@ impl Server {
                 }
             }
         }
-        self.tell_of_sources(now);
-        let mut handshakes = std::mem::take(&mut self.handshakes);
-        handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));
-        self.handshakes = handshakes;
-        if self.rests {
-            self.rest(false);
-        }
-        self.cluster.counts.handshakes.store(self.handshakes.len() as u64, Ordering::Relaxed);
-        self.cluster.counts.connections.store(self.open as u64, Ordering::Relaxed);
-        if now.since(self.kept_house) >= Nanos::SECOND {
-            self.kept_house = now;
-            self.cluster.keep_house();
-        }
-        if now.since(self.refreshed).0 >= REFRESH_PERIOD.as_nanos() as u64 {
-            self.refreshed = now;
-            self.refresh_certificates();
-        }
+        let deadlines = self.connections.iter().flatten().map(|connection| connection.end.deadline());
+        self.silence.looked(now, deadlines.min());
     }
 
     /// Hubs that read here come again when sources have changed, and hear of them then.
@@ -498,7 +562,12 @@ impl Server {
         }
     }
 
-    fn refresh_certificates(&self) {
+    /// New certificates matter to who comes: somebody who does has them looked for.
+    fn refresh_certificates(&mut self, now: Nanos) {
+        if now.since(self.refreshed).0 < REFRESH_PERIOD.as_nanos() as u64 {
+            return;
+        }
+        self.refreshed = now;
         match self.door.tls.as_ref().map(TlsServer::refresh) {
             Some(Ok(true)) => tracing::info!("the link door has new certificates"),
             Some(Err(error)) => tracing::warn!("the link door keeps its certificates: {error}"),

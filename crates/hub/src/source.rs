@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Following, FollowingSettings, FollowingSink};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, SchemaPiece, Told, Wish};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
+use crate::generations::Generations;
 use crate::interest;
 use crate::mailbox::{Command, Mailbox};
 use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
@@ -64,8 +65,10 @@ struct Lane {
     connection: u64,
     period: Nanos,
     encoder: Encoder,
-    /// Bytes of the schema's present generation.
+    /// What its slots mean, whoever speaks for the node when that comes.
+    schemas: Generations,
     generation: u32,
+    /// Slots of the open block; 0: the next row begins another.
     slots: usize,
     last: Nanos,
     is_up: bool,
@@ -97,6 +100,9 @@ impl Lane {
         drop(node);
         self.node.set_up(true);
         self.is_up = true;
+        // Somebody else may have spoken for it meanwhile: no block of ours is open there.
+        self.encoder.close();
+        self.slots = 0;
         true
     }
 
@@ -123,6 +129,9 @@ impl Lane {
         let reading = |slot: usize| (row.states()[slot], row.values()[slot]);
         let mut bytes = Vec::new();
         let added = if begins {
+            if let Some(schema) = self.schemas.of(self.generation) {
+                lane.set_schema(self.generation, schema.clone());
+            }
             self.encoder.resume(number, self.generation);
             self.slots = slots;
             self.encoder.key_row(row.stamp(), slots, reading, &mut bytes);
@@ -181,6 +190,7 @@ impl FollowSink for Sink {
             connection: THROUGH_HUB | (self.number as u64) << 40 | self.made,
             period: offer.period,
             encoder: Encoder::new(0, offer.generation, offer.period),
+            schemas: Generations::default(),
             generation: offer.generation,
             slots: 0,
             last: Nanos(0),
@@ -198,18 +208,15 @@ impl FollowSink for Sink {
 
     fn schema(&mut self, key: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
-        if !lane.connect(key, &self.mailbox, &self.hub) {
-            return;
-        }
-        let mut node = lane.node.lock();
-        let Some(place) = node.numbered(LANE) else { return };
-        match self.cluster.schemas.grow(place.schema(generation), offset, bytes) {
-            Ok(schema) => {
-                self.cluster.note_metrics(&schema);
-                place.set_schema(generation, schema);
-                lane.generation = generation;
-            }
+        let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
+        match lane.schemas.take(&piece, &self.cluster.schemas) {
+            Ok(Some(schema)) => self.cluster.note_metrics(&schema),
+            Ok(None) => {}
             Err(problem) => self.refusal = Some(format!("{}: {problem}", key.node)),
+        }
+        if lane.generation != generation {
+            // As many slots may mean something else.
+            (lane.generation, lane.slots) = (generation, 0);
         }
     }
 
@@ -312,6 +319,7 @@ impl FollowingSink for Sink {
             let text = format!("comes through hub {}, at its base rate", self.hub);
             lane.node.lock().told(number, interest::Told { granted: false, text });
         }
+        self.cluster.stir();
     }
 
     fn refusal(&mut self) -> Option<String> {
@@ -324,3 +332,6 @@ impl Drop for Sink {
         self.down("this hub does not follow that one any more");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ mod words;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use khz_link::HubName;
@@ -23,6 +23,8 @@ use lines::{Lines, Problem};
 use relay::Relay;
 use words::{ITEMS_MAX, Items};
 
+/// A thread that waits for an answer looks so often whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
 /// Between two statuses: the base rate of nodes that come through another daemon.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 /// A daemon that takes longer for one answer is left.
@@ -35,8 +37,6 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const STATUS_LINES_MAX: usize = 2 << 20;
 /// After a failed attempt it waits so long, then twice as long, and so on.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// A thread that waits looks so often whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A text door.
 pub struct TextAddress {
@@ -51,6 +51,7 @@ pub struct TextAddress {
 /// A daemon that is asked over the text protocol. Dropping it ends that.
 pub struct TextSource {
     over: Arc<AtomicBool>,
+    thread: Thread,
 }
 
 impl TextSource {
@@ -65,14 +66,16 @@ impl TextSource {
         let over = Arc::new(AtomicBool::new(false));
         let sink = Sink::new(cluster, number)?;
         let asker = Asker { address, sink, catalogue, number, over: Arc::clone(&over) };
-        thread::Builder::new().name(format!("text-source-{number}")).spawn(move || asker.run())?;
-        Ok(TextSource { over })
+        let name = format!("text-source-{number}");
+        let asking = thread::Builder::new().name(name).spawn(move || asker.run())?;
+        Ok(TextSource { over, thread: asking.thread().clone() })
     }
 }
 
 impl Drop for TextSource {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        self.thread.unpark();
     }
 }
 
@@ -115,7 +118,7 @@ impl Asker {
     fn sleep(&self, span: Duration) {
         let start = Instant::now();
         while let Some(rest) = span.checked_sub(start.elapsed()).filter(|_| !self.is_over()) {
-            thread::sleep(rest.min(LOOK));
+            thread::park_timeout(rest);
         }
     }
 

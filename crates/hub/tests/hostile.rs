@@ -34,7 +34,7 @@ fn offer(lane: u32, name: &str, epoch: u64) -> LaneOffer<'_> {
         interest: 0,
         oldest_row: 0,
         next_row: 0,
-        schema_bytes: 1,
+        schema_bytes: 0,
         schema_hash: [0; 16],
     }
 }

@@ -40,7 +40,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
     let no_bell = |errno| Failure::work(format!("cannot start: {errno}"));
     let bell = Bell::new().map_err(no_bell)?;
     let texts = AgentTexts::new(plan, counts, bell.again().map_err(no_bell)?);
-    let lanes = AgentLanes::new(agent.shared_lanes(), texts, bell.again().map_err(no_bell)?);
+    let lanes = AgentLanes::new(agent.shared_lanes(), texts);
     let settings = Settings {
         hubs: plan
             .hubs

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use khz_gather::{LaneHandle, Prompt};
-use khz_link::driver::Bell;
 use khz_link::texts::ReadFrame;
-use khz_link::{Answer, InterestFrame, Overtaken};
+use khz_link::{Answer, Carrier, InterestFrame, Overtaken};
 use khz_model::{Nanos, Pattern, Rate};
 
 use crate::agent_texts::AgentTexts;
@@ -79,17 +78,18 @@ pub struct AgentLanes {
     fixed: Vec<AgentLane>,
     granted: Vec<Granted>,
     answers: VecDeque<Answer>,
-    /// Lanes of which the hub wants every row at once: each rings the link's bell.
+    /// Lanes whose rows the gather thread sends.
     prompts: Vec<(u64, Prompt)>,
-    bell: Bell,
+    /// How it does.
+    carrier: Option<Arc<Carrier>>,
     texts: AgentTexts,
     /// Counts lanes that came and went.
     changes: u64,
 }
 
 impl AgentLanes {
-    /// The lanes and kernel texts of a running agent; `bell` is the link's.
-    pub fn new(gather: khz_gather::Lanes, texts: AgentTexts, bell: Bell) -> Self {
+    /// The lanes and kernel texts of a running agent.
+    pub fn new(gather: khz_gather::Lanes, texts: AgentTexts) -> Self {
         let fixed = gather.all().into_iter().map(|handle| AgentLane(Arc::new(handle))).collect();
         AgentLanes {
             gather,
@@ -97,7 +97,7 @@ impl AgentLanes {
             granted: Vec::new(),
             answers: VecDeque::new(),
             prompts: Vec::new(),
-            bell,
+            carrier: None,
             texts,
             changes: 0,
         }
@@ -121,6 +121,16 @@ impl AgentLanes {
             _ => String::new(),
         };
         Ok(self.granted(interest.number, handle, text))
+    }
+
+    /// The gather thread sends the rows of a lane from here on, where there still is such a lane.
+    fn have_carried(&mut self, id: u64) -> Result<(), String> {
+        let mut lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
+        let Some(lane) = lanes.find(|lane| lane.0.epoch() == id) else { return Ok(()) };
+        let carrier = self.carrier.clone().ok_or("nobody carries them")?;
+        let prompt = lane.0.prompt_by(carrier).map_err(|error| error.to_string())?;
+        self.prompts.push((id, prompt));
+        Ok(())
     }
 
     fn granted(&mut self, number: u32, handle: LaneHandle, text: String) -> Answer {
@@ -172,17 +182,20 @@ impl khz_link::Lanes for AgentLanes {
         self.changes += u64::from(self.granted.len() < before);
     }
 
+    fn carrier(&mut self, carrier: Arc<Carrier>) {
+        self.carrier = Some(carrier);
+    }
+
     fn prompt(&mut self, id: u64, wanted: bool) {
         self.prompts.retain(|(known, _)| *known != id);
-        let lanes = self.fixed.iter().chain(self.granted.iter().map(|granted| &granted.lane));
-        let Some(lane) = lanes.into_iter().find(|lane| lane.0.epoch() == id).filter(|_| wanted) else {
-            return;
-        };
-        let bell = self.bell.again().map_err(|errno| errno.to_string());
-        match bell.and_then(|bell| lane.0.prompt(bell.into_fd()).map_err(|error| error.to_string())) {
-            Ok(prompt) => self.prompts.push((id, prompt)),
-            Err(problem) => tracing::warn!("rows of lane {} are sent in flushes: {problem}", lane.0.name()),
+        if wanted && let Err(problem) = self.have_carried(id) {
+            tracing::warn!("rows of a lane are sent in flushes: {problem}");
         }
+    }
+
+    fn carry(&mut self, id: u64) -> bool {
+        self.prompts.retain(|(known, _)| *known != id);
+        self.have_carried(id).is_ok()
     }
 
     fn now(&mut self, interest: u32, ask: u32) {

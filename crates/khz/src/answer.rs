@@ -104,9 +104,18 @@ impl Answer {
     /// All that was asked for and that nobody has.
     pub fn misses(&self) -> Misses {
         let mut misses = self.said.clone().map(Misses::from).unwrap_or_default();
+        // What has come is there, be it newer than the last row that the door held it against.
+        misses.patterns.retain(|miss| Pattern::new(&miss.asked).is_ok_and(|pattern| !self.has(&pattern)));
         let unmatched = self.unmatched.iter().map(|asked| Miss { asked: asked.clone(), near: None });
         misses.patterns.extend(unmatched);
         misses
+    }
+
+    fn has(&self, pattern: &Pattern) -> bool {
+        let nodes = self.nodes.iter().filter(|node| pattern.matches_node(&node.node));
+        nodes
+            .flat_map(|node| &node.series)
+            .any(|series| pattern.matches_series(&series.name, series.instance.as_deref()))
     }
 
     /// Patterns that select nothing of the nodes that answered, and of which nobody has said so.

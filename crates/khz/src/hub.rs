@@ -3,7 +3,6 @@
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
@@ -13,6 +12,7 @@ use khz_hub::{
 use khz_model::Query;
 use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::UnixStream;
 
 use crate::config::Plan;
 use crate::config::plan::{HubAddress, StateDir};
@@ -128,9 +128,12 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
 
 /// Ready when the link's thread is gone: a hub without it would only look alive.
 async fn ended(server: &LinkServer) {
-    while !server.has_ended() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
+    let Ok(life) = server.life().and_then(UnixStream::from_std) else {
+        tracing::warn!("the link door is not watched");
+        return std::future::pending().await;
+    };
+    // An error means that it cannot be watched any more, and that is as bad.
+    let _ = life.readable().await;
 }
 
 fn link_door(plan: &Plan, local: Option<UnixListener>) -> Result<LinkDoor, Failure> {

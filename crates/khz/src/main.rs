@@ -68,6 +68,7 @@ use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
 
 fn main() -> ExitCode {
+    khz_door::heap::settle();
     if let Some(code) = rrd::under_another_name() {
         return code;
     }

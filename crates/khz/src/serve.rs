@@ -94,6 +94,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
         // Browsers may call the node by its name; whoever can point that name elsewhere owns the cluster.
         hosts: plan.allowed_hosts.iter().cloned().chain([plan.node.to_string()]).collect(),
         counters: http_counts,
+        limits: khz_http::Limits { answers: plan.answers_max, ..khz_http::Limits::default() },
         node_label: behind == Behind::Hub,
         local: door::local_socket(plan, http_socket),
         tls: fitting.http.clone(),

@@ -14,7 +14,7 @@ use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::lane_book::LaneBook;
 use crate::lane_sender::{LaneSender, Progress};
-use crate::limits::{BEAT, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MAX};
+use crate::limits::{BEAT, CARRY_MAX, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MAX};
 use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
@@ -151,11 +151,14 @@ impl<L: Lane> AgentEnd<L> {
         let unknown = |()| LinkError::Rejected(Reject::protocol("a Want for a lane that was never offered"));
         // A lane that is gone was wanted before its Closed arrived.
         if let Some(entry) = self.book.numbered(want.lane).map_err(unknown)? {
-            lanes.prompt(entry.lane.id(), want.prompt);
-            match &mut entry.sender {
-                Some(sender) => sender.prompt = want.prompt,
-                none => *none = Some(LaneSender::new(want.lane, &entry.lane, want, now, &mut scratch)),
-            }
+            let (id, period) = (entry.lane.id(), entry.lane.period());
+            lanes.prompt(id, want.prompt);
+            let is_fast = period > Nanos(0) && period <= flush::CARRIED;
+            let carried = !want.prompt && is_fast && lanes.carry(id);
+            let sender = entry
+                .sender
+                .get_or_insert_with(|| LaneSender::new(want.lane, &entry.lane, want, now, &mut scratch));
+            (sender.prompt, sender.carried) = (want.prompt, carried);
         }
         self.book.scratch = scratch;
         let wait = flush::wait(self.interval(), self.phase, wall);
@@ -373,14 +376,50 @@ impl<L: Lane> AgentEnd<L> {
         }
         let waits_for_pace = self.has_past && !self.past_is_held;
         let past = if waits_for_pace { self.pace.ready_at() } else { Nanos(u64::MAX) };
-        deadline.min(self.next_flush).min(past)
+        let is_carried = |sender: &LaneSender| sender.prompt || sender.carried;
+        let is_fast = |period: Nanos| period > Nanos(0) && period <= flush::CARRIED;
+        let late = match self.senders().any(|(entry, sender)| is_carried(sender) && is_fast(entry.period())) {
+            true => flush::CARRIED_LATE,
+            false => Nanos(0),
+        };
+        deadline.min(Nanos(self.next_flush.0.saturating_add(late.0))).min(past)
     }
 
-    /// `Some`: nothing but a Beaten of so many bytes is expected, and that need not wake anybody: it may be read before
-    /// the next poll. (Of an agent's three wake-ups a second, at 1 Hz, it is one.)
-    pub fn answer_may_wait(&self) -> Option<usize> {
-        let may_wait = self.is_welcome() && !self.has_past && self.answer_bytes > 0;
-        (may_wait && self.beats.answer_may_wait()).then_some(self.answer_bytes)
+    fn senders(&self) -> impl Iterator<Item = (&L, &LaneSender)> {
+        self.book.entries.iter().filter_map(|entry| Some((&entry.lane, entry.sender.as_ref()?)))
+    }
+
+    /// From when on a poll at a new row says something: at once where a lane is prompt, at the next flush where one is
+    /// flushed along with its rows.
+    pub fn carries_from(&self) -> Nanos {
+        let from = |sender: &LaneSender| match (sender.prompt, sender.carried) {
+            (true, _) => Nanos(0),
+            (_, true) => self.next_flush,
+            _ => Nanos(u64::MAX),
+        };
+        self.senders().map(|(_, sender)| from(sender)).min().unwrap_or(Nanos(u64::MAX))
+    }
+
+    /// True while a poll would say nothing but a few rows, and perhaps a Beat: whoever has written them may do that.
+    pub fn is_calm(&self, lanes: &impl Lanes<Lane = L>) -> bool {
+        let is_idle = self.is_welcome() && !self.wants_room() && !self.has_past && self.reads.is_empty();
+        let unsent = || self.senders().map(|(lane, sender)| sender.unsent(lane)).sum::<u64>();
+        is_idle && self.book.is_current(lanes) && unsent() <= CARRY_MAX
+    }
+
+    /// Answers that need not wake anybody, and the bytes of each: they may be read before a poll that has other reasons.
+    /// (Of an agent's three wake-ups a second, at 1 Hz, they are one.)
+    pub fn answers_may_lie(&self) -> (usize, usize) {
+        let is_known = self.is_welcome() && self.answer_bytes > 0;
+        (if is_known { self.beats.answers_may_lie() } else { 0 }, self.answer_bytes)
+    }
+
+    /// Tells that so many bytes lie unread, where an answer takes so many: where they are just the answers, none of them is
+    /// late.
+    pub fn lying(&mut self, bytes: usize, answer: usize) {
+        if self.answer_bytes > 0 && bytes == answer * self.beats.unread() {
+            self.beats.all_lie();
+        }
     }
 
     /// True when more is due and waits only for room in `out`.
@@ -443,7 +482,7 @@ impl<L: Lane> AgentEnd<L> {
     /// The connection is over: nobody is interested any more.
     pub fn close(self, lanes: &mut impl Lanes<Lane = L>) {
         for entry in self.book.entries {
-            if entry.sender.is_some_and(|sender| sender.prompt) {
+            if entry.sender.is_some_and(|sender| sender.prompt || sender.carried) {
                 lanes.prompt(entry.lane.id(), false);
             }
         }

@@ -49,6 +49,8 @@ struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
+    /// Answers that have come in time and were not read yet.
+    lying: usize,
     pairs: [Option<Pair>; PAIRS],
     next: usize,
     /// Beats said since the connection, or the last time that a clock was set.
@@ -77,14 +79,37 @@ impl Beats {
         Beat { stamp: wall, round_trip, offset, retransmits }
     }
 
-    /// True when an answer is outstanding, and it may lie in the socket until there is something else to do.
-    pub fn answer_may_wait(&self) -> bool {
-        self.sent[0].is_some() && self.sent.iter().flatten().all(|sent| !sent.is_measured)
+    /// Answers that may lie in the socket until there is something else to do: those that are known to have come, and those
+    /// that are outstanding where none of them is timed.
+    pub fn answers_may_lie(&self) -> usize {
+        let is_timed = self.sent.iter().flatten().any(|sent| sent.is_measured);
+        self.lying + if is_timed { 0 } else { self.outstanding() }
+    }
+
+    /// Answers that have not been read: they lie in the socket, or are under way.
+    pub fn unread(&self) -> usize {
+        self.lying + self.outstanding()
+    }
+
+    /// All answers have come, and lie in the socket: who will read them is somebody else. None of them tells the time.
+    pub fn all_lie(&mut self) {
+        if self.sent.iter().flatten().all(|sent| !sent.is_measured) {
+            self.lying += self.outstanding();
+            self.sent = [None; OUTSTANDING];
+        }
+    }
+
+    fn outstanding(&self) -> usize {
+        self.sent.iter().flatten().count()
     }
 
     /// Takes an answer; gives the time that it took in all, or `None` when it answers nothing, or has waited for us.
     pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
-        let which = self.sent.iter().position(|sent| sent.is_some_and(|sent| sent.stamp == beaten.stamp))?;
+        let is_answered = |sent: &Option<Sent>| sent.is_some_and(|sent| sent.stamp == beaten.stamp);
+        let Some(which) = self.sent.iter().position(is_answered) else {
+            self.lying = self.lying.saturating_sub(1);
+            return None;
+        };
         let sent = self.sent[which]?;
         // Answers come in order: what was said before the answered one is answered too.
         self.sent = if which == 0 { [self.sent[1], None] } else { [None, None] };
@@ -244,20 +269,47 @@ mod tests {
             let wall = second as i64 * 1_000_000_000;
             beats.beat(Nanos(second * 1_000_000_000), wall, 0, true);
             assert_eq!(beats.late(), Some(Nanos(second * 1_000_000_000 + BEATEN_LATE.0)));
-            let may_wait = beats.answer_may_wait();
+            let may_wait = beats.answers_may_lie() == 1;
             let took =
                 beats.beaten(&answer(wall, wall, wall), Nanos(second * 1_000_000_000 + 500), wall + 500);
             assert_eq!(took, (!may_wait).then_some(Nanos(500)));
             if !may_wait {
                 measured.push(second);
             }
-            assert!(!beats.answer_may_wait(), "nothing is outstanding");
+            assert_eq!(beats.unread(), 0, "nothing is outstanding");
         }
         assert_eq!(measured, (0..4).chain([10, 20, 30, 40, 50, 60]).collect::<Vec<_>>());
         assert!(beats.best().is_some());
         beats.beat(Nanos(61_000_000_000), 61_000_000_000, 0, true);
         assert_eq!(beats.beaten(&answer(61_000_000_000, 0, 0), Nanos(61_000_000_500), 0), None);
         assert_eq!(beats.best(), None, "the clock was set");
+    }
+
+    #[test]
+    fn answers_lie_until_one_is_timed_and_none_of_them_is_late() {
+        let mut beats = Beats::default();
+        let second = |number: u64| Nanos(number * 1_000_000_000);
+        let wall = |number: u64| number as i64 * 1_000_000_000;
+        for number in 0..4 {
+            beats.beat(second(number), wall(number), 0, true);
+            beats.beaten(&answer(wall(number), wall(number), wall(number)), second(number), wall(number));
+        }
+        for number in 4..10 {
+            beats.beat(second(number), wall(number), 0, true);
+            assert_eq!(beats.late(), Some(Nanos(second(number).0 + BEATEN_LATE.0)));
+            assert_eq!(beats.answers_may_lie(), number as usize - 3);
+            beats.all_lie();
+            assert_eq!((beats.late(), beats.unread()), (None, number as usize - 3));
+        }
+        beats.beat(second(10), wall(10), 0, true);
+        beats.all_lie();
+        assert_eq!((beats.answers_may_lie(), beats.unread()), (6, 7), "the tenth is timed");
+        for number in 4..10 {
+            assert_eq!(beats.beaten(&answer(wall(number), 0, 0), second(10), wall(10)), None);
+        }
+        assert!(beats.best().is_some(), "what was read late says nothing of clocks");
+        assert!(beats.beaten(&answer(wall(10), wall(10), wall(10)), second(10), wall(10)).is_some());
+        assert_eq!((beats.unread(), beats.late()), (0, None));
     }
 
     #[test]

@@ -9,6 +9,12 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 /// The longest interval; a connection without lanes beats at it.
 pub(crate) const LONGEST: Nanos = Nanos::SECOND;
 
+/// Lanes with rows so close together are flushed along with one of them, by whoever writes it: nodes that all gather at
+/// the same moment are spread over ten moments and more.
+pub(crate) const CARRIED: Nanos = Nanos::from_millis(10);
+/// A flush that nobody has carried after two rows has a wake-up of its own.
+pub(crate) const CARRIED_LATE: Nanos = Nanos(2 * CARRIED.0);
+
 /// Time between two flushes of a lane.
 pub(crate) fn interval(period: Nanos) -> Nanos {
     Nanos(period.0.saturating_mul(ROWS).clamp(SHORTEST.0, LONGEST.0))

@@ -228,8 +228,9 @@ impl Follower {
         match frame {
             Frame::Schema(piece) => {
                 let SchemaPiece { generation, offset, bytes, .. } = *piece;
-                if intake.schema(generation, offset, bytes.len())? || offset == 0 {
-                    sink.schema(key, generation, offset, bytes);
+                let known = intake.schema(generation, offset, bytes.len())?;
+                if known < bytes.len() {
+                    sink.schema(key, generation, offset + known as u64, &bytes[known..]);
                 }
             }
             Frame::Block { bytes, .. } => intake.begin(bytes, &mut named)?,

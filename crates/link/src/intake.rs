@@ -33,7 +33,7 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Intake {
     epoch: u64,
-    /// Bytes of each generation's schema that came, newest generation last.
+    /// Bytes of each generation's schema that came.
     schemas: Vec<(u32, u64)>,
     settled: Ranges,
     open: Option<Open>,
@@ -75,25 +75,32 @@ impl Intake {
         self.repeated
     }
 
-    /// A piece of a schema; `true` when it continues what is here, `false` when it repeats it.
-    pub fn schema(&mut self, generation: u32, offset: u64, length: usize) -> Result<bool, Reject> {
-        let index = match self.schemas.iter().position(|(known, _)| *known == generation) {
-            Some(index) => index,
-            None => {
-                if self.schemas.len() == GENERATIONS_MAX {
-                    self.schemas.remove(0);
-                }
-                self.schemas.push((generation, 0));
-                self.schemas.len() - 1
-            }
+    /// A piece of a schema; tells how many of its first bytes are here already. A generation that is said from the start
+    /// again begins again.
+    pub fn schema(&mut self, generation: u32, offset: u64, length: usize) -> Result<usize, Reject> {
+        let here = self.here(generation);
+        let known = match here.checked_sub(offset) {
+            None => return Err(Reject::protocol("a piece of a schema that does not continue it")),
+            Some(_) if offset == 0 => 0,
+            // Somebody who had left the lane, and wants it again, may get twice what was under way.
+            Some(known) => usize::try_from(known).unwrap_or(usize::MAX).min(length),
         };
-        let here = &mut self.schemas[index].1;
-        if offset > *here || (offset > 0 && offset < *here) {
-            return Err(Reject::protocol("a piece of a schema that does not continue it"));
-        }
-        let continues = offset == *here;
-        *here = offset + length as u64;
-        Ok(continues)
+        *here = offset.saturating_add(length as u64).max(if offset == 0 { 0 } else { *here });
+        Ok(known)
+    }
+
+    fn here(&mut self, generation: u32) -> &mut u64 {
+        let index = self.schemas.iter().position(|(known, _)| *known == generation);
+        let index = index.unwrap_or_else(|| {
+            if self.schemas.len() == GENERATIONS_MAX {
+                // The past comes newest first, and the present generation still grows: an old one makes room.
+                let oldest = self.schemas.iter().enumerate().min_by_key(|(_, (known, _))| *known);
+                self.schemas.remove(oldest.map_or(0, |(index, _)| index));
+            }
+            self.schemas.push((generation, 0));
+            self.schemas.len() - 1
+        });
+        &mut self.schemas[index].1
     }
 
     /// A block begins.
@@ -207,4 +214,33 @@ fn check(bytes: &[u8]) -> Result<(u64, u64), Reject> {
         return Err(Reject::protocol("a block whose checksum is wrong"));
     }
     Ok((header.first_row, rows.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_of_a_schema_that_is_here_in_part_adds_the_rest_and_one_behind_a_hole_is_refused() {
+        let mut intake = Intake::new(1);
+        assert_eq!(intake.schema(1, 0, 100), Ok(0));
+        assert_eq!(intake.schema(1, 100, 20), Ok(0));
+        assert_eq!(intake.schema(1, 100, 20), Ok(20), "twice");
+        assert_eq!(intake.schema(1, 90, 10), Ok(10));
+        assert_eq!(intake.schema(1, 110, 30), Ok(10), "in part");
+        assert_eq!(intake.schema_bytes(1), 140);
+        assert!(intake.schema(1, 141, 1).is_err() && intake.schema(2, 1, 1).is_err());
+        assert_eq!(intake.schema(1, 0, 50), Ok(0));
+        assert_eq!(intake.schema_bytes(1), 50, "said from the start again");
+    }
+
+    #[test]
+    fn the_present_generation_is_remembered_however_many_old_ones_come() {
+        let mut intake = Intake::new(1);
+        for generation in (1..=20).rev() {
+            assert_eq!(intake.schema(generation, 0, 100), Ok(0));
+        }
+        assert_eq!(intake.schema_bytes(20), 100);
+        assert_eq!(intake.schema(20, 100, 5), Ok(0));
+    }
 }

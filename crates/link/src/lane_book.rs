@@ -53,6 +53,11 @@ impl<L: Lane> LaneBook<L> {
         }
     }
 
+    /// True where there is nothing to offer and nothing to close.
+    pub fn is_current(&self, lanes: &impl Lanes<Lane = L>) -> bool {
+        self.revision == Some(lanes.revision()) && self.entries.iter().all(|entry| !entry.gone)
+    }
+
     /// Offers what is new or has changed. `answers` tells which lanes are new because of an interest.
     pub fn refresh(&mut self, lanes: &impl Lanes<Lane = L>, answers: &[Answer], out: &mut Vec<u8>) {
         let revision = lanes.revision();

@@ -45,6 +45,8 @@ impl Sent {
 pub(crate) struct LaneSender {
     number: u32,
     pub prompt: bool,
+    /// It is flushed along with its rows.
+    pub carried: bool,
     /// All rows before this have arrived.
     pub received: u64,
     /// First row of the newest block, when that was last looked up.
@@ -81,6 +83,7 @@ impl LaneSender {
         let mut sender = LaneSender {
             number,
             prompt: want.prompt,
+            carried: false,
             received: if same { want.from_row } else { 0 },
             newest_row: 0,
             target: lane.head(),
@@ -119,6 +122,11 @@ impl LaneSender {
         // In this order: the answer was written before it was called one.
         self.answered = lane.answered();
         self.target = lane.head();
+    }
+
+    /// Bytes of rows that were not sent yet.
+    pub fn unsent<L: Lane>(&self, lane: &L) -> u64 {
+        lane.head().saturating_sub(self.sent)
     }
 
     /// Says which Now is answered, behind the rows that answer it.

@@ -48,4 +48,4 @@ pub use message::{
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;
 pub use roster::Roster;
-pub use source::{Answer, Lane, Lanes, Overtaken};
+pub use source::{Answer, Carrier, Lane, Lanes, Overtaken};

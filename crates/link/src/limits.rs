@@ -54,6 +54,10 @@ pub const WELCOME_LATE: Nanos = SILENCE;
 /// While so many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
 pub const OUT_MAX: usize = 128 << 10;
 
+/// Bytes of rows that the thread which writes them sends itself: a flush of a hundred rows of three hundred slots. More is
+/// for the link's thread.
+pub const CARRY_MAX: u64 = 32 << 10;
+
 /// Rows, blocks and schemas go in pieces of this size, so that a slow link still says a whole frame in time.
 pub const PIECE: usize = 32 << 10;
 

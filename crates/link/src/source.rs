@@ -1,6 +1,8 @@
 //! What an agent's end of the link needs of the node: its lanes, their rings, and somebody who answers interests.
 //! Behind it stand real rings, or a test's.
 
+use std::sync::Arc;
+
 use khz_model::Nanos;
 
 use crate::message::InterestFrame;
@@ -40,6 +42,9 @@ pub trait Lane {
     fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize>;
 }
 
+/// Sends rows that were written just now.
+pub type Carrier = dyn Fn() + Send + Sync;
+
 /// What became of an interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -69,6 +74,17 @@ pub trait Lanes {
     /// a poll.
     fn prompt(&mut self, lane: u64, wanted: bool) {
         let _ = (lane, wanted);
+    }
+    /// Rows of prompt lanes are sent by calling this, on the thread that has written them and once for all rows of that
+    /// moment: that thread is awake anyway. It never waits.
+    fn carrier(&mut self, carrier: Arc<Carrier>) {
+        let _ = carrier;
+    }
+    /// The lane with this id is flushed along with its rows, as often as that is due; `true`: the carrier is called at
+    /// every row of it, until [`Lanes::prompt`] says something else. It may be called in vain.
+    fn carry(&mut self, lane: u64) -> bool {
+        let _ = lane;
+        false
     }
     /// The peer wants a row of this interest's lane now; [`Lane::answered`] says when it is there.
     fn now(&mut self, interest: u32, ask: u32) {

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod decimal;
 pub mod fold;
 pub mod glob;
@@ -18,6 +19,7 @@ pub mod reading;
 pub mod schema;
 pub mod suggest;
 
+pub use budget::{Budget, Share};
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
@@ -26,8 +28,8 @@ pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Delivery, Forgotten, Interest, LaneStatus, NodeStatus, Notice, Presence, Query, QueryError, Row, Sample,
-    Snapshot, Subscription, WaitFor,
+    Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence, Query,
+    QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

@@ -9,7 +9,6 @@ use crate::name::NodeName;
 use crate::pattern::Pattern;
 use crate::quantity::{Nanos, Stamp};
 use crate::query::{Query, QueryError, Sample, Snapshot, WaitFor};
-use crate::reading::Reading;
 use crate::schema::{Schema, Series};
 
 /// What somebody wants to look at.
@@ -63,9 +62,9 @@ pub struct Part<'a> {
     pub columns: Arc<dyn Columns>,
     /// When they were gathered.
     pub stamp: Stamp,
-    /// [`Reading::bits`] of each slot.
+    /// [`crate::Reading::bits`] of each slot.
     pub values: &'a [u64],
-    /// [`Reading::state`] of each slot.
+    /// [`crate::Reading::state`] of each slot.
     pub states: &'a [u8],
 }
 
@@ -85,6 +84,38 @@ pub trait Look: Send {
     fn left_out(&self) -> u64 {
         0
     }
+
+    /// Nodes that were named and that nothing was shown of, in name order; after the last one was shown.
+    fn missing(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// About the bytes that it holds for itself alone until it is dropped.
+    fn held(&self) -> u64 {
+        0
+    }
+}
+
+/// Samples that were gathered at one instant.
+struct Instant {
+    columns: Arc<Vec<Series>>,
+    stamp: Stamp,
+    values: Vec<u64>,
+    states: Vec<u8>,
+}
+
+impl Instant {
+    fn of(samples: &[Sample]) -> Self {
+        let readings = samples.iter().map(|sample| sample.reading);
+        let (values, states) = readings.map(|reading| (reading.bits(), reading.state())).unzip();
+        let columns = samples.iter().map(|sample| sample.series.clone()).collect();
+        let stamp = samples.first().map(|sample| sample.stamp).unwrap_or_default();
+        Instant { columns: Arc::new(columns), stamp, values, states }
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part { columns: self.columns.clone(), stamp: self.stamp, values: &self.values, states: &self.states }
+    }
 }
 
 /// A look through [`Query::latest`], for whoever has no shorter way.
@@ -93,32 +124,41 @@ pub(crate) struct SnapshotLook<'a, Q: ?Sized> {
     patterns: Vec<Pattern>,
     age_max: Nanos,
     nodes: std::vec::IntoIter<(NodeName, Vec<Sample>)>,
+    missing: Vec<String>,
 }
 
 impl<'a, Q: Query + ?Sized> SnapshotLook<'a, Q> {
     pub fn new(query: &'a Q, wanted: &Wanted, age_max: Nanos) -> Self {
-        SnapshotLook { query, patterns: wanted.patterns(), age_max, nodes: Vec::new().into_iter() }
+        SnapshotLook::at(query, wanted.patterns(), age_max)
+    }
+
+    pub fn at(query: &'a Q, patterns: Vec<Pattern>, age_max: Nanos) -> Self {
+        SnapshotLook { query, patterns, age_max, nodes: Vec::new().into_iter(), missing: Vec::new() }
     }
 }
 
 impl<Q: Query + ?Sized> Look for SnapshotLook<'_, Q> {
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>> {
         Box::pin(async move {
-            let Snapshot { nodes, .. } = self.query.latest(&self.patterns, self.age_max).await?;
-            self.nodes = nodes.into_iter();
+            let Snapshot { nodes, missing } = self.query.latest(&self.patterns, self.age_max).await?;
+            (self.nodes, self.missing) = (nodes.into_iter(), missing);
             Ok(())
         })
     }
 
     fn next(&mut self, show: &mut Show<'_>) -> bool {
         let Some((node, samples)) = self.nodes.next() else { return false };
-        let stamp =
-            samples.iter().map(|sample| sample.stamp).min_by_key(|stamp| stamp.boot).unwrap_or_default();
-        let readings = samples.iter().map(|sample| sample.reading);
-        let (values, states): (Vec<u64>, Vec<u8>) = readings.map(|r| (Reading::bits(r), r.state())).unzip();
-        let columns: Vec<Series> = samples.into_iter().map(|sample| sample.series).collect();
-        let part = Part { columns: Arc::new(columns), stamp, values: &values, states: &states };
-        show(&node, &[part]);
+        let together: Vec<Instant> = samples.chunk_by(|a, b| a.stamp == b.stamp).map(Instant::of).collect();
+        show(&node, &together.iter().map(Instant::part).collect::<Vec<_>>());
         true
+    }
+
+    fn missing(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.missing)
+    }
+
+    fn held(&self) -> u64 {
+        let samples: usize = self.nodes.as_slice().iter().map(|(_, samples)| samples.capacity()).sum();
+        (samples * size_of::<Sample>()) as u64
     }
 }

@@ -13,6 +13,9 @@ use crate::quantity::{Nanos, Rate, Stamp};
 use crate::reading::Reading;
 use crate::schema::Series;
 
+/// Readings of one node's history in one piece: a thousand rows of a thousand series, 16 MiB. Nobody sees more at once.
+pub const HISTORY_READINGS_MAX: usize = 1 << 20;
+
 /// A future that a [`Query`] hands out.
 pub type WaitFor<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -61,17 +64,37 @@ pub trait Query: Send + Sync {
         Box::new(SnapshotLook::new(self, wanted, age_max))
     }
 
+    /// A look at what some patterns select, without copies: their nodes, with all that these have. An error where
+    /// [`Query::latest`] has one.
+    fn look_at<'a>(&'a self, patterns: &[Pattern], age_max: Nanos) -> Box<dyn Look + 'a> {
+        Box::new(SnapshotLook::at(self, patterns.to_vec(), age_max))
+    }
+
     /// Rows as they come, for as long as the subscription lives. Whoever drops it takes the interest back.
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError>;
 
-    /// Rows of the last `span`, oldest first, at most `rows_max` of them, evenly thinned; columns as in a
-    /// [`Delivery`], one for each node.
+    /// Rows of one node of the last `span`, oldest first, at most `rows_max` of them, evenly thinned; `None`: it has none.
+    /// More than [`HISTORY_READINGS_MAX`] are refused.
+    fn history_of(
+        &self,
+        node: &NodeName,
+        patterns: &[Pattern],
+        span: Nanos,
+        rows_max: usize,
+    ) -> Result<Option<Delivery>, QueryError>;
+
+    /// The same of every node that the patterns speak of, all at once: for whoever knows that this is not much.
     fn history(
         &self,
         patterns: &[Pattern],
         span: Nanos,
         rows_max: usize,
-    ) -> Result<Vec<Delivery>, QueryError>;
+    ) -> Result<Vec<Delivery>, QueryError> {
+        let mut nodes = self.nodes();
+        nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
+        let past = nodes.iter().map(|node| self.history_of(node, patterns, span, rows_max));
+        past.filter_map(Result::transpose).collect()
+    }
 
     /// How every node is, in name order.
     fn status(&self) -> Vec<NodeStatus> {
@@ -107,6 +130,12 @@ pub struct Interest {
 pub trait Subscription: Send {
     /// Everything since the last call, without waiting; one delivery for each node that has something new.
     fn poll(&mut self) -> Vec<Delivery>;
+
+    /// The same, but it stops soon after so many readings: what is left comes with the next call.
+    fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
+        let _ = readings_max;
+        self.poll()
+    }
 
     /// The rate that was granted.
     fn rate(&self) -> Rate;
@@ -318,6 +347,14 @@ pub enum QueryError {
     /// Who answers has no memory of nodes.
     #[error("only a hub remembers nodes")]
     NoMemory,
+    /// A piece of history that is too large.
+    #[error(
+        "{node} has more than {HISTORY_READINGS_MAX} readings in that time; ask for fewer series, fewer rows or a shorter span"
+    )]
+    TooMuch {
+        /// The node.
+        node: NodeName,
+    },
     /// The gatherer has ended.
     #[error("the gatherer has stopped")]
     Stopped,

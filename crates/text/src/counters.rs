@@ -14,5 +14,7 @@ khz_door::counters! {
     items_left_out: Counter, "Items that no bit was left for.";
     dropped_mask: Counter, "Connections dropped because their mask did not end.";
     dropped_line: Counter, "Connections dropped because their line did not end.";
-    dropped_stalled: Counter, "Connections dropped because they did not read their answer.";
+    dropped_stalled: Counter, "Connections dropped because they did not read their answer, or too slowly.";
+    dropped_full: Counter, "Connections dropped because all connections together held as much as they may.";
+    answer_bytes: Gauge, "Bytes that pages and layouts of all connections take now.";
 }

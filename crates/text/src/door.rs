@@ -9,7 +9,7 @@ use khz_door::{
     Accepted, Access, Coming, Connections, DoorError, Held, Listeners, LocalSocket, Sealed, admit,
     receive_all,
 };
-use khz_model::{Nanos, Query};
+use khz_model::{Budget, Nanos, Query};
 use khz_trust::TlsServer;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -105,7 +105,8 @@ impl Hall {
     fn new(door: Door, closing: watch::Receiver<bool>) -> Self {
         let Door { query, cluster, window, tls, access, limits, origins, counters, .. } = door;
         let items = SharedItems::default();
-        let shared = Shared { query, cluster: cluster.into(), items, window, counters, origins };
+        let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
+        let shared = Shared { query, cluster: cluster.into(), items, window, counters, answers, origins };
         let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
         let access = Access { key: None, ..access };
         Hall { connections: Connections::new(limits.connections), shared, access, sealed, limits, closing }

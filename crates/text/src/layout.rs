@@ -99,6 +99,13 @@ impl Layouts {
         layout
     }
 
+    /// Bytes that they take.
+    pub fn held(&self) -> usize {
+        let one =
+            |known: &Known| known.layout.cells.capacity() * size_of::<Cell>() + known.layout.names.capacity();
+        self.known.iter().map(one).sum()
+    }
+
     /// Forgets all: the mask is another one.
     pub fn clear(&mut self) {
         self.known.clear();

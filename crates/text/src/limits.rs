@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use khz_model::ByteSize;
+
 /// Connections at once. A new one takes the place of the one that has been idle longest.
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Items at once, of all nodes together: a mask of them has 4,096 digits. A node of 256 CPUs and 500 interfaces has
@@ -13,11 +15,15 @@ pub const MASK_DIGITS_MAX: usize = ITEMS_MAX / 4;
 pub const LINE_BYTES_MAX: usize = khz_model::pattern::PATTERN_MAX + 64;
 /// An answer leaves in pages of about this size: what one connection holds, however long its answer.
 pub const PAGE_BYTES: usize = 64 << 10;
+/// Bytes that pages and layouts of all connections together may take; whoever would need more is dropped.
+pub const ANSWERS_BYTES: ByteSize = ByteSize(64 << 20);
 /// A page that one large node has made larger is given back beyond this.
 pub const PAGE_BYTES_KEPT: usize = 256 << 10;
 /// Layouts that a connection keeps: one for each kind of node that it was told of last.
 pub const LAYOUTS_MAX: usize = 8;
-/// A client that takes no byte for this long while bytes wait for it is dropped.
+/// A client that takes less than this in [`STALL_TIMEOUT`] while bytes wait for it is dropped.
+pub const TAKEN_BYTES_MIN: u64 = 64 << 10;
+/// So long a client may take less than [`TAKEN_BYTES_MIN`] while bytes wait for it.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// A status waits so long for nodes that are asked anew; who has not answered by then is left out.
 pub const ANSWER_DEADLINE: Duration = Duration::from_millis(50);
@@ -31,6 +37,10 @@ pub struct Limits {
     pub connections: usize,
     /// Longest wait for a client that does not read: [`STALL_TIMEOUT`].
     pub stall_timeout: Duration,
+    /// What it has to take in that time: [`TAKEN_BYTES_MIN`].
+    pub taken_min: u64,
+    /// Bytes of all connections together: [`ANSWERS_BYTES`].
+    pub answers: ByteSize,
     /// Longest wait for nodes: [`ANSWER_DEADLINE`].
     pub answer_deadline: Duration,
 }
@@ -40,6 +50,8 @@ impl Default for Limits {
         Limits {
             connections: CONNECTIONS_MAX,
             stall_timeout: STALL_TIMEOUT,
+            taken_min: TAKEN_BYTES_MIN,
+            answers: ANSWERS_BYTES,
             answer_deadline: ANSWER_DEADLINE,
         }
     }

@@ -25,6 +25,11 @@ impl Page {
         self.at >= PAGE_BYTES
     }
 
+    /// Bytes that it takes.
+    pub fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Begins anew.
     pub fn clear(&mut self) {
         self.at = 0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_door::counts::{count, count_n};
-use khz_model::{Look, Nanos, NodeName, Part, Query, Wanted};
+use khz_model::{Budget, Look, Nanos, NodeName, Part, Query, Wanted};
 
 use crate::counters::Counters;
 use crate::describe::Describe;
@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     /// How old rows may be when nobody says.
     pub window: Nanos,
     pub counters: Counters,
+    /// What all of them may take.
+    pub answers: Budget,
     /// Whose nodes these are; see [`Origins`].
     pub origins: Option<Origins>,
 }
@@ -142,6 +144,11 @@ impl Session {
             }
         }
         true
+    }
+
+    /// Bytes that it takes.
+    pub fn held(&self) -> usize {
+        self.layouts.held()
     }
 
     /// Ends it.

@@ -9,7 +9,7 @@ use khz_door::counts::count;
 use khz_door::{
     Accepted, Access, Caller, Connection, Entered, Held, Sealed, Socket, Stalling, Turned, enter,
 };
-use khz_model::{Nanos, QueryError, Rate, Wanted};
+use khz_model::{Nanos, QueryError, Rate, Share, Wanted};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -44,6 +44,8 @@ enum Ended {
     Stalled,
     /// Whoever answers has stopped.
     Stopped,
+    /// There is no room for what it asks for beside what the others do.
+    Full,
 }
 
 impl From<io::Error> for Ended {
@@ -85,13 +87,14 @@ impl Talk {
             Ended::Unusable(Unusable::MaskTooLong) => count(&counters.dropped_mask),
             Ended::Unusable(Unusable::LineTooLong) => count(&counters.dropped_line),
             Ended::Stalled => count(&counters.dropped_stalled),
+            Ended::Full => count(&counters.dropped_full),
             Ended::Gone | Ended::Stopped => {}
         }
     }
 
     async fn talk(self, Entered { socket, origin, .. }: Entered) -> Ended {
         let Talk { connection, shared, access, limits, .. } = self;
-        let mut socket = Stalling::new(socket, limits.stall_timeout);
+        let mut socket = Stalling::new(socket, limits.stall_timeout, limits.taken_min);
         let caller = match access.caller(&origin, None) {
             Ok(caller) => caller,
             Err(error) => {
@@ -100,8 +103,9 @@ impl Talk {
                 return Ended::Gone;
             }
         };
-        let mut exchange =
-            Exchange { socket, session: Session::new(shared), caller, limits, page: Page::default() };
+        let Some(share) = shared.answers.take(0) else { return Ended::Full };
+        let session = Session::new(shared);
+        let mut exchange = Exchange { socket, session, caller, limits, page: Page::default(), share };
         let (mut input, mut room) = (Input::default(), vec![0; ROOM_BYTES]);
         loop {
             let read = match exchange.socket.read(&mut room).await {
@@ -123,6 +127,8 @@ struct Exchange {
     caller: Caller,
     limits: Limits,
     page: Page,
+    /// What page and session take.
+    share: Share,
 }
 
 impl Exchange {
@@ -242,6 +248,9 @@ impl Exchange {
 
     /// Sends the page and begins it anew.
     async fn send(&mut self) -> Result<(), Ended> {
+        if !self.share.set((self.page.held() + self.session.held()) as u64) {
+            return Err(Ended::Full);
+        }
         self.socket.write_all(self.page.written()).await?;
         self.socket.flush().await?;
         self.page.clear();

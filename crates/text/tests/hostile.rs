@@ -57,6 +57,29 @@ fn who_does_not_read_is_dropped_and_nobody_else_waits() {
 }
 
 #[test]
+fn what_all_connections_take_is_bounded_counted_and_given_back() {
+    let room = 1 << 20;
+    let limits = Limits { answers: khz_model::ByteSize(room), ..Limits::default() };
+    let open = open(limits);
+    let held = || open.counters.answer_bytes.load(Ordering::Relaxed);
+    let mut clients: Vec<Client> = Vec::new();
+    let start = Instant::now();
+    while open.counters.dropped_full.load(Ordering::Relaxed) == 0 {
+        assert!(start.elapsed() < PATIENCE, "there was room for {} clients", clients.len());
+        let mut client = open.client();
+        client.say("SSSSSSSS");
+        clients.push(client);
+        assert!(held() <= room, "{} bytes", held());
+    }
+    drop(clients);
+    while held() > 0 {
+        assert!(start.elapsed() < PATIENCE, "{} bytes were never given back", held());
+        std::thread::yield_now();
+    }
+    assert!(open.client().ask("1S").starts_with("node 0 memfree"));
+}
+
+#[test]
 fn garbage_is_no_command() {
     let open = open(Limits::default());
     let mut client = open.client();

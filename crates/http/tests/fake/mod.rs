@@ -47,6 +47,10 @@ pub struct FakeNode {
     pub subscriptions: Arc<AtomicUsize>,
     /// The `age_max` of every question to `latest`.
     pub ages: Mutex<Vec<Nanos>>,
+    /// Every question to `renew`: who is asked, and for rows of what age.
+    pub renewed: Mutex<Vec<(String, Nanos)>>,
+    /// Nobody who is asked to renew answers.
+    pub silent: AtomicBool,
 }
 
 impl Default for FakeNode {
@@ -64,6 +68,8 @@ impl Default for FakeNode {
             full: AtomicBool::new(false),
             subscriptions: Arc::new(AtomicUsize::new(0)),
             ages: Mutex::new(Vec::new()),
+            renewed: Mutex::default(),
+            silent: AtomicBool::new(false),
         }
     }
 }
@@ -325,6 +331,16 @@ impl Query for FakeNode {
         })
     }
 
+    fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
+        Box::pin(async move {
+            let patterns: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
+            self.renewed.lock().unwrap().push((patterns.join(" "), age_max));
+            if self.silent.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError> {
         let columns = self.select(&interest.patterns)?;
         self.check_full()?;
@@ -350,17 +366,18 @@ impl Query for FakeNode {
         }))
     }
 
-    fn history(
+    fn history_of(
         &self,
+        node: &NodeName,
         patterns: &[Pattern],
         span: Nanos,
         rows_max: usize,
-    ) -> Result<Vec<Delivery>, QueryError> {
+    ) -> Result<Option<Delivery>, QueryError> {
         let columns = Arc::new(self.select(patterns)?);
         self.check_full()?;
         let rows = (span.0 / 1_000_000_000).min(rows_max as u64);
         let rows = (0..rows).map(|n| row(&columns, n)).collect();
-        Ok(vec![Delivery { node: node(), columns, rows, lost: 0 }])
+        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0 }))
     }
 }
 
@@ -519,6 +536,20 @@ impl Drop for Server {
     }
 }
 
+/// A body out of its chunks.
+fn of_chunks(mut rest: &str) -> String {
+    let mut body = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n").expect("a chunk has a size");
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.push_str(&after[..size]);
+        rest = after[size..].strip_prefix("\r\n").expect("a chunk has an end");
+    }
+}
+
 /// An answer that was sent whole.
 #[derive(Debug)]
 pub struct Answer {
@@ -531,11 +562,13 @@ impl Answer {
     pub fn parse(bytes: &[u8]) -> Answer {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+        let chunked = head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked");
+        let body = if chunked { of_chunks(body) } else { body.to_owned() };
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let headers = lines.map(|line| line.split_once(": ").unwrap());
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        Answer { status, headers, body: body.to_owned() }
+        Answer { status, headers, body }
     }
 
     pub fn json(&self) -> serde_json::Value {

@@ -1,5 +1,5 @@
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, metric};
+use khz_model::{Instance, Series, metric};
 
 use super::*;
 use crate::counts::own_metric;
@@ -14,9 +14,9 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
     let mut lane = Lane::new("base", 1, Nanos(1));
     for block in 0..50u64 {
         let instance = Some(Instance::from_kernel(block.to_string().as_bytes()));
-        let (mut piece, offset) = (Vec::new(), lane.schema_bytes());
+        let mut piece = Vec::new();
         names.append(&Series { metric: metric.clone(), instance }, &mut piece).expect("room");
-        let schema = schemas.grow(lane.schema(1), offset, &piece).expect("a good schema");
+        let schema = schemas.grow(lane.schema(1), &piece, None).expect("a good schema");
         lane.set_schema(1, schema);
         let mut bytes = Vec::new();
         rows.key_row(
@@ -41,6 +41,6 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
     // One that says less than a block needs is not taken for it.
     let (mut piece, mut names) = (Vec::new(), SchemaEncoder::new());
     names.append(&Series { metric, instance: None }, &mut piece).expect("room");
-    lane.set_schema(1, schemas.grow(None, 0, &piece).expect("a good schema"));
+    lane.set_schema(1, schemas.grow(None, &piece, None).expect("a good schema"));
     assert_eq!(lane.blocks_since(Nanos(0)).last().expect("the present one").schema.series().len(), 50);
 }

@@ -18,6 +18,8 @@ use khz_model::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
 const WINDOW_MAX: Nanos = Nanos::SECOND;
+/// Less does not hold a handful of answers; more than this is no limit.
+const ANSWERS_LIMITS: (u64, u64) = (1 << 20, 64 << 30);
 /// Less does not hold one block of a large host; more than this belongs into a store.
 const RING_LIMITS: (u64, u64) = (256 << 10, 64 << 30);
 /// The same as times.
@@ -48,6 +50,8 @@ pub struct Plan {
     pub state_dir: StateDir,
     /// A hub's memory for the recent past.
     pub history: ByteSize,
+    /// What HTTP answers may hold, all together.
+    pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
     pub rrd: Option<(PathBuf, Recording)>,
     /// Everybody who can reach a door may come in.
@@ -159,6 +163,7 @@ impl Plan {
             expected: checked(layers, "nodes", expected)?,
             state_dir: checked(layers, "state_dir", |text| Ok(state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
+            answers_max: checked(layers, "answers_max", answers_max)?,
             rrd: recording(layers)?,
             insecure: checked(layers, "insecure", switch)?,
             trust: Trust::check(layers)?,
@@ -245,6 +250,15 @@ pub(super) fn bad(key: &str, value: &Value, problem: String) -> ConfigError {
 
 fn quantity<T: FromStr<Err = khz_model::QuantityError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: khz_model::QuantityError| error.to_string())
+}
+
+fn answers_max(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = quantity(text)?;
+    let (least, most) = ANSWERS_LIMITS;
+    match (least..=most).contains(&size.0) {
+        true => Ok(size),
+        false => Err(format!("{size} is not between {} and {}", ByteSize(least), ByteSize(most))),
+    }
 }
 
 fn listen_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {

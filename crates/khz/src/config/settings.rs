@@ -123,6 +123,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "answers_max",
+        shape: Shape::Text("SIZE"),
+        default: "64MiB",
+        help: "Memory for HTTP answers that their readers have not yet taken, all together; beyond it requests get 503",
+        scope: scope::DAEMONS,
+    },
+    Setting {
         key: "rrd",
         shape: Shape::Text("DIR"),
         default: "",

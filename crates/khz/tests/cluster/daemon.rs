@@ -64,6 +64,13 @@ impl Daemon {
         assert!(std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
+    /// Ends it by a signal; its exit code, and what it had said on stderr.
+    pub fn end(&mut self, signal: &str) -> (Option<i32>, String) {
+        self.signal(signal);
+        let code = self.child.wait().unwrap().code();
+        (code, self.said())
+    }
+
     /// kill -9, and what it had said on stderr.
     pub fn kill(mut self) -> String {
         let _ = self.child.kill();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod daemon;
+mod growing;
 mod lab;
 
 use std::time::Duration;

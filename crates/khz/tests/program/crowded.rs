@@ -26,7 +26,7 @@ fn strangers_that_take_all_descriptors_give_way_to_who_comes() {
     // Of those who took every descriptor the oldest have gone: their time to say Hello was not over.
     let mut door =
         TcpStream::connect(hub.url.strip_prefix("http://").unwrap().trim_end_matches('/')).unwrap();
-    door.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    door.write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     door.read_to_string(&mut text).unwrap();
     let dropped = text.lines().find_map(|line| line.strip_prefix("khz_hub_handshakes_dropped_total "));

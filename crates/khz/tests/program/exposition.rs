@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::process::Running;
+use crate::process::{Running, khz};
+use crate::text::own;
 
 /// node_exporter itself names these so, and compatibility with it goes first.
 fn is_node_exporters_own(complaint: &str) -> bool {
@@ -13,14 +15,60 @@ fn is_node_exporters_own(complaint: &str) -> bool {
 }
 
 fn metrics(running: &Running) -> String {
+    metrics_at(running, "/metrics")
+}
+
+fn metrics_at(running: &Running, path: &str) -> String {
     let address = running.url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(head.split(' ').nth(1) == Some("200"), "{head}");
     body.to_owned()
+}
+
+/// Seconds since boot, as the kernel says them now.
+fn uptime() -> f64 {
+    std::fs::read_to_string("/proc/uptime").unwrap().split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The uptime that a scrape shows, and what it was when the scrape began.
+fn scraped_uptime(running: &Running, path: &str) -> (f64, f64) {
+    let began = uptime();
+    let text = metrics_at(running, path);
+    let line =
+        text.lines().find(|line| line.starts_with("khz_uptime_seconds ")).unwrap_or_else(|| panic!("{text}"));
+    (line.rsplit(' ').next().unwrap().parse().unwrap(), began)
+}
+
+#[test]
+fn a_scrape_through_a_hub_shows_a_row_that_was_gathered_after_it_began() {
+    let hub = Running::start_hub(&[]);
+    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    let agent = Running::of(khz(&["agent", "--node", "lbp12", "--hub", link, "--listen", "127.0.0.1:0"]));
+    let start = Instant::now();
+    let patient = |what: &str| assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+    let rows = "khz_node_rows_total{node=\"lbp12\"} ";
+    while metrics(&hub).lines().all(|line| line.strip_prefix(rows).is_none_or(|count| count == "0")) {
+        patient("the node never came");
+    }
+    // A row that was pushed is from before, however young. On a machine that is very busy a node may miss a deadline.
+    let mut fresh = 0;
+    while fresh < 5 {
+        let (shown, began) = scraped_uptime(&hub, "/metrics?node=lbp12");
+        fresh += u32::from(shown >= began);
+        patient("scrapes show what was pushed");
+    }
+    assert!(own(&hub, "khz_hub_now_answers_total") >= 5);
+    assert_eq!(own(&hub, "khz_hub_now_crowded_total"), 0, "merged within the window");
+    // The same where the machine speaks for itself.
+    let (shown, began) = scraped_uptime(&agent, "/metrics");
+    assert!(shown >= began, "{shown} at {began}");
+    let alone = Running::start(&[]);
+    let (shown, began) = scraped_uptime(&alone, "/metrics");
+    assert!(shown >= began, "{shown} at {began}");
 }
 
 #[test]

@@ -23,4 +23,5 @@ mod service;
 mod text;
 mod text_source;
 mod usage;
+mod wakeups;
 mod worn;

@@ -300,3 +300,42 @@ fn what_moves_together_is_found_and_what_was_left_out_is_said() {
     let several = run(&["correlate", &one, "--with", "cpu.all.*"]);
     assert_eq!(code(&several), 2, "{}", err(&several));
 }
+
+#[test]
+fn a_khz_alone_that_gains_names_while_it_is_recorded_goes_on_and_the_recording_has_no_gap() {
+    let folder = folder("growing");
+    let (path, run_dir) = (folder.join("run.khzt"), folder.join("run"));
+    let running = Running::start_in(&[("KHZ_RUN_DIR", word(&run_dir))], &[]);
+    let mut recorder = khz(&["record", "--rate", "100", "--quiet", "-o", word(&path)]);
+    let recorder = recorder.env("KHZ_RUN_DIR", &run_dir).stderr(Stdio::piped()).spawn().unwrap();
+    let rows_so_far = || std::fs::metadata(&path).map_or(0, |file| file.len());
+    for round in 0..5 {
+        let before = rows_so_far();
+        let end = Instant::now() + Duration::from_secs(30);
+        while rows_so_far() == before {
+            assert!(Instant::now() < end, "nothing more is recorded");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let names: Vec<String> = (0..20).map(|name| format!("round{round}x{name}=1")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let output = khz(&[&["publish"], &names[..]].concat()).env("KHZ_RUN_DIR", &run_dir).output().unwrap();
+        assert_eq!(code(&output), 0, "{}", err(&output));
+    }
+    let has_all = || {
+        let newest = rows(&path).pop();
+        newest.is_some_and(|row| {
+            let names = row["values"].as_object().unwrap().keys();
+            names.filter(|name| name.starts_with("job.round")).count() == 100
+        })
+    };
+    let end = Instant::now() + Duration::from_secs(30);
+    while !has_all() {
+        assert!(Instant::now() < end, "the names are not in the recording");
+    }
+    assert!(Command::new("kill").args(["-s", "INT", &recorder.id().to_string()]).status().unwrap().success());
+    let output = recorder.wait_with_output().unwrap();
+    assert_eq!((code(&output), err(&output).as_str()), (0, ""));
+    let numbers: Vec<u64> = rows(&path).iter().map(|row| row["row"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    assert_eq!(running.end("TERM"), (Some(0), String::new()), "its own link was never cut");
+}

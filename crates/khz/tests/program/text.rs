@@ -141,7 +141,7 @@ pub fn own(hub: &Running, name: &str) -> u64 {
     let mut socket = connect(address);
     socket
         .write_all(
-            format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
+            format!("GET /metrics HTTP/1.0\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes(),
         )
         .unwrap();
     let mut text = String::new();

@@ -1,55 +1,89 @@
 //! The agent's side: its lanes go to one of its hubs, and the hub's interests come to its lanes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use khz_model::Nanos;
 
 use crate::agent_end::{AgentCounts, AgentEnd};
 use crate::dial::Identity;
-use crate::driver::clock;
 use crate::driver::counters::{Counters, add, set};
+use crate::driver::seat::Seat;
 use crate::driver::session::End;
 use crate::driver::worker::Caller;
+use crate::driver::{Shared, clock};
 use crate::error::LinkError;
 use crate::goodbye::{Goodbye, Leaving};
 use crate::source::Lanes;
 
 /// An agent, whatever the connection.
-pub(crate) struct Agent<L> {
-    pub identity: Arc<Identity>,
-    pub lanes: L,
+pub(crate) struct Agent<L: Lanes> {
+    identity: Arc<Identity>,
+    /// While there is no connection; with one they are its.
+    home: Home<L>,
+    seat: Arc<Seat<AgentSession<L>>>,
 }
 
-impl<L: Lanes + Send + 'static> Caller for Agent<L> {
+type Home<L> = Arc<Mutex<Option<L>>>;
+
+impl<L: Lanes> Agent<L> {
+    /// One whose connection whoever writes rows may drive too: `lanes` are given what does it.
+    pub fn new(identity: Arc<Identity>, mut lanes: L, shared: &Arc<Shared>) -> std::io::Result<Self>
+    where
+        L: Lanes<Lane: Send> + Send + 'static,
+    {
+        let seat = Arc::new(Seat::of_many()?);
+        let (driven, shared) = (Arc::downgrade(&seat), shared.clone());
+        lanes.carrier(Arc::new(move || {
+            if let Some(seat) = driven.upgrade() {
+                seat.carry(&shared);
+            }
+        }));
+        Ok(Agent { identity, home: Arc::new(Mutex::new(Some(lanes))), seat })
+    }
+}
+
+impl<L: Lanes<Lane: Send> + Send + 'static> Caller for Agent<L> {
     type End<'a>
-        = AgentSession<'a, L>
+        = AgentSession<L>
     where
         L: 'a;
 
-    fn begin(&mut self) -> AgentSession<'_, L> {
+    fn begin(&mut self) -> AgentSession<L> {
+        let lanes = self.home.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let lanes = lanes.unwrap_or_else(|| unreachable!("BUG: two connections at a time"));
         let end = AgentEnd::new(self.identity.clone(), clock::now());
-        AgentSession { end, lanes: &mut self.lanes, counted: AgentCounts::default() }
+        AgentSession { end, lanes, home: self.home.clone(), counted: AgentCounts::default() }
     }
 
-    fn end(end: AgentSession<'_, L>, _: &str) {
-        end.end.close(end.lanes);
+    fn seat<'a>(&self) -> Arc<Seat<AgentSession<L>>>
+    where
+        Self: 'a,
+    {
+        self.seat.clone()
+    }
+
+    fn end(session: AgentSession<L>, _: &str) {
+        let AgentSession { end, mut lanes, home, .. } = session;
+        end.close(&mut lanes);
+        *home.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(lanes);
     }
 }
 
 /// An agent on one connection.
-pub(crate) struct AgentSession<'a, L: Lanes> {
+pub(crate) struct AgentSession<L: Lanes> {
     end: AgentEnd<L::Lane>,
-    lanes: &'a mut L,
+    lanes: L,
+    home: Home<L>,
     counted: AgentCounts,
 }
 
-impl<L: Lanes> End for AgentSession<'_, L> {
+impl<L: Lanes> End for AgentSession<L> {
     fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
-        self.end.receive(bytes, now, wall, self.lanes, out)
+        self.end.receive(bytes, now, wall, &mut self.lanes, out)
     }
 
     fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
-        self.end.poll(now, wall, self.lanes, out)
+        self.end.poll(now, wall, &mut self.lanes, out)
     }
 
     fn next_wake(&self) -> Nanos {
@@ -60,8 +94,20 @@ impl<L: Lanes> End for AgentSession<'_, L> {
         self.end.wants_room()
     }
 
-    fn answer_may_wait(&self) -> Option<usize> {
-        self.end.answer_may_wait()
+    fn answers_may_lie(&self) -> (usize, usize) {
+        self.end.answers_may_lie()
+    }
+
+    fn lying(&mut self, bytes: usize, answer: usize) {
+        self.end.lying(bytes, answer);
+    }
+
+    fn carries_from(&self) -> Nanos {
+        self.end.carries_from()
+    }
+
+    fn is_calm(&self) -> bool {
+        self.end.is_calm(&self.lanes)
     }
 
     fn is_welcome(&self) -> bool {

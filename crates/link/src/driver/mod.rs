@@ -1,5 +1,6 @@
 //! Links over real sockets, each a thread of its own. [`Driver`] sends an agent's lanes to a hub; it shares nothing
-//! with the gather thread but the rings. [`Following`] brings rows from a hub to whoever wants them.
+//! with the gather thread but the rings, and the connection while that thread sends the rows that it has just written
+//! (`seat`). [`Following`] brings rows from a hub to whoever wants them.
 
 mod agent;
 mod bell;
@@ -10,6 +11,7 @@ mod events;
 mod following;
 mod lookup;
 mod reads;
+mod seat;
 mod session;
 mod tcp;
 mod transport;
@@ -81,11 +83,15 @@ impl Driver {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no thread for it.
-    pub fn start<L: Lanes + Send + 'static>(settings: Settings, lanes: L) -> std::io::Result<Self> {
+    /// The system has no thread or no timer for it.
+    pub fn start<L>(settings: Settings, lanes: L) -> std::io::Result<Self>
+    where
+        L: Lanes<Lane: Send> + Send + 'static,
+    {
         let Settings { hubs, identity, tls, counters, bell } = settings;
-        let caller = Agent { identity, lanes };
-        let running = Running::start(Dialer::new(hubs, tls), Shared::new(bell, counters), caller)?;
+        let shared = Shared::new(bell, counters);
+        let caller = Agent::new(identity, lanes, &shared)?;
+        let running = Running::start(Dialer::new(hubs, tls), shared, caller)?;
         Ok(Driver { running })
     }
 

@@ -1,15 +1,17 @@
-//! One connection from its welcome to its end: bytes between the socket and one end of the protocol, and a sleep in
-//! one `ppoll` between them.
+//! One connection from its welcome to its end: bytes between the socket and one end of the protocol. It never sleeps; who
+//! drives it, and when, is the seat's.
+
+use std::sync::Arc;
 
 use khz_model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::driver::bell::Bell;
 use crate::driver::counters::{Counters, add, set};
 use crate::driver::transport::Transport;
-use crate::driver::{Shared, clock, tcp};
+use crate::driver::{clock, tcp};
 use crate::error::LinkError;
 use crate::limits::OUT_MAX;
 
@@ -32,9 +34,21 @@ pub(crate) trait End {
     fn wants_room(&self) -> bool {
         false
     }
-    /// `Some`: nothing but an answer of so many bytes is expected, and that need not wake anybody.
-    fn answer_may_wait(&self) -> Option<usize> {
-        None
+    /// So many answers need not wake anybody, and each has so many bytes.
+    fn answers_may_lie(&self) -> (usize, usize) {
+        (0, 0)
+    }
+    /// So many bytes lie unread, where an answer takes so many.
+    fn lying(&mut self, bytes: usize, answer: usize) {
+        let _ = (bytes, answer);
+    }
+    /// From when on whoever writes rows may say them: at once, at the next flush, or never.
+    fn carries_from(&self) -> Nanos {
+        Nanos(u64::MAX)
+    }
+    /// True while there is nothing to say but a few rows.
+    fn is_calm(&self) -> bool {
+        false
     }
     /// True once the hub has welcomed us.
     fn is_welcome(&self) -> bool;
@@ -55,7 +69,7 @@ pub(crate) trait End {
 }
 
 /// Buffers that outlive connections.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffers {
     input: Vec<u8>,
     out: Vec<u8>,
@@ -91,11 +105,11 @@ impl From<std::io::Error> for Ended {
 }
 
 /// A connection.
-pub(crate) struct Session<'a, E: End> {
+pub(crate) struct Session<E> {
     pub end: E,
     transport: Transport,
-    buffers: &'a mut Buffers,
-    shared: &'a Shared,
+    buffers: Buffers,
+    counters: Counters,
     /// Which hub it is, from 1.
     hub: u64,
     /// Since when it is welcome.
@@ -103,40 +117,58 @@ pub(crate) struct Session<'a, E: End> {
     next_look: Nanos,
     /// So many bytes make the socket readable.
     readable_from: usize,
+    /// What ended it while somebody else than the link's thread drove it.
+    failed: Option<Ended>,
 }
 
-impl<'a, E: End> Session<'a, E> {
-    pub fn new(end: E, transport: Transport, buffers: &'a mut Buffers, shared: &'a Shared, hub: u64) -> Self {
+/// How the link's thread sleeps until the next turn.
+pub(crate) struct Pause {
+    pub socket: Arc<OwnedFd>,
+    pub interest: PollFlags,
+    /// On CLOCK_BOOTTIME.
+    pub until: Nanos,
+}
+
+impl<E: End> Session<E> {
+    pub fn new(end: E, transport: Transport, mut buffers: Buffers, counters: Counters, hub: u64) -> Self {
         buffers.out.clear();
-        Session { end, transport, buffers, shared, hub, welcome: None, next_look: Nanos(0), readable_from: 1 }
-    }
-
-    /// Talks until something ends it.
-    pub fn talk(&mut self) -> Ended {
-        loop {
-            if let Err(ended) = self.turn() {
-                self.count();
-                // The hub may have said why before it closed.
-                return self.read().err().filter(|_| matches!(ended, Ended::Socket(_))).unwrap_or(ended);
-            }
+        Session {
+            end,
+            transport,
+            buffers,
+            counters,
+            hub,
+            welcome: None,
+            next_look: Nanos(0),
+            readable_from: 1,
+            failed: None,
         }
     }
 
-    fn turn(&mut self) -> Result<(), Ended> {
-        if self.shared.is_stopped() {
-            self.leave();
-            return Err(Ended::Stopped);
+    /// Says what is due, and how long there is nothing more to say; `None`: not at all.
+    pub fn turn(&mut self) -> Result<Option<Pause>, Ended> {
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
         }
+        self.say()?;
+        if self.end.wants_room() && self.buffers.out.is_empty() {
+            return Ok(None);
+        }
+        let waits = !self.is_sent();
+        let interest = if waits { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let socket = self.transport.socket().clone();
+        Ok(Some(Pause { socket, interest, until: self.end.next_wake() }))
+    }
+
+    fn say(&mut self) -> Result<(), Ended> {
         let (now, wall) = (clock::now(), clock::wall());
         if now >= self.next_look {
             self.look(now);
         }
         self.end.poll(now, wall, &mut self.buffers.out)?;
-        self.write()?;
-        if self.end.wants_room() && self.buffers.out.is_empty() {
-            return Ok(());
-        }
-        self.sleep(now)
+        // Before the Beat is sent: its answer is a matter of microseconds where the hub is near.
+        self.wake_at_bytes();
+        self.write()
     }
 
     /// Says goodbye behind what waits to be sent, as far as the hub takes that soon: a hub that takes nothing sees the
@@ -149,7 +181,7 @@ impl<'a, E: End> Session<'a, E> {
             if left == Nanos(0) {
                 return;
             }
-            let room = PollFd::from_borrowed_fd(self.transport.fd(), PollFlags::OUT);
+            let room = PollFd::new(self.transport.socket(), PollFlags::OUT);
             let timeout = Timespec { tv_sec: 0, tv_nsec: left.0.min(LEAVING.0) as i64 };
             if poll(&mut [room], Some(&timeout)).is_err() {
                 return;
@@ -157,22 +189,48 @@ impl<'a, E: End> Session<'a, E> {
         }
     }
 
-    /// Sleeps until something came, room is, the bell rings, or it is time; reads what came.
-    fn sleep(&mut self, now: Nanos) -> Result<(), Ended> {
-        let waits = !self.buffers.out.is_empty() || self.transport.wants_write();
-        let interest = if waits { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        self.wake_at_bytes();
-        let until = self.end.next_wake().since(now);
-        let woken = sleep(Some((self.transport.fd(), interest)), &self.shared.bell, until);
+    /// The pause is over; `woken`: something can be read.
+    pub fn wake(&mut self, woken: bool) -> Result<(), Ended> {
         // An answer may have come that woke nobody.
         let may_hold_answer = self.readable_from > 1;
         if woken || may_hold_answer { self.read() } else { Ok(()) }
     }
 
-    /// A Beaten that need not be timed waits in the socket for the next flush; anything beyond it, such as an interest,
-    /// still wakes us at once.
+    /// Says the rows that were written just now, if that is all there is to say; `false`: the link's thread has to. It reads
+    /// nothing: what a hub says is taken apart by the link's thread alone.
+    pub fn carry(&mut self) -> bool {
+        if self.failed.is_some() || !self.is_sent() || !self.end.is_calm() {
+            return false;
+        }
+        let (_, answer) = self.end.answers_may_lie();
+        if let Ok(bytes) = rustix::io::ioctl_fionread(self.transport.socket()) {
+            self.end.lying(bytes as usize, self.transport.wire_bytes(answer));
+        }
+        self.failed = self.say().err();
+        self.failed.is_none() && self.is_sent()
+    }
+
+    fn is_sent(&self) -> bool {
+        self.buffers.out.is_empty() && !self.transport.wants_write()
+    }
+
+    /// It is over. What the hub may have said before it closed tells more than that it closed.
+    pub fn finish(mut self, ended: Ended) -> (E, Ended, Buffers) {
+        if matches!(ended, Ended::Stopped) {
+            self.leave();
+        }
+        self.count();
+        let ended = match ended {
+            Ended::Socket(_) => self.read().err().unwrap_or(ended),
+            other => other,
+        };
+        (self.end, ended, self.buffers)
+    }
+
+    /// Beaten that need not be timed wait in the socket; anything beyond them, such as an interest, still wakes us at once.
     fn wake_at_bytes(&mut self) {
-        let bytes = self.end.answer_may_wait().map_or(1, |answer| self.transport.wire_bytes(answer) + 1);
+        let (answers, bytes) = self.end.answers_may_lie();
+        let bytes = answers * self.transport.wire_bytes(bytes) + 1;
         if bytes != self.readable_from {
             self.readable_from = bytes;
             tcp::set_readable_from(self.transport.socket(), bytes);
@@ -191,7 +249,7 @@ impl<'a, E: End> Session<'a, E> {
             if count == 0 {
                 return Err(Ended::Socket("the hub has closed the connection".into()));
             }
-            add(&self.shared.counters.bytes_received, count as u64);
+            add(&self.counters.bytes_received, count as u64);
             let bytes = &self.buffers.input[..count];
             self.end.receive(bytes, clock::now(), clock::wall(), &mut self.buffers.out)?;
             if self.welcome.is_none() && self.end.is_welcome() {
@@ -205,8 +263,8 @@ impl<'a, E: End> Session<'a, E> {
 
     fn welcomed(&mut self) {
         self.welcome = Some(clock::now());
-        add(&self.shared.counters.connects, 1);
-        set(&self.shared.counters.hub, Some(self.hub));
+        add(&self.counters.connects, 1);
+        set(&self.counters.hub, Some(self.hub));
         self.end.welcomed();
     }
 
@@ -216,8 +274,8 @@ impl<'a, E: End> Session<'a, E> {
             return Ok(());
         }
         let written = self.transport.write(out)?;
-        add(&self.shared.counters.bytes_sent, written as u64);
-        add(&self.shared.counters.sends, 1);
+        add(&self.counters.bytes_sent, written as u64);
+        add(&self.counters.sends, 1);
         out.drain(..written);
         if out.is_empty() && out.capacity() > 4 * OUT_MAX {
             // A very large block made it grow; the next ones are as usual.
@@ -232,13 +290,13 @@ impl<'a, E: End> Session<'a, E> {
         self.next_look = Nanos(now.0 + LOOK.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {
             self.end.retransmitted(segments);
-            set(&self.shared.counters.retransmits, Some(segments));
+            set(&self.counters.retransmits, Some(segments));
         }
         self.count();
     }
 
     fn count(&mut self) {
-        self.end.count(&self.shared.counters);
+        self.end.count(&self.counters);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::pki_types::ServerName;
@@ -17,8 +17,8 @@ pub(crate) struct Transport {
     tls: Option<Box<ClientConnection>>,
 }
 
-/// The socket as rustls sees it.
-struct Socket(OwnedFd);
+/// The socket as rustls sees it. Who sleeps on it does not hold the connection meanwhile.
+struct Socket(Arc<OwnedFd>);
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -42,20 +42,16 @@ const ROUNDS: usize = 64;
 
 impl Transport {
     pub fn plain(socket: OwnedFd) -> Self {
-        Transport { socket: Socket(socket), tls: None }
+        Transport { socket: Socket(Arc::new(socket)), tls: None }
     }
 
     pub fn tls(socket: OwnedFd, config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Self> {
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(OUT_MAX));
-        Ok(Transport { socket: Socket(socket), tls: Some(Box::new(tls)) })
+        Ok(Transport { socket: Socket(Arc::new(socket)), tls: Some(Box::new(tls)) })
     }
 
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.0.as_fd()
-    }
-
-    pub fn socket(&self) -> &OwnedFd {
+    pub fn socket(&self) -> &Arc<OwnedFd> {
         &self.socket.0
     }
 

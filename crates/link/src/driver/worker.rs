@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use khz_model::Nanos;
 
 use crate::driver::dialer::Dialer;
+use crate::driver::seat::Seat;
 use crate::driver::session::{Buffers, End, Ended, Session, sleep};
 use crate::driver::{Shared, clock, counters};
 use crate::error::LinkError;
@@ -23,6 +24,13 @@ pub(crate) trait Caller: Send + 'static {
         Self: 'a;
     /// A connection begins.
     fn begin(&mut self) -> Self::End<'_>;
+    /// Where the next connection sits: where others may drive it too, they know the place.
+    fn seat<'a>(&self) -> Arc<Seat<Self::End<'a>>>
+    where
+        Self: 'a,
+    {
+        Arc::new(Seat::of_one())
+    }
     /// A connection is over, for this reason.
     fn end(end: Self::End<'_>, problem: &str);
     /// No connection came about, for this reason.
@@ -112,10 +120,15 @@ impl<C: Caller> Worker<C> {
                 return (Outcome::Broke { lasted: Nanos(0) }, problem);
             }
         };
-        let end = self.caller.begin();
-        let mut session = Session::new(end, transport, &mut self.buffers, &self.shared, hub as u64 + 1);
-        let ended = session.talk();
-        let lasted = session.welcome.map_or(Nanos(0), |since| clock::now().since(since));
+        let seat = self.caller.seat();
+        let buffers = std::mem::take(&mut self.buffers);
+        let counters = self.shared.counters.clone();
+        let session = Session::new(self.caller.begin(), transport, buffers, counters, hub as u64 + 1);
+        let (session, ended) = seat.talk(session, &self.shared);
+        let welcome = session.welcome;
+        let (end, ended, buffers) = session.finish(ended);
+        self.buffers = buffers;
+        let lasted = welcome.map_or(Nanos(0), |since| clock::now().since(since));
         let (outcome, problem) = match ended {
             Ended::Stopped => (Outcome::Broke { lasted }, String::new()),
             Ended::Socket(problem) => (Outcome::Broke { lasted }, problem),
@@ -125,7 +138,7 @@ impl<C: Caller> Worker<C> {
             }
             Ended::Link(error) => (Outcome::Broke { lasted }, error.to_string()),
         };
-        C::end(session.end, &format!("{}: {problem}", self.dialer.address(hub)));
+        C::end(end, &format!("{}: {problem}", self.dialer.address(hub)));
         (outcome, problem)
     }
 }

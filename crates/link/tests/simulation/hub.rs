@@ -215,8 +215,8 @@ impl HubSide for Side<'_> {
 
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Result<(), Reject> {
         let SchemaPiece { lane, generation, offset, bytes } = *piece;
-        let continues = self.record(lane, |intake, _| intake.schema(generation, offset, bytes.len()))?;
-        if self.hub.damaged || continues != Some(true) {
+        let known = self.record(lane, |intake, _| intake.schema(generation, offset, bytes.len()))?;
+        if self.hub.damaged || known.is_none_or(|known| known > 0) {
             return Ok(());
         }
         let Some(&epoch) = self.talk.lanes.get(&lane) else { return Ok(()) };

@@ -122,7 +122,13 @@ impl Query for FakeCluster {
         Err(QueryError::Stopped)
     }
 
-    fn history(&self, _: &[Pattern], _: Nanos, _: usize) -> Result<Vec<Delivery>, QueryError> {
+    fn history_of(
+        &self,
+        _: &NodeName,
+        _: &[Pattern],
+        _: Nanos,
+        _: usize,
+    ) -> Result<Option<Delivery>, QueryError> {
         Err(QueryError::Stopped)
     }
 }

@@ -1,0 +1,217 @@
+//! Where the samples that a request selects stand in the parts of a node, and the JSON that says what each is: worked
+//! out once for each kind of node, and used for every node of that kind.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use khz_model::{Absence, Columns, Instance, NodeName, Part, Pattern, Reading, Series};
+
+use crate::json;
+use crate::limits::LAYOUTS_MAX;
+
+/// One selected series.
+struct Cell {
+    part: u16,
+    slot: u32,
+    places: u8,
+    /// `{"name":...,"unit":...`, in the layout's text.
+    head: Range<u32>,
+}
+
+/// What is selected of one kind of node.
+#[derive(Default)]
+struct Layout {
+    cells: Vec<Cell>,
+    heads: String,
+}
+
+/// A layout, and whom it is for.
+struct Known {
+    columns: Vec<Arc<dyn Columns>>,
+    /// One bit for each pattern that speaks of such nodes.
+    speaking: u64,
+    layout: Layout,
+}
+
+/// The layouts of one answer, the one used last first.
+pub(crate) struct Layouts {
+    patterns: Vec<Pattern>,
+    known: Vec<Known>,
+}
+
+impl Layouts {
+    /// For what these patterns select, [`crate::limits::PATTERNS_MAX`] of them at most.
+    pub fn new(patterns: Vec<Pattern>) -> Self {
+        Layouts { patterns, known: Vec::new() }
+    }
+
+    /// The selected samples of a node, separated by commas.
+    pub fn samples(&mut self, node: &NodeName, parts: &[Part<'_>], out: &mut String) {
+        let stamps: Vec<String> = parts.iter().map(|part| part.stamp.real_text()).collect();
+        let layout = self.of(node, parts);
+        for (number, cell) in layout.cells.iter().enumerate() {
+            let (Some(part), Some(stamp)) = (parts.get(cell.part as usize), stamps.get(cell.part as usize))
+            else {
+                continue;
+            };
+            json::next(out, number);
+            out.push_str(&layout.heads[cell.head.start as usize..cell.head.end as usize]);
+            out.push_str(stamp);
+            out.push_str("\",");
+            json::member(out, reading(part, cell.slot as usize), cell.places);
+            out.push('}');
+        }
+    }
+
+    /// Bytes that they take.
+    pub fn held(&self) -> u64 {
+        let one =
+            |known: &Known| known.layout.cells.capacity() * size_of::<Cell>() + known.layout.heads.capacity();
+        self.known.iter().map(one).sum::<usize>() as u64
+    }
+
+    fn of(&mut self, node: &NodeName, parts: &[Part<'_>]) -> &Layout {
+        let speak = |(at, pattern): (usize, &Pattern)| u64::from(pattern.matches_node(node.as_str())) << at;
+        let speaking = self.patterns.iter().take(64).enumerate().map(speak).sum();
+        let is_known = |known: &Known| known.is_for(parts, speaking);
+        match self.known.iter().position(is_known) {
+            Some(at) => self.known[..=at].rotate_right(1),
+            None => {
+                let spoken = |at: &usize| speaking >> at & 1 == 1;
+                let patterns: Vec<Pattern> =
+                    (0..self.patterns.len()).filter(spoken).map(|at| self.patterns[at].clone()).collect();
+                let columns = parts.iter().map(|part| part.columns.clone()).collect();
+                self.known.truncate(LAYOUTS_MAX - 1);
+                self.known.insert(0, Known { columns, speaking, layout: Layout::new(parts, &patterns) });
+            }
+        }
+        &self.known[0].layout
+    }
+}
+
+impl Known {
+    fn is_for(&self, parts: &[Part<'_>], speaking: u64) -> bool {
+        let mut pairs = self.columns.iter().zip(parts);
+        self.speaking == speaking
+            && self.columns.len() == parts.len()
+            && pairs.all(|(columns, part)| Arc::ptr_eq(columns, &part.columns))
+    }
+}
+
+impl Layout {
+    /// Of several parts with the same series the first one counts; the widest says the order.
+    fn new(parts: &[Part<'_>], patterns: &[Pattern]) -> Self {
+        let mut cells: Vec<(u16, u32)> = Vec::new();
+        let (mut seen, mut overlap) = (HashSet::new(), false);
+        for (part, columns) in parts.iter().enumerate() {
+            for (slot, series) in columns.columns.series().iter().enumerate() {
+                if !series.is_selected(patterns) {
+                    continue;
+                }
+                match seen.insert(name(series)) {
+                    true => cells.push((part as u16, slot as u32)),
+                    false => overlap = true,
+                }
+            }
+        }
+        if overlap {
+            in_order_of_the_widest(parts, &mut cells);
+        }
+        let mut layout = Layout::default();
+        for (part, slot) in cells {
+            let columns = parts[part as usize].columns.series();
+            let series = &columns[slot as usize];
+            let start = layout.heads.len() as u32;
+            layout.heads.push('{');
+            json::series(&mut layout.heads, series);
+            layout.heads.push_str(",\"stamp\":\"");
+            let head = start..layout.heads.len() as u32;
+            layout.cells.push(Cell { part, slot, places: series.metric.places, head });
+        }
+        layout
+    }
+}
+
+/// A lane that was gathered a moment ago has some of the base lane's series: they stand where they always stand.
+fn in_order_of_the_widest(parts: &[Part<'_>], cells: &mut [(u16, u32)]) {
+    let Some(widest) = parts.iter().max_by_key(|part| part.columns.series().len()) else { return };
+    let places: HashMap<_, usize> = widest.columns.series().iter().map(name).zip(0..).collect();
+    cells.sort_by_key(|&(part, slot)| {
+        let series = &parts[part as usize].columns.series()[slot as usize];
+        places.get(&name(series)).copied().unwrap_or(usize::MAX)
+    });
+}
+
+fn name(series: &Series) -> (&str, Option<&str>) {
+    (&series.metric.name, series.instance.as_ref().map(Instance::as_str))
+}
+
+fn reading(part: &Part<'_>, slot: usize) -> Reading {
+    match (part.states.get(slot), part.values.get(slot)) {
+        (Some(&state), Some(&value)) => Reading::from_parts(state, value),
+        _ => Reading::Absent(Absence::NotYet),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::{Kind, Metric, Nanos, Refresh, Stamp, Unit};
+
+    fn columns(names: &[&'static str]) -> Arc<dyn Columns> {
+        let series = |name: &&'static str| {
+            let mut metric = khz_door::counts::entry("x", name, Kind::Gauge, "help");
+            metric.name = (*name).into();
+            (metric.unit, metric.refresh) = (Unit::Count, Refresh::Event);
+            Series { metric: Arc::<Metric>::new(metric), instance: None }
+        };
+        Arc::new(names.iter().map(series).collect::<Vec<Series>>())
+    }
+
+    fn names(layouts: &mut Layouts, parts: &[Part<'_>]) -> Vec<String> {
+        let mut out = String::from("[");
+        layouts.samples(&NodeName::new("n1").unwrap(), parts, &mut out);
+        out.push(']');
+        let samples: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let text = |sample: &serde_json::Value| {
+            let at = sample["value"].as_str().unwrap_or("absent");
+            format!("{}={at}", sample["name"].as_str().unwrap())
+        };
+        samples.as_array().unwrap().iter().map(text).collect()
+    }
+
+    #[test]
+    fn of_two_lanes_the_newer_counts_and_the_wider_says_the_order() {
+        let (base, newer) = (columns(&["a", "b", "c"]), columns(&["c", "b"]));
+        let part = |columns: &Arc<dyn Columns>, values: &'static [u64], seconds| Part {
+            columns: columns.clone(),
+            stamp: Stamp { boot: Nanos::from_secs(seconds), real_offset: 0 },
+            values,
+            states: &[0; 3],
+        };
+        let mut layouts = Layouts::new(vec![Pattern::new("*").unwrap()]);
+        let both = [part(&newer, &[30, 20], 2), part(&base, &[1, 2, 3], 1)];
+        assert_eq!(names(&mut layouts, &both), ["a=1", "b=20", "c=30"]);
+        assert_eq!(names(&mut layouts, &both[1..]), ["a=1", "b=2", "c=3"]);
+        let short = [part(&base, &[1], 1)];
+        assert_eq!(names(&mut layouts, &short), ["a=1", "b=absent", "c=absent"], "not there yet");
+        assert!(layouts.held() > 0);
+    }
+
+    #[test]
+    fn each_node_has_what_the_patterns_that_speak_of_it_select() {
+        let base = columns(&["a", "b", "c"]);
+        let parts = [Part { columns: base, stamp: Stamp::default(), values: &[1, 2, 3], states: &[0; 3] }];
+        let mut layouts = Layouts::new(vec![Pattern::new("n1:a").unwrap(), Pattern::new("n2:b").unwrap()]);
+        let mut of = |node: &str| {
+            let mut out = String::new();
+            layouts.samples(&NodeName::new(node).unwrap(), &parts, &mut out);
+            out.split("\"name\":\"").skip(1).map(|rest| rest[..1].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of("n1"), of("n2"), of("n3"), of("n1")),
+            (vec!["a".into()], vec!["b".into()], vec![], vec!["a".into()])
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! Answers that are built while they are sent: a page is written, handed to the connection, and the next one is begun
+//! when there is room for it. What an answer holds comes out of the door's budget. It refuses to know what is written.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::BoxError;
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::Frame;
+use khz_model::Share;
+
+use crate::counters::{Counters, count};
+use crate::limits::{PAGE_BYTES, PAGES_BYTES};
+use crate::refusal::Refusal;
+use crate::routes::App;
+
+/// What an answer is written on. It is the answer's own: whoever drops it ends the answer.
+pub(crate) struct Writer {
+    desk: Desk,
+    share: Arc<Share>,
+    page: String,
+    /// Bytes that the answer is made of, besides its pages.
+    held: u64,
+    /// Bytes of the page that was handed over last: the connection may still have it.
+    handed: u64,
+}
+
+/// Where a page lies until it is taken.
+#[derive(Clone, Default)]
+struct Desk(Arc<Mutex<Option<String>>>);
+
+impl Desk {
+    fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, page: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(page);
+    }
+
+    /// Puts a page there, and waits until it is taken: whoever takes it asks for the next one.
+    async fn hand_over(&self, page: String) {
+        let mut page = Some(page);
+        std::future::poll_fn(|_| match page.take() {
+            Some(page) => {
+                self.put(page);
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        })
+        .await;
+    }
+}
+
+impl Writer {
+    /// The page, to be written on.
+    pub fn page(&mut self) -> &mut String {
+        &mut self.page
+    }
+
+    /// To be called after each piece: sends the page when it is full.
+    pub async fn turn(&mut self) -> Result<(), Refusal> {
+        self.check()?;
+        if self.page.len() >= PAGE_BYTES {
+            let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
+            self.handed = page.capacity() as u64;
+            self.desk.hand_over(page).await;
+        }
+        Ok(())
+    }
+
+    /// The answer is made of so many bytes from here on, besides its pages.
+    pub fn hold(&mut self, bytes: u64) -> Result<(), Refusal> {
+        self.held = bytes;
+        match self.share.set(self.needed()) {
+            true => Ok(()),
+            false => Err(Refusal::busy()),
+        }
+    }
+
+    fn check(&self) -> Result<(), Refusal> {
+        match self.share.reach(self.needed()) {
+            true => Ok(()),
+            false => Err(Refusal::busy()),
+        }
+    }
+
+    fn needed(&self) -> u64 {
+        self.held + (self.handed + self.page.capacity() as u64).max(PAGES_BYTES)
+    }
+}
+
+/// A share of the door's budget for an answer of pages.
+fn share(app: &App) -> Result<Arc<Share>, Refusal> {
+    app.answers.take(PAGES_BYTES).map(Arc::new).ok_or_else(Refusal::busy)
+}
+
+/// The answer that `write` writes, which gives the writer back when it is done. What it refuses before its first page
+/// is full is a refusal; later it ends the answer in the middle, which a client sees.
+pub(crate) async fn answer<F, W>(app: &App, kind: &'static str, write: W) -> Result<Response, Refusal>
+where
+    W: FnOnce(Writer) -> F,
+    F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
+{
+    let (desk, share) = (Desk::default(), share(app)?);
+    let writer = Writer { desk: desk.clone(), share: share.clone(), page: String::new(), held: 0, handed: 0 };
+    let mut writing: Writing = Box::pin(write(writer));
+    let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
+        Begun::Whole(text) => {
+            drop(writing);
+            // It cannot be too much: it had more until now.
+            share.set(text.capacity() as u64);
+            Body::from(text)
+        }
+        Begun::First(page) => {
+            let counters = app.counters.clone();
+            Body::new(Pages { writing: Some(writing), desk, first: Some(page), counters })
+        }
+    };
+    let kind = HeaderValue::from_static(kind);
+    let mut response = ([(header::CONTENT_TYPE, kind)], body).into_response();
+    response.extensions_mut().insert(Held(share));
+    Ok(response)
+}
+
+/// The same in JSON, which nobody may keep.
+pub(crate) async fn json<F, W>(app: &App, write: W) -> Result<Response, Refusal>
+where
+    W: FnOnce(Writer) -> F,
+    F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
+{
+    let mut response = answer(app, "application/json", write).await?;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What a response holds of the budget until its last byte has left.
+#[derive(Clone, Debug)]
+pub(crate) struct Held(pub Arc<Share>);
+
+type Writing = Pin<Box<dyn Future<Output = Result<Writer, Refusal>> + Send>>;
+
+/// How an answer begins.
+enum Begun {
+    /// With all of it.
+    Whole(String),
+    /// With a page, and more is to come.
+    First(String),
+}
+
+fn first(writing: &mut Writing, desk: &Desk, cx: &mut Context<'_>) -> Poll<Result<Begun, Refusal>> {
+    match writing.as_mut().poll(cx) {
+        Poll::Ready(done) => Poll::Ready(done.map(|writer| Begun::Whole(writer.page))),
+        Poll::Pending => match desk.take() {
+            Some(page) => Poll::Ready(Ok(Begun::First(page))),
+            None => Poll::Pending,
+        },
+    }
+}
+
+/// A body of pages.
+struct Pages {
+    /// `None` when all is written.
+    writing: Option<Writing>,
+    desk: Desk,
+    first: Option<String>,
+    counters: Counters,
+}
+
+impl http_body::Body for Pages {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = |page: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(page)))));
+        if let Some(page) = self.first.take() {
+            return frame(page);
+        }
+        let Some(writing) = &mut self.writing else { return Poll::Ready(None) };
+        match writing.as_mut().poll(cx) {
+            Poll::Ready(Ok(writer)) => {
+                self.writing = None;
+                if writer.page.is_empty() { Poll::Ready(None) } else { frame(writer.page) }
+            }
+            Poll::Ready(Err(refusal)) => {
+                self.writing = None;
+                count(&self.counters.answers_cut);
+                Poll::Ready(Some(Err(refusal.error.into())))
+            }
+            Poll::Pending => self.desk.take().map_or(Poll::Pending, frame),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.writing.is_none()
+    }
+}

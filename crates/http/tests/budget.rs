@@ -1,0 +1,199 @@
+//! What readers make the door hold: for every route, clients that ask and do not read. What answers hold stays within
+//! their budget, beyond it there is 503 until the clients are gone, and all of it comes back.
+
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
+mod fake;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fake::{FakeNode, PATIENCE, Server, metric};
+use khz_model::{ByteSize, Kind, Reading, Sample, Series, Unit};
+use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt::set_socket_recv_buffer_size};
+
+const MIB: u64 = 1 << 20;
+
+/// Clients that do not read: more than any budget here has room for.
+const DEAF: usize = 40;
+
+/// What the kernel may take for such a client; without this it would take megabytes.
+const CLIENT_ROOM: usize = 4_096;
+
+fn at(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::SeqCst)
+}
+
+/// So many metrics, each alone.
+fn columns(count: usize) -> Arc<Vec<Series>> {
+    let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let series = |n: usize| {
+        let exposed = leaked(format!("a_metric_with_a_long_name_number_{n}"));
+        let metric = metric(leaked(format!("metric.number_{n}")), Kind::Gauge, Unit::Count, exposed);
+        Series { metric: Arc::new(metric), instance: None }
+    };
+    Arc::new((0..count).map(series).collect())
+}
+
+fn cluster(nodes: usize, metrics: usize) -> FakeNode {
+    FakeNode { columns: columns(metrics), ..FakeNode::many(nodes) }
+}
+
+/// A client that asks and does not read.
+fn deaf(server: &Server, path: &str) -> TcpStream {
+    let raw = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    set_socket_recv_buffer_size(&raw, CLIENT_ROOM).unwrap();
+    connect(&raw, &server.addr).unwrap();
+    let mut socket = TcpStream::from(raw);
+    write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+    socket
+}
+
+/// A route, who answers, and the budget.
+type Case = (&'static str, FakeNode, u64);
+
+/// Every route that has more to say than the kernel takes.
+fn large() -> Vec<Case> {
+    let own = |n: usize| {
+        let reading = Reading::Present(n as u64);
+        let sample = |series: &Series| Sample { series: series.clone(), reading, stamp: fake::stamp(0) };
+        columns(n).iter().map(sample).collect()
+    };
+    vec![
+        ("/metrics", cluster(60, 100), 2 * MIB),
+        ("/metrics", FakeNode { own: Some(own(4_000)), ..cluster(1, 1) }, 2 * MIB),
+        ("/metrics?node=n1", cluster(1, 4_000), 2 * MIB),
+        ("/khz/v1/query", cluster(60, 600), 8 * MIB),
+        ("/khz/v1/stream?rate=1000Hz", cluster(20, 200), 4 * MIB),
+        ("/khz/v1/stream?rate=1000Hz&changes=1", cluster(20, 200), 4 * MIB),
+        ("/khz/v1/history?span=600s", cluster(4, 100), 4 * MIB),
+        ("/khz/v1/catalog", cluster(1, 2_000), MIB),
+        ("/khz/v1/nodes", cluster(1_500, 1), 4 * MIB),
+        ("/khz/v1/nodes?brief=1", cluster(50_000, 1), 8 * MIB),
+        ("/khz/v1/tiles?match=metric.number_0&rate=10Hz", cluster(4_000, 1), 8 * MIB),
+        ("/khz/v1/targets", cluster(4_000, 1), MIB),
+    ]
+}
+
+fn server(node: FakeNode, budget: u64) -> Server {
+    Server::start_with(Arc::new(node), |door| {
+        door.limits.answers = ByteSize(budget);
+        // Nobody is given up before the test has looked.
+        door.limits.stall_timeout = 2 * PATIENCE;
+    })
+}
+
+/// What a client is told first.
+fn beginning(client: &mut TcpStream) -> String {
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut room = [0; 1_024];
+    let read = client.read(&mut room).unwrap();
+    String::from_utf8_lossy(&room[..read]).into_owned()
+}
+
+/// Waits until that many requests were looked at, and holds what is held against the budget all the while.
+fn wait_for_requests(server: &Server, case: &str, requests: u64, budget: u64) {
+    server.wait(case, |counters| {
+        let held = at(&counters.answer_bytes);
+        assert!(held <= budget, "{case}: {held} bytes are held, {budget} may be");
+        at(&counters.requests) >= requests
+    });
+}
+
+#[test]
+fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
+    // Their answers are part of the program, or a line.
+    let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json"];
+    let tried: Vec<&str> = large().iter().map(|(path, ..)| path.split('?').next().unwrap()).collect();
+    for (path, _) in khz_http::documented() {
+        assert!(small.contains(&path) != tried.contains(&path), "{path}");
+    }
+}
+
+#[test]
+fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
+    for (path, node, budget) in large() {
+        let server = server(node, budget);
+        let mut clients: Vec<TcpStream> = (0..DEAF).map(|_| deaf(&server, path)).collect();
+        wait_for_requests(&server, path, DEAF as u64, budget);
+        let is_stream = path.contains("/stream") || path.contains("/tiles");
+        let case = format!("{path}: not all have room");
+        server.wait(&case, |counters| {
+            assert!(at(&counters.answer_bytes) <= budget, "{path}");
+            // A stream may have begun before there was too much.
+            at(&counters.answers_refused) + at(&counters.answers_cut) > 0
+        });
+        let refusal = clients.iter_mut().map(beginning).find(|text| text.starts_with("HTTP/1.1 503"));
+        match refusal {
+            Some(text) => {
+                assert!(text.contains("\r\nretry-after: 5\r\n") && text.contains("try again"), "{text}")
+            }
+            None => assert!(is_stream, "{path}: nobody was answered with 503"),
+        }
+        for small in ["/", "/healthz", "/khz/v1/openapi.json"] {
+            assert_eq!(server.get(small).status, 200, "{small} while {path} is not read");
+        }
+        drop(clients);
+        server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
+        if !is_stream {
+            let answer = server.get(path);
+            assert_eq!(answer.status, 200, "{path} afterwards");
+            assert!(answer.body.len() > 128 << 10, "{path}: {} bytes", answer.body.len());
+            // The last piece is counted until the socket has taken it.
+            server.wait("all comes back again", |counters| at(&counters.answer_bytes) == 0);
+        }
+    }
+}
+
+#[test]
+fn small_answers_are_sent_however_little_there_is_left() {
+    let server = server(FakeNode::default(), 1);
+    for path in ["/", "/healthz", "/khz/v1/openapi.json"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    for path in ["/khz/v1/stream", "/khz/v1/tiles?match=load.1m", "/metrics", "/khz/v1/nodes"] {
+        let answer = server.get(path);
+        assert_eq!((answer.status, answer.headers["retry-after"].as_str()), (503, "5"), "{path}");
+    }
+    assert_eq!(server.get("/khz/v1/query?match=nothing").status, 503, "there is no room to find out");
+    assert_eq!(server.get("/khz/v1/query?match=[").status, 400, "a refusal needs none");
+    assert_eq!(server.count(|c| &c.answer_bytes), 0);
+}
+
+#[test]
+fn an_answer_that_outgrows_the_budget_ends_in_the_middle_and_is_counted() {
+    // Two clients that read; the second one's rows have no room beside the first one's when they come.
+    let node = FakeNode { rows_a_poll: 400, ..cluster(4, 200) };
+    let server = server(node, MIB);
+    let mut stream = deaf(&server, "/khz/v1/stream?rate=1000Hz");
+    server.wait("it is dropped", |counters| at(&counters.answers_cut) == 1);
+    let mut text = String::new();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.read_to_string(&mut text).unwrap_or_default();
+    assert!(text.contains("event: dropped\ndata: {\"error\":\"the answers that others"), "{text}");
+    server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
+}
+
+#[test]
+fn a_client_that_reads_too_slowly_is_cut_off_and_counted() {
+    let server = Server::start_with(Arc::new(cluster(60, 600)), |door| {
+        door.limits.stall_timeout = Duration::from_millis(200);
+        door.limits.taken_min = 1 << 30;
+    });
+    let mut slow = deaf(&server, "/khz/v1/query");
+    // It does take something all the while.
+    let mut room = [0; 1_024];
+    let mut taken = 0;
+    while let Ok(read @ 1..) = slow.read(&mut room) {
+        taken += read;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.wait("it is counted", |counters| at(&counters.connections_expired) == 1);
+    server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
+    let whole = server.get("/khz/v1/query").body.len();
+    assert!(taken < whole, "{taken} of {whole} bytes");
+}

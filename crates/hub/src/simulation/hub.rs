@@ -1,0 +1,161 @@
+//! A hub of the real code but for its sockets: each connection has its end of the protocol, its peer, and a wire.
+
+use std::sync::Arc;
+
+use khz_link::{HubEnd, HubEndConfig, LinkError, Reason};
+use khz_model::{ByteSize, Nanos, Rate};
+
+use super::random::Random;
+use super::wire::Shared;
+use crate::caller::Caller;
+use crate::cluster::{Cluster, Settings};
+use crate::mailbox::Mailbox;
+use crate::peer::{Peer, Talk};
+
+/// What is not prompt is said so often.
+const FLUSH: Nanos = Nanos::from_millis(100);
+
+/// The hub.
+pub struct Hub {
+    pub cluster: Arc<Cluster>,
+    mailbox: Arc<Mailbox>,
+    config: HubEndConfig,
+    connections: Vec<Connection>,
+    made: u64,
+    kept_house: Nanos,
+}
+
+struct Connection {
+    token: u64,
+    end: HubEnd,
+    peer: Peer,
+    out: Vec<u8>,
+    wire: Shared,
+    flushed: Nanos,
+}
+
+impl Hub {
+    /// One that knows nobody.
+    pub fn new(identity: u8) -> Self {
+        let settings = Settings {
+            name: format!("hub{identity}"),
+            history: ByteSize(256 << 20),
+            rate_max: Rate::from_hz(1_000).expect("a rate"),
+        };
+        let identity = [identity; 16];
+        Hub {
+            config: HubEndConfig::new(identity, settings.name.clone()),
+            cluster: Cluster::new(settings, identity),
+            mailbox: Arc::new(Mailbox::new().expect("a bell")),
+            connections: Vec::new(),
+            made: 0,
+            kept_house: Nanos(0),
+        }
+    }
+
+    /// Somebody connects.
+    pub fn accept(&mut self, wire: &Shared, now: Nanos) {
+        let (mut out, nonce) = (Vec::new(), [5; 32]);
+        self.config.sources = self.cluster.all_sources();
+        let end = HubEnd::new(&self.config, nonce, now, &mut out);
+        self.made += 1;
+        let connection =
+            Connection { token: self.made, end, peer: Peer::Stranger, out, wire: wire.clone(), flushed: now };
+        self.connections.push(connection);
+    }
+
+    /// Takes what has come and says what there is to say. Nobody may be refused.
+    pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
+        let mut at = 0;
+        while at < self.connections.len() {
+            let ended = self.receive(at, now);
+            let connection = &self.connections[at];
+            let ended = ended || connection.wire.borrow().is_cut || connection.end.deadline() < now;
+            if ended { self.drop_connection(at, now) } else { at += 1 }
+        }
+        self.take_commands(now);
+        for connection in &mut self.connections {
+            connection.pump(&self.cluster, now);
+            connection.wire.borrow_mut().from_hub.write(&mut connection.out, now, lag, random);
+        }
+        if now.since(self.kept_house) >= Nanos::SECOND {
+            self.kept_house = now;
+            self.cluster.keep_house();
+        }
+    }
+
+    /// `true`: a newer connection of the node has this one's place.
+    fn receive(&mut self, at: usize, now: Nanos) -> bool {
+        let Connection { token, end, peer, out, wire, .. } = &mut self.connections[at];
+        loop {
+            let Some(bytes) = wire.borrow_mut().to_hub.read(now) else { return false };
+            let mut talk = Talk {
+                cluster: &self.cluster,
+                mailbox: &self.mailbox,
+                key: None,
+                proof_needed: false,
+                certified: None,
+                connection: *token,
+                caller: Caller::Local { uid: None, owns_us: true },
+                now,
+                peer,
+            };
+            match end.receive(&bytes, now, now.0 as i64, &mut talk, out) {
+                Ok(()) => {}
+                Err(LinkError::Rejected(reject)) if reject.reason == Reason::Superseded => return true,
+                Err(error) => panic!("{} was refused: {error}", who(&self.connections[at].peer)),
+            }
+        }
+    }
+
+    fn take_commands(&mut self, now: Nanos) {
+        for (token, command) in self.mailbox.take() {
+            let Some(at) = self.connections.iter().position(|known| known.token == token) else { continue };
+            let Connection { end, out, .. } = &mut self.connections[at];
+            if command.say(end, out).is_err() {
+                self.drop_connection(at, now);
+            }
+        }
+    }
+
+    fn drop_connection(&mut self, at: usize, now: Nanos) {
+        let connection = self.connections.remove(at);
+        connection.wire.borrow_mut().is_cut = true;
+        if let Peer::Node(shared) = &connection.peer
+            && shared.lock().disconnect(connection.token, Some("its connection has ended".into()), now)
+        {
+            shared.set_up(false);
+            shared.touched.fetch_add(1, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// Everybody is cut off, and nothing is remembered.
+    pub fn restart(&mut self, now: Nanos) {
+        while !self.connections.is_empty() {
+            self.drop_connection(0, now);
+        }
+        let identity = self.config.identity[0].wrapping_add(64);
+        *self = Hub::new(identity);
+    }
+}
+
+impl Connection {
+    fn pump(&mut self, cluster: &Arc<Cluster>, now: Nanos) {
+        let Peer::Reader(reader) = &mut self.peer else { return };
+        let is_due = now.since(self.flushed) >= FLUSH;
+        if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
+            reader.pump(cluster, !is_due, &mut self.out);
+        }
+        if is_due {
+            self.flushed = now;
+        }
+    }
+}
+
+fn who(peer: &Peer) -> String {
+    match peer {
+        Peer::Stranger => "a stranger".into(),
+        Peer::Node(node) => format!("node {}", node.name),
+        Peer::Reader(reader) => reader.identity.to_string(),
+    }
+}

@@ -1,0 +1,157 @@
+//! A played node: a base lane, a local one, and those that interests open. Its series come one after the other, and each
+//! lane takes them in with its next row, or a little before.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use khz_link::{Answer, InterestFrame, Lanes};
+use khz_model::{Nanos, Pattern, Series};
+
+use super::random::{Random, mix};
+use super::tape::{TapeLane, Writer};
+
+/// Lanes that interests may open.
+const OPENED_MAX: usize = 40;
+
+/// The node.
+pub struct Node {
+    pub name: Rc<str>,
+    pub writers: Vec<Writer>,
+    /// What it has, and what comes at which time.
+    series: Vec<Series>,
+    coming: VecDeque<(Nanos, Series)>,
+    answers: VecDeque<Answer>,
+    changes: u64,
+    opened: u64,
+    real_offset: i64,
+    now: Nanos,
+}
+
+impl Node {
+    /// A node with these series from the start.
+    pub fn new(name: &str, series: &[Series], base: Nanos, now: Nanos) -> Self {
+        let name: Rc<str> = name.into();
+        let epoch = name.bytes().fold(11, |hash, byte| mix(hash ^ u64::from(byte)));
+        let lane = |lane: &str, epoch, period| {
+            let mut writer = Writer::new(&name, lane, epoch, period, vec![Pattern::everything()], now);
+            writer.grow(series);
+            writer
+        };
+        let writers = vec![lane("base", epoch, base), lane("local", mix(epoch), Nanos::from_millis(100))];
+        Node {
+            writers,
+            series: series.to_vec(),
+            coming: VecDeque::new(),
+            answers: VecDeque::new(),
+            changes: 0,
+            opened: mix(epoch ^ 99),
+            real_offset: 1_700_000_000_000_000_000,
+            now,
+            name,
+        }
+    }
+
+    /// These series appear: all in one go, or one after the other.
+    pub fn gain(&mut self, series: &[Series], at: Nanos, random: &mut Random) {
+        let apart = if random.once_in(2) { 0 } else { random.below(40_000_000) };
+        let coming = series.iter().enumerate().map(|(n, one)| (Nanos(at.0 + n as u64 * apart), one.clone()));
+        self.coming.extend(coming);
+        self.coming.make_contiguous().sort_by_key(|(at, _)| *at);
+    }
+
+    /// Time goes on: rows are written.
+    pub fn step(&mut self, now: Nanos, random: &mut Random) {
+        self.now = Nanos(now.0 + 1);
+        while self.coming.front().is_some_and(|(at, _)| *at <= now) {
+            self.series.extend(self.coming.pop_front().map(|(_, series)| series));
+            if random.once_in(3) {
+                let at = random.below(self.writers.len() as u64) as usize;
+                self.writers[at].grow(&self.series);
+            }
+        }
+        for writer in &mut self.writers {
+            writer.write(now, &self.series, self.real_offset);
+        }
+    }
+
+    /// The program ends and starts again: it finds its devices in another order, and one of them has another name.
+    pub fn restart(&mut self, renamed: &Series, random: &mut Random) {
+        self.writers.retain(|writer| !writer.is_opened);
+        self.answers.clear();
+        self.changes += 1;
+        let place = random.below(self.series.len() as u64) as usize;
+        self.series[place] = renamed.clone();
+        self.series.rotate_left(place);
+        for writer in &mut self.writers {
+            writer.restart();
+            writer.grow(&self.series);
+        }
+    }
+
+    /// Whether a series is there.
+    pub fn has(&self, series: &Series) -> bool {
+        self.series.contains(series)
+    }
+
+    fn open(&mut self, interest: &InterestFrame<'_>) -> Result<u64, &'static str> {
+        let patterns: Result<Vec<Pattern>, _> = interest.patterns().map(Pattern::new).collect();
+        let patterns = patterns.map_err(|_| "no pattern")?;
+        if let Some(known) = self.writers.iter_mut().find(|writer| writer.serves(interest, &patterns)) {
+            known.interests.extend(known.is_opened.then_some(interest.number));
+            return Ok(known.lane.epoch);
+        }
+        if self.writers.len() > OPENED_MAX {
+            return Err("too many lanes");
+        }
+        self.opened = mix(self.opened);
+        let name = format!("boost{}", self.opened % 1_000_000);
+        let mut writer = Writer::new(&self.name, &name, self.opened, interest.period, patterns, self.now);
+        (writer.is_opened, writer.interests) = (true, vec![interest.number]);
+        writer.grow(&self.series);
+        let epoch = writer.lane.epoch;
+        self.writers.push(writer);
+        Ok(epoch)
+    }
+}
+
+impl Lanes for Node {
+    type Lane = TapeLane;
+
+    fn revision(&self) -> u64 {
+        self.writers.iter().fold(self.changes, |revision, writer| {
+            use khz_link::Lane;
+            let lane = &writer.lane;
+            let schema = lane.schema_bytes(lane.generation()).unwrap_or(0);
+            revision.wrapping_mul(31).wrapping_add(lane.epoch ^ schema.rotate_left(32))
+        })
+    }
+
+    fn list(&self, each: &mut dyn FnMut(TapeLane)) {
+        self.writers.iter().for_each(|writer| each(writer.lane.clone()));
+    }
+
+    fn ask(&mut self, interest: &InterestFrame<'_>) {
+        let (lane, text) = match self.open(interest) {
+            Ok(lane) => (Some(lane), ""),
+            Err(text) => (None, text),
+        };
+        let answer = Answer { interest: interest.number, lane, period: interest.period, text: text.into() };
+        self.answers.push_back(answer);
+        self.changes += 1;
+    }
+
+    fn dismiss(&mut self, number: u32) {
+        for writer in &mut self.writers {
+            writer.interests.retain(|&known| known != number);
+            if writer.is_over() {
+                writer.close();
+            }
+        }
+        self.writers.retain(|writer| !writer.is_over());
+        self.changes += 1;
+    }
+
+    fn answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+}

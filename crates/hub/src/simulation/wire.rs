@@ -1,0 +1,47 @@
+//! A connection in made-up time: it delays and splits what is said, keeps its order, and can be cut.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use khz_model::Nanos;
+
+use super::random::Random;
+
+/// Bytes on their way in one direction.
+#[derive(Debug, Default)]
+pub struct Pipe {
+    pieces: VecDeque<(Nanos, Vec<u8>)>,
+    last: Nanos,
+}
+
+impl Pipe {
+    /// Takes everything that waits.
+    pub fn write(&mut self, out: &mut Vec<u8>, now: Nanos, lag: Nanos, random: &mut Random) {
+        let mut rest = std::mem::take(out);
+        while !rest.is_empty() {
+            let most = if random.once_in(4) { 60 } else { 20_000 };
+            let more = rest.split_off(rest.len().min(1 + random.below(most) as usize));
+            self.last = self.last.max(Nanos(now.0 + random.below(lag.0 + 1)));
+            self.pieces.push_back((self.last, std::mem::replace(&mut rest, more)));
+        }
+    }
+
+    /// The next piece that has arrived.
+    pub fn read(&mut self, now: Nanos) -> Option<Vec<u8>> {
+        let has_come = self.pieces.front().is_some_and(|(at, _)| *at <= now);
+        has_come.then(|| self.pieces.pop_front()).flatten().map(|(_, bytes)| bytes)
+    }
+}
+
+/// A connection: both directions, and whether a side has closed it.
+#[derive(Debug, Default)]
+pub struct Wire {
+    pub to_hub: Pipe,
+    pub from_hub: Pipe,
+    /// Nothing more comes out at either end.
+    pub is_cut: bool,
+}
+
+/// What both ends hold.
+pub type Shared = Rc<RefCell<Wire>>;

@@ -1,0 +1,369 @@
+//! Everything together, in made-up time: alike nodes at a hub, a hub above it, readers of both, what the nodes gain, and
+//! what goes wrong.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use khz_block::{Decoder, Step};
+use khz_link::{AgentEnd, Identity, Role};
+use khz_model::{Instance, Metric, Nanos, NodeName, Series, metric};
+
+use super::hub::Hub;
+use super::judge::{Judge, SharedFaults};
+use super::node::Node;
+use super::random::Random;
+use super::reader::Reader;
+use super::tape::{TapeLane, seed, value};
+use super::wire::Shared;
+use crate::clock::played;
+use crate::counts::own_metric;
+use crate::node::BASE;
+use crate::source::Sink;
+
+/// The hub that the nodes report to, and the one above it, which gets them from there.
+const LEAF: usize = 0;
+const ROOT: usize = 1;
+
+/// A node, and its end of the link.
+struct Agent {
+    node: Node,
+    end: Option<AgentEnd<TapeLane>>,
+    wire: Shared,
+    out: Vec<u8>,
+    hub: usize,
+    /// Not before.
+    next_try: Nanos,
+    starts: i64,
+}
+
+/// The world.
+pub struct World {
+    seed: u64,
+    random: Random,
+    now: Nanos,
+    lag: Nanos,
+    hubs: [Hub; 2],
+    agents: Vec<Agent>,
+    readers: Vec<Reader<Judge>>,
+    source: Reader<Sink>,
+    faults: SharedFaults,
+    metrics: [Arc<Metric>; 3],
+    /// Series that nodes have gained.
+    gained: u64,
+    /// Whether connections break and programs end.
+    breaks: bool,
+}
+
+impl World {
+    /// Some nodes, and readers of both hubs.
+    pub fn new(seed: u64, breaks: bool) -> Self {
+        let mut random = Random::new(seed);
+        let now = Nanos::from_secs(10_000 + random.below(1_000));
+        played::NOW.set(Some(now));
+        let metrics = [("net.bytes", "a"), ("disk.reads", "b"), ("job.value", "c")].map(|(name, exposed)| {
+            Arc::new(own_metric(name, exposed, "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x")))
+        });
+        let faults = SharedFaults::default();
+        let hubs = [Hub::new(1), Hub::new(2)];
+        let sink = Sink::new(hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        let mut source = Reader::new(sink, LEAF, Role::Hub, 2, now);
+        source.ask(now, Nanos::SECOND, (false, false), "*");
+        let late = Nanos::from_millis(250);
+        let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
+            .map(|n| Reader::new(Judge::new(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
+            .collect();
+        let above = Judge::new(&faults, ROOT, Nanos(2 * late.0));
+        readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
+        readers.iter_mut().for_each(|reader| reader.ask(now, Nanos::SECOND, (false, false), "*"));
+        let mut world = World {
+            seed,
+            now,
+            lag: Nanos(random.below(8_000_000)),
+            hubs,
+            agents: Vec::new(),
+            readers,
+            source,
+            faults,
+            metrics,
+            gained: 0,
+            breaks,
+            random,
+        };
+        world.add_nodes();
+        world
+    }
+
+    fn add_nodes(&mut self) {
+        let base = Nanos(Nanos::SECOND.0 / [1, 1, 10][self.random.below(3) as usize]);
+        let first: Vec<Series> = (0..8).map(|n| self.series(n % 3, n)).collect();
+        for number in 0..2 + self.random.below(5) {
+            self.agents.push(Agent {
+                node: Node::new(&format!("n{number}"), &first, base, self.now),
+                end: None,
+                wire: Shared::default(),
+                out: Vec::new(),
+                hub: LEAF,
+                next_try: self.now,
+                starts: 1,
+            });
+        }
+    }
+
+    fn series(&self, metric: u64, number: u64) -> Series {
+        let name = format!("x{number}");
+        let metric = self.metrics[metric as usize].clone();
+        Series { metric, instance: Some(Instance::from_kernel(name.as_bytes())) }
+    }
+
+    /// Up to sixteen milliseconds of the world.
+    fn step(&mut self) {
+        self.now.0 += 1 + self.random.below(16_000_000);
+        self.faults.borrow_mut().now = self.now;
+        played::NOW.set(Some(self.now));
+        for at in 0..self.agents.len() {
+            self.agent_turn(at);
+        }
+        self.hubs[LEAF].turn(self.now, self.lag, &mut self.random);
+        self.connect_readers();
+        self.source.turn(self.now, self.lag, &mut self.random);
+        self.hubs[ROOT].turn(self.now, self.lag, &mut self.random);
+        for reader in &mut self.readers {
+            reader.turn(self.now, self.lag, &mut self.random);
+        }
+    }
+
+    fn connect_readers(&mut self) {
+        if self.source.is_alone() {
+            let wire = Shared::default();
+            self.hubs[LEAF].accept(&wire, self.now);
+            self.source.connect(wire, self.now);
+        }
+        for reader in self.readers.iter_mut().filter(|reader| reader.is_alone()) {
+            let wire = Shared::default();
+            self.hubs[reader.hub].accept(&wire, self.now);
+            reader.connect(wire, self.now);
+        }
+    }
+
+    fn agent_turn(&mut self, at: usize) {
+        let (now, wall, random) = (self.now, self.now.0 as i64, &mut self.random);
+        let agent = &mut self.agents[at];
+        agent.node.step(now, random);
+        if agent.end.is_none() && now >= agent.next_try {
+            agent.wire = Shared::default();
+            agent.out.clear();
+            self.hubs[agent.hub].accept(&agent.wire, now);
+            agent.end = Some(AgentEnd::new(identity(&agent.node.name, agent.starts), now));
+        }
+        let Some(mut end) = agent.end.take() else { return };
+        if agent.wire.borrow().is_cut {
+            end.close(&mut agent.node);
+            agent.next_try = Nanos(now.0 + random.below(1_000_000_000));
+            return;
+        }
+        loop {
+            let Some(bytes) = agent.wire.borrow_mut().from_hub.read(now) else { break };
+            end.receive(&bytes, now, wall, &mut agent.node, &mut agent.out).expect("an agent is not refused");
+        }
+        end.poll(now, wall, &mut agent.node, &mut agent.out).expect("the hub is not silent");
+        agent.wire.borrow_mut().to_hub.write(&mut agent.out, now, self.lag, random);
+        agent.end = Some(end);
+    }
+
+    /// Goes on for so long; with `events` things change and break.
+    pub fn run(&mut self, time: Nanos, events: bool) {
+        let end = Nanos(self.now.0 + time.0);
+        while self.now < end {
+            self.step();
+            if events && self.random.once_in(18) {
+                self.happen();
+            }
+        }
+    }
+
+    fn happen(&mut self) {
+        match self.random.below(if self.breaks { 12 } else { 8 }) {
+            0..4 => self.gain(),
+            4 | 5 => self.want(),
+            6 | 7 => self.want_less(),
+            8 | 9 => self.cut(),
+            10 => self.restart_node(),
+            _ => self.move_or_restart_hub(),
+        }
+    }
+
+    /// Most nodes gain the same series, at about the same time.
+    fn gain(&mut self) {
+        let metric = self.random.below(3);
+        let count = 1 + self.random.below(5);
+        let series: Vec<Series> = (0..count).map(|n| self.series(metric, 100 + self.gained + n)).collect();
+        self.gained += count;
+        let spread = [0, 20_000_000, 300_000_000][self.random.below(3) as usize];
+        for agent in &mut self.agents {
+            if self.random.once_in(6) || series.iter().any(|one| agent.node.has(one)) {
+                continue;
+            }
+            let at = Nanos(self.now.0 + self.random.below(spread + 1));
+            agent.node.gain(&series, at, &mut self.random);
+        }
+    }
+
+    /// A reader of the leaf wants more.
+    fn want(&mut self) {
+        let leaf = self.readers.len() as u64 - 1;
+        let reader = &mut self.readers[self.random.below(leaf) as usize];
+        if reader.interests.len() < 4 {
+            let hz = [2, 10, 10, 25][self.random.below(4) as usize];
+            let pattern = ["*", "job.*", "net.*", "n[0-2]:*"][self.random.below(4) as usize];
+            let flags = (self.random.once_in(2), self.random.once_in(2));
+            reader.ask(self.now, Nanos(Nanos::SECOND.0 / hz), flags, pattern);
+        }
+    }
+
+    fn want_less(&mut self) {
+        let leaf = self.readers.len() as u64 - 1;
+        let reader = &mut self.readers[self.random.below(leaf) as usize];
+        if reader.interests.len() > 1 {
+            let at = 1 + self.random.below(reader.interests.len() as u64 - 1) as usize;
+            reader.dismiss(at);
+        }
+    }
+
+    /// A connection breaks.
+    fn cut(&mut self) {
+        let all = (self.agents.len() + self.readers.len() + 1) as u64;
+        let at = self.random.below(all) as usize;
+        if let Some(agent) = self.agents.get(at) {
+            agent.wire.borrow_mut().is_cut = true;
+            self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+        } else if let Some(reader) = self.readers.get_mut(at - self.agents.len()) {
+            reader.cut();
+        } else {
+            self.faults.borrow_mut().happen(Some(ROOT), None);
+            self.source.cut();
+        }
+    }
+
+    fn restart_node(&mut self) {
+        let at = self.random.below(self.agents.len() as u64) as usize;
+        self.gained += 1;
+        // The same new name on all of them, as a container that is started again everywhere.
+        let renamed = self.series(self.gained % 3, 100_000 + self.gained / 4);
+        let agent = &mut self.agents[at];
+        if agent.node.has(&renamed) {
+            return;
+        }
+        self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+        if let Some(end) = agent.end.take() {
+            end.close(&mut agent.node);
+        }
+        agent.wire.borrow_mut().is_cut = true;
+        agent.node.restart(&renamed, &mut self.random);
+        agent.starts += 1;
+        agent.next_try = Nanos(self.now.0 + self.random.below(1_000_000_000));
+    }
+
+    /// A node goes over to the other hub, or the leaf's process is killed.
+    fn move_or_restart_hub(&mut self) {
+        if self.random.once_in(4) {
+            self.faults.borrow_mut().happen(None, None);
+            return self.hubs[LEAF].restart(self.now);
+        }
+        let at = self.random.below(self.agents.len() as u64) as usize;
+        let agent = &mut self.agents[at];
+        agent.hub = LEAF + ROOT - agent.hub;
+        agent.wire.borrow_mut().is_cut = true;
+        self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+    }
+
+    /// Nothing happens any more: what must be true then.
+    pub fn judge(&mut self) -> Outcome {
+        self.run(Nanos::from_secs(4), false);
+        let mut outcome = Outcome::default();
+        for agent in &self.agents {
+            let rows = self.judge_node(agent);
+            outcome.rows += rows;
+            for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
+                let (name, unserved) = (&agent.node.name, reader.ear.unserved(&agent.node.name));
+                assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
+            }
+        }
+        outcome.read = self.readers.iter().map(|reader| reader.ear.rows).sum();
+        outcome.gaps = self.readers.iter().map(|reader| reader.ear.gaps).sum();
+        outcome.gained = self.gained;
+        outcome
+    }
+
+    /// Its hub has every row of its base lane, each under the names that the node gave it; tells how many.
+    fn judge_node(&self, agent: &Agent) -> u64 {
+        let name = NodeName::new(&agent.node.name).expect("a name");
+        let shared = self.hubs[agent.hub].cluster.node(&name).expect("it has connected");
+        let node = shared.lock();
+        if !self.breaks {
+            assert_eq!((node.connects, &node.problem), (1, &None), "{name}");
+        }
+        for lane in node.lanes.iter().filter(|lane| lane.alive && lane.has_rows()) {
+            // Other lanes have holes where nobody wanted them.
+            assert!(lane.name != BASE || lane.awaited() == 0, "{name}");
+            assert_eq!(lane.lost(), 0, "{name}: {}", lane.name);
+            // The block that was open when a lane was left comes again from its start.
+            let again = if lane.name == BASE { lane.twice } else { 0 };
+            assert!(self.breaks || (lane.late, again) == (0, 0), "{name}: {}", lane.name);
+        }
+        let base = node.base().and_then(|id| node.lane(id)).expect("a base lane");
+        let mut next = 0;
+        for block in base.blocks_since(Nanos(0)) {
+            assert_eq!(block.header.first_row, next, "{name}: rows are missing");
+            let series = block.schema.series().iter().take(block.header.slots as usize);
+            let seeds: Vec<u64> = series.map(|series| seed(name.as_str(), series)).collect();
+            let (mut decoder, mut bytes) = (Decoder::new(), &block.bytes[..]);
+            while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
+                bytes = &bytes[length..];
+                let boot = decoder.stamp().boot;
+                for (slot, seed) in seeds.iter().enumerate().filter(|_| decoder.next_row() > next) {
+                    let found = decoder.reading(slot).and_then(|reading| reading.value());
+                    assert_eq!(found, Some(value(*seed, boot)), "{name}: slot {slot}");
+                }
+            }
+            next += u64::from(block.rows);
+        }
+        let written = agent.node.writers.iter().find(|writer| khz_link::Lane::name(&writer.lane) == BASE);
+        let written = written.expect("a base lane").rows();
+        assert!(next + 16 > written && next <= written, "{name}: {next} of {written} rows");
+        next
+    }
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Rows of base lanes at the hubs, and those that readers got.
+    pub rows: u64,
+    pub read: u64,
+    /// Gaps that a fault has brought.
+    pub gaps: u64,
+    pub gained: u64,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        played::NOW.set(None);
+        if std::thread::panicking() {
+            eprintln!("this was the world of seed {}", self.seed);
+        }
+    }
+}
+
+fn identity(name: &Rc<str>, start: i64) -> Arc<Identity> {
+    let machine = name.bytes().last().unwrap_or(0);
+    Arc::new(Identity {
+        role: Role::Node,
+        name: name.to_string(),
+        machine: [machine; 16],
+        boot: [2; 16],
+        started: start,
+        start_nonce: start as u64,
+        program: "0.1.0".into(),
+        prove: None,
+    })
+}

@@ -1,0 +1,107 @@
+use khz_block::SchemaEncoder;
+use khz_model::{ByteSize, Instance, Reading, Series, Stamp, metric};
+
+use super::*;
+use crate::cluster::Settings;
+use crate::counts::own_metric;
+
+/// The hub below: what it says of one node.
+struct Below {
+    sink: Sink,
+    key: LaneKey,
+    encoder: Encoder,
+}
+
+impl Below {
+    fn new() -> Self {
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        let settings = Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max };
+        let sink = Sink::new(Cluster::new(settings, [1; 16]), 0).expect("a bell");
+        let key = LaneKey { node: "a".into(), name: "interest1".into(), epoch: 9 };
+        let mut below = Below { sink, key, encoder: Encoder::new(0, 1, Nanos::SECOND) };
+        let offer = LaneOffer {
+            lane: 1,
+            node: "a",
+            name: "interest1",
+            epoch: 9,
+            generation: 1,
+            period: Nanos::SECOND,
+            interest: 1,
+            oldest_row: 0,
+            next_row: 0,
+            schema_bytes: 0,
+            schema_hash: [0; 16],
+        };
+        below.sink.wish(&below.key, &offer).expect("it is wanted");
+        below
+    }
+
+    fn node(&self) -> Arc<SharedNode> {
+        self.sink.cluster.node(&NodeName::new("a").expect("a name")).expect("it was offered")
+    }
+
+    fn schema(&mut self, generation: u32, names: &[&str]) {
+        let metric = own_metric("a.b", "a_b", "A.", metric::Kind::Gauge, metric::Unit::Count, Some("x"));
+        let (metric, mut encoder, mut bytes) = (Arc::new(metric), SchemaEncoder::new(), Vec::new());
+        for name in names {
+            let instance = Some(Instance::from_kernel(name.as_bytes()));
+            encoder.append(&Series { metric: metric.clone(), instance }, &mut bytes).expect("room");
+        }
+        self.sink.schema(&self.key, generation, 0, &bytes);
+    }
+
+    /// A row of this second, with the second as its one value.
+    fn row(&mut self, second: u64) {
+        let (mut bytes, mut row) = (Vec::new(), Decoder::new());
+        let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+        let number = self.encoder.rows();
+        self.encoder.key_row(stamp, 1, |_| (0, second), &mut bytes);
+        self.encoder.close();
+        row.catch_up(&bytes).expect("a row");
+        self.sink.row(&self.key, number, &row);
+    }
+
+    /// Rows that are there, and the newest with its name.
+    fn there(&self) -> (u64, Option<(String, Reading)>) {
+        let shared = self.node();
+        let mut node = shared.lock();
+        let Some(lane) = node.numbered(LANE) else { return (0, None) };
+        let rows = lane.rows();
+        lane.latest();
+        let newest = lane.decoded().and_then(|(schema, row)| {
+            Some((schema.series().first()?.instance.as_ref()?.to_string(), row.reading(0)?))
+        });
+        (rows, newest)
+    }
+}
+
+#[test]
+fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_more() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    below.row(1);
+    let link = Link { mailbox: below.sink.mailbox.clone(), connection: 5 };
+    let connect = |node: &mut crate::node::Node| {
+        node.disconnect(node.link.as_ref().map_or(0, |link| link.connection), None, Nanos(0));
+        node.connect(Identity::default(), "itself", None, link, Nanos(0));
+        node.offered(LANE, BASE, 77, Nanos::SECOND);
+    };
+    connect(&mut below.node().lock());
+    below.schema(2, &["y"]);
+    below.row(2);
+    assert_eq!(below.there(), (0, None), "it speaks for itself");
+    below.node().lock().disconnect(5, None, Nanos(0));
+    below.row(3);
+    below.row(4);
+    assert_eq!(below.there(), (2, Some(("y".into(), Reading::Present(4)))));
+}
+
+#[test]
+fn rows_of_as_many_slots_that_mean_something_else_begin_a_block() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    below.row(1);
+    below.schema(2, &["y"]);
+    below.row(2);
+    assert_eq!(below.there(), (2, Some(("y".into(), Reading::Present(2)))));
+}

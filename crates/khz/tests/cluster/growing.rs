@@ -1,0 +1,97 @@
+//! Nodes of one kind that gain the same series at the same moment: a job that starts everywhere publishes its numbers.
+
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::daemon::{Daemon, folder, until};
+use crate::lab::Lab;
+use crate::shm;
+
+const NODES: [&str; 8] = ["g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8"];
+const NAMES: usize = 20;
+const ROUNDS: usize = 3;
+
+/// `khz publish` of all names of a round to the agent of a place.
+fn publish(place: &str, round: usize) -> Child {
+    let run_dir = folder(&format!("run-{place}"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_khz"));
+    command.env("XDG_CONFIG_HOME", "/nonexistent").arg("publish").arg("--run-dir").arg(run_dir);
+    command.args((0..NAMES).map(|name| format!("round{round}x{name}={round}")));
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// What the hub says of the lanes of a node, after its connection was the first and only one.
+fn lanes(hub: &Daemon, lab: &Lab, node: &str) -> Vec<Value> {
+    let said = hub.node(lab, node).unwrap();
+    assert_eq!((&said["connects"], &said["problem"]), (&1.into(), &Value::Null), "{said}");
+    said["lanes"].as_array().unwrap().clone()
+}
+
+#[test]
+fn eight_agents_that_gain_twenty_names_at_once_stay_connected_and_lose_nothing() {
+    let Some(lab) = Lab::new(&[&["gh"][..], &NODES].concat()) else { return };
+    let hub = Daemon::hub(&lab, "gh", &["--text-listen", "none"]);
+    let rings: Vec<String> = NODES.iter().map(|node| shm(node)).collect();
+    let agent = |(node, rings): (&&str, &String)| Daemon::agent(&lab, node, &["gh"], &["--ring-dir", rings]);
+    let _agents: Vec<Daemon> = NODES.iter().zip(&rings).map(agent).collect();
+    let has_rows = |node: &str| hub.base(&lab, node).is_some_and(|base| base.rows > 10 && base.awaited == 0);
+    until("rows come", || NODES.iter().all(|node| has_rows(node)));
+    let late: Vec<u64> = NODES.iter().map(|node| hub.base(&lab, node).unwrap().late).collect();
+
+    let path = folder("growing").join("run.khzt");
+    let link = format!("{}:7071", lab.address("gh"));
+    let file = path.to_str().unwrap();
+    let words = ["record", "g[1-8]:*", "--rate", "100", "--hub", &link, "--insecure", "--quiet", "-o", file];
+    let mut recorder = Daemon::start(&lab, "gh", &words);
+    let is_boosted = |node: &str| {
+        let lanes = lanes(&hub, &lab, node);
+        lanes.iter().any(|lane| lane["name"] != "base" && lane["rows"].as_u64().unwrap() > 10)
+    };
+    until("all are recorded at 100 Hz", || NODES.iter().all(|node| is_boosted(node)));
+
+    for round in 1..=ROUNDS {
+        let publishers: Vec<Child> = NODES.iter().map(|node| publish(node, round)).collect();
+        // Somebody begins to look at them meanwhile, and ends.
+        let watched = hub.run(&lab, &["watch", "g[1-8]:cpu.*", "--rate", "20", "--count", "40"]);
+        assert_eq!(watched.0, Some(0), "{}", watched.2);
+        publishers.into_iter().for_each(|mut publisher| assert!(publisher.wait().unwrap().success()));
+        let pattern = format!("g[1-8]:job.round{round}*");
+        until("all names of all nodes are there", || {
+            let (code, out, _) = hub.run(&lab, &["get", &pattern, "--json"]);
+            code == Some(0) && out.lines().count() == NODES.len() * NAMES
+        });
+    }
+
+    for (node, late) in NODES.iter().zip(late) {
+        until("nothing is awaited", || hub.base(&lab, node).unwrap().awaited == 0);
+        assert_eq!(
+            (hub.base(&lab, node).unwrap().lost, hub.base(&lab, node).unwrap().late),
+            (0, late),
+            "{node}"
+        );
+        for lane in lanes(&hub, &lab, node).iter().filter(|lane| lane["name"] != "base") {
+            assert_eq!((&lane["lost"], &lane["late"]), (&0.into(), &0.into()), "{node}: {lane}");
+        }
+    }
+    let (code, said) = recorder.end("INT");
+    assert_eq!((code, said.as_str()), (Some(0), ""), "the recording is whole");
+    judge_recording(file);
+}
+
+/// Every node's rows follow each other without a gap, to the last name.
+fn judge_recording(file: &str) {
+    let exported = Command::new(env!("CARGO_BIN_EXE_khz")).args(["export", file, "--json"]).output().unwrap();
+    assert_eq!(exported.status.code(), Some(0), "{}", String::from_utf8_lossy(&exported.stderr));
+    let text = String::from_utf8(exported.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for node in NODES {
+        let of_node: Vec<&Value> = rows.iter().filter(|row| row["node"] == node).collect();
+        let numbers: Vec<u64> = of_node.iter().map(|row| row["row"].as_u64().unwrap()).collect();
+        assert!(numbers.len() > 100, "{node}: {} rows", numbers.len());
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{node}: a gap in {numbers:?}");
+        let newest = of_node.last().unwrap()["values"].as_object().unwrap();
+        let published = newest.keys().filter(|name| name.starts_with("job.round")).count();
+        assert_eq!(published, NAMES * ROUNDS, "{node}");
+    }
+}

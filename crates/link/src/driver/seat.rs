@@ -1,0 +1,177 @@
+//! Where a connection sits, and who drives it: the link's thread, and whoever writes rows, who is awake anyway. Only one
+//! of them has it at a time, and who writes rows never waits for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use khz_model::Nanos;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::driver::bell::Bell;
+use crate::driver::session::{End, Ended, Pause, Session, sleep};
+use crate::driver::{Shared, clock};
+
+/// A connection's place.
+pub(crate) struct Seat<E> {
+    session: Mutex<Option<Session<E>>>,
+    /// Before this nobody needs to carry anything; 0: every row is to be sent at once.
+    carries_from: AtomicU64,
+    /// Ends the sleep of the link's thread where others drive the connection too: they set it while that sleeps.
+    alarm: Option<Alarm>,
+}
+
+impl<E> Seat<E> {
+    /// One that the link's thread alone drives.
+    pub fn of_one() -> Self {
+        Seat { session: Mutex::new(None), carries_from: AtomicU64::new(u64::MAX), alarm: None }
+    }
+
+    /// One that others may drive too.
+    pub fn of_many() -> Result<Self, Errno> {
+        Ok(Seat { alarm: Some(Alarm::new()?), ..Seat::of_one() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Session<E>>> {
+        self.session.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<E: End> Seat<E> {
+    /// Talks until something ends it; only the link's thread does.
+    pub fn talk(&self, session: Session<E>, shared: &Shared) -> (Session<E>, Ended) {
+        let mut own = self.lock();
+        let session = own.insert(session);
+        let mut turned = self.turn(session, shared);
+        loop {
+            let pause = match turned {
+                Ok(pause) => pause,
+                Err(ended) => {
+                    self.carries_from.store(u64::MAX, Ordering::Relaxed);
+                    return (
+                        own.take().unwrap_or_else(|| unreachable!("BUG: a connection that was taken away")),
+                        ended,
+                    );
+                }
+            };
+            let mut woken = Ok(());
+            if let Some(pause) = pause {
+                drop(own);
+                let is_readable = self.sleep(&pause, shared);
+                own = self.lock();
+                woken = own.as_mut().map_or(Ok(()), |session| session.wake(is_readable));
+            }
+            let session =
+                own.as_mut().unwrap_or_else(|| unreachable!("BUG: a connection that was taken away"));
+            turned = woken.and_then(|()| self.turn(session, shared));
+        }
+    }
+
+    fn turn(&self, session: &mut Session<E>, shared: &Shared) -> Result<Option<Pause>, Ended> {
+        if shared.is_stopped() {
+            return Err(Ended::Stopped);
+        }
+        let pause = session.turn()?;
+        self.note(session);
+        Ok(pause)
+    }
+
+    /// Where others find when they are needed, and the link's thread when it is.
+    fn note(&self, session: &Session<E>) {
+        self.carries_from.store(session.end.carries_from().0, Ordering::Relaxed);
+        if let Some(alarm) = &self.alarm {
+            alarm.set(session.end.next_wake());
+        }
+    }
+
+    /// Sleeps until something came, there is room, the bell rings, or it is time. `true`: something can be read.
+    fn sleep(&self, pause: &Pause, shared: &Shared) -> bool {
+        let what = (pause.socket.as_fd(), pause.interest);
+        match &self.alarm {
+            None => sleep(Some(what), &shared.bell, pause.until.since(clock::now())),
+            Some(alarm) => alarm.sleep(what, &shared.bell),
+        }
+    }
+
+    /// Says the rows that were written just now, on the thread that has written them. Where that is not all there is to say,
+    /// or the link's thread is busy with the connection, that says them.
+    pub fn carry(&self, shared: &Shared) {
+        let from = self.carries_from.load(Ordering::Relaxed);
+        if from > 0 && clock::now().0 < from {
+            return;
+        }
+        let carried = match self.session.try_lock() {
+            Ok(mut session) => self.carry_in(session.as_mut()),
+            Err(TryLockError::Poisoned(poisoned)) => self.carry_in(poisoned.into_inner().as_mut()),
+            Err(TryLockError::WouldBlock) => false,
+        };
+        // What is only to be flushed has its alarm.
+        if !carried && from == 0 {
+            shared.bell.ring();
+        }
+    }
+
+    fn carry_in(&self, session: Option<&mut Session<E>>) -> bool {
+        let Some(session) = session else { return true };
+        let carried = session.carry();
+        if carried {
+            self.note(session);
+        }
+        carried
+    }
+}
+
+/// A timer that ends a sleep and can be set meanwhile.
+struct Alarm {
+    timer: OwnedFd,
+    set: AtomicU64,
+}
+
+impl Alarm {
+    fn new() -> Result<Self, Errno> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Alarm { timer: timerfd_create(TimerfdClockId::Boottime, flags)?, set: AtomicU64::new(u64::MAX) })
+    }
+
+    /// Goes off then.
+    fn set(&self, at: Nanos) {
+        if self.set.swap(at.0, Ordering::Relaxed) == at.0 {
+            return;
+        }
+        // What is due already goes off at once; zero would mean never.
+        let at = at.0.clamp(1, i64::MAX as u64);
+        let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+        let interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let time = Itimerspec { it_interval: interval, it_value: value };
+        // Nothing but a time that makes no sense is refused.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &time);
+    }
+
+    /// Sleeps until the descriptor is ready, the bell rings or the timer goes off; both are silenced. `true`: something can be
+    /// read from the descriptor.
+    fn sleep(&self, (fd, interest): (BorrowedFd<'_>, PollFlags), bell: &Bell) -> bool {
+        let mut fds = [
+            PollFd::new(bell, PollFlags::IN),
+            PollFd::new(&self.timer, PollFlags::IN),
+            PollFd::from_borrowed_fd(fd, interest),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            // Nothing but a broken descriptor, which the next read tells.
+            Err(_) => return true,
+        }
+        let [rung, over, ready] = fds.map(|fd| fd.revents() & !PollFlags::OUT != PollFlags::empty());
+        if rung {
+            bell.silence();
+        }
+        if over {
+            let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+            self.set.store(u64::MAX, Ordering::Relaxed);
+        }
+        ready
+    }
+}

@@ -5,7 +5,7 @@ import { fold, matcher } from "./hostlist.js";
 import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT, namedMeasures } from "./measures.js";
 import { element } from "./panel.js";
 import { groupsByName, Layout } from "./tile-layout.js";
-import { TileMap } from "./tile-map.js";
+import { GONE, TileMap } from "./tile-map.js";
 import { TileScale } from "./tile-scale.js";
 import { TileStream } from "./tile-stream.js";
 import { UNKNOWN_TEXT } from "./units.js";
@@ -129,12 +129,14 @@ export class ClusterView {
     this.arrange();
   }
 
-  takeTiles({ v, down }) {
+  takeTiles({ v, down, left = [], missing = [] }) {
     const { nodes } = this;
     this.messages++;
     for (let i = 0; i < nodes.values.length; i++) nodes.values[i] = v[i] ?? NaN;
     nodes.down.fill(0);
     for (const at of down) nodes.down[at] = 1;
+    for (const at of left) nodes.down[at] = 2;
+    for (const at of missing) nodes.down[at] = 3;
     const now = performance.now();
     this.scale.fit(nodes.values, isBinary(nodes.unit), now);
     if (this.sort === "value" && now - this.sortedAt > RESORT_MS) this.arrange();
@@ -186,9 +188,9 @@ export class ClusterView {
   writeFacts() {
     const { names, values, down } = this.nodes;
     let [known, unknown, sum, highest] = [0, 0, 0, -1];
-    const gone = [];
+    const gone = [[], [], []];
     for (let at = 0; at < names.length; at++) {
-      if (down[at]) gone.push(names[at]);
+      if (down[at]) gone[down[at] - 1].push(names[at]);
       else if (Number.isNaN(values[at])) unknown++;
       else {
         known++;
@@ -196,22 +198,25 @@ export class ClusterView {
         if (highest < 0 || values[at] > values[highest]) highest = at;
       }
     }
-    Object.assign(this, { known, unknown, down: gone.length, highest: names[highest] });
+    const [fell, , missing] = gone;
+    Object.assign(this, { known, unknown, down: fell.length, missing: missing.length, highest: names[highest] });
     const count = (n) => n.toLocaleString("en");
     const format = this.format ?? String;
     this.put("nodes", this.shown < names.length ? `${count(this.shown)} of ${count(names.length)}` : count(names.length));
-    this.put("down", count(gone.length));
+    this.put("down", count(fell.length));
     this.put("unknown", count(unknown));
     this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
     this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
-    const folded = fold(gone);
+    // Down ones stand alone; those that left, and those that were never seen, say so.
+    const parts = gone.map((some, at) => (some.length === 0 ? "" : `${at === 0 ? "" : `${GONE[at + 1]}: `}${fold(some)}`));
+    const folded = parts.filter((part) => part !== "").join("; ");
     const cut = ` ${folded.length > DOWN_TEXT_MAX ? `${folded.slice(0, DOWN_TEXT_MAX)}…` : folded}`;
     const list = this.find(".down-list");
-    list.hidden = gone.length === 0;
+    list.hidden = folded === "";
     if (list.lastChild.data !== cut) list.lastChild.data = cut;
-    this.find(".down-swatch").lastChild.data = `down (${count(gone.length)})`;
+    this.find(".down-swatch").lastChild.data = `down (${count(fell.length)})`;
     this.find(".unknown-swatch").lastChild.data = `unknown (${count(unknown)})`;
-    const label = `${count(names.length)} nodes coloured by ${this.measure.label}: ${count(gone.length)} down, ${count(unknown)} unknown`;
+    const label = `${count(names.length)} nodes coloured by ${this.measure.label}: ${count(fell.length)} down, ${count(unknown)} unknown${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
     if (this.map.canvas.getAttribute("aria-label") !== label) this.map.canvas.setAttribute("aria-label", label);
   }
 
@@ -233,7 +238,7 @@ export class ClusterView {
     if (tip.hidden !== (place === undefined)) tip.hidden = place === undefined;
     if (place === undefined) return;
     const { names, values, down } = this.nodes;
-    const value = down[node] ? "down" : Number.isNaN(values[node]) ? "unknown" : this.format(values[node]);
+    const value = down[node] ? GONE[down[node]] : Number.isNaN(values[node]) ? "unknown" : this.format(values[node]);
     const text = `${names[node]}  ${value}`;
     if (tip.textContent !== text) tip.textContent = text;
     const [x, y] = layout.corner(place);
@@ -254,6 +259,6 @@ export class ClusterView {
     if (place === undefined) return null;
     const [x, y] = this.map.layout.corner(place);
     const { width, height } = this.map.layout;
-    return { x, y, width, height, value: this.nodes.values[at], down: this.nodes.down[at] === 1, step: this.scale.step(this.nodes.values[at]) };
+    return { x, y, width, height, value: this.nodes.values[at], down: this.nodes.down[at] !== 0, step: this.scale.step(this.nodes.values[at]) };
   }
 }

@@ -101,7 +101,8 @@ export class Line {
     this.isDown = !status.up;
     if (!this.isDown) return;
     const heard = status.heard === null ? "" : `, last heard ${duration(Number(status.heard))} ago`;
-    this.on.state("down", `${this.wanted} is down${heard}${status.problem ? `: ${status.problem}` : ""}. It is shown again when it is back.`);
+    const how = { left: "has left", missing: "is expected and was never seen" }[status.state] ?? "is down";
+    this.on.state("down", `${this.wanted} ${how}${heard}${status.problem ? `: ${status.problem}` : ""}. It is shown again when it is back.`);
   }
 
   async fetchHistory(turn) {

@@ -11,6 +11,9 @@ const LABEL_FONT = "11px system-ui, sans-serif";
 const NAME_FONT = "600 12px system-ui, sans-serif";
 const VALUE_FONT = "12px system-ui, sans-serif";
 
+/** Words for nodes that are not there, as `down` numbers them. */
+export const GONE = ["", "down", "left", "missing"];
+
 export class TileMap {
   /**
    * `nodes` has names, values (NaN is unknown), down; `signal` ends the map; `on` hears open(node), and move() when
@@ -183,7 +186,7 @@ export class TileMap {
       c.font = NAME_FONT;
       c.fillText(shortened(c, nodes.names[node], room), x + 6, y + layout.height / 2 - 4);
       c.font = VALUE_FONT;
-      c.fillText(down ? "down" : known ? this.format(value) : "unknown", x + 6, y + layout.height / 2 + 12);
+      c.fillText(down ? GONE[down] : known ? this.format(value) : "unknown", x + 6, y + layout.height / 2 + 12);
     });
   }
 }

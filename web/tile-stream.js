@@ -7,7 +7,7 @@ const RETRY_MS = [500, 1_000, 2_000, 4_000];
 const SILENCE_MS = 8_000;
 
 export class TileStream {
-  /** `on` hears nodes({unit, nodes}), tiles({v, down}), notice(data) and state("connecting" | "live" | "waiting", reason). */
+  /** `on` hears nodes({unit, nodes}), tiles({v, down, left, missing}), notice(data) and state("connecting" | "live" | "waiting", reason). */
   constructor(on) {
     this.on = on;
     this.address = "";

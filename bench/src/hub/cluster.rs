@@ -43,7 +43,7 @@ impl Hub {
 
     /// The same by a command that runs the program.
     pub fn start_by(mut command: Command, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
-        command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub"]);
+        command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub", "--state-dir", "none"]);
         command.args(["--link-listen", link, "--listen", http]).args(more);
         let mut process = Watched::start(&mut command)?;
         let mut output = BufReader::new(process.output()?);

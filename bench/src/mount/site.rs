@@ -125,7 +125,7 @@ impl Site {
         fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
         let mut command = self.class.command(&self.program);
         command.args(["mount", "--foreground"]).arg(&directory).args(words);
-        command.env("KHZ_RUN_DIR", self.folder.join("run"));
+        command.env("KHZ_RUN_DIR", self.folder.join("run")).env("KHZ_STATE_DIR", "none");
         let process = started(command, "khz mount")?;
         self.mounts.push((directory.clone(), process));
         Ok(directory)

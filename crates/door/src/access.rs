@@ -51,6 +51,16 @@ pub enum AccessError {
         /// Who he is.
         caller: String,
     },
+    /// He wants to change what only operators may.
+    #[error(
+        "{what} is for operators, and you are {caller}; ask on that machine as root, or with an operator's token or certificate"
+    )]
+    NoOperator {
+        /// What he wants.
+        what: &'static str,
+        /// Who he is.
+        caller: String,
+    },
 }
 
 /// Where a connection comes from.
@@ -115,6 +125,14 @@ impl Caller {
             Some(readers) if !self.role.may_read_at(ceiling) => ceiling.at_most(readers),
             _ => ceiling,
         }
+    }
+
+    /// Refuses what only operators may.
+    pub fn check_operator(&self, what: &'static str) -> Result<(), AccessError> {
+        if self.role == Role::Operator {
+            return Ok(());
+        }
+        Err(AccessError::NoOperator { what, caller: self.shown.clone() })
     }
 
     /// Refuses a rate that is not for this role.
@@ -183,6 +201,16 @@ mod tests {
     #[test]
     fn a_token_is_not_looked_at_where_none_counts() {
         assert_eq!(outcome(&Access::default(), &Origin::Here, Some("any")), Ok(Role::Reader));
+    }
+
+    #[test]
+    fn what_changes_something_is_for_operators_alone() {
+        for role in Role::ALL {
+            let caller = Caller::of(&identity(role));
+            assert_eq!(caller.check_operator("forgetting nodes").is_ok(), role == Role::Operator, "{role}");
+        }
+        let refusal = Caller::of(&identity(Role::Reader)).check_operator("forgetting nodes").unwrap_err();
+        assert!(refusal.to_string().starts_with("forgetting nodes is for operators, and you are reader bob"));
     }
 
     #[test]

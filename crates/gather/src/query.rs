@@ -276,6 +276,12 @@ impl Query for NodeQuery {
         self.metrics.iter().cloned().chain(published).collect()
     }
 
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
+        let base = self.lanes.first().filter(|_| *node == self.node)?.series();
+        // Before the first row nobody knows.
+        if base.is_empty() { None } else { Some(base) }
+    }
+
     fn rate_max(&self) -> Rate {
         self.rate_max
     }

@@ -117,7 +117,11 @@ impl Hub {
         let run_dir = khz_guest_test::folder().join(format!("run-{}", std::process::id()));
         std::fs::create_dir_all(&run_dir).unwrap();
         let mut command = Command::new(static_khz());
-        command.args(words).env("KHZ_RUN_DIR", &run_dir).env("XDG_CONFIG_HOME", "/nonexistent");
+        command
+            .args(words)
+            .env("KHZ_STATE_DIR", "none")
+            .env("KHZ_RUN_DIR", &run_dir)
+            .env("XDG_CONFIG_HOME", "/nonexistent");
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

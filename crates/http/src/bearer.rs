@@ -25,7 +25,9 @@ impl From<AccessError> for Refusal {
     fn from(error: AccessError) -> Self {
         let status = match error {
             AccessError::Unknown(_) | AccessError::Nameless { .. } => StatusCode::UNAUTHORIZED,
-            AccessError::Sender(_) | AccessError::TooFast { .. } => StatusCode::FORBIDDEN,
+            AccessError::Sender(_) | AccessError::TooFast { .. } | AccessError::NoOperator { .. } => {
+                StatusCode::FORBIDDEN
+            }
         };
         Refusal::new(status, error.to_string())
     }

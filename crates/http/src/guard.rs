@@ -10,6 +10,7 @@ use khz_door::Way;
 
 use crate::limits::URI_BYTES_MAX;
 use crate::refusal::Refusal;
+use crate::routes::NODES_PATH;
 
 /// Which Host headers name this door.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ impl Guard {
 
     /// Lets a request through that came in by this way, or says why not.
     pub(crate) fn check<B>(&self, request: &Request<B>, way: Way) -> Result<(), Refusal> {
-        check_method(request.method())?;
+        check_method(request.method(), request.uri().path())?;
         check_uri(request)?;
         check_body(request.headers())?;
         let host = self.check_host(request, way)?;
@@ -93,9 +94,11 @@ fn not_us(host: &str, way: Way) -> Refusal {
     Refusal::new(StatusCode::FORBIDDEN, error)
 }
 
-fn check_method(method: &Method) -> Result<(), Refusal> {
+fn check_method(method: &Method, path: &str) -> Result<(), Refusal> {
     match *method {
         Method::GET | Method::HEAD => Ok(()),
+        // A page of another origin cannot send it: browsers ask first, and are answered 405.
+        Method::DELETE if path == NODES_PATH => Ok(()),
         _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this door is for reading: only GET and HEAD")),
     }
 }
@@ -220,6 +223,10 @@ mod tests {
             guard.check(&request, Way::Address([127, 0, 0, 1].into())).unwrap_err().status.as_u16()
         };
         assert_eq!(check(Request::post("/")), 405);
+        assert_eq!(check(Request::delete("/khz/v1/query")), 405);
+        assert_eq!(check(Request::delete("/khz/v1/nodes").header("origin", "http://evil.example")), 403);
+        let delete = Request::delete("/khz/v1/nodes?nodes=n1").header("host", "localhost").body(()).unwrap();
+        assert!(guard.check(&delete, Way::Address([127, 0, 0, 1].into())).is_ok());
         assert_eq!(check(Request::get("/").header("content-length", "1")), 413);
         assert_eq!(check(Request::get("/").header("transfer-encoding", "chunked")), 413);
         assert_eq!(check(Request::get(format!("/{}", "x".repeat(URI_BYTES_MAX)))), 414);

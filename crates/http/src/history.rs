@@ -10,6 +10,7 @@ use khz_model::{Delivery, Nanos, NodeName, Pattern, QueryError, Reading, Row, Se
 
 use crate::json;
 use crate::limits::{HISTORY_ROWS_MAX, LOOKING_BACK_BYTES};
+use crate::misses;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -31,8 +32,9 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
     if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| n.expand().is_none()))
     {
-        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        return Err(QueryError::NothingMatches { patterns: patterns.join(", ") }.into());
+        let texts: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        let nothing = QueryError::NothingMatches { patterns: texts.join(", ") };
+        return Err(misses::refusal(&*app.query, &patterns, nothing));
     }
     let past = Past { app: Arc::clone(&app), patterns: patterns.into(), span, rows };
     pages::json(&app, async move |writer| past.write(writer, nodes).await).await
@@ -60,7 +62,9 @@ impl Past {
             delivery_json(&mut writer, &delivery).await?;
         }
         writer.hold(names as u64)?;
-        writer.page().push_str("]}\n");
+        writer.page().push_str("],\"misses\":");
+        misses::put(writer.page(), &misses::of(&*self.app.query, &self.patterns));
+        writer.page().push_str("}\n");
         Ok(writer)
     }
 

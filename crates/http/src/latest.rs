@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use khz_model::{Nanos, NodeName, Part, Pattern, Query, QueryError, Sample, Snapshot};
+use khz_model::{Nanos, NodeName, Part, Pattern, Presence, Query, QueryError, Sample, Snapshot};
 use tokio::time::timeout;
 
 use crate::accept::negotiate;
@@ -18,6 +18,7 @@ use crate::exposition::{Families, Format};
 use crate::json;
 use crate::layout::Layouts;
 use crate::limits::PAGE_BYTES;
+use crate::misses;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -94,7 +95,12 @@ async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Re
         let heard = status
             .heard
             .map_or_else(String::new, |age| format!("; it was last heard {:.1} s ago", age.as_secs_f64()));
-        return Err(unavailable(format!("node '{node}' is down{heard}")));
+        let how = match status.presence() {
+            Presence::Missing => "is expected, and was never heard",
+            Presence::Left => "has left",
+            Presence::Up | Presence::Down => "is down",
+        };
+        return Err(unavailable(format!("node '{node}' {how}{heard}")));
     }
     let patterns = [Pattern::new(&format!("{node}:*"))?];
     // Who has not answered by then shows what it has sent last.
@@ -138,7 +144,8 @@ async fn snapshot(
     age_max: Nanos,
 ) -> Result<Writer, Refusal> {
     let mut look = query.look_at(&patterns, age_max);
-    look.ready().await?;
+    look.ready().await.map_err(|error| misses::refusal(query, &patterns, error))?;
+    let misses = misses::of(query, &patterns);
     let (mut layouts, mut nodes) = (Layouts::new(patterns), 0);
     writer.page().push_str("{\"nodes\":[");
     loop {
@@ -159,11 +166,13 @@ async fn snapshot(
         writer.turn().await?;
     }
     writer.page().push_str("],\"missing\":[");
-    for (number, node) in look.missing().iter().enumerate() {
+    for (number, node) in misses::known(query, &look.missing()).iter().enumerate() {
         json::next(writer.page(), number);
         json::text(writer.page(), node);
         writer.turn().await?;
     }
-    writer.page().push_str("]}\n");
+    writer.page().push_str("],\"misses\":");
+    misses::put(writer.page(), &misses);
+    writer.page().push_str("}\n");
     Ok(writer)
 }

@@ -21,6 +21,7 @@ mod latest;
 mod layout;
 mod limits;
 mod measure;
+mod misses;
 mod nodes;
 mod pages;
 mod params;

@@ -1,14 +1,17 @@
-//! `/khz/v1/nodes`: which nodes there are and how each is. It refuses to look at values.
+//! `/khz/v1/nodes`: which nodes there are, how each is, and forgetting those that are gone. It refuses to look at values.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
-use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Pattern, Rate, Stamp};
+use khz_model::fold::fold;
+use khz_model::{Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate, Stamp};
 
 use crate::json;
+use crate::misses;
 use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
@@ -24,7 +27,7 @@ pub(crate) async fn nodes(
     request: Request,
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
-    let selected = selection(&params)?;
+    let selected = params.hostlist("nodes")?;
     let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
     let status = (!params.switch("brief")?).then(|| {
         let mut status = app.query.status();
@@ -89,15 +92,70 @@ impl Listed {
     }
 }
 
-/// The nodes asked for, as a pattern of all their metrics; `None`: all.
-fn selection(params: &Params) -> Result<Option<Pattern>, Refusal> {
-    Ok(params.get("nodes").map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose()?)
+/// `DELETE /khz/v1/nodes`: the nodes that a hostlist selects are forgotten, where they are not there.
+pub(crate) async fn forget(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let params = Params::parse(request.uri().query(), FORGET_PARAMS)?;
+    let selected = params.hostlist("nodes")?;
+    let selected = selected
+        .ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes are to be forgotten"))?;
+    caller.check_operator("forgetting nodes")?;
+    let hosts = selected.nodes();
+    let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();
+    let forgotten = app.query.forget(&selected)?;
+    match (forgotten.nodes.is_empty(), forgotten.refused.as_slice()) {
+        (true, []) => Err(Refusal::new(StatusCode::NOT_FOUND, misses.sentences().join("; "))),
+        (true, refused) => Err(Refusal::new(StatusCode::CONFLICT, told(refused))),
+        _ => Ok(json::response(forgotten_json(&forgotten, &misses))),
+    }
+}
+
+/// Parameters of it.
+pub(crate) const FORGET_PARAMS: &[&str] = &["nodes"];
+
+/// Why nodes stay, each reason once.
+fn told(refused: &[(NodeName, String)]) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (node, why) in refused {
+        match reasons.iter_mut().find(|(text, _)| text == why) {
+            Some((_, nodes)) => nodes.push(node.as_str()),
+            None => reasons.push((why, vec![node.as_str()])),
+        }
+    }
+    let sentences = reasons.into_iter().map(|(why, nodes)| format!("{}: {why}", fold(nodes)));
+    sentences.collect::<Vec<_>>().join("; ")
+}
+
+fn forgotten_json(forgotten: &Forgotten, misses: &Misses) -> String {
+    let name = |out: &mut String, node: &NodeName| json::text(out, node.as_str());
+    let mut out = String::from("{\"forgotten\":");
+    json::list(&mut out, &forgotten.nodes, name);
+    out.push_str(",\"expected\":");
+    json::list(&mut out, &forgotten.expected, name);
+    out.push_str(",\"refused\":");
+    json::list(&mut out, &forgotten.refused, |out, (node, why)| {
+        out.push_str("{\"node\":");
+        json::text(out, node.as_str());
+        out.push_str(",\"why\":");
+        json::text(out, why);
+        out.push('}');
+    });
+    out.push_str(",\"misses\":");
+    misses::put(&mut out, misses);
+    out.push_str("}\n");
+    out
 }
 
 fn status_json(out: &mut String, status: &NodeStatus) {
     out.push_str("{\"node\":");
     json::text(out, status.node.as_str());
     out.push_str(if status.up { ",\"up\":true" } else { ",\"up\":false" });
+    out.push_str(",\"state\":");
+    json::text(out, status.presence().as_str());
+    out.push_str(if status.expected { ",\"expected\":true" } else { ",\"expected\":false" });
     span(out, ",\"heard\":", status.heard);
     span(out, ",\"since\":", status.since);
     out.push_str(",\"address\":");
@@ -160,7 +218,7 @@ fn signed_seconds(nanos: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::{NodeName, Rate};
+    use khz_model::Rate;
 
     #[test]
     fn what_is_not_known_of_a_node_is_null() {

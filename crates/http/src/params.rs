@@ -53,6 +53,11 @@ impl Params {
         Ok(texts().map(|text| Pattern::new(text)).collect::<Result<Vec<_>, _>>()?)
     }
 
+    /// A hostlist, as a pattern of everything that its nodes have.
+    pub(crate) fn hostlist(&self, name: &str) -> Result<Option<Pattern>, Refusal> {
+        Ok(self.get(name).map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose()?)
+    }
+
     /// A duration with its unit.
     pub(crate) fn duration(&self, name: &str, default: Nanos) -> Result<Nanos, Refusal> {
         Ok(self.get(name).map(str::parse).transpose()?.unwrap_or(default))

@@ -69,7 +69,7 @@ impl From<QuantityError> for Refusal {
 impl From<QueryError> for Refusal {
     fn from(error: QueryError) -> Self {
         let status = match error {
-            QueryError::NothingMatches { .. } => StatusCode::NOT_FOUND,
+            QueryError::NothingMatches { .. } | QueryError::NoMemory => StatusCode::NOT_FOUND,
             QueryError::AboveCeiling { .. } | QueryError::TooMuch { .. } => StatusCode::BAD_REQUEST,
             QueryError::Full { .. } => StatusCode::TOO_MANY_REQUESTS,
             QueryError::Stopped => StatusCode::SERVICE_UNAVAILABLE,

@@ -16,6 +16,9 @@ use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
 
+/// The one path that is not for reading alone: nodes are forgotten here.
+pub(crate) const NODES_PATH: &str = "/khz/v1/nodes";
+
 /// What the routes share.
 pub(crate) struct App {
     pub query: Arc<dyn Query>,
@@ -40,7 +43,7 @@ fn table() -> Vec<Route> {
         ("/khz/v1/stream", stream::STREAM_PARAMS, get(stream::stream)),
         ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),
         ("/khz/v1/catalog", catalog::CATALOG_PARAMS, get(catalog::catalog)),
-        ("/khz/v1/nodes", nodes::NODES_PARAMS, get(nodes::nodes)),
+        (NODES_PATH, nodes::NODES_PARAMS, get(nodes::nodes).delete(nodes::forget)),
         ("/khz/v1/tiles", tiles::TILES_PARAMS, get(tiles::tiles)),
         ("/khz/v1/targets", targets::TARGETS_PARAMS, get(targets::targets)),
         ("/khz/v1/openapi.json", &[], get(catalog::openapi)),

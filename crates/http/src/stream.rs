@@ -14,6 +14,7 @@ use crate::counters::{Counters, count, count_n};
 use crate::encoder::{Encoder, Pushed, notices};
 use crate::event_stream::{Due, EventStream, Source, place};
 use crate::limits::EVENT_BYTES;
+use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
@@ -33,10 +34,13 @@ pub(crate) async fn stream(
     caller.check_rate(interest.rate)?;
     let changes = params.switch("changes")?;
     let open = place(&app)?;
-    let subscription = app.query.subscribe(interest)?;
+    let patterns = interest.patterns.clone();
+    let subscription = app.query.subscribe(interest);
+    let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     connection.set_streaming();
     let rate = subscription.rate();
-    let rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    let mut rows = Rows::new(subscription, changes, app.limits.backlog_readings, app.counters.clone());
+    rows.first = misses::event(&misses::of(&*app.query, &patterns));
     Ok(EventStream::new(rows, rate, app.closing.clone(), open).into_response())
 }
 
@@ -51,6 +55,8 @@ fn interest(params: &Params) -> Result<Interest, Refusal> {
 
 /// The rows of a subscription.
 struct Rows {
+    /// What is said before them.
+    first: String,
     subscription: Box<dyn Subscription>,
     encoder: Encoder,
     /// What was fetched and is not encoded yet: deliveries, and how many rows of the first one are.
@@ -69,7 +75,8 @@ impl Rows {
     ) -> Self {
         let encoder = Encoder::new(subscription.rate(), changes);
         let waiting = VecDeque::new();
-        Rows { subscription, encoder, waiting, encoded: 0, backlog_readings, counters }
+        let first = String::new();
+        Rows { first, subscription, encoder, waiting, encoded: 0, backlog_readings, counters }
     }
 
     fn count(&self, pushed: Pushed) {
@@ -109,7 +116,7 @@ impl Rows {
 
 impl Source for Rows {
     fn due(&mut self) -> Due {
-        let mut events = String::new();
+        let mut events = std::mem::take(&mut self.first);
         if self.waiting.is_empty() {
             // What is beyond need not be fetched to be known as too much.
             let deliveries = self.subscription.poll_some(self.backlog_readings);

@@ -1,5 +1,5 @@
 //! `/khz/v1/targets`: every node as a target for Prometheus' HTTP service discovery. It refuses to leave out
-//! nodes that are down: a scrape that fails is how Prometheus learns of it.
+//! nodes that are down or missing: a scrape that fails is how Prometheus learns of it.
 
 use std::sync::Arc;
 
@@ -14,14 +14,16 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
-/// Parameters of `/khz/v1/targets`: none.
-pub(crate) const TARGETS_PARAMS: &[&str] = &[];
+/// Parameters of `/khz/v1/targets`.
+pub(crate) const TARGETS_PARAMS: &[&str] = &["nodes"];
 
 /// `GET /khz/v1/targets`
 pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    Params::parse(request.uri().query(), TARGETS_PARAMS)?;
+    let params = Params::parse(request.uri().query(), TARGETS_PARAMS)?;
+    let selected = params.hostlist("nodes")?;
     let door = door(&request)?;
-    let nodes = app.query.nodes();
+    let mut nodes = app.query.nodes();
+    nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
     pages::json(&app, async move |writer| write(writer, nodes, &door).await).await
 }
 

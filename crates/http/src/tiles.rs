@@ -11,7 +11,7 @@ use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use khz_door::Connection;
-use khz_model::{Interest, Nanos, NodeName, NodeStatus, Query, Rate, Stamp, Subscription};
+use khz_model::{Interest, Nanos, NodeName, NodeStatus, Presence, Query, Rate, Stamp, Subscription};
 use tokio::time::Instant;
 
 use crate::counters::{Counters, count};
@@ -174,6 +174,11 @@ impl Tiles {
         events.push_str(",\"down\":");
         let down = roster.iter().enumerate().filter(|(_, status)| !status.up);
         json::list(events, down, |out, (at, _)| json::number(out, at as u64));
+        for (key, presence) in [(",\"left\":", Presence::Left), (",\"missing\":", Presence::Missing)] {
+            events.push_str(key);
+            let alike = roster.iter().enumerate().filter(|(_, status)| status.presence() == presence);
+            json::list(events, alike, |out, (at, _)| json::number(out, at as u64));
+        }
         events.push_str("}\n\n");
         count(&self.counters.stream_events);
     }

@@ -42,7 +42,11 @@ fn check_schema(doc: &Value, schema: &Value, value: &Value) {
 
 /// Holds an answer against what the path promises for its status.
 fn check(doc: &Value, path: &str, answer: &Answer) {
-    let promised = &doc["paths"][path]["get"]["responses"][answer.status.to_string()];
+    check_method(doc, path, "get", answer);
+}
+
+fn check_method(doc: &Value, path: &str, method: &str, answer: &Answer) {
+    let promised = &doc["paths"][path][method]["responses"][answer.status.to_string()];
     assert!(!promised.is_null(), "{path} answers {} which is not described: {}", answer.status, answer.body);
     let content = &resolved(doc, promised)["content"];
     if content.is_null() {
@@ -126,7 +130,9 @@ fn requests(path: &str, long: &str) -> Vec<Try> {
             get("?nodes=n[1-", 400),
             get("?nodes=nobody&brief=1", 200),
         ]),
-        "/khz/v1/targets" => requests.push(get("?match=x", 400)),
+        "/khz/v1/targets" => {
+            requests.extend([get("?match=x", 400), get("?nodes=n[1-3],x", 200), get("?nodes=,", 400)]);
+        }
         "/khz/v1/tiles" => requests.extend([
             get("", 400),
             get("?match=*", 400),
@@ -275,4 +281,67 @@ fn the_page_is_served_with_its_safety_headers_and_not_twice() {
         assert_eq!(answer.status, status, "{target}");
         check(&doc, "/{file}", &answer);
     }
+}
+
+#[test]
+fn forgetting_nodes_is_described_with_each_of_its_answers() {
+    let doc = description();
+    let path = "/khz/v1/nodes";
+    let hub = || {
+        let node = FakeNode { own: Some(Vec::new()), ..FakeNode::many(4) };
+        node.set_down(&["n3", "n4"]);
+        Arc::new(node)
+    };
+    let server = Server::start(hub());
+    let reader = Server::start_with(hub(), |door| door.access.here = khz_trust::Role::Reader);
+    let alone = Server::start(Arc::new(FakeNode::default()));
+    let forget = |server: &Server, query: &str| server.ask("DELETE", &format!("{path}{query}"), &[]);
+    for (answer, status, expected) in [
+        (forget(&server, ""), 400, "'nodes' is missing"),
+        (forget(&server, "?nodes=n[1-"), 400, "never closed"),
+        (forget(&server, "?nodes=n1,n2"), 409, "n[1-2]: it is up"),
+        (forget(&server, "?nodes=m3"), 404, "no node is called m3 (did you mean n3?)"),
+        (forget(&reader, "?nodes=n3"), 403, "forgetting nodes is for operators, and you are a reader"),
+        (forget(&alone, "?nodes=n1"), 404, "only a hub remembers nodes"),
+        (forget(&server, "?nodes=n[2-3],n9"), 200, "\"forgotten\":[\"n3\"]"),
+        (server.ask("DELETE", "/khz/v1/targets", &[]), 405, "only GET and HEAD"),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.body.contains(expected), "{}", answer.body);
+        if status != 405 {
+            check_method(&doc, path, "delete", &answer);
+        }
+    }
+    let left = server.get("/khz/v1/nodes?brief=1").json();
+    assert_eq!(left["nodes"], json!(["n1", "n2", "n4"]));
+}
+
+#[test]
+fn what_nobody_has_is_told_apart_from_what_does_not_answer() {
+    let doc = description();
+    let node = FakeNode::many(3);
+    node.set_down(&["n2"]);
+    let server = Server::start(Arc::new(node));
+    let answer = server.get("/khz/v1/query?match=n[1-2],n7:load.1m&match=mem.totla&match=net.rx_bytes[eht0]");
+    check(&doc, "/khz/v1/query", &answer);
+    let body = answer.json();
+    assert_eq!(body["missing"], json!(["n2"]), "it is known, and does not answer");
+    assert_eq!(
+        body["misses"],
+        json!({
+            "nodes": [{"asked": "n7", "near": "n[1-3]"}],
+            "patterns": [
+                {"asked": "mem.totla", "near": "mem.total"},
+                {"asked": "net.rx_bytes[eht0]", "near": "net.rx_bytes[eth0]"},
+            ],
+            "more": 0,
+        })
+    );
+    let mut events = server.stream("/khz/v1/stream?match=load.1m&match=mem.totla");
+    let (name, data) = events.next().unwrap();
+    assert_eq!((name.as_str(), &data["patterns"][0]["near"]), ("misses", &json!("mem.total")));
+    check_schema(&doc, &doc["components"]["schemas"]["Misses"], &data);
+    let nothing = server.get("/khz/v1/query?match=mem.totla");
+    assert_eq!(nothing.status, 404);
+    assert!(nothing.body.contains("nothing matches mem.totla (did you mean mem.total?)"), "{}", nothing.body);
 }

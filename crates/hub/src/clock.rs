@@ -20,6 +20,16 @@ pub(crate) fn wall() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
+/// How long ago an instant since 1970 was; a clock that was set back makes it no less than nothing.
+pub(crate) fn ago(at: i64) -> Nanos {
+    Nanos(u64::try_from(wall().saturating_sub(at)).unwrap_or(0))
+}
+
+/// An instant of the boot clock as one since 1970.
+pub(crate) fn at(boot: Nanos, now: Nanos) -> i64 {
+    wall().saturating_sub(i64::try_from(now.since(boot).0).unwrap_or(i64::MAX))
+}
+
 /// CPU time of the whole process, ns.
 pub(crate) fn process_cpu() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard, Weak};
 
 use khz_link::HubName;
-use khz_model::{Budget, ByteSize, Metric, Nanos, NodeName, Rate};
+use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, Pattern, Rate};
 
 use crate::counts::Counts;
 use crate::limits::{
@@ -14,6 +14,7 @@ use crate::limits::{
     READERS_OUT_BYTES_MAX,
 };
 use crate::mailbox::Mailbox;
+use crate::memory::{Changes, Entry};
 use crate::node::SharedNode;
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
@@ -56,6 +57,8 @@ pub struct Cluster {
     pub(crate) follow_bytes: Budget,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
+    /// Rung when a node comes, goes or is forgotten.
+    pub(crate) changes: Arc<Changes>,
     /// The link door's thread, while there is one, and whether somebody reads there.
     door: Mutex<Weak<Mailbox>>,
     is_read: AtomicBool,
@@ -85,6 +88,7 @@ impl Cluster {
             // Its limit follows the number of nodes: see `may_follow`.
             follow_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
             lanes: AtomicU64::new(0),
+            changes: Arc::default(),
             door: Mutex::default(),
             is_read: AtomicBool::new(false),
         })
@@ -95,9 +99,18 @@ impl Cluster {
         self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
     }
 
+    fn nodes_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<NodeName, Arc<SharedNode>>> {
+        self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// How many nodes are known.
+    fn known(&self) -> usize {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+    }
+
     /// So few nodes that they need not take turns in sending.
     pub(crate) fn is_small(&self) -> bool {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len() <= NODES_AT_ONCE
+        self.known() <= NODES_AT_ONCE
     }
 
     /// The node of that name, if it was ever heard.
@@ -105,21 +118,88 @@ impl Cluster {
         self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(name).cloned()
     }
 
-    /// The node of that name, new when it must be. `None`: there are too many, and all of them are up.
+    /// The node of that name, new when it must be. `None`: there are too many, and all of them are up or expected.
     pub(crate) fn node_or_new(&self, name: &NodeName, now: Nanos) -> Option<Arc<SharedNode>> {
         if let Some(node) = self.node(name) {
             return Some(node);
         }
-        let mut nodes = self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if nodes.len() >= NODES_MAX {
-            let down = nodes.values().filter(|node| !node.up.load(Ordering::Relaxed));
-            let oldest = down.min_by_key(|node| node.lock().heard)?.name.clone();
-            tracing::warn!("{oldest} was down the longest: it is forgotten to make room for {name}");
-            nodes.remove(&oldest);
+        if self.known() >= NODES_MAX {
+            let oldest = oldest(&self.nodes())?;
+            tracing::warn!("{} was down the longest: it is forgotten to make room for {name}", oldest.name);
+            self.nodes_mut().remove(&oldest.name);
+            Counts::add(&self.counts.nodes_dropped, 1);
         }
-        let node = nodes.entry(name.clone()).or_insert_with(|| Arc::new(SharedNode::new(name.clone(), now)));
+        let mut nodes = self.nodes_mut();
+        let new = || Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
+        let node = nodes.entry(name.clone()).or_insert_with(new);
         self.appeared.fetch_add(1, Ordering::Release);
         Some(node.clone())
+    }
+
+    /// These nodes should be there: they are known, whether they ever come or not.
+    pub fn expect(&self, names: &[NodeName]) {
+        let now = crate::clock::boot();
+        for name in names {
+            if let Some(node) = self.node_or_new(name, now) {
+                node.lock().is_expected = true;
+            }
+        }
+    }
+
+    /// Nodes of former starts.
+    pub(crate) fn remember(&self, entries: Vec<Entry>) {
+        let now = crate::clock::boot();
+        for entry in entries {
+            if let Some(node) = self.node_or_new(&entry.node, now) {
+                node.lock().remember(&entry);
+            }
+        }
+    }
+
+    /// What is to be remembered, in name order.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let now = crate::clock::boot();
+        self.nodes().iter().filter_map(|node| node.lock().entry(now)).collect()
+    }
+
+    /// Forgets the nodes that a hostlist selects and that need not stay.
+    pub(crate) fn forget(&self, pattern: &Pattern) -> Forgotten {
+        let mut forgotten = Forgotten::default();
+        for node in self.nodes() {
+            if !pattern.matches_node(node.name.as_str()) {
+                continue;
+            }
+            // A node's lock is never taken while the list is locked: who holds a node may ask for the list.
+            let (stays, is_expected) = {
+                let state = node.lock();
+                (state.must_stay(), state.is_expected)
+            };
+            if let Some(why) = stays {
+                forgotten.refused.push((node.name.clone(), why));
+                continue;
+            }
+            self.nodes_mut().remove(&node.name);
+            if is_expected {
+                self.expect(std::slice::from_ref(&node.name));
+                forgotten.expected.push(node.name.clone());
+            }
+            forgotten.nodes.push(node.name.clone());
+            if node.lock().link.is_some() {
+                self.keep(&node);
+            }
+        }
+        self.appeared.fetch_add(1, Ordering::Release);
+        self.changes.ring();
+        forgotten
+    }
+
+    /// A node has connected: it is the one of its name, also where that was forgotten a moment before.
+    pub(crate) fn keep(&self, node: &Arc<SharedNode>) {
+        if self.node(&node.name).is_some_and(|known| Arc::ptr_eq(&known, node)) {
+            return;
+        }
+        self.nodes_mut().insert(node.name.clone(), node.clone());
+        self.appeared.fetch_add(1, Ordering::Release);
     }
 
     /// Where the epochs of a connection's lanes begin: a lane of another connection, or of a hub that was restarted, is
@@ -266,6 +346,19 @@ impl Cluster {
     pub(crate) fn keeps_history(&self) -> bool {
         self.settings.history.0 > 0
     }
+}
+
+/// The node that was down the longest, of those that nobody expects.
+fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
+    let now = crate::clock::boot();
+    let gone = nodes.iter().filter(|node| !node.up.load(Ordering::Relaxed)).filter_map(|node| {
+        let state = node.lock();
+        // One that was never heard came before all others.
+        let heard = state.entry(now).map_or(i64::MIN, |entry| entry.heard);
+        (!state.is_expected).then_some((heard, node))
+    });
+    gone.min_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)))
+        .map(|(_, node)| node.clone())
 }
 
 #[cfg(test)]

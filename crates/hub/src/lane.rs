@@ -130,6 +130,11 @@ impl Lane {
         self.schemas.offered_bytes()
     }
 
+    /// What the slots mean now, shared.
+    pub fn newest_schema(&self) -> Option<Arc<Schema>> {
+        self.schemas.present().cloned()
+    }
+
     /// The schema of a generation.
     pub fn schema(&self, generation: u32) -> Option<&Arc<Schema>> {
         self.schemas.of(generation)

@@ -20,6 +20,7 @@ mod listener;
 mod log_limit;
 mod look;
 mod mailbox;
+mod memory;
 mod node;
 mod own;
 mod peer;
@@ -37,6 +38,7 @@ mod texts;
 mod wire;
 
 pub use cluster::{Cluster, Settings};
+pub use memory::{RosterError, RosterKeeper};
 pub use query::HubQuery;
 pub use server::{LinkDoor, LinkDoorError, LinkServer};
 pub use source::Source;

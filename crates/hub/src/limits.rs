@@ -2,8 +2,15 @@
 
 use khz_model::Nanos;
 
-/// Nodes that a hub remembers, connected or not. One that was down the longest makes room.
+/// Nodes that a hub remembers, connected or not, from one start to the next. Of those that nobody expects the one that
+/// was down the longest makes room; those that the configuration expects always have theirs.
 pub const NODES_MAX: usize = 65_536;
+
+/// Bytes of the roster's file: as many nodes with names of 250 letters.
+pub const ROSTER_BYTES_MAX: u64 = 40 << 20;
+
+/// Bytes of it written in a second, over a longer time: who invents names must not wear out the disk.
+pub const ROSTER_BYTES_A_SECOND: u64 = 512 << 10;
 
 /// So many nodes may send their slow lanes at the moment they have gathered, all at once; more of them take turns within a
 /// second. A node that sends when it has gathered wakes up once, not twice, and its rows are here at once.

@@ -36,7 +36,8 @@ impl Command {
     pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Command::Interest { number, wish } => {
-                let patterns: Vec<String> = wish.patterns.iter().map(ToString::to_string).collect();
+                // Without their nodes, which are chosen here: an older agent reads no lists of several hosts.
+                let patterns: Vec<&str> = wish.patterns.iter().map(khz_model::Pattern::series).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
                 let period = wish.rate.map_or(Nanos(0), Rate::period);
                 end.interest(&Ask { number, period, exact, prompt, past: false, patterns: &patterns }, out);

@@ -9,6 +9,7 @@ use khz_link::texts::{TextFault, TextPiece, Why};
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
+use crate::clock;
 use crate::counts::Counts;
 use crate::demand::{self, Demand, Files, Keeping, Round, Verdict};
 use crate::interest::{Interest, Told, Wish};
@@ -18,6 +19,8 @@ use crate::limits::{
     WISHES_A_SECOND, WISHES_AT_ONCE,
 };
 use crate::mailbox::{Command, Mailbox};
+use crate::memory::{Changes, Entry, State};
+use crate::schemas::Schema;
 use crate::texts::{TextBytes, TextInbox, Texts};
 
 /// The lane that is always shipped.
@@ -38,12 +41,14 @@ pub(crate) struct SharedNode {
     /// Connected; a glance without the lock.
     pub up: AtomicBool,
     state: Mutex<Node>,
+    /// Rung when it comes or goes.
+    changes: Arc<Changes>,
 }
 
 impl SharedNode {
-    pub fn new(name: NodeName, now: Nanos) -> Self {
+    pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
-        SharedNode { name, touched: AtomicU64::new(0), up: AtomicBool::new(false), state }
+        SharedNode { name, touched: AtomicU64::new(0), up: AtomicBool::new(false), state, changes }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Node> {
@@ -98,6 +103,14 @@ pub(crate) struct Asking<'a> {
     pub counts: &'a Counts,
 }
 
+/// What is known of a node from before this hub's start, or from another hub; times in ns since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Past {
+    pub heard: i64,
+    pub since: i64,
+    pub address: String,
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -110,6 +123,16 @@ pub(crate) struct Node {
     pub heard: Nanos,
     pub changed: Nanos,
     pub connects: u64,
+    /// As long as it has not connected here.
+    pub past: Option<Past>,
+    /// The configuration says that it should be there.
+    pub is_expected: bool,
+    /// It has said goodbye: when the connection ends it has left.
+    pub says_goodbye: bool,
+    /// It has ended on purpose.
+    pub has_left: bool,
+    /// The other hub that tells of it, and whether it is expected there.
+    pub told_by: Option<(String, bool)>,
     pub problem: Option<String>,
     pub lanes: Vec<Lane>,
     /// Ids of the lanes, beside them.
@@ -151,6 +174,11 @@ impl Node {
             heard: now,
             changed: now,
             connects: 0,
+            past: None,
+            is_expected: false,
+            says_goodbye: false,
+            has_left: false,
+            told_by: None,
             problem: None,
             lanes: Vec::new(),
             lane_ids: Vec::new(),
@@ -217,6 +245,8 @@ impl Node {
         self.caller = caller;
         self.heard = now;
         self.connects += 1;
+        self.past = None;
+        (self.says_goodbye, self.has_left) = (false, false);
         // A reboot is seen after its old connection has ended; two boots at once are two machines.
         self.problem = another_boot.then(|| {
             "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
@@ -247,7 +277,8 @@ impl Node {
         }
         self.link = None;
         self.changed = now;
-        self.problem = problem;
+        self.has_left = std::mem::take(&mut self.says_goodbye);
+        self.problem = problem.filter(|_| !self.has_left);
         self.forget_connection();
         true
     }
@@ -313,6 +344,12 @@ impl Node {
     pub fn base(&self) -> Option<u64> {
         let at = self.lanes.iter().position(|lane| lane.name == BASE)?;
         self.lane_ids.get(at).copied()
+    }
+
+    /// What its base lane holds, once it has said so.
+    pub fn schema(&self) -> Option<Arc<Schema>> {
+        let schema = self.lane(self.base()?)?.newest_schema()?;
+        (!schema.series().is_empty()).then_some(schema)
     }
 
     /// The lane that an offer speaks of: known, or new. A new epoch of a known lane puts the former one aside.
@@ -417,7 +454,7 @@ impl Node {
             known.readers += 1;
             return Some(known.number);
         }
-        if self.interests.len() >= INTERESTS_MAX || !self.wishes.take(crate::clock::boot()) {
+        if self.interests.len() >= INTERESTS_MAX || !self.wishes.take(clock::boot()) {
             return None;
         }
         self.interests_made += 1;
@@ -562,12 +599,19 @@ impl Node {
     /// How it is.
     pub fn status(&self, now: Nanos) -> NodeStatus {
         let up = self.link.is_some();
+        let (heard, since) = match &self.past {
+            Some(past) => (Some(clock::ago(past.heard)), Some(clock::ago(past.since))),
+            None => ((self.connects > 0).then(|| now.since(self.heard)), Some(now.since(self.changed))),
+        };
+        let address = self.past.as_ref().map(|past| past.address.clone()).filter(|text| !text.is_empty());
         NodeStatus {
             node: self.name.clone(),
             up,
-            heard: (self.connects > 0).then(|| now.since(self.heard)),
-            since: Some(now.since(self.changed)),
-            address: self.caller.map(|caller| caller.to_string()),
+            left: self.has_left && !up,
+            expected: self.is_expected || self.told_by.as_ref().is_some_and(|(_, expected)| *expected),
+            heard,
+            since,
+            address: self.caller.map(|caller| caller.to_string()).or(address),
             version: self.version.clone(),
             // A lane that is only offered sends nothing, and one that has ended has only a past.
             lanes: (self.lanes.iter().filter(|lane| lane.has_rows() && (lane.alive || lane.name == BASE)))
@@ -582,12 +626,79 @@ impl Node {
     }
 }
 
+/// What is remembered of it.
+impl Node {
+    /// As the roster says; `None`: it was never heard.
+    pub fn entry(&self, now: Nanos) -> Option<Entry> {
+        let (heard, since) = match &self.past {
+            Some(past) => (past.heard, past.since),
+            None if self.connects == 0 => return None,
+            None => (clock::at(self.heard, now), clock::at(self.changed, now)),
+        };
+        let address = self.past.as_ref().map(|past| past.address.clone());
+        Some(Entry {
+            node: self.name.clone(),
+            state: match self.link {
+                Some(_) => State::Up,
+                None if self.has_left => State::Left,
+                None => State::Down,
+            },
+            heard,
+            since,
+            address: address.or(self.caller.map(|caller| caller.to_string())).unwrap_or_default(),
+            version: self.version.clone(),
+        })
+    }
+
+    /// It was known before this hub's start. One that was up then is down until it comes: since when, nobody knows but
+    /// that it was heard then.
+    pub fn remember(&mut self, entry: &Entry) {
+        if self.connects > 0 || self.past.is_some() {
+            return;
+        }
+        let since = if entry.state == State::Up { entry.heard } else { entry.since };
+        self.past = Some(Past { heard: entry.heard, since, address: entry.address.clone() });
+        self.has_left = entry.state == State::Left;
+        self.version.clone_from(&entry.version);
+    }
+
+    /// Another hub says how a node is. `true`: that is news.
+    pub fn told_of(&mut self, hub: &str, status: &NodeStatus) -> bool {
+        if self.link.is_some() || status.up {
+            self.told_by = Some((hub.to_owned(), status.expected));
+            return false;
+        }
+        let before = (self.told_by.clone(), self.has_left, self.past.is_some());
+        self.told_by = Some((hub.to_owned(), status.expected));
+        self.has_left = status.left;
+        if let (0, Some(heard)) = (self.connects, status.heard) {
+            let at = |age: Nanos| clock::wall().saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
+            let address = status.address.clone().unwrap_or_default();
+            self.past = Some(Past { heard: at(heard), since: at(status.since.unwrap_or(heard)), address });
+            self.version.clone_from(&status.version);
+        }
+        before != (self.told_by.clone(), self.has_left, self.past.is_some())
+    }
+
+    /// Why it cannot be forgotten, if it cannot.
+    pub fn must_stay(&self) -> Option<String> {
+        match &self.told_by {
+            _ if self.link.is_some() => Some("it is up; a node that is there cannot be forgotten".into()),
+            Some((hub, _)) => Some(format!("hub {hub} tells of it; forget it there")),
+            None if self.connects == 0 && self.past.is_none() => {
+                Some("it was never seen, and the setting `nodes` expects it".into())
+            }
+            None => None,
+        }
+    }
+}
+
 fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
     let rate = Rate::from_period(lane.period)?;
     // The row's stamp is the node's; our clock minus its is known from the beats.
     let age = lane.newest().map(|stamp| {
         let theirs = i128::from(stamp.boot.0) + i128::from(stamp.real_offset);
-        let ours = i128::from(crate::clock::wall());
+        let ours = i128::from(clock::wall());
         let age = ours - theirs + i128::from(clock_offset.unwrap_or(0));
         Nanos(u64::try_from(age.max(0)).unwrap_or(u64::MAX))
     });
@@ -607,5 +718,6 @@ impl SharedNode {
     /// Marks it as there or not, for glances without the lock.
     pub fn set_up(&self, up: bool) {
         self.up.store(up, Ordering::Relaxed);
+        self.changes.ring();
     }
 }

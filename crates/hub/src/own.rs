@@ -24,11 +24,15 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
     for (metric, count) in tallies {
         put(metric, None, Reading::Present(count.load(Ordering::Relaxed)));
     }
-    let (up, known) = cluster.up();
+    let (up, known, missing) = cluster.up();
     let whole =
         |name, exposition, help| Arc::new(own_metric(name, exposition, help, Kind::Gauge, Unit::Count, None));
     put(
-        &whole("khz.hub.nodes", "khz_hub_nodes", "Nodes that were ever heard."),
+        &whole(
+            "khz.hub.nodes",
+            "khz_hub_nodes",
+            "Nodes that are known: those that were ever heard, and those expected.",
+        ),
         None,
         Reading::Present(known),
     );
@@ -36,6 +40,15 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
         &whole("khz.hub.nodes_up", "khz_hub_nodes_up", "Nodes that are connected."),
         None,
         Reading::Present(up),
+    );
+    put(
+        &whole(
+            "khz.hub.nodes_missing",
+            "khz_hub_nodes_missing",
+            "Nodes that are expected and were never heard.",
+        ),
+        None,
+        Reading::Present(missing),
     );
     let history: u64 = cluster.nodes().iter().map(|node| history_bytes(&node.lock())).sum();
     let bytes = own_metric(
@@ -124,7 +137,7 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
                 Gauge,
                 Seconds,
             ),
-            |node| Some(clock::boot().since(node.heard).0),
+            |node| node.status(clock::boot()).heard.map(|age| age.0),
         ),
         (
             metric(

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextPiece};
 use khz_link::{
-    Ack, Acks, Beat, End, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject, Role,
-    SchemaPiece, Verdict, Want, WantFrame,
+    Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject,
+    Role, SchemaPiece, Verdict, Want, WantFrame,
 };
 use khz_model::{Nanos, NodeName};
 use khz_trust::{ClusterKey, Identity};
@@ -116,6 +116,7 @@ impl Talk<'_> {
                 self.mailbox.put(self.connection, command);
             }
         }
+        self.cluster.keep(&shared);
         shared.set_up(true);
         *self.peer = Peer::Node(shared);
         Ok(())
@@ -366,6 +367,14 @@ impl HubSide for Talk<'_> {
             }
             Ok(())
         });
+    }
+
+    fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
+        self.node(|node| {
+            tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
+            node.says_goodbye = true;
+            Ok(())
+        })
     }
 
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {

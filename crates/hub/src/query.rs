@@ -1,14 +1,14 @@
 //! The hub's answer to [`khz_model::Query`]: many nodes behind the interface that every door reads through.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use khz_block::{Decoder, Step};
 use khz_model::{
-    Absence, Delivery, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos, NodeName, NodeStatus,
-    Notice, Pattern, Query, QueryError, Rate, Reading, Sample, Series, Share, Snapshot, Stamp, Subscription,
-    WaitFor, Wanted,
+    Absence, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos, NodeName,
+    NodeStatus, Notice, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Share, Snapshot,
+    Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
@@ -45,11 +45,19 @@ impl HubQuery {
     fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
         let nodes = self.cluster.nodes();
         let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
         let missing: Vec<String> = named.filter(|name| !known.contains(name.as_str())).collect();
         let spoken_of =
             |node: &Arc<SharedNode>| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str()));
         (nodes.iter().filter(|node| spoken_of(node)).cloned().collect(), missing)
+    }
+
+    /// True where no metric that is known is selected. What nodes have that are not there, and were not since this hub's
+    /// start, nobody knows.
+    fn selects_nothing(&self, patterns: &[Pattern], nodes: &[Arc<SharedNode>]) -> bool {
+        let is_selected = |metric: &Arc<Metric>| patterns.iter().any(|p| p.matches_metric(&metric.name));
+        nodes.iter().any(|node| node.lock().schema().is_some())
+            && !self.cluster.metrics().iter().any(is_selected)
     }
 
     /// The kernel files that patterns speak of; all of a node where they speak of every metric.
@@ -66,9 +74,7 @@ impl HubQuery {
             return Ok((Vec::new(), Vec::new()));
         }
         let (nodes, missing) = self.chosen(patterns);
-        let matches =
-            self.cluster.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
-        if !matches && missing.is_empty() && !nodes.is_empty() {
+        if missing.is_empty() && self.selects_nothing(patterns, &nodes) {
             return Err(nothing_matches(patterns));
         }
         Ok((nodes, missing))
@@ -92,9 +98,7 @@ impl HubQuery {
     /// The patterns, if they select some metric of some node.
     fn checked(&self, patterns: &[Pattern]) -> Result<Vec<Arc<SharedNode>>, QueryError> {
         let (nodes, missing) = self.chosen(patterns);
-        let matches =
-            self.cluster.metrics().iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)));
-        if nodes.is_empty() && missing.is_empty() || !matches && !nodes.is_empty() {
+        if nodes.is_empty() && missing.is_empty() || self.selects_nothing(patterns, &nodes) {
             return Err(nothing_matches(patterns));
         }
         Ok(nodes)
@@ -167,6 +171,19 @@ impl Query for HubQuery {
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
         self.cluster.metrics()
+    }
+
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
+        let schema = self.cluster.node(node)?.lock().schema()?;
+        Some(schema)
+    }
+
+    fn is_described(&self, node: &NodeName) -> bool {
+        self.cluster.node(node).is_some_and(|node| node.lock().schema().is_some())
+    }
+
+    fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
+        Ok(self.cluster.forget(nodes))
     }
 
     fn rate_max(&self) -> Rate {
@@ -332,7 +349,8 @@ pub(crate) struct ClusterSubscription {
     /// Whose turn is first when not all come to theirs.
     next: usize,
     seen: u64,
-    known: HashSet<NodeName>,
+    /// The nodes that are followed. One that was forgotten and came back is another.
+    known: HashMap<NodeName, Weak<SharedNode>>,
     notices: Vec<Notice>,
 }
 
@@ -353,7 +371,7 @@ impl ClusterSubscription {
             followers: Vec::new(),
             next: 0,
             seen: u64::MAX,
-            known: HashSet::new(),
+            known: HashMap::new(),
             notices: Vec::new(),
         };
         subscription.look_for_nodes();
@@ -381,7 +399,8 @@ impl ClusterSubscription {
         self.seen = appeared;
         for node in self.cluster.nodes() {
             let patterns = for_node(&self.interest.patterns, &node.name);
-            if patterns.is_empty() || !self.known.insert(node.name.clone()) {
+            let known = self.known.insert(node.name.clone(), Arc::downgrade(&node));
+            if patterns.is_empty() || known.is_some_and(|known| known.ptr_eq(&Arc::downgrade(&node))) {
                 continue;
             }
             self.follow(node, patterns);
@@ -458,10 +477,14 @@ impl Subscription for ClusterSubscription {
 }
 
 impl Cluster {
-    /// Nodes that are up, and all that are known.
-    pub(crate) fn up(&self) -> (u64, u64) {
+    /// Nodes that are up, all that are known, and those of them that are expected and were never heard.
+    pub(crate) fn up(&self) -> (u64, u64, u64) {
         let nodes = self.nodes();
-        let up = nodes.iter().filter(|node| node.up.load(Ordering::Relaxed)).count();
-        (up as u64, nodes.len() as u64)
+        let is_up = |node: &&Arc<SharedNode>| node.up.load(Ordering::Relaxed);
+        let now = clock::boot();
+        let is_missing =
+            |node: &&Arc<SharedNode>| !is_up(node) && node.lock().status(now).presence() == Presence::Missing;
+        let missing = nodes.iter().filter(is_missing).count();
+        (nodes.iter().filter(is_up).count() as u64, nodes.len() as u64, missing as u64)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use khz_block::{Decoder, Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_link::frame::kind;
 use khz_link::{End, InterestFrame, LaneOffer, Reason, Reject, Told, put};
-use khz_model::{Interest, Nanos, Pattern, Rate, Reading, Row, Series, Stamp};
+use khz_model::{Interest, Misses, Nanos, Pattern, Rate, Reading, Row, Series, Stamp};
 use khz_trust::Identity;
 use ring::digest::{SHA256, digest};
 
@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::follow::{Columns, Follower, Seen};
 use crate::limits::INTERESTS_MAX;
-use crate::query::{ClusterSubscription, Pace};
+use crate::query::{ClusterSubscription, HubQuery, Pace};
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
 
@@ -29,6 +29,8 @@ pub(crate) struct Reader {
     epochs: u64,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
     answers: Vec<(u32, Result<Rate, String>)>,
+    /// What of an interest nobody has, said behind its answer.
+    remarks: Vec<(u32, String)>,
     /// It wants to know how the nodes are.
     roster: Option<Roster>,
     /// Kernel texts that it wants.
@@ -77,6 +79,7 @@ impl Reader {
             lanes_made: 0,
             epochs,
             answers: Vec::new(),
+            remarks: Vec::new(),
             roster: None,
             texts: ReaderTexts::default(),
         }
@@ -107,6 +110,8 @@ impl Reader {
         }
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
+        let misses = Misses::of(&&HubQuery::new(cluster.clone()), &patterns).sentences();
+        self.remarks.extend(misses.into_iter().map(|text| (frame.number, text)));
         let interest = Interest { patterns, rate, exact: frame.exact };
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
@@ -204,6 +209,9 @@ impl Reader {
                 Err(text) => (false, Nanos(0), text.as_str()),
             };
             Told { interest, granted, period, text, lane: 0 }.put(out);
+        }
+        for (interest, text) in self.remarks.drain(..) {
+            Told { interest, granted: true, period: Nanos(0), text: &text, lane: 0 }.put(out);
         }
         let out_max = cluster.out_bytes_max();
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {

@@ -591,7 +591,8 @@ impl Server {
             Counts::add(if connection.is_stranger() { &counts.refused } else { &counts.cut }, 1);
         }
         let who = connection.who();
-        if ended.is_news(&connection.peer) {
+        let has_left = matches!(&connection.peer, Peer::Node(node) if node.lock().says_goodbye);
+        if ended.is_news(&connection.peer) && !has_left {
             self.log.warn(now, || format!("{who}: {ended}"));
         } else {
             tracing::debug!("{who}: {ended}");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use khz_block::{Decoder, Encoder};
 use khz_link::driver::{Following, FollowingSettings, FollowingSink};
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, SchemaPiece, Told, Wish};
-use khz_model::{Interest, Nanos, NodeName, Pattern, Rate};
+use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
 use crate::cluster::Cluster;
@@ -38,6 +38,8 @@ impl Source {
             exact: false,
         };
         following.ask(&everything, false).map_err(std::io::Error::other)?;
+        // Those that are down, and those that are missing there, are known here too.
+        following.roster(true);
         Ok(Source { _following: following })
     }
 }
@@ -52,6 +54,9 @@ pub(crate) struct Sink {
     made: u64,
     hub: String,
     refusal: Option<String>,
+    /// Nodes that the hub tells of: in this round, and in the one before.
+    telling: HashMap<NodeName, Arc<SharedNode>>,
+    told: HashMap<NodeName, Arc<SharedNode>>,
 }
 
 /// A node's lane.
@@ -92,6 +97,7 @@ impl Lane {
         if let Some(lane) = node.numbered(LANE) {
             lane.alive = true;
         }
+        drop(node);
         self.node.set_up(true);
         self.is_up = true;
         // Somebody else may have spoken for it meanwhile: no block of ours is open there.
@@ -153,8 +159,17 @@ impl Sink {
     /// One that has no nodes yet; `number` tells its source from others.
     pub fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
-        let (lanes, hub) = (HashMap::new(), String::new());
-        Ok(Sink { cluster, number, mailbox, lanes, made: 0, hub, refusal: None })
+        Ok(Sink {
+            cluster,
+            number,
+            mailbox,
+            lanes: HashMap::new(),
+            made: 0,
+            hub: String::new(),
+            refusal: None,
+            telling: HashMap::new(),
+            told: HashMap::new(),
+        })
     }
 
     /// A source that has no identity, because it gets nodes from nobody.
@@ -233,6 +248,31 @@ impl FollowSink for Sink {
         }
     }
 
+    fn node(&mut self, status: &NodeStatus) {
+        if self.refusal.is_some() {
+            return;
+        }
+        // One that is up comes with its lane.
+        let node = match status.up {
+            true => self.cluster.node(&status.node),
+            false => self.cluster.node_or_new(&status.node, clock::boot()),
+        };
+        let Some(node) = node else { return };
+        if node.lock().told_of(&self.hub, status) {
+            self.cluster.changes.ring();
+        }
+        self.telling.insert(status.node.clone(), node);
+    }
+
+    fn nodes(&mut self) {
+        let before = std::mem::replace(&mut self.told, std::mem::take(&mut self.telling));
+        for (name, node) in before {
+            if !self.told.contains_key(&name) {
+                node.lock().told_by = None;
+            }
+        }
+    }
+
     fn closed(&mut self, key: &LaneKey) {
         if let Some(mut lane) = self.lanes.remove(key) {
             lane.disconnect(&format!("hub {} has it no more", self.hub));
@@ -256,6 +296,10 @@ impl FollowingSink for Sink {
 
     fn down(&mut self, problem: &str) {
         self.cluster.forget_source(self.number);
+        // What they were stays known; what the hub expects is not known while it is away.
+        for (_, node) in self.telling.drain().chain(self.told.drain()) {
+            node.lock().told_by = None;
+        }
         for (_, mut lane) in self.lanes.drain() {
             lane.disconnect(problem);
         }

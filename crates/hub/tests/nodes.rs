@@ -180,7 +180,7 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
     let number = a.await_frame(|frame| match frame {
         Frame::Interest(interest) => {
             assert_eq!(interest.period, Nanos::from_millis(2));
-            assert_eq!(interest.patterns().collect::<Vec<_>>(), ["a:mem.*"]);
+            assert_eq!(interest.patterns().collect::<Vec<_>>(), ["mem.*"]);
             Some(interest.number)
         }
         _ => None,

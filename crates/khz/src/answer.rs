@@ -1,8 +1,10 @@
 //! An answer to "what is there now", as the door's JSON says it and as this process reads it itself: the one
 //! form that `khz get` prints.
 
-use khz_model::{Decimal, Instance, Pattern, Reading, Snapshot};
+use khz_model::{Decimal, Instance, Miss, Misses, Pattern, Reading, Snapshot};
 use serde::Deserialize;
+
+use crate::misses::Said;
 
 /// What some nodes hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -12,6 +14,12 @@ pub struct Answer {
     /// Nodes that a pattern names and that did not.
     #[serde(default)]
     pub missing: Vec<String>,
+    /// What nobody has; `None`: an older door, which says only who is missing.
+    #[serde(default, rename = "misses")]
+    pub said: Option<Said>,
+    /// Patterns that nothing here matches, beyond those.
+    #[serde(skip)]
+    pub unmatched: Vec<String>,
 }
 
 /// What one node holds.
@@ -90,12 +98,51 @@ impl Answer {
             node: node.to_string(),
             series: samples.iter().map(series_answer).collect(),
         });
-        Answer { nodes: nodes.collect(), missing: snapshot.missing }
+        Answer { nodes: nodes.collect(), missing: snapshot.missing, ..Answer::default() }
     }
 
-    /// Nodes that the patterns name one by one and that are neither here nor called missing are missing too.
+    /// All that was asked for and that nobody has.
+    pub fn misses(&self) -> Misses {
+        let mut misses = self.said.clone().map(Misses::from).unwrap_or_default();
+        // What has come is there, be it newer than the last row that the door held it against.
+        misses.patterns.retain(|miss| Pattern::new(&miss.asked).is_ok_and(|pattern| !self.has(&pattern)));
+        let unmatched = self.unmatched.iter().map(|asked| Miss { asked: asked.clone(), near: None });
+        misses.patterns.extend(unmatched);
+        misses
+    }
+
+    fn has(&self, pattern: &Pattern) -> bool {
+        let nodes = self.nodes.iter().filter(|node| pattern.matches_node(&node.node));
+        nodes
+            .flat_map(|node| &node.series)
+            .any(|series| pattern.matches_series(&series.name, series.instance.as_deref()))
+    }
+
+    /// Patterns that select nothing of the nodes that answered, and of which nobody has said so.
+    pub fn name_unmatched(&mut self, patterns: &[Pattern]) {
+        let told = self.misses();
+        for pattern in patterns {
+            let name = pattern.to_string();
+            let mut answering = self.nodes.iter().filter(|n| pattern.matches_node(&n.node)).peekable();
+            let selects =
+                |series: &SeriesAnswer| pattern.matches_series(&series.name, series.instance.as_deref());
+            if answering.peek().is_some()
+                && !answering.flat_map(|node| &node.series).any(selects)
+                && told.patterns.iter().all(|miss| miss.asked != name)
+                && !self.unmatched.contains(&name)
+            {
+                self.unmatched.push(name);
+            }
+        }
+    }
+
+    /// Nodes that the patterns name one by one and that are neither here nor called missing are missing too, where an
+    /// older door has not said which of them nobody knows.
     pub fn name_missing(&mut self, patterns: &[Pattern]) {
-        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+        if self.said.is_some() {
+            return;
+        }
+        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
         for name in named {
             if self.nodes.iter().all(|n| n.node != name) && !self.missing.contains(&name) {
                 self.missing.push(name);
@@ -141,9 +188,11 @@ mod tests {
     #[test]
     fn nodes_named_one_by_one_are_missed() {
         let here = NodeAnswer { node: "n1".to_owned(), series: Vec::new() };
-        let mut answer = Answer { nodes: vec![here], missing: vec!["n3".to_owned()] };
+        let mut answer = Answer { nodes: vec![here], missing: vec!["n3".to_owned()], ..Answer::default() };
         answer
             .name_missing(&[Pattern::new("n[1-3]:mem.free").unwrap(), Pattern::new("x*:mem.free").unwrap()]);
         assert_eq!(answer.missing, ["n3", "n2"]);
+        answer.name_unmatched(&[Pattern::new("n1:mem.free").unwrap(), Pattern::new("n9:mem.free").unwrap()]);
+        assert_eq!(answer.unmatched, ["n1:mem.free"], "of n9 nothing is known");
     }
 }

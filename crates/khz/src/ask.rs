@@ -1,10 +1,10 @@
 //! Where `get` and `watch` get their readings: the khz that runs, or, when none does, this node's kernel read
 //! in this process. It prints nothing about which of them it was.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use khz_model::{Interest, Nanos, Pattern};
+use khz_model::hostlist::Hostlist;
+use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
 
 use crate::answer::Answer;
 use crate::cli::Place;
@@ -12,10 +12,11 @@ use crate::client::{ClientError, Server};
 use crate::config::Plan;
 use crate::events::{Event, Events};
 use crate::feed::Feed;
-use crate::fold::fold;
+use crate::forget::Forgotten;
 use crate::nodes::Nodes;
 use crate::outcome::Failure;
 use crate::{door, here};
+use khz_model::fold::fold;
 
 /// Waits for the next pieces of a stream; `None` at its end.
 pub type Stream = Box<dyn FnMut() -> Result<Option<Vec<Feed>>, Failure>>;
@@ -39,33 +40,51 @@ pub fn latest(
         }
     };
     answer.name_missing(patterns);
-    if answer.nodes.is_empty() && !answer.missing.is_empty() {
-        return Err(Failure::work(format!("no answer from {}", fold(&answer.missing))));
-    }
+    answer.name_unmatched(patterns);
     if answer.nodes.iter().all(|node| node.series.is_empty()) {
-        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        return Err(Failure::work(khz_model::QueryError::NothingMatches { patterns: patterns.join(", ") }));
+        return Err(nothing(&answer, patterns));
     }
     Ok(answer)
 }
 
-/// How the nodes are that a hostlist selects: only a khz that runs can tell.
-pub fn nodes(place: &Place, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, Failure> {
-    let server = server(place, plan)?;
-    let server = server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))?;
-    Ok(server.nodes(nodes)?)
+/// Why an answer is empty: each thing that is not there, and who did not answer.
+fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
+    let misses = answer.misses();
+    let mut sentences = misses.sentences();
+    if !answer.missing.is_empty() {
+        sentences.push(format!("no answer from {}", fold(&answer.missing)));
+    }
+    if sentences.is_empty() {
+        let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Failure::work(QueryError::NothingMatches { patterns });
+    }
+    if !misses.patterns.is_empty() {
+        sentences.push("`khz catalog` lists every metric".into());
+    }
+    Failure::Work(sentences.join("; "))
 }
 
-/// Nodes that the patterns ask for and that the khz which is asked does not know: of those nothing comes, until they
-/// report. Empty where nobody can tell.
-pub fn unknown_nodes(place: &Place, plan: &Plan, patterns: &[Pattern]) -> Vec<String> {
-    if patterns.iter().all(|pattern| pattern.nodes().is_none()) {
-        return Vec::new();
-    }
-    let Ok(Some(server)) = server(place, plan) else { return Vec::new() };
-    let Ok(known) = server.nodes(None) else { return Vec::new() };
-    let unknown: BTreeSet<String> = patterns.iter().flat_map(|pattern| known.unknown(pattern)).collect();
-    unknown.into_iter().collect()
+/// How the nodes are that a hostlist selects: only a khz that runs can tell.
+pub fn nodes(place: &Place, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, Failure> {
+    Ok(one_that_runs(place, plan)?.nodes(nodes)?)
+}
+
+/// What of a hostlist nobody knows.
+pub fn unknown_nodes(place: &Place, plan: &Plan, hosts: &Hostlist) -> Result<Misses, Failure> {
+    let names = one_that_runs(place, plan)?.node_names()?;
+    let mut names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+    names.sort();
+    Ok(Misses::of_nodes(hosts, &names))
+}
+
+/// Forgets nodes at the hub.
+pub fn forget(place: &Place, plan: &Plan, hosts: &str) -> Result<Forgotten, Failure> {
+    Ok(one_that_runs(place, plan)?.forget(hosts)?)
+}
+
+fn one_that_runs(place: &Place, plan: &Plan) -> Result<Server, Failure> {
+    let server = server(place, plan)?;
+    server.ok_or_else(|| Failure::usage("no khz to ask is known; name one with --server"))
 }
 
 /// Rows as they come, for at most `span`.

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Pattern};
+use khz_model::{Metric, Misses, Pattern};
 use serde_json::{Value, json};
 
+use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::table::{Side, Table};
 
@@ -19,10 +20,13 @@ pub fn print(
 ) -> Outcome {
     let selected =
         |metric: &Metric| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(&metric.name));
+    let misses = Misses::of_metrics(metrics, patterns);
     let metrics: Vec<&Metric> = metrics.iter().map(|m| &**m).filter(|m| selected(m)).collect();
     if metrics.is_empty() {
-        return Err(Failure::work("no metric has such a name; `khz catalog` alone lists them all"));
+        let sentences = misses.sentences().join("; ");
+        return Err(Failure::work(format!("{sentences}; `khz catalog` alone lists every metric")));
     }
+    misses::tell(&misses);
     if as_json {
         for metric in metrics {
             writeln!(out, "{}", object(metric))?;
@@ -31,7 +35,7 @@ pub fn print(
         out.write_all(table(&metrics).render(width).as_bytes())?;
     }
     out.flush()?;
-    Ok(Done::Wholly)
+    misses::partly(&misses, Ok(Done::Wholly))
 }
 
 fn table(metrics: &[&Metric]) -> Table {
@@ -150,7 +154,7 @@ mod tests {
     fn what_matches_nothing_is_an_error_not_an_empty_table() {
         assert_eq!(
             printed(&["zebra"], false).unwrap_err(),
-            "no metric has such a name; `khz catalog` alone lists them all"
+            "nothing matches zebra; `khz catalog` alone lists every metric"
         );
     }
 

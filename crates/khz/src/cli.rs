@@ -338,25 +338,72 @@ pub struct CatalogFlags {
 
 const NODES_EXAMPLES: &str = "\
 Examples:
-  khz nodes                         every node that the hub ever heard
+  khz nodes                         every node that the hub ever heard or
+                                    expects (khz hub --nodes 'node[001-500]')
   khz nodes 'node[001-128]'         these; those that nobody knows are named,
                                     and the exit code is 3
-  khz nodes --down                  only those that are down; the exit code is 3
-                                    if there are any
-  khz nodes --json | jq .node       one object a line, for programs";
+  khz nodes --down --missing        only those that are down or were never seen;
+                                    the exit code is 3 if there are any
+  khz nodes forget node017          a node that will not come back
+  khz nodes --json | jq .state      one object a line, for programs
+
+States: up; down (heard once, and gone); left (gone, after it had said so: its
+agent was stopped); missing (expected, and never seen). Exit codes: 0 nothing to
+say, 1 failed at work, 2 wrong usage, 3 an expected node is down or missing, or
+nobody knows a node that was named.";
 
 /// `khz nodes`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct NodesFlags {
+    /// Forgetting instead of listing.
+    #[command(subcommand)]
+    pub command: Option<NodesCommand>,
     /// Which nodes, as a hostlist or with * and ?; none means all.
     #[arg(value_name = "NODES")]
-    pub nodes: Option<String>,
-    /// Only those that are down.
+    pub hosts: Option<String>,
+    /// Only those that are down: heard once, and gone without a goodbye.
     #[arg(long)]
     pub down: bool,
+    /// Only those that are missing: expected, and never seen.
+    #[arg(long)]
+    pub missing: bool,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub place: Place,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// What else can be done with nodes.
+#[derive(Debug, Subcommand)]
+pub enum NodesCommand {
+    /// Take nodes that are gone out of the hub's memory; for operators.
+    ///
+    /// A node that is up cannot be forgotten, nor one that another hub tells of, nor one that is expected and was
+    /// never seen. One that comes back is known again.
+    #[command(after_help = FORGET_EXAMPLES)]
+    Forget(ForgetFlags),
+}
+
+const FORGET_EXAMPLES: &str = "\
+Examples:
+  khz nodes forget node017          a node that will not come back
+  khz nodes forget 'old[1-64],test*'
+
+Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or no operator,
+3 some are; the others are named on stderr with the reason.";
+
+/// `khz nodes forget`.
+#[derive(Debug, Args)]
+pub struct ForgetFlags {
+    /// Which nodes, as a hostlist or with * and ?.
+    #[arg(value_name = "NODES")]
+    pub hosts: String,
     /// Where to ask.
     #[command(flatten)]
     pub place: Place,
@@ -379,9 +426,10 @@ Examples:
                                     through a hub: asks the nodes now, all at
                                     once, instead of taking what they sent last
 
-A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128]),
+A pattern is [NODES:]METRIC[INSTANCE]: nodes as a hostlist (node[001-128],web1),
 metric and instance with * and ?. Quote it, or the shell takes its brackets and
-stars.";
+stars. Exit codes: 0 done, 1 failed at work (nothing of it is there), 2 wrong
+usage, 3 partly: some nodes did not answer, or something does not exist.";
 
 /// `khz get`.
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::answer::Answer;
 use crate::config::trust::Trust;
+use crate::forget::Forgotten;
 use crate::nodes::Nodes;
 use crate::outcome::{Failure, sentence};
 use crate::transport::{Route, TlsFailed};
@@ -140,6 +141,27 @@ impl Server {
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
     }
 
+    /// The names of all nodes.
+    pub fn node_names(&self) -> Result<Vec<String>, ClientError> {
+        #[derive(Deserialize)]
+        struct Names {
+            nodes: Vec<String>,
+        }
+        let response = self.call(&format!("{}/khz/v1/nodes?brief=1", self.base), Some(ANSWER_WAIT_MAX))?;
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        let names: Names =
+            serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))?;
+        Ok(names.nodes)
+    }
+
+    /// Forgets the nodes of a hostlist that are gone.
+    pub fn forget(&self, nodes: &str) -> Result<Forgotten, ClientError> {
+        let url = format!("{}/khz/v1/nodes?nodes={}", self.base, percent_encoded(nodes));
+        let response = self.send(&url, Some(ANSWER_WAIT_MAX), ureq::Agent::delete)?;
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+    }
+
     /// Rows as they come, as the text of server-sent events, for at most `span` where one is given.
     pub fn stream(
         &self,
@@ -160,6 +182,15 @@ impl Server {
         url: &str,
         body_wait: Option<Duration>,
     ) -> Result<ureq::http::Response<ureq::Body>, ClientError> {
+        self.send(url, body_wait, ureq::Agent::get)
+    }
+
+    fn send<'u>(
+        &self,
+        url: &'u str,
+        body_wait: Option<Duration>,
+        method: fn(&ureq::Agent, &'u str) -> ureq::RequestBuilder<ureq::typestate::WithoutBody>,
+    ) -> Result<ureq::http::Response<ureq::Body>, ClientError> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             // A proxy is for the world outside; a cluster's nodes are asked themselves.
@@ -174,7 +205,7 @@ impl Server {
             None => ureq::Agent::new_with_config(config),
             Some(route) => ureq::Agent::with_parts(config, route.clone(), DefaultResolver::default()),
         };
-        let mut request = agent.get(url);
+        let mut request = method(&agent, url);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }

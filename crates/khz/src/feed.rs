@@ -1,11 +1,12 @@
 //! What a stream of rows says, whichever way it came: the door's events decoded, or this process' own
 //! deliveries. It refuses numbers that are none; what a row means for people is in `rates` and `watch`.
 
-use khz_model::{Decimal, Delivery, Kind, Nanos, Reading};
+use khz_model::{Decimal, Delivery, Kind, Misses, Nanos, Reading};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
 use crate::answer::series_name;
+use crate::misses::Said;
 
 /// A piece of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub enum Feed {
         /// Oldest first.
         rows: Vec<Row>,
     },
+    /// What was asked for and nobody has.
+    Misses(Misses),
     /// Something that the reader should be told once.
     Notice {
         /// The nodes that it concerns.
@@ -105,6 +108,10 @@ impl Feed {
                 };
                 let rows = said.rows.into_iter().map(row).collect();
                 Ok(Some(Feed::Rows { node: said.node, lost: said.lost, rows }))
+            }
+            "misses" => {
+                let said: Said = serde_json::from_str(data).map_err(unreadable)?;
+                Ok(Some(Feed::Misses(said.into())))
             }
             "notice" => {
                 let said: NoticeSaid = serde_json::from_str(data).map_err(unreadable)?;

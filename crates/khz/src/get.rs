@@ -8,8 +8,8 @@ use crate::answer::{Answer, NodeAnswer, SeriesAnswer, State};
 use crate::cli::Format;
 use crate::matrix::Matrix;
 use crate::outcome::{Done, Outcome};
-use crate::table::{Side, Table};
-use crate::{properties, quantities};
+use crate::table::{Side, Table, printable};
+use crate::{misses, properties, quantities};
 
 /// Prints the answer; `width` is that of the terminal, if it is one. Remarks go to `remarks` (stderr).
 pub fn print(
@@ -38,8 +38,12 @@ pub fn print(
         }
     }
     out.flush()?;
+    let misses = answer.misses();
+    for sentence in misses.sentences() {
+        writeln!(remarks, "khz: {}", printable(&sentence))?;
+    }
     match answer.missing.as_slice() {
-        [] => Ok(Done::Wholly),
+        [] => misses::partly(&misses, Ok(Done::Wholly)),
         missing => Ok(Done::Partly { missing: missing.to_vec() }),
     }
 }

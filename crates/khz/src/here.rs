@@ -8,7 +8,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use khz_gather::{Agent, JobDoor, Placement, RingSize, SourcePlan, SourceReport, Tally};
-use khz_model::{Absence, ByteSize, Interest, Metric, Nanos, Pattern, Rate, Reading, Subscription};
+use khz_model::{
+    Absence, ByteSize, Columns, Interest, Known, Metric, Misses, Nanos, NodeName, Pattern, QueryError, Rate,
+    Reading, Series, Subscription,
+};
 
 use crate::answer::Answer;
 use crate::ask::Stream;
@@ -62,28 +65,73 @@ pub fn start(
 pub fn latest(plan: &Plan, patterns: &[Pattern]) -> Result<Answer, Failure> {
     let agent = start_reader(plan)?;
     let answer = wait_for(agent.query().latest(patterns, Nanos(0)))?;
+    let misses = misses(&agent, plan, patterns)?;
     agent.stop();
-    Ok(Answer::from_snapshot(answer.map_err(|error| Failure::work(sentence(&error)))?))
+    let mut answer = match answer {
+        Err(QueryError::NothingMatches { .. }) => Answer::default(),
+        answer => Answer::from_snapshot(answer.map_err(|error| Failure::work(sentence(&error)))?),
+    };
+    answer.said = Some(misses.into());
+    Ok(answer)
+}
+
+/// What of the patterns this node does not have, held against what it holds now.
+pub fn misses(agent: &Agent, plan: &Plan, patterns: &[Pattern]) -> Result<Misses, Failure> {
+    let query = agent.query();
+    let metric = |pattern: &Pattern| Pattern::new(pattern.metric()).ok();
+    let wide: Vec<Pattern> =
+        patterns.iter().filter(|pattern| pattern.instance().is_some()).filter_map(metric).collect();
+    let held = wait_for(query.latest(&wide, Nanos(0)))?.unwrap_or_default();
+    let series = held.nodes.into_iter().flat_map(|(_, samples)| samples).map(|sample| sample.series);
+    let held = Held { node: plan.node.clone(), metrics: query.metrics(), series: Arc::new(series.collect()) };
+    // Other nodes are not asked: whether they are there nobody knows here.
+    Ok(Misses { nodes: Vec::new(), ..Misses::of(&held, patterns) })
+}
+
+/// What this node holds of the metrics concerned.
+struct Held {
+    node: NodeName,
+    metrics: Vec<Arc<Metric>>,
+    series: Arc<Vec<Series>>,
+}
+
+impl Known for Held {
+    fn nodes(&self) -> Vec<NodeName> {
+        vec![self.node.clone()]
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        self.metrics.clone()
+    }
+
+    fn series(&self, _: &NodeName) -> Option<Arc<dyn Columns>> {
+        Some(self.series.clone())
+    }
 }
 
 /// Rows, gathered by this process for as long as the stream is held.
 pub fn rows(plan: &Plan, interest: Interest) -> Result<Stream, Failure> {
     let agent = start_reader(plan)?;
+    let misses = misses(&agent, plan, &interest.patterns)?;
     let subscription = agent.query().subscribe(interest).map_err(|error| match error {
-        khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+        QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+        QueryError::NothingMatches { .. } if !misses.is_empty() => {
+            Failure::Work(misses.sentences().join("; "))
+        }
         _ => Failure::work(sentence(&error)),
     })?;
-    Ok(of_subscription(agent, subscription))
+    Ok(of_subscription(agent, subscription, misses))
 }
 
-fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>) -> Stream {
+fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>, misses: Misses) -> Stream {
     let mut known = Vec::new();
+    let mut misses = Some(misses).filter(|misses| !misses.is_empty());
     let pause = Duration::from(subscription.rate().period()).clamp(LOOK_PERIOD, LOOK_PERIOD_MAX);
     Box::new(move || {
         // The gatherer lives as long as this closure.
         let _ = &agent;
         std::thread::sleep(pause);
-        let mut feeds = Vec::new();
+        let mut feeds: Vec<Feed> = misses.take().map(Feed::Misses).into_iter().collect();
         for delivery in subscription.poll() {
             if !known.iter().any(|columns| Arc::ptr_eq(columns, &delivery.columns)) {
                 known.clear();

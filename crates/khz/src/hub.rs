@@ -1,18 +1,21 @@
 //! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
 
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use khz_client::Access;
 use khz_client::place::HUB_LINK_SOCKET;
-use khz_hub::{Cluster, HubQuery, LinkDoor, LinkServer, Settings, Source, TextAddress, TextSource};
+use khz_hub::{
+    Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
+};
 use khz_model::Query;
 use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::UnixStream;
 
 use crate::config::Plan;
-use crate::config::plan::HubAddress;
+use crate::config::plan::{HubAddress, StateDir};
 use crate::door;
 use crate::hub_recorder::HubRecorder;
 use crate::outcome::{Failure, Outcome, sentence};
@@ -26,6 +29,8 @@ pub fn run(plan: &Plan) -> Outcome {
     let link = link_door(plan, local.as_mut().and_then(door::listener))?;
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
+    cluster.expect(&plan.expected);
+    let _keeper = remember(plan, &cluster);
     let server =
         LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
     let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
@@ -47,6 +52,42 @@ pub fn run(plan: &Plan) -> Outcome {
             () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
         }
     })
+}
+
+/// What is remembered of former starts, and written down for the next; why it is not is only logged.
+fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
+    let directory = match &plan.state_dir {
+        StateDir::Nowhere => return None,
+        StateDir::Here(directory) => Some(directory.clone()),
+        StateDir::Usual => usual_state_dir(),
+    };
+    let Some(directory) = directory else {
+        tracing::warn!(
+            "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
+        );
+        return None;
+    };
+    match RosterKeeper::start(Arc::clone(cluster), &directory) {
+        Ok(keeper) => Some(keeper),
+        Err(error) => {
+            tracing::warn!("nodes will not be remembered: {}", sentence(&error));
+            None
+        }
+    }
+}
+
+/// That of the service, of the machine where we are root, of the user.
+fn usual_state_dir() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // Set by systemd for a unit with StateDirectory=.
+    if let Some(folder) = absolute("STATE_DIRECTORY") {
+        return Some(folder);
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some("/var/lib/khz".into());
+    }
+    let folder = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    folder.map(|folder| folder.join("khz"))
 }
 
 /// Other hubs whose nodes are shown here.

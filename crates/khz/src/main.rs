@@ -18,7 +18,7 @@ mod config;
 mod door;
 mod events;
 mod feed;
-mod fold;
+mod forget;
 mod get;
 mod here;
 mod hub;
@@ -30,6 +30,7 @@ mod log;
 mod man;
 mod matrix;
 mod mirror;
+mod misses;
 mod mount;
 mod nodes;
 mod notify;
@@ -47,7 +48,6 @@ mod run;
 mod serve;
 mod simulate;
 mod status_line;
-mod suggest;
 mod table;
 mod terminal;
 mod trace;
@@ -59,9 +59,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use khz_model::{Interest, Nanos, Pattern};
+use khz_model::hostlist::Hostlist;
+use khz_model::{Interest, Misses, Nanos, Pattern};
 
-use crate::cli::{Cli, Command, Format, GetFlags, NodesFlags, RingCommand, WatchFlags};
+use crate::cli::{Cli, Command, Format, GetFlags, NodesCommand, NodesFlags, RingCommand, WatchFlags};
 use crate::config::{Layers, NodeFlags, Plan};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
@@ -160,12 +161,26 @@ fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
 }
 
 fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
-    let pattern = flags.nodes.as_ref().map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose();
-    let pattern = pattern.map_err(Failure::usage)?;
+    if let Some(NodesCommand::Forget(flags)) = flags.command {
+        hosts(&flags.hosts)?;
+        let (_, plan) = plan(flags.settings.over(outer))?;
+        return forget::print(ask::forget(&flags.place, &plan, &flags.hosts)?, out);
+    }
+    let hosts = flags.hosts.as_deref().map(hosts).transpose()?;
     let (_, plan) = plan(flags.settings.over(outer))?;
-    let found = ask::nodes(&flags.place, &plan, flags.nodes.as_deref())?;
-    let choice = nodes::Choice { as_json: flags.json, only_down: flags.down };
-    nodes::print(&found, pattern.as_ref(), choice, terminal::width(), out)
+    let found = ask::nodes(&flags.place, &plan, flags.hosts.as_deref())?;
+    let misses = match &hosts {
+        Some(hosts) if found.lacks(hosts) => ask::unknown_nodes(&flags.place, &plan, hosts)?,
+        _ => Misses::default(),
+    };
+    let choice = nodes::Choice { as_json: flags.json, only_down: flags.down, only_missing: flags.missing };
+    nodes::print(&found, &misses, choice, terminal::width(), out)
+}
+
+/// A hostlist, checked as part of a pattern: the error points at the place.
+fn hosts(text: &str) -> Result<Hostlist, Failure> {
+    let pattern = Pattern::new(&format!("{text}:*")).map_err(Failure::usage)?;
+    pattern.nodes().cloned().ok_or_else(|| Failure::usage("there is no node in it"))
 }
 
 fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
@@ -196,12 +211,6 @@ fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until };
-    let patterns = interest.patterns.clone();
     let stream = ask::rows(&flags.place, &plan, interest, watch.left())?;
-    let unknown = ask::unknown_nodes(&flags.place, &plan, &patterns);
-    if !unknown.is_empty() {
-        let unknown = table::printable(&fold::fold(&unknown));
-        eprintln!("khz: {unknown}: no such node is known; its rows come when it reports (see `khz nodes`)");
-    }
     watch::onto(watch, flags.json, terminal::size(), out, stream)
 }

@@ -1,8 +1,8 @@
 //! Several nodes in one table: a row for each, a column for each series. It refuses tables that do not fit: then
 //! whoever asked shows them one below the other.
 
-use crate::fold::by_name;
 use crate::table::{Side, Table};
+use khz_model::fold::by_name;
 
 /// Without a terminal's width, more columns than this are no table for people any more.
 const COLUMNS_MAX: usize = 8;

@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
-use khz_model::Pattern;
+use khz_model::hostlist::Hostlist;
+use khz_model::{Misses, NodeName};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::fold::{by_name, fold};
+use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::quantities::{of_count, of_span};
 use crate::table::{Side, Table, cut, printable};
+use khz_model::fold::{by_name, fold};
 
 /// Stands where nothing is known.
 const UNKNOWN: &str = "-";
@@ -26,6 +28,9 @@ pub struct Nodes {
 struct Status {
     node: String,
     up: bool,
+    state: Option<String>,
+    #[serde(default)]
+    expected: bool,
     heard: Option<String>,
     since: Option<String>,
     #[serde(default)]
@@ -52,23 +57,28 @@ pub struct Choice {
     pub as_json: bool,
     /// Only nodes that are down; any of them makes the exit code 3.
     pub only_down: bool,
+    /// Only nodes that are expected and were never seen; any of them makes the exit code 3.
+    pub only_missing: bool,
 }
 
-/// Prints the nodes; those that `pattern` names one by one and that are unknown are missing.
+/// Prints the nodes, and how many of them are there. Exit code 3: some are down or missing that are expected or were
+/// asked for by that, or nobody knows some that were named, which `misses` says.
 pub fn print(
     nodes: &Nodes,
-    pattern: Option<&Pattern>,
+    misses: &Misses,
     choice: Choice,
     width: Option<usize>,
     out: &mut impl Write,
 ) -> Outcome {
     let mut all = nodes.status.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     all.sort_by(|(a, _), (b, _)| by_name(&a.node, &b.node));
-    let mut missing = unknown(&all, pattern);
-    if choice.only_down {
-        all.retain(|(status, _)| !status.up);
-        missing.extend(all.iter().map(|(status, _)| status.node.clone()));
-    }
+    let summary = summary(&all);
+    let is_chosen = |status: &Status| match (choice.only_down, choice.only_missing) {
+        (false, false) => true,
+        (down, missing) => down && status.is("down") || missing && status.is("missing"),
+    };
+    let is_filtered = choice.only_down || choice.only_missing;
+    all.retain(|(status, _)| is_chosen(status));
     if choice.as_json {
         for (_, value) in &all {
             writeln!(out, "{value}")?;
@@ -76,11 +86,40 @@ pub fn print(
     } else if !all.is_empty() {
         out.write_all(table(&all).render(width).as_bytes())?;
         problems(&all, width, out)?;
-    } else if nodes.status.is_empty() {
+        writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
+    } else if nodes.status.is_empty() && misses.is_empty() {
         eprintln!("khz: no node has reported yet");
     }
     out.flush()?;
-    if missing.is_empty() { Ok(Done::Wholly) } else { Ok(Done::Partly { missing }) }
+    let counts = |status: &Status| is_filtered || status.expected;
+    let named = |state: &str| -> Vec<String> {
+        let alike = all.iter().filter(|(status, _)| status.is(state) && counts(status));
+        alike.map(|(status, _)| status.node.clone()).collect()
+    };
+    let (down, missing) = (named("down"), named("missing"));
+    misses::tell(misses);
+    if !missing.is_empty() {
+        eprintln!("khz: never seen: {}", fold(&missing));
+    }
+    match down.is_empty() && missing.is_empty() && misses.is_empty() {
+        true => Ok(Done::Wholly),
+        false => Ok(Done::Partly { missing: down }),
+    }
+}
+
+/// `5 nodes: 2 up, 1 down, 1 left, 1 missing; 3 expected`.
+fn summary(all: &[(Status, &Value)]) -> String {
+    let count = |state: &str| all.iter().filter(|(status, _)| status.is(state)).count();
+    let others = ["down", "left", "missing"].map(|state| (count(state), state));
+    let others =
+        others.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}"));
+    let states: Vec<String> = [format!("{} up", count("up"))].into_iter().chain(others).collect();
+    let nodes = if all.len() == 1 { "node" } else { "nodes" };
+    let expected = match all.iter().filter(|(status, _)| status.expected).count() {
+        0 => String::new(),
+        expected => format!("; {expected} expected"),
+    };
+    format!("{} {nodes}: {}{expected}", all.len(), states.join(", "))
 }
 
 fn read(value: &Value) -> Result<(Status, &Value), Failure> {
@@ -90,22 +129,23 @@ fn read(value: &Value) -> Result<(Status, &Value), Failure> {
 }
 
 impl Nodes {
-    /// What the pattern asks for and nobody knows: nodes that it names one by one, or the whole of it where no node is selected.
-    pub fn unknown(&self, pattern: &Pattern) -> Vec<String> {
-        let Ok(all) = self.status.iter().map(read).collect::<Result<Vec<_>, _>>() else { return Vec::new() };
-        let is_none = all.iter().all(|(status, _)| !pattern.matches_node(&status.node));
-        let wholly = pattern.nodes().filter(|_| is_none).map(|nodes| nodes.as_str().to_owned());
-        match unknown(&all, Some(pattern)) {
-            none if none.is_empty() => wholly.into_iter().collect(),
-            some => some,
-        }
+    /// True where the hostlist asks for nodes that are not among these.
+    pub fn lacks(&self, hosts: &Hostlist) -> bool {
+        let names: Vec<NodeName> =
+            self.status.iter().filter_map(|value| NodeName::new(value["node"].as_str()?).ok()).collect();
+        !Misses::of_nodes(hosts, &names).is_empty()
     }
 }
 
-/// The nodes that the pattern names one by one and that nobody knows.
-fn unknown(all: &[(Status, &Value)], pattern: Option<&Pattern>) -> Vec<String> {
-    let named = pattern.and_then(|pattern| pattern.nodes()?.expand()).unwrap_or_default();
-    named.into_iter().filter(|name| all.iter().all(|(status, _)| status.node != *name)).collect()
+impl Status {
+    /// Whether it is in this state; older doors say only whether it is up.
+    fn is(&self, state: &str) -> bool {
+        self.state() == state
+    }
+
+    fn state(&self) -> &str {
+        self.state.as_deref().unwrap_or(if self.up { "up" } else { "down" })
+    }
 }
 
 fn table(all: &[(Status, &Value)]) -> Table {
@@ -119,14 +159,18 @@ fn table(all: &[(Status, &Value)]) -> Table {
         ("OFFSET", Side::Right),
         ("RTT", Side::Right),
         ("VERSION", Side::Left),
+        ("EXPECTED", Side::Left),
     ];
-    let mut table = Table::new(&titles, 0);
+    // Where nobody says who is expected the column would say nothing.
+    let has_expected = all.iter().any(|(status, _)| status.expected);
+    let columns = titles.len() - usize::from(!has_expected);
+    let mut table = Table::new(&titles[..columns], 0);
     for (status, _) in all {
         let sum = |count: fn(&Lane) -> u64| match status.lanes.as_slice() {
             [] => UNKNOWN.to_owned(),
             lanes => of_count(lanes.iter().map(count).fold(0, u64::saturating_add)),
         };
-        table.row([
+        let row = [
             status.node.clone(),
             state(status),
             rates(&status.lanes),
@@ -136,17 +180,19 @@ fn table(all: &[(Status, &Value)]) -> Table {
             span(status.clock_offset.as_deref()),
             span(status.round_trip.as_deref()),
             status.version.clone(),
-        ]);
+            if status.expected { "yes" } else { "no" }.to_owned(),
+        ];
+        table.row(row.into_iter().take(columns));
     }
     table
 }
 
 /// `up 3d`, `down 12s`: how long it is up, and when it was last heard.
 fn state(status: &Status) -> String {
-    let (word, age) = if status.up { ("up", &status.since) } else { ("down", &status.heard) };
+    let age = if status.up { &status.since } else { &status.heard };
     match age {
-        Some(age) => format!("{word} {}", span(Some(age))),
-        None => word.to_owned(),
+        Some(age) => format!("{} {}", status.state(), span(Some(age))),
+        None => status.state().to_owned(),
     }
 }
 
@@ -196,45 +242,98 @@ mod tests {
          "lanes": [], "clock_offset": null, "round_trip": null, "retransmitted": null, "connects": 4,
          "problem": "the connection was reset"}], "rate_max": "1000Hz", "period_ns_min": 1000000}"#;
 
-    fn printed(pattern: Option<&str>, choice: Choice) -> (String, Done) {
-        let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
-        let pattern = pattern.map(|text| Pattern::new(&format!("{text}:*")).unwrap());
+    fn printed(answer: &str, choice: Choice) -> (String, Done) {
+        let nodes: Nodes = serde_json::from_str(answer).unwrap();
         let mut out = Vec::new();
-        let done = print(&nodes, pattern.as_ref(), choice, Some(80), &mut out).unwrap();
+        let done = print(&nodes, &Misses::default(), choice, Some(80), &mut out).unwrap();
         (String::from_utf8(out).unwrap(), done)
     }
 
     #[test]
     fn the_table_fits_eighty_columns_and_tells_why_nodes_are_down() {
-        let (text, done) = printed(None, Choice::default());
+        let (text, done) = printed(ANSWER, Choice::default());
         assert_eq!(
             text,
             "NODE    STATE        RATE  ROWS  LOST  LATE  OFFSET    RTT  VERSION\n\
              node2   down 12s        -     -     -     -       -      -  0.1.0\n\
              node9   down 2h         -     -     -     -       -      -  0.1.0\n\
              node10  up 3d     1+100Hz  267k     7     2   -12us  180us  0.1.0\n\
-             node[2,9]: the connection was reset\n"
+             node[2,9]: the connection was reset\n\
+             3 nodes: 1 up, 2 down\n"
         );
-        assert_eq!(done, Done::Wholly, "nodes that are down were asked after, and answered for");
+        assert_eq!(done, Done::Wholly, "nobody expects them");
         assert!(text.lines().all(|line| line.chars().count() <= 80));
     }
 
-    #[test]
-    fn only_those_that_are_down_and_any_of_them_is_a_partial_success() {
-        let (text, done) = printed(None, Choice { only_down: true, ..Choice::default() });
-        assert_eq!(text.lines().count(), 4);
-        assert_eq!(done, Done::Partly { missing: vec!["node2".to_owned(), "node9".to_owned()] });
+    /// n1 is up, n2 down, n3 left, n4 missing; all but n1 are expected, as far as `expected` says.
+    fn states(expected: &[&str]) -> String {
+        let status = |(node, state, heard): (&str, &str, &str)| {
+            format!(
+                r#"{{"node":"{node}","up":{},"state":"{state}","expected":{},"heard":{heard},"since":"9.0","version":"1"}}"#,
+                state == "up",
+                expected.contains(&node)
+            )
+        };
+        let all = [
+            ("n1", "up", r#""0.4""#),
+            ("n2", "down", r#""60.0""#),
+            ("n3", "left", r#""90.0""#),
+            ("n4", "missing", "null"),
+        ];
+        format!(r#"{{"status":[{}]}}"#, all.map(status).join(","))
     }
 
     #[test]
-    fn a_node_that_is_named_and_unknown_is_missing() {
-        let (_, done) = printed(Some("node[9-11]"), Choice::default());
-        assert_eq!(done, Done::Partly { missing: vec!["node11".to_owned()] });
+    fn expected_missing_down_and_left_are_told_apart() {
+        let (text, done) = printed(&states(&["n2", "n3", "n4"]), Choice::default());
+        assert_eq!(
+            text,
+            "NODE  STATE    RATE  ROWS  LOST  LATE  OFFSET  RTT  VERSION  EXPECTED\n\
+             n1    up 9.0s     -     -     -     -       -    -  1        no\n\
+             n2    down 1m     -     -     -     -       -    -  1        yes\n\
+             n3    left 1m     -     -     -     -       -    -  1        yes\n\
+             n4    missing     -     -     -     -       -    -  1        yes\n\
+             4 nodes: 1 up, 1 down, 1 left, 1 missing; 3 expected\n"
+        );
+        assert_eq!(done, Done::Partly { missing: vec!["n2".to_owned()] });
+    }
+
+    #[test]
+    fn expected_nodes_that_are_not_there_and_those_that_were_asked_for_are_a_partial_success() {
+        let all = Choice::default();
+        let down = Choice { only_down: true, ..all };
+        let missing = Choice { only_missing: true, ..all };
+        let both = Choice { only_down: true, only_missing: true, ..all };
+        for (expected, choice, shown, is_whole) in [
+            (&[][..], all, "n1 n2 n3 n4", true),
+            (&["n1", "n3"], all, "n1 n2 n3 n4", true),
+            (&["n2"], all, "n1 n2 n3 n4", false),
+            (&["n4"], all, "n1 n2 n3 n4", false),
+            (&[], down, "n2", false),
+            (&["n4"], missing, "n4", false),
+            (&["n4"], both, "n2 n4", false),
+        ] {
+            let (text, done) = printed(&states(expected), Choice { as_json: true, ..choice });
+            let names: Vec<String> = text
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap()["node"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!((names.join(" ").as_str(), done == Done::Wholly), (shown, is_whole), "{expected:?}");
+        }
+        let (_, done) = printed(&states(&[]), missing);
+        assert!(matches!(done, Done::Partly { .. }), "it is missing because somebody expects it");
+    }
+
+    #[test]
+    fn a_node_that_is_named_and_unknown_is_lacking() {
+        let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
+        let lacks = |text: &str| nodes.lacks(&Hostlist::new(text).unwrap());
+        assert!(lacks("node[9-11]") && lacks("x*") && !lacks("node[9-10]") && !lacks("node*"));
     }
 
     #[test]
     fn json_is_the_doors_own_object_a_line() {
-        let (text, _) = printed(None, Choice { as_json: true, only_down: false });
+        let (text, _) = printed(ANSWER, Choice { as_json: true, ..Choice::default() });
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 3);
         assert_eq!(

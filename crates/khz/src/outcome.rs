@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::fold::fold;
+use khz_model::fold::fold;
 
 /// What a command hands back: how far it came, or why it failed.
 pub type Outcome = Result<Done, Failure>;
@@ -15,9 +15,9 @@ pub enum Done {
     Wholly,
     /// The program that was recorded has ended, with this exit code, which is ours too.
     OfCommand(u8),
-    /// Some nodes did not answer; they are named on stderr: exit code 3.
+    /// Some nodes did not answer, or something that was asked for does not exist; both are named on stderr: exit code 3.
     Partly {
-        /// The nodes that are missing.
+        /// The nodes that did not answer.
         missing: Vec<String>,
     },
 }
@@ -72,6 +72,8 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
     match outcome {
         Ok(Done::Wholly) => (ExitCode::SUCCESS, None),
         Ok(Done::OfCommand(code)) => (ExitCode::from(code), None),
+        // What is not there was named before.
+        Ok(Done::Partly { missing }) if missing.is_empty() => (ExitCode::from(3), None),
         Ok(Done::Partly { missing }) => {
             (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
         }
@@ -100,6 +102,7 @@ mod tests {
         let (code, sentence) = exit(Ok(Done::Partly { missing: vec!["n1".to_owned(), "n2".to_owned()] }));
         assert_eq!(code, ExitCode::from(3));
         assert_eq!(sentence.as_deref(), Some("no answer from n[1-2]"));
+        assert_eq!(exit(Ok(Done::Partly { missing: Vec::new() })), (ExitCode::from(3), None));
     }
 
     #[test]

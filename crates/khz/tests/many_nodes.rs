@@ -39,7 +39,8 @@ fn nodes_are_listed_up_or_down() {
              n2    up 1d      1Hz  86.4k     7     1   -12us  180us  {version}\n\
              n3    down 12s   1Hz  86.4k     7     1   -12us  180us  {version}\n\
              n4    up 1d      1Hz  86.4k     7     1   -12us  180us  {version}\n\
-             n3: the connection was reset\n"
+             n3: the connection was reset\n\
+             4 nodes: 3 up, 1 down\n"
         )
     );
     assert_eq!((code(&all), err(&all).as_str()), (0, ""));
@@ -47,8 +48,8 @@ fn nodes_are_listed_up_or_down() {
     assert_eq!((code(&down), err(&down).as_str()), (3, "khz: no answer from n3\n"));
     assert_eq!(out(&down).lines().count(), 1);
     let some = ask(&server, &["nodes", "n[1-2,8-9]"]);
-    assert_eq!((code(&some), err(&some).as_str()), (3, "khz: no answer from n[8-9]\n"));
-    assert_eq!(out(&some).lines().count(), 3);
+    assert_eq!((code(&some), err(&some).as_str()), (3, "khz: no node is called n[8-9] (there are n[1-4])\n"));
+    assert_eq!(out(&some).lines().count(), 4);
     let wrong = ask(&server, &["nodes", "n[2-1]"]);
     assert_eq!(code(&wrong), 2, "{}", err(&wrong));
 }
@@ -64,11 +65,15 @@ fn several_nodes_are_rows_and_those_that_are_missing_are_named_folded() {
          n2      13.34   15.6 GiB          absent\n\
          n4      15.34   15.6 GiB          absent\n"
     );
-    assert_eq!((code(&some), err(&some).as_str()), (3, "khz: no answer from n[3,7]\n"));
+    let expected = "khz: no node is called n7 (there are n[1-4])\nkhz: no answer from n3\n";
+    assert_eq!((code(&some), err(&some).as_str()), (3, expected), "one is down, and one never was");
     let one = ask(&server, &["get", "n[3-4]:load.1m"]);
     assert_eq!(out(&one), "NODE  load.1m\nn4      15.34\n", "the one that answers is named");
     let nobody = ask(&server, &["get", "n[7-9]:load.1m"]);
-    assert_eq!(code(&nobody), 1, "{}", err(&nobody));
+    let expected = "khz: no node is called n[7-9] (there are n[1-4])\n";
+    assert_eq!((code(&nobody), err(&nobody).as_str()), (1, expected));
+    let down = ask(&server, &["get", "n3:load.1m"]);
+    assert_eq!((code(&down), err(&down).as_str()), (1, "khz: no answer from n3\n"));
 }
 
 #[test]
@@ -78,9 +83,10 @@ fn a_watch_of_a_node_that_nobody_knows_says_so_and_goes_on() {
         ask(&server, &["watch", "n[1,77-78]:load.1m", "other*:load.1m", "--rate", "100", "--count", "2"]);
     assert_eq!(
         err(&watched),
-        "khz: n[77-78],other*: no such node is known; its rows come when it reports (see `khz nodes`)\n"
+        "khz: no node is called n[77-78] (there are n[1-4]); its rows come when it reports\n\
+         khz: no node is called other*; its rows come when it reports\n"
     );
-    assert_eq!(code(&watched), 0);
+    assert_eq!(code(&watched), 3);
     let known = ask(&server, &["watch", "n1:load.1m", "--rate", "100", "--count", "2"]);
     assert_eq!((code(&known), err(&known).as_str()), (0, ""));
 }

@@ -10,6 +10,7 @@ use crate::dial::{Dial, HubName, Identity};
 use crate::error::{LinkError, Reject};
 use crate::flush;
 use crate::frame::Frame;
+use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::lane_book::LaneBook;
 use crate::lane_sender::{LaneSender, Progress};
@@ -133,7 +134,7 @@ impl<L: Lane> AgentEnd<L> {
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
-            Frame::Newer { .. } => {}
+            Frame::Newer { .. } | Frame::Goodbye(_) => {}
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
         }
         Ok(())
@@ -469,6 +470,13 @@ impl<L: Lane> AgentEnd<L> {
     pub fn received(&self, id: u64) -> Option<u64> {
         let entry = self.book.entries.iter().find(|entry| entry.lane.id() == id)?;
         entry.sender.as_ref().map(|sender| sender.received)
+    }
+
+    /// Says that this node leaves on purpose; the connection is to be closed when that is sent.
+    pub fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
+        if self.dial.is_welcome() {
+            goodbye.put(out);
+        }
     }
 
     /// The connection is over: nobody is interested any more.

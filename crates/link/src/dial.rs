@@ -124,7 +124,7 @@ impl Dial {
                 self.phase = Phase::Welcome;
                 self.abilities = welcome.abilities;
             }
-            (_, Frame::Newer { .. }) => {}
+            (_, Frame::Newer { .. } | Frame::Goodbye(_)) => {}
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
         }
         self.deadline = Nanos(now.0 + SILENCE.0);

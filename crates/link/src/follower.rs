@@ -182,7 +182,7 @@ impl Follower {
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
-            Frame::Newer { .. } => {}
+            Frame::Newer { .. } | Frame::Goodbye(_) => {}
             Frame::Told(told) => sink.told(told),
             Frame::Node(status) => sink.node(status),
             Frame::Nodes { .. } => sink.nodes(),

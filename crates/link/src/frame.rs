@@ -5,6 +5,7 @@ use khz_model::pattern::PATTERN_MAX;
 use khz_model::{Nanos, NodeStatus};
 
 use crate::error::LinkError;
+use crate::goodbye::{self, Goodbye};
 use crate::limits::{
     ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
 };
@@ -51,6 +52,8 @@ pub mod kind {
     pub const GIVEN: u8 = 44;
     pub const TEXT: u8 = 50;
     pub const NO_TEXT: u8 = 51;
+    /// Skipped by who does not know it, as all from 128 on.
+    pub const GOODBYE: u8 = 128;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -120,6 +123,7 @@ pub enum Frame<'a> {
     },
     Text(TextPiece<'a>),
     NoText(NoText<'a>),
+    Goodbye(Goodbye<'a>),
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -199,6 +203,7 @@ impl<'a> Frame<'a> {
             Frame::Unread { .. } => kind::UNREAD,
             Frame::Text(_) => kind::TEXT,
             Frame::NoText(_) => kind::NO_TEXT,
+            Frame::Goodbye(_) => kind::GOODBYE,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -234,7 +239,8 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::UNREAD => "Unread",
         kind::TEXT => "Text",
         kind::NO_TEXT => "NoText",
-        SKIPPED_FROM.. => "a newer frame",
+        kind::GOODBYE => "Goodbye",
+        newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
     })
 }
@@ -285,6 +291,7 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::UNREAD => Frame::Unread { number: body.number()? },
         kind::TEXT => Frame::Text(texts::decode_text(body)?),
         kind::NO_TEXT => Frame::NoText(texts::decode_no_text(body)?),
+        kind::GOODBYE => Frame::Goodbye(goodbye::decode(body)?),
         kind => Frame::Newer { kind },
     })
 }

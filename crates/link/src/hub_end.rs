@@ -7,6 +7,7 @@ use khz_model::Nanos;
 use crate::allowance::Allowance;
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
+use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::limits::{
     FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, READS_A_SECOND, READS_AT_ONCE,
@@ -131,6 +132,11 @@ pub trait HubSide {
 
     /// This node has no such text.
     fn no_text(&mut self, none: &NoText<'_>) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// This node ends, or leaves for another hub, on purpose: the connection is over soon.
+    fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Result<(), Reject> {
         Ok(())
     }
 
@@ -354,6 +360,7 @@ fn from_node<H: HubSide>(
         Frame::Given { lane, ask } => hub.given(*lane, *ask),
         Frame::Text(piece) => hub.text(piece),
         Frame::NoText(none) => hub.no_text(none),
+        Frame::Goodbye(goodbye) => hub.goodbye(goodbye),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
@@ -374,7 +381,7 @@ fn from_reader<H: HubSide>(
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),
-        Frame::Newer { .. } => Ok(()),
+        Frame::Newer { .. } | Frame::Goodbye(_) => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
 }

@@ -13,6 +13,7 @@ mod error;
 mod flush;
 mod follower;
 pub mod frame;
+mod goodbye;
 mod hub_end;
 mod inbound;
 mod intake;
@@ -37,6 +38,7 @@ pub use dial::{HubName, Identity, Prove};
 pub use error::{LinkError, Reject};
 pub use follower::{FollowSink, Follower, LaneKey, Wish};
 pub use frame::Frame;
+pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use intake::{Intake, RowSink};
 pub use message::{

@@ -15,6 +15,10 @@ const ADDRESS_MAX: usize = 64;
 const UNKNOWN: u64 = u64::MAX;
 const UNKNOWN_OFFSET: i64 = i64::MIN;
 
+/// Flags behind the lanes, which older hubs do not say.
+const LEFT: u8 = 1;
+const EXPECTED: u8 = 2;
+
 /// Appends how a node is.
 pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
     let time = |time: Option<Nanos>| time.map_or(UNKNOWN, |time| time.0).to_le_bytes();
@@ -40,6 +44,8 @@ pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
             put_varint(out, number);
         }
     }
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    out.push(flag(status.left, LEFT) | flag(status.expected, EXPECTED));
     frame.close(out);
 }
 
@@ -75,6 +81,8 @@ pub(crate) fn decode(body: &mut Body<'_>) -> Result<NodeStatus, Misfit> {
     for _ in 0..lanes {
         status.lanes.push(lane(body)?);
     }
+    let flags = if body.is_at_end() { 0 } else { body.u8()? };
+    (status.left, status.expected) = (flags & LEFT != 0, flags & EXPECTED != 0);
     Ok(status)
 }
 
@@ -123,6 +131,8 @@ mod tests {
         };
         NodeStatus {
             up: false,
+            left: true,
+            expected: true,
             heard: Some(Nanos(5)),
             clock_offset: Some(-9),
             problem: Some("refused".into()),
@@ -144,7 +154,11 @@ mod tests {
         let mut out = Vec::new();
         put(&status(), &mut out);
         let raw = split(&out, FRAME_MAX).unwrap().unwrap();
-        for cut in 0..raw.body.len() {
+        // Without its last byte it is that of an older hub.
+        let older = Frame::decode(raw.kind, &raw.body[..raw.body.len() - 1]).unwrap();
+        let expected = NodeStatus { left: false, expected: false, ..status() };
+        assert_eq!(older, Frame::Node(Box::new(expected)));
+        for cut in 0..raw.body.len() - 1 {
             assert!(Frame::decode(raw.kind, &raw.body[..cut]).is_err(), "{cut}");
         }
         for at in 0..raw.body.len() {

@@ -1,7 +1,11 @@
-//! Hostlists, as SLURM, pdsh and genders write them: `node[001-128,200]`, several brackets allowed, globs
-//! between them. It matches without expanding, so `n[0-999999999]` costs nothing; expanding is bounded.
+//! Hostlists, as SLURM, pdsh and genders write them: `node[001-128,200],login1`: hosts separated by commas, each with
+//! any number of brackets, and globs between them. What [`crate::fold`] prints is read here. It matches without
+//! expanding, so `n[0-999999999]` costs nothing; expanding is bounded.
 
+use std::collections::HashSet;
 use std::fmt;
+
+use crate::name::NODE_NAME_MAX;
 
 /// A hostlist may expand to at most this many names: sixteen times the largest cluster we plan for.
 pub const EXPAND_MAX: usize = 65_536;
@@ -10,13 +14,24 @@ pub const EXPAND_MAX: usize = 65_536;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hostlist {
     text: Box<str>,
+    hosts: Vec<Host>,
+}
+
+/// What stands between two commas.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Host {
+    text: Box<str>,
     parts: Vec<Part>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// Text outside brackets, with `*` and `?`.
-    Glob(Box<str>),
+    /// Text that stands for itself.
+    Text(Box<str>),
+    /// `?`: any one character.
+    One,
+    /// `*`: any characters, or none.
+    Any,
     /// The numbers of one bracket.
     Numbers(Vec<Range>),
 }
@@ -41,27 +56,13 @@ pub struct HostlistError {
 impl Hostlist {
     /// Compiles `text`.
     pub fn new(text: &str) -> Result<Self, HostlistError> {
-        let mut parts = Vec::new();
-        let mut rest = 0;
-        while let Some(open) = text[rest..].find('[').map(|i| i + rest) {
-            if let Some(stray) = text[rest..open].find(']') {
-                return Err(HostlistError { at: rest + stray, problem: "']' without '['" });
-            }
-            if open > rest {
-                parts.push(Part::Glob(text[rest..open].into()));
-            }
-            let close = text[open..].find(']').map(|i| i + open);
-            let close = close.ok_or(HostlistError { at: open, problem: "'[' is never closed" })?;
-            parts.push(Part::Numbers(ranges(text, open + 1, close)?));
-            rest = close + 1;
+        let mut hosts = Vec::new();
+        let mut from = 0;
+        for to in commas(text).chain([text.len()]) {
+            hosts.push(Host::new(text, from, to)?);
+            from = to + 1;
         }
-        if let Some(stray) = text[rest..].find(']') {
-            return Err(HostlistError { at: rest + stray, problem: "']' without '['" });
-        }
-        if rest < text.len() || parts.is_empty() {
-            parts.push(Part::Glob(text[rest..].into()));
-        }
-        Ok(Hostlist { text: text.into(), parts })
+        Ok(Hostlist { text: text.into(), hosts })
     }
 
     /// The hostlist as it was written.
@@ -71,36 +72,33 @@ impl Hostlist {
 
     /// True when `name` is one of the hosts.
     pub fn matches(&self, name: &str) -> bool {
-        matches(&self.parts, name)
+        self.hosts.iter().any(|host| host.matches(name))
     }
 
-    /// All names, or `None` when a glob makes them uncountable or they are more than [`EXPAND_MAX`].
+    /// All names, each once, or `None` when a glob makes them uncountable or they are more than [`EXPAND_MAX`].
     pub fn expand(&self) -> Option<Vec<String>> {
-        let mut names = vec![String::new()];
-        for part in &self.parts {
-            let mut longer = Vec::new();
-            match part {
-                Part::Glob(text) if text.contains(['*', '?']) => return None,
-                Part::Glob(text) => longer.extend(names.iter().map(|name| format!("{name}{text}"))),
-                Part::Numbers(ranges) => {
-                    let count: u64 =
-                        ranges.iter().fold(0, |n, r| n.saturating_add((r.last - r.first).saturating_add(1)));
-                    if count.saturating_mul(names.len() as u64) > EXPAND_MAX as u64 {
-                        return None;
-                    }
-                    for name in &names {
-                        for range in ranges {
-                            longer.extend(
-                                (range.first..=range.last)
-                                    .map(|n| format!("{name}{n:0width$}", width = range.width)),
-                            );
-                        }
-                    }
-                }
-            }
-            names = longer;
+        let mut names = Vec::new();
+        for host in &self.hosts {
+            names.extend(host.expand(EXPAND_MAX - names.len())?);
         }
-        Some(names)
+        Some(each_once(names))
+    }
+
+    /// The names that it names one by one, each once; hosts with globs, and what is beyond [`EXPAND_MAX`], are left out.
+    pub fn named(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for host in &self.hosts {
+            names.extend(host.expand(EXPAND_MAX - names.len()).unwrap_or_default());
+        }
+        each_once(names)
+    }
+
+    /// The hosts that do not name their nodes one by one, as they were written: those with globs, and those that are
+    /// too many to be counted.
+    pub fn unnamed(&self) -> impl Iterator<Item = Hostlist> + '_ {
+        let whole = |host: &&Host| host.expand(EXPAND_MAX).is_none();
+        let alone = |host: &Host| Hostlist { text: host.text.clone(), hosts: vec![host.clone()] };
+        self.hosts.iter().filter(whole).map(alone)
     }
 }
 
@@ -108,6 +106,160 @@ impl fmt::Display for Hostlist {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Where the commas outside brackets are.
+fn commas(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let mut is_inside = false;
+    text.bytes().enumerate().filter_map(move |(at, byte)| {
+        match byte {
+            b'[' => is_inside = true,
+            b']' => is_inside = false,
+            _ => {}
+        }
+        (byte == b',' && !is_inside).then_some(at)
+    })
+}
+
+fn each_once(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::with_capacity(names.len());
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+impl Host {
+    /// Compiles the host at `from..to` of `text`.
+    fn new(text: &str, from: usize, to: usize) -> Result<Self, HostlistError> {
+        if from == to && !text.is_empty() {
+            return Err(HostlistError { at: from, problem: "there is no host beside this comma" });
+        }
+        let mut parts = Vec::new();
+        let mut rest = from;
+        while let Some(open) = text[rest..to].find('[').map(|i| i + rest) {
+            globs(text, rest, open, &mut parts)?;
+            let close = text[open..to].find(']').map(|i| i + open);
+            let close = close.ok_or(HostlistError { at: open, problem: "'[' is never closed" })?;
+            parts.push(Part::Numbers(ranges(text, open + 1, close)?));
+            rest = close + 1;
+        }
+        globs(text, rest, to, &mut parts)?;
+        Ok(Host { text: text[from..to].into(), parts })
+    }
+
+    /// True when this is the name. All ways to read it are followed at once, byte by byte of the name: many stars cost no
+    /// more than few.
+    fn matches(&self, name: &str) -> bool {
+        if name.len() > NODE_NAME_MAX {
+            return false;
+        }
+        let mut at = Places::first();
+        for part in &self.parts {
+            at = part.behind(name, &at);
+            if at.is_empty() {
+                return false;
+            }
+        }
+        at.has(name.len())
+    }
+
+    /// All names, `None` when they are uncountable or more than `names_max`.
+    fn expand(&self, names_max: usize) -> Option<Vec<String>> {
+        let mut names = vec![String::new()];
+        for part in &self.parts {
+            match part {
+                Part::Any | Part::One => return None,
+                Part::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
+                Part::Numbers(ranges) => {
+                    let count = ranges.iter().fold(0u64, |n, range| n.saturating_add(range.count()));
+                    if count.saturating_mul(names.len() as u64) > names_max as u64 {
+                        return None;
+                    }
+                    let longer = |name: &String| {
+                        let numbers = ranges.iter().flat_map(|range| range.numbers());
+                        numbers.map(|number| format!("{name}{number}")).collect::<Vec<_>>()
+                    };
+                    names = names.iter().flat_map(longer).collect();
+                }
+            }
+        }
+        (names.len() <= names_max).then_some(names)
+    }
+}
+
+/// Places in a name, from 0 to its end: one bit each.
+#[derive(Clone, Copy, Default)]
+struct Places([u64; NODE_NAME_MAX / 64 + 1]);
+
+impl Places {
+    fn first() -> Self {
+        let mut places = Places::default();
+        places.add(0);
+        places
+    }
+
+    fn add(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.0[at / 64] >> (at % 64) & 1 == 1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+}
+
+impl Part {
+    /// The places behind this part, given those before it.
+    fn behind(&self, name: &str, before: &Places) -> Places {
+        let mut behind = Places::default();
+        for at in (0..=name.len()).filter(|&at| before.has(at)) {
+            match self {
+                Part::Text(text) if name.as_bytes()[at..].starts_with(text.as_bytes()) => {
+                    behind.add(at + text.len());
+                }
+                Part::Text(_) => {}
+                Part::One => {
+                    if let Some(c) = name.get(at..).and_then(|rest| rest.chars().next()) {
+                        behind.add(at + c.len_utf8());
+                    }
+                }
+                Part::Any => {
+                    (at..=name.len()).for_each(|at| behind.add(at));
+                    return behind;
+                }
+                Part::Numbers(ranges) => {
+                    let digits = name.as_bytes()[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+                    let fits = |n: &usize| ranges.iter().any(|range| range.contains(&name[at..at + n]));
+                    (1..=digits).filter(fits).for_each(|n| behind.add(at + n));
+                }
+            }
+        }
+        behind
+    }
+}
+
+/// Reads what stands outside brackets, at `from..to`.
+fn globs(text: &str, from: usize, to: usize, parts: &mut Vec<Part>) -> Result<(), HostlistError> {
+    let mut plain = from;
+    for (at, c) in text[from..to].char_indices().map(|(at, c)| (at + from, c)) {
+        let part = match c {
+            ']' => return Err(HostlistError { at, problem: "']' without '['" }),
+            '*' => Part::Any,
+            '?' => Part::One,
+            _ => continue,
+        };
+        if plain < at {
+            parts.push(Part::Text(text[plain..at].into()));
+        }
+        parts.push(part);
+        plain = at + 1;
+    }
+    if plain < to {
+        parts.push(Part::Text(text[plain..to].into()));
+    }
+    Ok(())
 }
 
 /// Reads `001-128,200` between the brackets at `from..to`.
@@ -131,6 +283,9 @@ fn ranges(text: &str, from: usize, to: usize) -> Result<Vec<Range>, HostlistErro
         if range.first > range.last {
             return Err(wrong("the range runs backwards"));
         }
+        if range.width > NODE_NAME_MAX {
+            return Err(wrong("no node's name is as long as this number"));
+        }
         ranges.push(range);
         at += item.len() + 1;
     }
@@ -138,6 +293,14 @@ fn ranges(text: &str, from: usize, to: usize) -> Result<Vec<Range>, HostlistErro
 }
 
 impl Range {
+    fn count(self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+
+    fn numbers(self) -> impl Iterator<Item = String> {
+        (self.first..=self.last).map(move |n| format!("{n:0width$}", width = self.width))
+    }
+
     fn contains(self, digits: &str) -> bool {
         let padded = digits.len() > 1 && digits.starts_with('0');
         let width_fits = if self.width > 0 {
@@ -146,25 +309,6 @@ impl Range {
             !padded
         };
         width_fits && digits.parse::<u64>().is_ok_and(|n| self.first <= n && n <= self.last)
-    }
-}
-
-fn matches(parts: &[Part], name: &str) -> bool {
-    let Some((part, rest)) = parts.split_first() else { return name.is_empty() };
-    match part {
-        Part::Numbers(ranges) => {
-            let digits = name.bytes().take_while(u8::is_ascii_digit).count();
-            (1..=digits).any(|n| ranges.iter().any(|r| r.contains(&name[..n])) && matches(rest, &name[n..]))
-        }
-        Part::Glob(text) if rest.is_empty() => crate::glob::Glob::new(text).matches(name),
-        Part::Glob(text) if text.contains(['*', '?']) => {
-            let glob = crate::glob::Glob::new(text);
-            name.char_indices()
-                .map(|(i, _)| i)
-                .chain([name.len()])
-                .any(|i| glob.matches(&name[..i]) && matches(rest, &name[i..]))
-        }
-        Part::Glob(text) => name.strip_prefix(&**text).is_some_and(|tail| matches(rest, tail)),
     }
 }
 
@@ -203,9 +347,58 @@ mod tests {
     }
 
     #[test]
+    fn commas_separate_hosts_and_those_in_brackets_separate_numbers() {
+        let list = Hostlist::new("node[001-003,7],node005,login*").unwrap();
+        for (name, expected) in [
+            ("node002", true),
+            ("node7", true),
+            ("node005", true),
+            ("node004", false),
+            ("login", true),
+            ("login2.ib", true),
+            ("node001,node005", false),
+        ] {
+            assert_eq!(list.matches(name), expected, "{name}");
+        }
+        assert_eq!(list.expand(), None, "a glob cannot be counted");
+        assert_eq!(list.named(), ["node001", "node002", "node003", "node7", "node005"]);
+        let globs: Vec<String> = list.unnamed().map(|list| list.to_string()).collect();
+        assert_eq!(globs, ["login*"]);
+        assert_eq!(Hostlist::new("n1,n[1-2],n1").unwrap().expand().unwrap(), ["n1", "n2"]);
+    }
+
+    #[test]
     fn errors_point_at_the_byte() {
-        for (text, at) in [("n[1-", 1), ("n[1,x]", 4), ("n[8-1]", 2), ("n]", 1), ("n[]", 2), ("a[1]b]", 5)] {
+        for (text, at) in [
+            ("n[1-", 1),
+            ("n[1,x]", 4),
+            ("n[8-1]", 2),
+            ("n]", 1),
+            ("n[]", 2),
+            ("a[1]b]", 5),
+            ("a,", 2),
+            (",a", 0),
+            ("a,,b", 2),
+            ("a,n[1,x]", 6),
+        ] {
             assert_eq!(Hostlist::new(text).unwrap_err().at, at, "{text}");
+        }
+    }
+
+    #[test]
+    fn many_stars_and_brackets_cost_no_more_than_few() {
+        let list = Hostlist::new(&"*[0-9]".repeat(600)).unwrap();
+        assert!(!list.matches(&"1".repeat(NODE_NAME_MAX)));
+        let list = Hostlist::new(&"*[0-9]".repeat(100)).unwrap();
+        assert!(list.matches(&"1".repeat(NODE_NAME_MAX)) && !list.matches(&"x1".repeat(90)));
+    }
+
+    #[test]
+    fn question_marks_are_characters() {
+        let list = Hostlist::new("n?[1-3]").unwrap();
+        for (name, expected) in [("nx2", true), ("n2", false), ("n12", true), ("nä2", true), ("nxx2", false)]
+        {
+            assert_eq!(list.matches(name), expected, "{name}");
         }
     }
 

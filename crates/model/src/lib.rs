@@ -5,27 +5,31 @@
 
 pub mod budget;
 pub mod decimal;
+pub mod fold;
 pub mod glob;
 pub mod hostlist;
 pub mod look;
 pub mod metric;
+pub mod misses;
 pub mod name;
 pub mod pattern;
 pub mod quantity;
 pub mod query;
 pub mod reading;
 pub mod schema;
+pub mod suggest;
 
 pub use budget::{Budget, Share};
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
+pub use misses::{Known, Miss, Misses};
 pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Delivery, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Query, QueryError, Row, Sample,
-    Snapshot, Subscription, WaitFor,
+    Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence, Query,
+    QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

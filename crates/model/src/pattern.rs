@@ -65,6 +65,45 @@ impl Pattern {
         self.nodes.as_ref()
     }
 
+    /// The metric part, as it was written.
+    pub fn metric(&self) -> &str {
+        self.metric.as_str()
+    }
+
+    /// The instance part, as it was written: escaped. `None`: all.
+    pub fn instance(&self) -> Option<&str> {
+        self.instance.as_ref()?;
+        let open = self.text.rfind('[')?;
+        self.text[open..].strip_prefix('[')?.strip_suffix(']')
+    }
+
+    /// The pattern without its node part: what it selects of each node.
+    pub fn series(&self) -> &str {
+        match &self.nodes {
+            Some(nodes) => &self.text[nodes.as_str().len() + 1..],
+            None => &self.text,
+        }
+    }
+
+    /// The text of the same pattern for another metric.
+    pub(crate) fn with_metric(&self, metric: &str) -> String {
+        let nodes = &self.text[..self.text.len() - self.series().len()];
+        format!("{nodes}{metric}{}", &self.series()[self.metric().len()..])
+    }
+
+    /// The text of the same pattern for another instance, which is escaped.
+    pub(crate) fn with_instance(&self, instance: &str) -> String {
+        let nodes = &self.text[..self.text.len() - self.series().len()];
+        format!("{nodes}{}[{instance}]", self.metric())
+    }
+
+    /// Several patterns in one text, as in a setting: `;` and line ends are between patterns, and so is a comma outside
+    /// brackets, unless the word before it can only be a host: one without dots and globs, which no metric is.
+    pub fn list(text: &str) -> Result<Vec<Pattern>, NameError> {
+        let pieces = text.split([';', '\n']).flat_map(pieces).map(str::trim);
+        pieces.filter(|piece| !piece.is_empty()).map(Pattern::new).collect()
+    }
+
     /// True when the node of that name is selected.
     pub fn matches_node(&self, node: &str) -> bool {
         self.nodes.as_ref().is_none_or(|nodes| nodes.matches(node))
@@ -87,6 +126,33 @@ impl Pattern {
                 }
             }
     }
+}
+
+/// The patterns between two `;`.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut pieces, mut from, mut word) = (Vec::new(), 0, 0);
+    let mut is_inside = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' => is_inside = true,
+            b']' => is_inside = false,
+            b',' if !is_inside => {
+                if !is_host(text[word..at].trim()) {
+                    pieces.push(&text[from..at]);
+                    from = at + 1;
+                }
+                word = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&text[from..]);
+    pieces
+}
+
+/// A word that names a host and cannot be a metric or end a pattern.
+fn is_host(word: &str) -> bool {
+    !word.is_empty() && !word.contains(['.', '*', '?', ':'])
 }
 
 fn node_pattern(text: &str, nodes: &str) -> Result<Hostlist, NameError> {
@@ -115,7 +181,12 @@ fn check_metric_glob(text: &str, parts: &Parts<'_>) -> Result<(), NameError> {
         Some(at) => Err(NameError::new(
             text,
             parts.metric_at + at,
-            "a metric pattern is lower-case words with dots, and * or ?, as net.rx_*",
+            match parts.metric.as_bytes()[at] {
+                b',' => {
+                    "a pattern has one metric; hosts are separated by commas before ':', as n1,n[3-5]:load.1m"
+                }
+                _ => "a metric pattern is lower-case words with dots, and * or ?, as net.rx_*",
+            },
         )),
     }
 }
@@ -169,6 +240,35 @@ mod tests {
             glob.matches_series("net.rx_bytes", Some("eth0:1"))
                 && !glob.matches_series("net.rx_bytes", Some("eth0"))
         );
+    }
+
+    #[test]
+    fn hosts_have_commas_of_their_own() {
+        let pattern = Pattern::new("node[001-003,7],node005:net.rx_*[a%2Cb]").unwrap();
+        for (node, expected) in [("node002", true), ("node7", true), ("node005", true), ("node004", false)] {
+            assert_eq!(pattern.matches_node(node), expected, "{node}");
+        }
+        assert!(pattern.matches_series("net.rx_bytes", Some("a,b")));
+        assert_eq!(pattern.series(), "net.rx_*[a%2Cb]");
+        assert_eq!((pattern.metric(), pattern.instance()), ("net.rx_*", Some("a%2Cb")));
+        let refused = Pattern::new("load.1m,mem.free").unwrap_err();
+        assert!(refused.at == 7 && refused.problem.contains("hosts are separated by commas"), "{refused}");
+    }
+
+    #[test]
+    fn several_patterns_in_one_text_are_told_apart_from_hosts() {
+        for (text, expected) in [
+            ("load.*,mem.free,net.*_bytes", &["load.*", "mem.free", "net.*_bytes"][..]),
+            ("load.*, node[1,3]:mem.*[a]", &["load.*", "node[1,3]:mem.*[a]"]),
+            ("n1,n[2-3]:load.1m,mem.free", &["n1,n[2-3]:load.1m", "mem.free"]),
+            ("load.*,n1,n2:mem.free", &["load.*", "n1,n2:mem.free"]),
+            ("n1.a,n2.a:load.1m;mem.free", &["n1.a", "n2.a:load.1m", "mem.free"]),
+            ("*;\nn1,n2:cpu.*[0],cpu.all.*,", &["*", "n1,n2:cpu.*[0]", "cpu.all.*"]),
+            ("", &[]),
+        ] {
+            let read: Vec<String> = Pattern::list(text).unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(read, expected, "{text}");
+        }
     }
 
     #[test]

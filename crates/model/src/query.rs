@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::look::{Look, SnapshotLook, Wanted};
+use crate::look::{Columns, Look, SnapshotLook, Wanted};
 use crate::metric::Metric;
 use crate::name::NodeName;
 use crate::pattern::Pattern;
@@ -26,6 +26,18 @@ pub trait Query: Send + Sync {
 
     /// The metrics it knows, in catalogue order.
     fn metrics(&self) -> Vec<Arc<Metric>>;
+
+    /// The series that a node has; nodes that are alike may share them. `None`: not known.
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
+        let _ = node;
+        None
+    }
+
+    /// Whether it is known what a node has: a hub does not know it of one that has not come since its start.
+    fn is_described(&self, node: &NodeName) -> bool {
+        let _ = node;
+        true
+    }
 
     /// The fastest rate that a reader may ask for.
     fn rate_max(&self) -> Rate;
@@ -87,6 +99,13 @@ pub trait Query: Send + Sync {
     /// How every node is, in name order.
     fn status(&self) -> Vec<NodeStatus> {
         self.nodes().into_iter().map(NodeStatus::here).collect()
+    }
+
+    /// Takes the nodes that a hostlist selects out of memory, those that are gone: they are known again when they come
+    /// back. Only a hub remembers nodes.
+    fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
+        let _ = nodes;
+        Err(QueryError::NoMemory)
     }
 
     /// Numbers about whoever answers, for its own exposition; `None`: it is itself one of its nodes, whose
@@ -185,6 +204,10 @@ pub struct NodeStatus {
     pub node: NodeName,
     /// Connected and heard from within the last seconds.
     pub up: bool,
+    /// It has said that it ends, and ended: it is not up on purpose.
+    pub left: bool,
+    /// The configuration says that it should be there.
+    pub expected: bool,
     /// How long ago it was last heard; `None`: it is read in this process.
     pub heard: Option<Nanos>,
     /// How long it has been up, or down.
@@ -205,6 +228,42 @@ pub struct NodeStatus {
     pub connects: u64,
     /// Why it was refused or cut off the last time.
     pub problem: Option<String>,
+}
+
+/// Whether a node is there, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Presence {
+    /// Connected and heard.
+    Up,
+    /// It was heard once, and is not now.
+    Down,
+    /// The same, and it has said so itself.
+    Left,
+    /// It is expected, and was never heard.
+    Missing,
+}
+
+impl Presence {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Presence::Up => "up",
+            Presence::Down => "down",
+            Presence::Left => "left",
+            Presence::Missing => "missing",
+        }
+    }
+}
+
+/// What became of nodes that were to be forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// They are not known any more.
+    pub nodes: Vec<NodeName>,
+    /// Those of them that the configuration expects: they are missing from now on.
+    pub expected: Vec<NodeName>,
+    /// They are still known, for this reason.
+    pub refused: Vec<(NodeName, String)>,
 }
 
 /// A lane of a node, as seen by whoever answers.
@@ -229,11 +288,23 @@ pub struct LaneStatus {
 }
 
 impl NodeStatus {
+    /// Whether it is there.
+    pub fn presence(&self) -> Presence {
+        match (self.up, self.left, self.heard) {
+            (true, ..) => Presence::Up,
+            (false, true, _) => Presence::Left,
+            (false, false, None) if self.expected => Presence::Missing,
+            (false, false, _) => Presence::Down,
+        }
+    }
+
     /// The node that is read in this process: it is up as long as anybody can ask.
     pub fn here(node: NodeName) -> Self {
         NodeStatus {
             node,
             up: true,
+            left: false,
+            expected: false,
             heard: None,
             since: None,
             address: None,
@@ -273,6 +344,9 @@ pub enum QueryError {
         /// How many there may be.
         limit: usize,
     },
+    /// Who answers has no memory of nodes.
+    #[error("only a hub remembers nodes")]
+    NoMemory,
     /// A piece of history that is too large.
     #[error(
         "{node} has more than {HISTORY_READINGS_MAX} readings in that time; ask for fewer series, fewer rows or a shorter span"

@@ -78,6 +78,7 @@ mod tests {
         for (line, expected) in [
             ("nodes", Extension::Nodes(None)),
             ("nodes  n[1-3]", Extension::Nodes(Pattern::new("n[1-3]:*").ok())),
+            ("nodes n[1-3,7],gpu01", Extension::Nodes(Pattern::new("n[1-3,7],gpu01:*").ok())),
             ("sexp", Extension::Sexp),
             ("age 2ms", Extension::Age(Some(Nanos::from_millis(2)))),
             ("age any", Extension::Age(Some(Nanos(u64::MAX)))),

@@ -15,9 +15,9 @@ use std::time::Duration;
 use khz_http::{Counters, Door};
 use khz_model::metric::Text;
 use khz_model::{
-    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName,
-    NodeStatus, Notice, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Row, Sample, Series,
-    Snapshot, Stamp, Subscription, Unit, WaitFor,
+    Absence, Delivery, Exposition, Fault, Forgotten, Instance, Interest, Kind, LaneStatus, Metric, Nanos,
+    NodeName, NodeStatus, Notice, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Row, Sample,
+    Series, Snapshot, Stamp, Subscription, Unit, WaitFor,
 };
 use khz_trust::Role;
 
@@ -30,6 +30,8 @@ pub struct FakeNode {
     pub nodes: Vec<NodeName>,
     /// Those of them that do not answer.
     pub down: Mutex<BTreeSet<NodeName>>,
+    /// Those that nobody remembers any more.
+    pub forgotten: Mutex<BTreeSet<NodeName>>,
     /// Whoever answers is none of its nodes, and has this to say of itself.
     pub own: Option<Vec<Sample>>,
     /// What the next subscription is told.
@@ -56,6 +58,7 @@ impl Default for FakeNode {
         FakeNode {
             nodes: vec![node()],
             down: Mutex::default(),
+            forgotten: Mutex::default(),
             own: None,
             notices: Vec::new(),
             columns: Arc::new(columns()),
@@ -229,7 +232,28 @@ impl FakeNode {
 
 impl Query for FakeNode {
     fn nodes(&self) -> Vec<NodeName> {
-        self.nodes.clone()
+        let forgotten = self.forgotten.lock().unwrap();
+        self.nodes.iter().filter(|node| !forgotten.contains(*node)).cloned().collect()
+    }
+
+    fn series(&self, _: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
+        Some(self.columns.clone())
+    }
+
+    /// Those that are down; without an account of its own it has no memory.
+    fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
+        if self.own.is_none() {
+            return Err(QueryError::NoMemory);
+        }
+        let mut forgotten = Forgotten::default();
+        for node in self.nodes().into_iter().filter(|node| nodes.matches_node(node.as_str())) {
+            match self.is_up(&node) {
+                true => forgotten.refused.push((node, "it is up".to_owned())),
+                false => forgotten.nodes.push(node),
+            }
+        }
+        self.forgotten.lock().unwrap().extend(forgotten.nodes.iter().cloned());
+        Ok(forgotten)
     }
 
     fn status(&self) -> Vec<NodeStatus> {

@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{SETTINGS, Shape, position};
 use super::{ConfigError, Origin, SourceValues, Value};
-use crate::suggest;
+use khz_model::suggest;
 
 /// A file larger than this is not a khz.toml.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -88,20 +88,21 @@ impl Reader<'_> {
         let text = match (shape, value.get_ref()) {
             (Shape::Switch, DeValue::Boolean(on)) => on.to_string(),
             (Shape::Switch, _) => return Err(self.wrong_type(key, value.span(), "true or false")),
-            (Shape::List(_), DeValue::Array(items)) => self.list(key, items)?,
-            (Shape::Text(_) | Shape::List(_), DeValue::String(text)) => text.to_string(),
+            (Shape::List(_), DeValue::Array(items)) => self.list(key, items)?.join(","),
+            (Shape::Patterns(_), DeValue::Array(items)) => self.list(key, items)?.join(";"),
+            (Shape::Text(_) | Shape::List(_) | Shape::Patterns(_), DeValue::String(text)) => text.to_string(),
             // `rate_max = 1000` can mean nothing else; what needs a unit says so when it is read.
             (Shape::Text(_), DeValue::Integer(number)) => number.to_string(),
             (Shape::Text(_), DeValue::Float(number)) => number.to_string(),
             (Shape::Text(_), _) => return Err(self.wrong_type(key, value.span(), "text in quotes")),
-            (Shape::List(_), _) => {
+            (Shape::List(_) | Shape::Patterns(_), _) => {
                 return Err(self.wrong_type(key, value.span(), "a list of texts: [\"a\", \"b\"]"));
             }
         };
         Ok(Value { text, origin: self.origin(value.span()) })
     }
 
-    fn list(&self, key: &str, items: &[Item<'_>]) -> Result<String, ConfigError> {
+    fn list<'t>(&self, key: &str, items: &'t [Item<'_>]) -> Result<Vec<&'t str>, ConfigError> {
         let mut texts = Vec::new();
         for item in items {
             match item.get_ref() {
@@ -109,7 +110,7 @@ impl Reader<'_> {
                 _ => return Err(self.wrong_type(key, item.span(), "a list of texts: [\"a\", \"b\"]")),
             }
         }
-        Ok(texts.join(","))
+        Ok(texts)
     }
 
     fn unknown<'k>(

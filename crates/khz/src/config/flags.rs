@@ -80,14 +80,16 @@ fn flag(setting: &'static Setting) -> Arg {
     let arg =
         Arg::new(setting.key).long(setting.flag()).help(help).long_help(long_help).help_heading(HEADING);
     match setting.shape {
-        Shape::Text(value) | Shape::List(value) => arg.value_name(value),
+        Shape::Text(value) | Shape::List(value) | Shape::Patterns(value) => arg.value_name(value),
         Shape::Switch => arg.action(ArgAction::SetTrue),
     }
 }
 
 fn text(matches: &ArgMatches, setting: &Setting) -> Option<String> {
     match setting.shape {
-        Shape::Text(_) | Shape::List(_) => matches.try_get_one::<String>(setting.key).ok().flatten().cloned(),
+        Shape::Text(_) | Shape::List(_) | Shape::Patterns(_) => {
+            matches.try_get_one::<String>(setting.key).ok().flatten().cloned()
+        }
         Shape::Switch => {
             let on = matches.try_get_one::<bool>(setting.key).ok().flatten().copied().unwrap_or(false);
             on.then(|| "true".to_owned())

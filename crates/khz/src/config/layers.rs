@@ -7,7 +7,7 @@ use super::file::{self, FILE_BYTES_MAX, FileValues};
 use super::flags::NodeFlags;
 use super::settings::{SETTINGS, position};
 use super::{ConfigError, FILE, Origin, SourceValues, Value};
-use crate::suggest;
+use khz_model::suggest;
 
 /// For every setting its value, and where it came from.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use khz_gather::{AllowList, Placement, RingSize};
+use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ByteSize, Nanos, NodeName, Pattern, Rate};
 use khz_rrd::recorder::Layout;
 use khz_trust::{Exposure, Means};
@@ -13,7 +14,7 @@ use khz_trust::{Exposure, Means};
 use super::trust::Trust;
 use super::{ConfigError, Layers, Origin, Value};
 use crate::hub_recorder::{self, Recording};
-use crate::suggest;
+use khz_model::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
 const WINDOW_MAX: Nanos = Nanos::SECOND;
@@ -43,6 +44,10 @@ pub struct Plan {
     pub source_doors: Vec<HubAddress>,
     /// Where a hub takes nodes in.
     pub link_listen: Vec<SocketAddr>,
+    /// Nodes that a hub expects.
+    pub expected: Vec<NodeName>,
+    /// Where a hub remembers its nodes.
+    pub state_dir: StateDir,
     /// A hub's memory for the recent past.
     pub history: ByteSize,
     /// What HTTP answers may hold, all together.
@@ -107,6 +112,17 @@ pub enum RingDir {
     Below(PathBuf),
 }
 
+/// Where a hub remembers its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateDir {
+    /// Where that is when nobody says where.
+    Usual,
+    /// Nowhere.
+    Nowhere,
+    /// There.
+    Here(PathBuf),
+}
+
 /// Which sources are gathered, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sources {
@@ -144,6 +160,8 @@ impl Plan {
             source_hubs: checked(layers, "source", source_hubs)?,
             source_doors: checked(layers, "source", source_doors)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,
+            expected: checked(layers, "nodes", expected)?,
+            state_dir: checked(layers, "state_dir", |text| Ok(state_dir(text)))?,
             history: checked(layers, "history", quantity::<ByteSize>)?,
             answers_max: checked(layers, "answers_max", answers_max)?,
             rrd: recording(layers)?,
@@ -257,9 +275,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn recording(layers: &Layers) -> Result<Option<(PathBuf, Recording)>, ConfigError> {
-    let patterns = checked(layers, "rrd_match", |text| {
-        items(text).map(|item| Pattern::new(item).map_err(|error| error.to_string())).collect()
-    })?;
+    let patterns =
+        checked(layers, "rrd_match", |text| Pattern::list(text).map_err(|error| error.to_string()))?;
     let layout = checked(layers, "rrd_layout", rrd_layout)?;
     let directory = checked(layers, "rrd", |text| Ok(file(text)))?;
     let recording = Recording { patterns, every: hub_recorder::every(&layout), layout };
@@ -386,6 +403,26 @@ fn ring(text: &str) -> Result<RingSize, String> {
         return Err(format!("'{text}' is out of range: the ring has {limits}"));
     }
     Ok(RingSize::Bytes(size))
+}
+
+/// Nodes one by one: what a glob means is not known before they come.
+fn expected(text: &str) -> Result<Vec<NodeName>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hosts = Hostlist::new(text).map_err(|error| format!("'{text}': {}", error.problem))?;
+    let names = hosts.expand().ok_or_else(|| {
+        format!("'{text}' does not name its nodes one by one, or more than {EXPAND_MAX}: write node[001-500]")
+    })?;
+    names.iter().map(|name| NodeName::new(name).map_err(|e| format!("'{name}': {}", e.problem))).collect()
+}
+
+fn state_dir(text: &str) -> StateDir {
+    match text {
+        "" => StateDir::Usual,
+        "none" => StateDir::Nowhere,
+        path => StateDir::Here(path.into()),
+    }
 }
 
 fn ring_dir(text: &str) -> RingDir {
@@ -562,6 +599,17 @@ mod tests {
                 "sources (from --sources): no source is called 'memifno' (did you mean 'meminfo'?); there are stat, meminfo, net_dev",
             ),
             ("sources", "stat,stat", "sources (from --sources): 'stat' is listed twice"),
+            ("nodes", "n[1-", "nodes (from --nodes): 'n[1-': '[' is never closed"),
+            (
+                "nodes",
+                "n[1-3],gpu*",
+                "nodes (from --nodes): 'n[1-3],gpu*' does not name its nodes one by one, or more than 65536: write node[001-500]",
+            ),
+            (
+                "nodes",
+                "n1,-x",
+                "nodes (from --nodes): '-x': a node name starts with a letter or digit; letters, digits, '-', '.' and '_' follow",
+            ),
             (
                 "allowed_hosts",
                 "a b",

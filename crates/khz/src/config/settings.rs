@@ -41,6 +41,8 @@ pub enum Shape {
     Text(&'static str),
     /// Several texts: an array in the file, separated by commas elsewhere.
     List(&'static str),
+    /// Several patterns: an array in the file, separated as `Pattern::list` reads them elsewhere.
+    Patterns(&'static str),
     /// On or off: `true` or `false`; as a flag it takes no value.
     Switch,
 }
@@ -100,6 +102,20 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "nodes",
+        shape: Shape::Text("HOSTLIST"),
+        default: "",
+        help: "The nodes that should be there, as node[001-500],login[1-2]: one that was never seen is missing",
+        scope: scope::HUB,
+    },
+    Setting {
+        key: "state_dir",
+        shape: Shape::Text("DIR"),
+        default: "",
+        help: "Where a hub remembers its nodes from one start to the next; none: nowhere [default: /var/lib/khz; of users khz below XDG_STATE_HOME]",
+        scope: scope::HUB,
+    },
+    Setting {
         key: "history",
         shape: Shape::Text("SIZE"),
         default: "256MiB",
@@ -122,9 +138,9 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "rrd_match",
-        shape: Shape::List("PATTERN,..."),
+        shape: Shape::Patterns("PATTERN,..."),
         default: "*",
-        help: "The series that are recorded into .rrd files",
+        help: "The series that are recorded into .rrd files; a comma between hosts, as in n1,n[3-5]:load.1m, belongs to them, and ; is always between patterns",
         scope: scope::HUB,
     },
     Setting {

@@ -1,5 +1,7 @@
 //! The effective configuration as TOML that can be read back, each value with where it came from.
 
+use khz_model::Pattern;
+
 use super::settings::{SETTINGS, Setting, Shape};
 use super::{Layers, Origin, Plan, SourceValues, Value};
 
@@ -48,6 +50,7 @@ fn written(setting: &Setting, text: &str) -> String {
     match setting.shape {
         Shape::Switch => text.to_owned(),
         Shape::List(_) => list(text),
+        Shape::Patterns(_) => patterns(text),
         Shape::Text(_) => quoted(text),
     }
 }
@@ -56,6 +59,13 @@ fn list(text: &str) -> String {
     let items: Vec<String> =
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(quoted).collect();
     format!("[{}]", items.join(", "))
+}
+
+/// Each pattern by itself, so that no comma is taken for another.
+fn patterns(text: &str) -> String {
+    let patterns = Pattern::list(text).unwrap_or_default();
+    let patterns: Vec<String> = patterns.iter().map(|pattern| quoted(&pattern.to_string())).collect();
+    format!("[{}]", patterns.join(", "))
 }
 
 /// A TOML key: bare where that is allowed, as `net/dev` is not.
@@ -125,10 +135,24 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back_the_same() {
-        let text = shown("", &[], &[("root", "/a \"b\"\\c\t"), ("sources", "stat=100Hz,meminfo")]);
+        let patterns = "load.*,n1,n[3,5]:mem.free;n1.a,n2.a:cpu.*";
+        let flags = [
+            ("root", "/a \"b\"\\c\t"),
+            ("sources", "stat=100Hz,meminfo"),
+            ("rrd_match", patterns),
+            ("nodes", "n[1,3],m1"),
+        ];
+        let text = shown("", &[], &flags);
+        assert!(
+            text.contains("rrd_match = [\"load.*\", \"n1,n[3,5]:mem.free\", \"n1.a\", \"n2.a:cpu.*\"]"),
+            "{text}"
+        );
         let again = file::read("again.toml", &text, &["stat", "meminfo"]).unwrap();
         let at = |key: &str| super::super::settings::position(key).unwrap();
         assert_eq!(again.settings[at("root")].as_ref().unwrap().text, "/a \"b\"\\c\t");
         assert_eq!(again.settings[at("sources")].as_ref().unwrap().text, "stat=100Hz,meminfo");
+        assert_eq!(again.settings[at("nodes")].as_ref().unwrap().text, "n[1,3],m1");
+        let read = |text: &str| Pattern::list(text).unwrap();
+        assert_eq!(read(&again.settings[at("rrd_match")].as_ref().unwrap().text), read(patterns));
     }
 }

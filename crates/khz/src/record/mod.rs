@@ -21,13 +21,14 @@ use khz_record::{RecordError, Recorder, Rotation};
 use serde_json::json;
 
 use crate::config::Plan;
+use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::serve;
 use crate::trace::of_error;
 
 use flags::RecordFlags;
 use of_hub::OfHub;
-use origin::Origin;
+use origin::{Absent, Origin};
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
@@ -118,19 +119,25 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
     let interest = Interest { patterns: task.patterns.clone(), rate, exact: false };
     let hub = hub.map(|access| OfHub::start_past(&access, &interest, span)).transpose()?;
     let mut recorder = task.recorder(flags, plan)?;
-    let (copied, missing) = match hub {
+    let (copied, absent) = match hub {
         Some(mut hub) => {
             let copied = hub.copy_past(&mut recorder).map_err(of_error)?;
-            (copied, hub.missing(&task.patterns))
+            (copied, Absent::of(&hub, &task.patterns))
         }
-        None => (rings::record(flags, plan, &task.patterns, span, &mut recorder), Vec::new()),
+        None => match rings::record(flags, plan, &task.patterns, span, &mut recorder) {
+            Ok(misses) => {
+                misses::tell(&misses);
+                (Ok(()), Absent { has_misses: !misses.is_empty(), ..Absent::default() })
+            }
+            Err(failure) => (Err(failure), Absent::default()),
+        },
     };
     let path = recorder.path().to_owned();
     let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
     let counts = recorder.finish(&json!({ "end": end }).to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
     copied?;
-    Ok(if missing.is_empty() { Done::Wholly } else { Done::Partly { missing } })
+    Ok(absent.end())
 }
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
@@ -148,8 +155,8 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     followed.map_err(of_error)?;
     origin.finish(&mut recorder).map_err(of_error)?;
     let path = recorder.path().to_owned();
-    let (dropped, missing) = (origin.dropped(), origin.missing(&task.patterns));
-    let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": missing });
+    let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
+    let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
     if let Some(text) = origin.refused() {
@@ -160,8 +167,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     }
     match code {
         Some(code) => Ok(Done::OfCommand(code)),
-        None if missing.is_empty() => Ok(Done::Wholly),
-        None => Ok(Done::Partly { missing }),
+        None => Ok(absent.end()),
     }
 }
 

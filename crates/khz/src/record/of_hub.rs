@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use khz_block::SchemaDecoder;
 use khz_block::trace::LaneHead;
 use khz_client::Access;
 use khz_link::LaneKey;
@@ -46,6 +47,11 @@ pub struct OfHub {
     early: Vec<Event>,
     /// The interest was refused.
     refused: Option<String>,
+    /// Nodes that the hub knows, once it has told all of them.
+    known: Option<HashSet<String>>,
+    telling: HashSet<String>,
+    /// Patterns that nothing has matched so far.
+    unmatched: Vec<Pattern>,
     /// The last thing that was said of nodes and of the connection.
     said: HashSet<String>,
 }
@@ -94,6 +100,7 @@ impl OfHub {
             None => following.ask(interest, false),
         };
         let number = number.map_err(Failure::usage)?;
+        following.roster(true);
         let mut hub = OfHub {
             following,
             events,
@@ -104,6 +111,9 @@ impl OfHub {
             nodes: HashSet::new(),
             early: Vec::new(),
             refused: None,
+            known: None,
+            telling: HashSet::new(),
+            unmatched: interest.patterns.clone(),
             said: HashSet::new(),
         };
         hub.wait_for_rows(Duration::from(interest.rate.period()))?;
@@ -114,6 +124,7 @@ impl OfHub {
     fn wait_for_rows(&mut self, period: Duration) -> Result<(), Failure> {
         let (mut until, mut problem) = (Instant::now() + ANSWER + 2 * period, None);
         let mut has_rows = false;
+        let mut remarks = Vec::new();
         while let Some(event) = self.events.next_within(until.saturating_duration_since(Instant::now())) {
             match &event {
                 Event::Schema { .. } => {
@@ -122,6 +133,7 @@ impl OfHub {
                 }
                 Event::Down { problem: text } => problem = Some(text.clone()),
                 Event::Told { granted: false, text, .. } => return Err(Failure::work(text.clone())),
+                Event::Told { text, .. } if !text.is_empty() => remarks.push(text.clone()),
                 _ => {}
             }
             self.early.push(event);
@@ -132,7 +144,10 @@ impl OfHub {
         match (has_rows, problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(Failure::work(problem)),
-            (false, None) => Err(Failure::work("no node of the hub has rows for these patterns")),
+            (false, None) if remarks.is_empty() => {
+                Err(Failure::work("no node of the hub has rows for these patterns"))
+            }
+            (false, None) => Err(Failure::Work(remarks.join("; "))),
         }
     }
 
@@ -150,10 +165,23 @@ impl OfHub {
     fn take(&mut self, event: Event, recorder: &mut Recorder) -> Result<(), RecordError> {
         match event {
             Event::Lane { lane, period, .. } => self.lane(lane, period, recorder),
-            Event::Schema { lane, generation, offset, bytes } => match self.lanes.get(&lane) {
-                Some(&number) => recorder.schema(number, generation, offset, &bytes),
-                None => Ok(()),
-            },
+            Event::Schema { lane, generation, offset, bytes } => {
+                self.match_patterns(&lane, offset, &bytes);
+                match self.lanes.get(&lane) {
+                    Some(&number) => recorder.schema(number, generation, offset, &bytes),
+                    None => Ok(()),
+                }
+            }
+            Event::Node { node } => {
+                self.telling.insert(node);
+                Ok(())
+            }
+            Event::Nodes => {
+                // Once is enough: who comes later is recorded, and then known.
+                self.known = Some(std::mem::take(&mut self.telling));
+                self.following.roster(false);
+                Ok(())
+            }
             Event::Block { lane, bytes } => match self.lanes.get(&lane) {
                 Some(&number) => recorder.block(number, &bytes),
                 None => Ok(()),
@@ -219,13 +247,40 @@ impl OfHub {
         self.events.dropped()
     }
 
-    /// Nodes that patterns name and that never came.
-    pub fn missing(&self, patterns: &[Pattern]) -> Vec<String> {
-        let named = patterns.iter().filter_map(|pattern| pattern.nodes()?.expand()).flatten();
+    /// Patterns that the lane's schema matches are not unmatched any more.
+    fn match_patterns(&mut self, lane: &LaneKey, offset: u64, bytes: &[u8]) {
+        if offset > 0 || self.unmatched.is_empty() {
+            return;
+        }
+        let mut schema = SchemaDecoder::new();
+        // What is damaged the recorder says.
+        if schema.feed(bytes).is_ok() {
+            self.unmatched.retain(|pattern| {
+                let alone = std::slice::from_ref(pattern);
+                !pattern.matches_node(&lane.node) || !schema.series().iter().any(|s| s.is_selected(alone))
+            });
+        }
+    }
+
+    /// Nodes that patterns name and that never came: those that the hub knows, and those that nobody knows.
+    pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
+        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
         let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
         missing.sort();
         missing.dedup();
-        missing
+        let is_known = |node: &String| self.known.as_ref().is_none_or(|known| known.contains(node));
+        missing.into_iter().partition(is_known)
+    }
+
+    /// Patterns that nothing of the nodes that came has matched. The hub has said so, where it is no older one.
+    pub fn unmatched(&self) -> Vec<String> {
+        let speaks = |pattern: &&Pattern| self.nodes.iter().any(|node| pattern.matches_node(node));
+        self.unmatched.iter().filter(speaks).map(ToString::to_string).collect()
+    }
+
+    /// True where the hub has said that itself.
+    pub fn has_said(&self, beginning: &str) -> bool {
+        self.said.iter().any(|text| text.starts_with(beginning))
     }
 
     /// Everything that comes until the hub has closed all lanes, which are of the past.

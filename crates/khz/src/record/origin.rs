@@ -1,5 +1,6 @@
 //! Where rows come from: a hub that has them, or this node itself.
 
+use khz_model::fold::fold;
 use khz_model::{Interest, Pattern};
 use khz_record::{RecordError, Recorder};
 
@@ -7,14 +8,53 @@ use super::flags::RecordFlags;
 use super::of_hub::{self, OfHub};
 use super::own::Own;
 use crate::config::Plan;
-use crate::outcome::Failure;
+use crate::outcome::{Done, Failure};
+use crate::table::printable;
 
 /// One of both.
 pub enum Origin {
     /// A hub.
     Hub(Box<OfHub>),
     /// This node, gathered by this process.
-    Own(Option<Own>),
+    Own {
+        /// Until it has finished.
+        own: Option<Own>,
+        /// Something that was asked for is not here, and that was said.
+        has_misses: bool,
+    },
+}
+
+/// What was asked for and did not come.
+#[derive(Debug, Default)]
+pub struct Absent {
+    /// Nodes that are known, and did not answer.
+    pub missing: Vec<String>,
+    /// Something nobody has; it was said.
+    pub has_misses: bool,
+}
+
+impl Absent {
+    /// What a hub did not have, said where the hub has not done so.
+    pub fn of(hub: &OfHub, patterns: &[Pattern]) -> Self {
+        let (missing, unknown) = hub.missing(patterns);
+        let unmatched = hub.unmatched();
+        if !unknown.is_empty() && !hub.has_said("no node is called") {
+            eprintln!("khz: no node is called {}", printable(&fold(&unknown)));
+        }
+        for pattern in unmatched.iter().filter(|pattern| !hub.has_said(&format!("nothing matches {pattern}")))
+        {
+            eprintln!("khz: nothing matches {}", printable(pattern));
+        }
+        Absent { missing, has_misses: !unknown.is_empty() || !unmatched.is_empty() }
+    }
+
+    /// How a command ends that did the rest.
+    pub fn end(self) -> Done {
+        match self.missing.is_empty() && !self.has_misses {
+            true => Done::Wholly,
+            false => Done::Partly { missing: self.missing },
+        }
+    }
 }
 
 impl Origin {
@@ -22,14 +62,17 @@ impl Origin {
     pub fn start(flags: &RecordFlags, plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
         match of_hub::find(flags, plan)? {
             Some(access) => Ok(Origin::Hub(Box::new(OfHub::start(&access, interest)?))),
-            None => Ok(Origin::Own(Some(Own::start(plan, interest)?))),
+            None => {
+                let own = Own::start(plan, interest)?;
+                Ok(Origin::Own { has_misses: own.has_misses, own: Some(own) })
+            }
         }
     }
 
     /// Says what is known of the lanes before anything came.
     pub fn begin(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
-            Origin::Own(Some(own)) => own.begin(recorder),
+            Origin::Own { own: Some(own), .. } => own.begin(recorder),
             _ => Ok(()),
         }
     }
@@ -38,8 +81,8 @@ impl Origin {
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.copy(recorder),
-            Origin::Own(Some(own)) => own.copy(recorder),
-            Origin::Own(None) => Ok(()),
+            Origin::Own { own: Some(own), .. } => own.copy(recorder),
+            Origin::Own { own: None, .. } => Ok(()),
         }
     }
 
@@ -47,7 +90,7 @@ impl Origin {
     pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         match self {
             Origin::Hub(hub) => hub.finish(recorder),
-            Origin::Own(own) => own.take().map_or(Ok(()), |own| own.finish(recorder)),
+            Origin::Own { own, .. } => own.take().map_or(Ok(()), |own| own.finish(recorder)),
         }
     }
 
@@ -55,7 +98,7 @@ impl Origin {
     pub fn refused(&self) -> Option<&str> {
         match self {
             Origin::Hub(hub) => hub.refused(),
-            Origin::Own(_) => None,
+            Origin::Own { .. } => None,
         }
     }
 
@@ -63,15 +106,15 @@ impl Origin {
     pub fn dropped(&self) -> u64 {
         match self {
             Origin::Hub(hub) => hub.dropped(),
-            Origin::Own(_) => 0,
+            Origin::Own { .. } => 0,
         }
     }
 
-    /// Nodes that patterns name and that never came.
-    pub fn missing(&self, patterns: &[Pattern]) -> Vec<String> {
+    /// What was asked for and did not come.
+    pub fn absent(&self, patterns: &[Pattern]) -> Absent {
         match self {
-            Origin::Hub(hub) => hub.missing(patterns),
-            Origin::Own(_) => Vec::new(),
+            Origin::Hub(hub) => Absent::of(hub, patterns),
+            Origin::Own { has_misses, .. } => Absent { has_misses: *has_misses, ..Absent::default() },
         }
     }
 }

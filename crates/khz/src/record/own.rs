@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, LaneHandle};
-use khz_model::Interest;
+use khz_model::{Interest, QueryError};
 use khz_record::{RecordError, Recorder};
 
 use super::ring_copy::RingCopy;
 use crate::config::Plan;
 use crate::here;
+use crate::misses;
 use crate::outcome::{Failure, sentence};
 
 /// The first row is there so soon, or something is wrong.
@@ -20,6 +21,8 @@ pub struct Own {
     lane: LaneHandle,
     copy: RingCopy,
     agent: Agent,
+    /// Something that was asked for is not here, and that was said.
+    pub has_misses: bool,
 }
 
 impl Own {
@@ -33,12 +36,17 @@ impl Own {
             )));
         }
         let agent = here::start_recorder(plan)?;
+        let misses = here::misses(&agent, plan, patterns)?;
         let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
-            khz_model::QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+            QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+            QueryError::NothingMatches { .. } if !misses.is_empty() => {
+                Failure::Work(misses.sentences().join("; "))
+            }
             _ => Failure::work(sentence(&error)),
         })?;
         let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
-        let own = Own { lane, copy, agent };
+        misses::tell(&misses);
+        let own = Own { lane, copy, agent, has_misses: !misses.is_empty() };
         own.wait_for_row(Duration::from(rate.period()))?;
         if own.lane.period() > rate.period() {
             eprintln!(

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::flags::RecordFlags;
 use crate::outcome::Failure;
-use crate::suggest;
+use khz_model::suggest;
 
 /// A larger file holds no parameters.
 const FILE_BYTES_MAX: u64 = 1 << 20;

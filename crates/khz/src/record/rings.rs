@@ -1,13 +1,15 @@
 //! What was, out of the rings of this machine's agents: `khz record --last`.
 
-use khz_model::{Nanos, Pattern};
+use khz_model::{Misses, Nanos, Pattern};
 use khz_record::Recorder;
 use khz_ring::Reader;
 
 use super::flags::RecordFlags;
 use super::ring_copy::RingCopy;
 use crate::config::Plan;
+use crate::misses::{self, Listed};
 use crate::outcome::Failure;
+use crate::ring::Recording;
 use crate::ring::place::{NodeRings, find, told};
 use crate::trace::of_error;
 
@@ -18,12 +20,22 @@ pub fn record(
     patterns: &[Pattern],
     span: Nanos,
     recorder: &mut Recorder,
-) -> Result<(), Failure> {
+) -> Result<Misses, Failure> {
     let place = crate::cli::RingPlace { directory: flags.directory.clone() };
     let mut nodes = find(told(&place, plan), None)?;
+    let mut listed = Vec::new();
+    for rings in &nodes {
+        let ring = Recording::of(lane(rings, flags.lane.as_deref())?.clone(), &[], None);
+        listed.push((rings.node.clone(), ring.columns));
+    }
+    let listed = Listed::new(listed.iter().map(|(node, series)| (node.as_str(), series.clone())));
     nodes.retain(|rings| patterns.iter().any(|pattern| pattern.matches_node(&rings.node)));
     if nodes.is_empty() {
         return Err(Failure::work("there are rings here, and no pattern speaks of their nodes"));
+    }
+    let misses = listed.misses(patterns);
+    if listed.has_none(patterns) {
+        return Err(Failure::Work(misses::sentences(&misses, "in these rings").join("; ")));
     }
     for (number, rings) in (1..).zip(&nodes) {
         let reader = lane(rings, flags.lane.as_deref())?;
@@ -35,7 +47,7 @@ pub fn record(
             eprintln!("khz: {}: {} blocks were overwritten while they were read", rings.node, copy.overtaken);
         }
     }
-    Ok(())
+    Ok(misses)
 }
 
 /// The lane that was named, else the fastest.

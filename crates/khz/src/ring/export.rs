@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::trace;
-use khz_model::{Decimal, Nanos, Pattern, Reading, Series};
+use khz_model::{Decimal, Misses, Nanos, Pattern, Reading, Series};
 use khz_ring::Reader;
 use serde_json::{Map, Value, json};
 
@@ -14,8 +14,9 @@ use super::place::{NodeRings, find, told};
 use super::rows::{Recording, Row};
 use crate::cli::RingExportFlags;
 use crate::config::Plan;
+use crate::misses::{self, Listed};
 use crate::outcome::{Done, Failure, Outcome};
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, printable};
 
 /// Writes the rows to `out`, or to the file that the flags name.
 pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {
@@ -25,19 +26,31 @@ pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &
     let found = find(told(&flags.place, plan), flags.node.as_deref())?;
     let node = choose(found, plan.node.as_str())?;
     let reader = lane(&node, &flags.lane)?;
-    let patterns = of_node(&patterns, &node.node)?;
-    let recording = Recording::of(reader, &patterns, span);
+    let ours = of_node(&patterns, &node.node)?;
+    let misses = misses_of(&reader, &node.node, &patterns);
+    let recording = Recording::of(reader, &ours, span);
+    let sentences = misses::sentences(&misses, "in this ring");
     if recording.columns.is_empty() && !patterns.is_empty() {
-        return Err(Failure::work(format!("nothing matches {} in this ring", flags.patterns.join(", "))));
+        return Err(Failure::Work(sentences.join("; ")));
     }
-    match &flags.output {
+    for sentence in &sentences {
+        eprintln!("khz: {}", printable(sentence));
+    }
+    let written = match &flags.output {
         None => write(flags, &recording, &node.node, width, out),
         Some(path) => {
             let file = File::create(path)
                 .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
             write(flags, &recording, &node.node, None, &mut BufWriter::new(file))
         }
-    }
+    };
+    misses::partly(&misses, written)
+}
+
+/// What of the patterns the ring does not hold.
+fn misses_of(reader: &Reader, node: &str, patterns: &[Pattern]) -> Misses {
+    let all = Recording::of(reader.clone(), &[], None);
+    Listed::new([(node, all.columns)]).misses(patterns)
 }
 
 /// The one node that was meant.

@@ -7,5 +7,5 @@ mod rows;
 mod show;
 
 pub use export::{cell, export};
-pub use rows::newest_stamp as newest;
+pub use rows::{Recording, newest_stamp as newest};
 pub use show::show;

@@ -1,11 +1,15 @@
 //! A recording as a command gets it: its files, what they hold, which span and which series are meant. Damage is told
 //! on stderr and remembered.
 
+use std::cell::Cell;
+
 use khz_model::{Nanos, Pattern};
 use khz_record::{RecordError, Recording, Survey};
 
 use super::flags::Chosen;
+use crate::misses::{self, Listed};
 use crate::outcome::{Done, Failure, Outcome, sentence};
+use crate::table::printable;
 
 /// What the flags mean.
 pub struct Opened {
@@ -21,6 +25,8 @@ pub struct Opened {
     pub to: Nanos,
     /// Some of it is damaged.
     is_damaged: bool,
+    /// Something that was asked for is not in it, and that was said.
+    is_partly: Cell<bool>,
 }
 
 /// Reads the recording once, and says what of it cannot be read.
@@ -44,7 +50,7 @@ pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
         return Err(Failure::usage("--from must be before --to, and before the recording's end"));
     }
     let is_damaged = survey.reached.iter().any(|(_, reach)| reach.damages > 0);
-    let opened = Opened { recording, survey, patterns, from, to, is_damaged };
+    let opened = Opened { recording, survey, patterns, from, to, is_damaged, is_partly: Cell::new(false) };
     opened.check(&opened.patterns)?;
     Ok(opened)
 }
@@ -55,14 +61,27 @@ pub fn of_error(error: RecordError) -> Failure {
 }
 
 impl Opened {
-    /// Every pattern selects something.
+    /// Some pattern selects something; what is not there beside that is said.
     pub fn check(&self, patterns: &[Pattern]) -> Result<(), Failure> {
-        for pattern in patterns {
-            let pattern = std::slice::from_ref(pattern);
-            if !self.survey.lanes.iter().any(|lane| lane.is_selected(pattern)) {
-                return Err(Failure::work(format!("nothing in this recording matches {}", pattern[0])));
-            }
+        self.check_beside(patterns, &[])
+    }
+
+    /// The same where something else that selects something was asked for too.
+    pub fn check_beside(&self, patterns: &[Pattern], others: &[Pattern]) -> Result<(), Failure> {
+        if patterns.is_empty() {
+            return Ok(());
         }
+        let listed =
+            Listed::new(self.survey.lanes.iter().map(|lane| (&*lane.lane.node, lane.series.clone())));
+        let misses = listed.misses(patterns);
+        let sentences = misses::sentences(&misses, "in this recording");
+        if listed.has_none(patterns) && others.is_empty() {
+            return Err(Failure::Work(sentences.join("; ")));
+        }
+        for sentence in &sentences {
+            eprintln!("khz: {}", printable(sentence));
+        }
+        self.is_partly.set(self.is_partly.get() || !sentences.is_empty());
         Ok(())
     }
 
@@ -76,6 +95,9 @@ impl Opened {
         if self.is_damaged {
             return Err(Failure::work("parts of the recording are damaged and were left out"));
         }
-        Ok(Done::Wholly)
+        match self.is_partly.get() {
+            true => Ok(Done::Partly { missing: Vec::new() }),
+            false => Ok(Done::Wholly),
+        }
     }
 }

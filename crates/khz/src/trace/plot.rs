@@ -93,7 +93,7 @@ fn remarks(chart: &Chart) -> Vec<String> {
 
 fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     let right = crate::patterns(&flags.right)?;
-    opened.check(&right)?;
+    opened.check_beside(&right, &opened.patterns)?;
     if opened.patterns.is_empty() && right.is_empty() {
         return Err(Failure::usage(
             "say what to draw with --match; `khz export FILE | head -1` lists the series",

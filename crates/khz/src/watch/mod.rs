@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use khz_model::Nanos;
+use khz_model::{Misses, Nanos};
 
 use crate::feed::{Column, Feed};
-use crate::fold::fold;
+use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::rates::{Rates, Shown};
 use crate::table::printable;
+use khz_model::fold::fold;
 
 mod lines;
 mod screen;
@@ -69,6 +70,8 @@ struct Known {
     printed: u64,
     /// What was told already.
     told: BTreeSet<String>,
+    /// What was asked for and nobody had when this began.
+    misses: Misses,
 }
 
 /// What is known of a node.
@@ -112,12 +115,12 @@ impl Watch {
             for feed in feeds {
                 if self.take(feed, &mut known, paper, remarks)? {
                     paper.finish()?;
-                    return Ok(Done::Wholly);
+                    return misses::partly(&known.misses, Ok(Done::Wholly));
                 }
             }
         }
         paper.finish()?;
-        Ok(Done::Wholly)
+        misses::partly(&known.misses, Ok(Done::Wholly))
     }
 
     /// Takes one piece of the feed; true when the last row to print was among it.
@@ -128,7 +131,7 @@ impl Watch {
         paper: &mut impl Paper,
         remarks: &mut impl Write,
     ) -> std::io::Result<bool> {
-        let Known { nodes, printed, told } = known;
+        let Known { nodes, printed, told, misses } = known;
         let (name, lost, rows) = match feed {
             Feed::Columns { node, rate, columns } => {
                 match nodes.get_mut(&node) {
@@ -141,6 +144,16 @@ impl Watch {
                         nodes.insert(node, Node { columns, rate, rates, lost: 0 });
                     }
                 }
+                return Ok(false);
+            }
+            Feed::Misses(found) => {
+                paper.make_way()?;
+                for sentence in found.sentences() {
+                    let later =
+                        if sentence.starts_with("no node") { "; its rows come when it reports" } else { "" };
+                    writeln!(remarks, "khz: {}{later}", printable(&sentence))?;
+                }
+                *misses = found;
                 return Ok(false);
             }
             Feed::Notice { nodes, text } => {

@@ -9,11 +9,11 @@ use khz_model::Nanos;
 
 use super::{Line, Paper};
 use crate::feed::{Cell, Column};
-use crate::fold::by_name;
 use crate::matrix::Matrix;
 use crate::quantities;
 use crate::rates::Shown;
 use crate::table::{Side, Table, cut, printable};
+use khz_model::fold::by_name;
 
 /// A person reads no faster.
 const REDRAW_PERIOD: Duration = Duration::from_millis(200);

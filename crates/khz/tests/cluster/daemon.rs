@@ -32,6 +32,7 @@ impl Daemon {
         }
         command.env("XDG_CONFIG_HOME", "/nonexistent");
         command.env("KHZ_RUN_DIR", folder(&format!("run-{place}")));
+        command.env("KHZ_STATE_DIR", folder(&format!("state-{place}")));
         command.env("KHZ_RING_DIR", folder(&format!("rings-{place}")));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Daemon { child, place: place.to_owned() }

@@ -52,6 +52,7 @@ impl Lab {
         command
             .args(words)
             .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("KHZ_STATE_DIR", "none")
             .env("KHZ_RUN_DIR", self.folder.join("run"));
         command.env("KHZ_RING_DIR", self.folder.join("rings")).stdin(Stdio::null());
         command

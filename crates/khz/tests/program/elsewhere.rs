@@ -10,7 +10,7 @@ const SCRIPT: &str = r#"
 set -u
 ip link set lo up && ip address add 10.77.0.1/32 dev lo || exit 77
 cd "$FOLDER" && umask 077
-export KHZ_RUN_DIR="$FOLDER/run" XDG_CONFIG_HOME=/nonexistent
+export KHZ_RUN_DIR="$FOLDER/run" KHZ_STATE_DIR=none XDG_CONFIG_HOME=/nonexistent
 # /dev/shm and /run are not those of this machine's own khz.
 mkdir run
 step() { name=$1; shift; "$@" > out 2> err; code=$?; echo "$name $code $(head -c 400 err | tr '\n' ' ')"; }
@@ -132,7 +132,7 @@ fn off_loopback_only_who_shows_something_comes_in_and_does_what_his_role_may() {
         ("local-nobody", "2", "200Hz is for operators"),
         ("plain-source", "2", "--tls-ca"),
         ("text-source", "0", ""),
-        ("text-stranger", "1", "no answer from n[1-2]"),
+        ("text-stranger", "1", "no node is called n[1-2]"),
         ("text-refusal", "0", "it says: this door asks who you are"),
     ] {
         let (found, text) = step(name);

@@ -96,12 +96,12 @@ fn get_asks_the_running_khz_and_reads_the_kernel_itself_when_none_runs() {
 }
 
 #[test]
-fn nodes_that_do_not_answer_are_named() {
+fn nodes_that_nobody_knows_are_named() {
     let running = Running::start(&[]);
     let output = run(&["get", "n[1-2]:mem.free", "--server", &running.url, "--json"]);
     assert_eq!(code(&output), 3, "{}", err(&output));
     assert_eq!(out(&output).lines().count(), 1);
-    assert_eq!(err(&output), "khz: no answer from n2\n");
+    assert_eq!(err(&output), "khz: no node is called n2\n");
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub fn khz(arguments: &[&str]) -> Command {
     command.env("XDG_CONFIG_HOME", "/nonexistent");
     // Tests run side by side, and beside a khz that may really be running here.
     command.env("KHZ_RING_DIR", "none");
+    // Hubs remember their nodes: each test's hub only where the test says so.
+    command.env("KHZ_STATE_DIR", "none");
     // And a khz of his own running, whose local socket these must neither find nor take.
     command.env("KHZ_RUN_DIR", run_dir());
     // The usual port of the text door is one, and these tests are many.

@@ -183,7 +183,7 @@ fn what_is_not_there_is_said() {
     wait_for_rows(&root, 1);
     for (more, part) in [
         (&["--lane", "boost9"][..], "n1 has no lane boost9; it has base, local"),
-        (&["zebra"], "nothing matches zebra in this ring"),
+        (&["zebra"], "nothing in this ring matches zebra"),
         (&["n2:mem.free"], "these rings are of n1"),
         (&["--node", "n2"], "no rings of n2 in "),
     ] {

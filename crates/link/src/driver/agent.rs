@@ -12,6 +12,7 @@ use crate::driver::session::End;
 use crate::driver::worker::Caller;
 use crate::driver::{Shared, clock};
 use crate::error::LinkError;
+use crate::goodbye::{Goodbye, Leaving};
 use crate::source::Lanes;
 
 /// An agent, whatever the connection.
@@ -115,6 +116,10 @@ impl<L: Lanes> End for AgentSession<L> {
 
     fn retransmitted(&mut self, segments: u64) {
         self.end.set_retransmits(segments);
+    }
+
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        self.end.goodbye(&Goodbye { leaving: Leaving::Ends, text: "" }, out);
     }
 
     fn count(&mut self, counters: &Counters) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use khz_block::{Decoder, Header};
-use khz_model::Nanos;
+use khz_model::{Nanos, NodeStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -89,6 +89,13 @@ pub enum Event {
         /// Which.
         lane: Arc<LaneKey>,
     },
+    /// The hub knows a node; to who asks for them ([`crate::driver::Following::roster`]).
+    Node {
+        /// Which.
+        node: String,
+    },
+    /// Every node was told.
+    Nodes,
 }
 
 impl Event {
@@ -301,6 +308,14 @@ impl FollowSink for EventSink {
         let name = self.name(lane);
         self.lanes.remove(lane);
         self.push(Event::Closed { lane: name });
+    }
+
+    fn node(&mut self, status: &NodeStatus) {
+        self.push(Event::Node { node: status.node.to_string() });
+    }
+
+    fn nodes(&mut self) {
+        self.push(Event::Nodes);
     }
 }
 

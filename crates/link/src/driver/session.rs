@@ -17,6 +17,8 @@ use crate::limits::OUT_MAX;
 
 /// Bytes read at once.
 const READ_MAX: usize = 16 << 10;
+/// A goodbye has this long to leave after what waits before it: nobody who ends a service waits for more.
+const LEAVING: Nanos = Nanos::from_millis(200);
 /// How often the connection's own numbers are looked up and told.
 const LOOK: Nanos = Nanos::SECOND;
 
@@ -55,6 +57,10 @@ pub(crate) trait End {
     /// The kernel has sent so many segments again.
     fn retransmitted(&mut self, segments: u64) {
         let _ = segments;
+    }
+    /// We end the connection on purpose: says so.
+    fn goodbye(&self, out: &mut Vec<u8>) {
+        let _ = out;
     }
     /// Everything that had come was taken.
     fn read_all(&mut self) {}
@@ -172,6 +178,24 @@ impl<E: End> Session<E> {
         self.write()
     }
 
+    /// Says goodbye behind what waits to be sent, as far as the hub takes that soon: a hub that takes nothing sees the
+    /// connection end all the same.
+    fn leave(&mut self) {
+        self.end.goodbye(&mut self.buffers.out);
+        let until = Nanos(clock::now().0 + LEAVING.0);
+        while self.write().is_ok() && (!self.buffers.out.is_empty() || self.transport.wants_write()) {
+            let left = until.since(clock::now());
+            if left == Nanos(0) {
+                return;
+            }
+            let room = PollFd::new(self.transport.socket(), PollFlags::OUT);
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.0.min(LEAVING.0) as i64 };
+            if poll(&mut [room], Some(&timeout)).is_err() {
+                return;
+            }
+        }
+    }
+
     /// The pause is over; `woken`: something can be read.
     pub fn wake(&mut self, woken: bool) -> Result<(), Ended> {
         // An answer may have come that woke nobody.
@@ -199,6 +223,9 @@ impl<E: End> Session<E> {
 
     /// It is over. What the hub may have said before it closed tells more than that it closed.
     pub fn finish(mut self, ended: Ended) -> (E, Ended, Buffers) {
+        if matches!(ended, Ended::Stopped) {
+            self.leave();
+        }
         self.count();
         let ended = match ended {
             Ended::Socket(_) => self.read().err().unwrap_or(ended),

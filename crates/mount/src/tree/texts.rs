@@ -58,8 +58,7 @@ impl Tree {
         let state = match self.is_listed(node) {
             // The hub has been started again, and the node has not come yet.
             false => "unknown",
-            true if status.up => "up",
-            true => "down",
+            true => status.presence().as_str(),
         };
         Some(node_text(state, status, since, self.hub.up).into_bytes())
     }

@@ -2,18 +2,27 @@
 //! node10. It is the way back from what a hostlist expands to.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
-/// The names as a hostlist.
+/// The names as a hostlist. [`crate::hostlist::Hostlist`] reads it back to the same names.
 pub fn fold<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let mut names: Vec<S> = names.into_iter().collect();
     names.sort_by(|a, b| by_name(a.as_ref(), b.as_ref()));
     names.dedup_by(|a, b| a.as_ref() == b.as_ref());
     let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places: HashMap<(&str, &str), usize> = HashMap::new();
     for name in &names {
         let parts = Parts::of(name.as_ref());
-        match groups.iter_mut().find(|group| group.before == parts.before && group.behind == parts.behind) {
-            Some(group) => group.add(parts.digits),
-            None => groups.push(Group::of(parts)),
+        // A name without a number stands alone: brackets hold no empty word.
+        let place = places.get(&(parts.before, parts.behind)).filter(|_| !parts.digits.is_empty());
+        match place {
+            Some(&place) => groups[place].add(parts.digits),
+            None => {
+                if !parts.digits.is_empty() {
+                    places.insert((parts.before, parts.behind), groups.len());
+                }
+                groups.push(Group::of(parts));
+            }
         }
     }
     groups.iter().map(Group::text).collect::<Vec<_>>().join(",")
@@ -56,8 +65,13 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn of(name: &'a str) -> Self {
         let end = name.rfind(|c: char| c.is_ascii_digit()).map_or(0, |at| at + 1);
-        let start = name[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
-        Parts { before: &name[..start], digits: &name[start..end], behind: &name[end..] }
+        let before = name[..end].trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[before.len()..end];
+        // A number that brackets cannot hold is text.
+        if digits.parse::<u64>().is_err() {
+            return Parts { before: name, digits: "", behind: "" };
+        }
+        Parts { before, digits, behind: &name[end..] }
     }
 }
 
@@ -107,7 +121,9 @@ fn follows(last: &str, next: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::Pattern;
+    use crate::hostlist::Hostlist;
+    use crate::pattern::Pattern;
+    use proptest::prelude::*;
 
     #[test]
     fn names_fold_as_people_of_clusters_write_them() {
@@ -116,7 +132,10 @@ mod tests {
             (vec!["n09", "n10", "login", "n11"], "login,n[09-11]"),
             (vec!["n9", "n10", "n010"], "n[9-10,010]"),
             (vec!["rack1-n2.ib", "rack1-n1.ib", "rack2-n1.ib"], "rack1-n[1-2].ib,rack2-n1.ib"),
-            (vec!["n99999999999999999999999"], "n99999999999999999999999"),
+            (
+                vec!["n99999999999999999999998", "n99999999999999999999999"],
+                "n99999999999999999999998,n99999999999999999999999",
+            ),
             (vec![], ""),
         ] {
             assert_eq!(fold(&names), folded);
@@ -134,6 +153,27 @@ mod tests {
         let mut names = names.to_vec();
         names.sort();
         assert_eq!(expanded, names);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read_back(
+            names in prop::collection::vec("(n|gpu|r1-n|a2b)[0-9]{0,3}(-ib|[.]x[0-9]{1,2})?|[0-9]{1,25}", 1..40)
+        ) {
+            let folded = fold(&names);
+            let mut read = Hostlist::new(&folded).unwrap().expand().unwrap();
+            let mut names = names;
+            names.sort();
+            names.dedup();
+            read.sort();
+            prop_assert_eq!(&read, &names, "{}", &folded);
+            prop_assert_eq!(fold(&read), folded.clone());
+            let pattern = Pattern::new(&format!("{folded}:load.1m")).unwrap();
+            for name in &names {
+                prop_assert!(pattern.matches_node(name), "{} in {}", name, &folded);
+            }
+            prop_assert_eq!(pattern.to_string(), format!("{folded}:load.1m"));
+        }
     }
 
     #[test]

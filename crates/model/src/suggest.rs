@@ -3,14 +3,20 @@
 /// Longest word that is compared: beyond it a typing mistake is not what went wrong.
 const WORD_MAX: usize = 64;
 
+/// Known words that are held against it: a list that is longer is searched with a glob.
+pub const KNOWN_MAX: usize = 4_096;
+
 /// The known word that differs from `word` in the fewest letters, if those are at most a third of them.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > WORD_MAX {
         return None;
     }
     let allowed = (word.chars().count() / 3).max(1);
+    let is_near = |candidate: &&str| candidate.len().abs_diff(word.len()) <= 4 * allowed;
     known
         .into_iter()
+        .filter(is_near)
+        .take(KNOWN_MAX)
         .map(|candidate| (distance(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

@@ -1,0 +1,65 @@
+//! What a request asks for and nobody has, as JSON and as a refusal. It refuses to guess: what was meant, `khz_model` says.
+
+use khz_model::{Miss, Misses, Pattern, Query, QueryError};
+
+use crate::json;
+use crate::refusal::Refusal;
+
+/// What of these patterns is not there.
+pub(crate) fn of(query: &dyn Query, patterns: &[Pattern]) -> Misses {
+    Misses::of(&query, patterns)
+}
+
+/// `{"nodes":[...],"patterns":[...],"more":0}`.
+pub(crate) fn put(out: &mut String, misses: &Misses) {
+    out.push_str("{\"nodes\":");
+    json::list(out, &misses.nodes, miss_json);
+    out.push_str(",\"patterns\":");
+    json::list(out, &misses.patterns, miss_json);
+    out.push_str(",\"more\":");
+    json::number(out, misses.more as u64);
+    out.push('}');
+}
+
+/// The same as an event of a stream; nothing where everything is there.
+pub(crate) fn event(misses: &Misses) -> String {
+    let mut out = String::new();
+    if !misses.is_empty() {
+        out.push_str("event: misses\ndata: ");
+        put(&mut out, misses);
+        out.push_str("\n\n");
+    }
+    out
+}
+
+fn miss_json(out: &mut String, miss: &Miss) {
+    out.push_str("{\"asked\":");
+    json::text(out, &miss.asked);
+    out.push_str(",\"near\":");
+    json::text_or_null(out, miss.near.as_deref());
+    out.push('}');
+}
+
+/// A refusal that also names what was probably meant.
+pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError) -> Refusal {
+    let misses = match &error {
+        QueryError::NothingMatches { .. } => of(query, patterns),
+        _ => Misses::default(),
+    };
+    let mut refusal = Refusal::from(error);
+    if !misses.is_empty() {
+        let catalog = (!misses.patterns.is_empty()).then(|| "`khz catalog` lists every metric".to_owned());
+        refusal.error = misses.sentences().into_iter().chain(catalog).collect::<Vec<_>>().join("; ");
+    }
+    refusal
+}
+
+/// The names of nodes that are known: who is known and does not answer is another matter than who is not.
+pub(crate) fn known(query: &dyn Query, missing: &[String]) -> Vec<String> {
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let known = query.nodes();
+    let is_known = |name: &&String| known.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
+    missing.iter().filter(is_known).cloned().collect()
+}

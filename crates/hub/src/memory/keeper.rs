@@ -1,0 +1,117 @@
+//! The thread that keeps the roster: it takes in what the file says when the hub starts, and writes it when nodes have
+//! come or gone, seldom. What goes wrong is a warning; the hub goes on, and the next change tries again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::entry::head;
+use super::file::{RosterError, RosterFile};
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::limits::ROSTER_BYTES_A_SECOND;
+
+/// Changes gather for so long before they are written: agents come in hundreds.
+const GATHERED: Duration = Duration::from_millis(200);
+/// Two writes are so far apart at least, and further where the file is large.
+const APART: Duration = Duration::from_secs(2);
+/// Without any change it is written so often, so that "last heard" is true to that after a kill -9.
+const REFRESH: Duration = Duration::from_secs(600);
+/// After a failure the next try comes no sooner: a disk that is full stays so for a while.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// The roster of a hub. Dropping it writes it once more, and ends.
+#[derive(Debug)]
+pub struct RosterKeeper {
+    cluster: Arc<Cluster>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RosterKeeper {
+    /// Remembers the nodes of former starts, and those of this one from now on. What of the file is damaged is said in the
+    /// log, and put aside.
+    ///
+    /// # Errors
+    /// The directory cannot be used; the hub goes on without.
+    pub fn start(cluster: Arc<Cluster>, directory: &Path) -> Result<Self, RosterError> {
+        let file = RosterFile::open(directory)?;
+        let found = file.read()?;
+        if let Some(damage) = &found.damage {
+            let (kept, aside) = (found.entries.len(), file.aside());
+            tracing::error!(
+                "{damage}; the file is put aside as {}, and {kept} nodes that can be read are remembered",
+                aside.display()
+            );
+        }
+        let is_damaged = found.damage.is_some();
+        cluster.remember(found.entries);
+        let changes = cluster.changes.clone();
+        let known = changes.seen().count;
+        if is_damaged {
+            changes.ring();
+        }
+        let writer = Writer { cluster: cluster.clone(), file, known, has_failed: false };
+        let thread = std::thread::Builder::new().name("roster".into()).spawn(move || writer.run());
+        Ok(RosterKeeper { cluster, thread: Some(thread.map_err(RosterError::Thread)?) })
+    }
+}
+
+impl Drop for RosterKeeper {
+    fn drop(&mut self) {
+        self.cluster.changes.stop();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Writer {
+    cluster: Arc<Cluster>,
+    file: RosterFile,
+    /// The changes that are written.
+    known: u64,
+    /// The last write has failed, and that was said.
+    has_failed: bool,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let changes = self.cluster.changes.clone();
+        loop {
+            if changes.wait(self.known, REFRESH).stop {
+                self.write();
+                return;
+            }
+            changes.pause(GATHERED);
+            let pause = self.write();
+            changes.pause(pause);
+        }
+    }
+
+    /// Writes it as it is now; tells how long the next one has to wait.
+    fn write(&mut self) -> Duration {
+        // What changes from here on is written the next time.
+        self.known = self.cluster.changes.seen().count;
+        let entries = self.cluster.entries();
+        let mut text = head(&self.cluster.settings.name, clock::wall(), entries.len());
+        entries.iter().for_each(|entry| text.push_str(&entry.line()));
+        match self.file.write(&text) {
+            Ok(()) => {
+                if std::mem::take(&mut self.has_failed) {
+                    tracing::info!("{}: nodes are remembered again", self.file.path().display());
+                }
+                APART.max(Duration::from_secs(text.len() as u64 / ROSTER_BYTES_A_SECOND))
+            }
+            Err(error) => {
+                Counts::add(&self.cluster.counts.roster_failures, 1);
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    tracing::warn!("nodes will not be remembered after the next start: {error}");
+                }
+                RETRY
+            }
+        }
+    }
+}

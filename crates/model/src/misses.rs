@@ -1,0 +1,372 @@
+//! What patterns ask for and nobody has: nodes that never were, metrics and instances that no node has, each with the
+//! known name that was probably meant. A node that is known and does not answer is none of them.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::fold::fold;
+use crate::hostlist::Hostlist;
+use crate::look::Columns;
+use crate::metric::Metric;
+use crate::name::{Instance, NodeName};
+use crate::pattern::Pattern;
+use crate::query::Query;
+use crate::suggest;
+
+/// So many are said: who misspells more than that misspells a list.
+pub const MISSES_MAX: usize = 64;
+
+/// A hint that is longer says nothing at a glance.
+const HINT_MAX: usize = 60;
+
+/// What there is.
+pub trait Known {
+    /// Every node, in name order.
+    fn nodes(&self) -> Vec<NodeName>;
+    /// Every metric that some node may have.
+    fn metrics(&self) -> Vec<Arc<Metric>>;
+    /// What a node has; nodes that are alike may share it. `None`: not known.
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>>;
+    /// Whether the metrics of a node are among those.
+    fn is_described(&self, node: &NodeName) -> bool {
+        let _ = node;
+        true
+    }
+}
+
+impl<Q: Query + ?Sized> Known for &Q {
+    fn nodes(&self) -> Vec<NodeName> {
+        Query::nodes(*self)
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        Query::metrics(*self)
+    }
+
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
+        Query::series(*self, node)
+    }
+
+    fn is_described(&self, node: &NodeName) -> bool {
+        Query::is_described(*self, node)
+    }
+}
+
+/// Something that was asked for and that nobody has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// A node's name, a hostlist without nodes, or a pattern, as it was written.
+    pub asked: String,
+    /// What was probably meant.
+    pub near: Option<String>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Misses {
+    /// Nodes that nobody knows.
+    pub nodes: Vec<Miss>,
+    /// Patterns that select no series of the nodes that they speak of.
+    pub patterns: Vec<Miss>,
+    /// Further ones, beyond [`MISSES_MAX`].
+    pub more: usize,
+}
+
+impl Misses {
+    /// What of these patterns is not there.
+    pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
+        let nodes = known.nodes();
+        let mut metrics = None;
+        let mut misses = Misses::default();
+        let mut asked = HashSet::new();
+        for pattern in patterns {
+            if let Some(hosts) = pattern.nodes() {
+                for host in absent(hosts, &nodes) {
+                    if asked.insert(host.clone()) {
+                        misses.node(host, &nodes);
+                    }
+                }
+            }
+            let is_chosen = |node: &&NodeName| pattern.matches_node(node.as_str());
+            let chosen = || nodes.iter().filter(is_chosen).filter(|node| known.is_described(node));
+            if chosen().next().is_some() && asked.insert(pattern.to_string()) {
+                let metrics = metrics.get_or_insert_with(|| known.metrics());
+                misses.series(pattern, known, chosen(), metrics);
+            }
+        }
+        misses
+    }
+
+    /// What of a hostlist is not among these nodes, which are in name order.
+    pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
+        let mut misses = Misses::default();
+        for host in absent(hosts, nodes) {
+            misses.node(host, nodes);
+        }
+        misses
+    }
+
+    /// What of these patterns is no metric.
+    pub fn of_metrics(metrics: &[Arc<Metric>], patterns: &[Pattern]) -> Self {
+        let mut misses = Misses::default();
+        for pattern in patterns {
+            if !metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) && misses.has_room() {
+                let near = near_metric(pattern, metrics);
+                misses.patterns.push(Miss { asked: pattern.to_string(), near });
+            }
+        }
+        misses
+    }
+
+    /// True when everything is there.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.patterns.is_empty()
+    }
+
+    /// What is not there in sentences, for people.
+    pub fn sentences(&self) -> Vec<String> {
+        // Nodes for which the same was meant are one sentence.
+        let mut alike: Vec<(&Option<String>, Vec<&str>)> = Vec::new();
+        for Miss { asked, near } in &self.nodes {
+            match alike.iter_mut().find(|(known, _)| *known == near) {
+                Some((_, names)) => names.push(asked),
+                None => alike.push((near, vec![asked])),
+            }
+        }
+        let unnamed = |(near, names): (&Option<String>, Vec<&str>)| {
+            format!("no node is called {}", Miss { asked: fold(names), near: near.clone() })
+        };
+        let mut sentences: Vec<String> = alike.into_iter().map(unnamed).collect();
+        sentences.extend(self.patterns.iter().map(|miss| format!("nothing matches {miss}")));
+        if self.more > 0 {
+            sentences.push(format!("{} more are not there either", self.more));
+        }
+        sentences
+    }
+
+    fn has_room(&mut self) -> bool {
+        let has_room = self.nodes.len() + self.patterns.len() < MISSES_MAX;
+        self.more += usize::from(!has_room);
+        has_room
+    }
+
+    fn node(&mut self, asked: String, nodes: &[NodeName]) {
+        if self.has_room() {
+            let near = near_node(&asked, nodes);
+            self.nodes.push(Miss { asked, near });
+        }
+    }
+
+    fn series<'a>(
+        &mut self,
+        pattern: &Pattern,
+        known: &impl Known,
+        chosen: impl Iterator<Item = &'a NodeName>,
+        metrics: &[Arc<Metric>],
+    ) {
+        let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
+            // A metric without instances at this moment is known all the same: a disk may come.
+            if pattern.instance().is_none() {
+                return;
+            }
+            match near_series(pattern, known, chosen) {
+                Found::Series => return,
+                Found::Nothing { near } => near,
+            }
+        } else {
+            near_metric(pattern, metrics)
+        };
+        if self.has_room() {
+            self.patterns.push(Miss { asked: pattern.to_string(), near });
+        }
+    }
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.asked)?;
+        match &self.near {
+            Some(near) if near.contains('[') && !near.contains('.') => write!(f, " (there are {near})"),
+            Some(near) => write!(f, " (did you mean {near}?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hosts of a list that nobody is: names, and globs that match no name.
+fn absent(hosts: &Hostlist, nodes: &[NodeName]) -> Vec<String> {
+    let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
+    let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
+    let named = hosts.named().into_iter().filter(|name| !is_known(name));
+    named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
+}
+
+/// The known node that was meant, or those that differ in their numbers alone.
+fn near_node(asked: &str, nodes: &[NodeName]) -> Option<String> {
+    let letters = |name: &str| name.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let wanted = letters(asked);
+    let alike = || nodes.iter().map(NodeName::as_str).filter(|name| letters(name) == wanted);
+    let number = |name: &str| {
+        let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+        digits.parse::<u64>().ok()
+    };
+    // node1 for node001.
+    if let Some(same) = alike().find(|name| number(name).is_some() && number(name) == number(asked)) {
+        return Some(same.to_owned());
+    }
+    let folded = fold(alike());
+    match folded.is_empty() {
+        false => Some(folded).filter(|text| text.len() <= HINT_MAX && text.contains('[')),
+        true => suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned),
+    }
+}
+
+/// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
+fn near_metric(pattern: &Pattern, metrics: &[Arc<Metric>]) -> Option<String> {
+    let metric = pattern.metric();
+    let words = metric.split('.').count();
+    let is_glob = metric.contains(['*', '?']);
+    let shape = |name: &str| match is_glob {
+        // `mme.*` is held against `mem.*`.
+        true => format!("{}.*", name.split('.').take(words - 1).collect::<Vec<_>>().join(".")),
+        false => name.to_owned(),
+    };
+    if is_glob && (words < 2 || !metric.ends_with(".*")) {
+        return None;
+    }
+    let shapes: HashSet<String> = metrics.iter().map(|metric| shape(&metric.name)).collect();
+    let mut shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
+    shapes.sort_unstable();
+    suggest::nearest(metric, shapes).map(|near| pattern.with_metric(near))
+}
+
+/// Whether some node has a series that the pattern selects.
+enum Found {
+    /// Some node has, or it is not known what some node has.
+    Series,
+    /// None has.
+    Nothing {
+        /// What was meant.
+        near: Option<String>,
+    },
+}
+
+fn near_series<'a>(
+    pattern: &Pattern,
+    known: &impl Known,
+    chosen: impl Iterator<Item = &'a NodeName>,
+) -> Found {
+    let (mut seen, mut instances) = (HashSet::new(), HashSet::new());
+    for node in chosen {
+        let Some(columns) = known.series(node) else { return Found::Series };
+        if !seen.insert(Arc::as_ptr(&columns).cast::<()>()) {
+            continue;
+        }
+        for series in columns.series() {
+            let instance = series.instance.as_ref().map(Instance::as_str);
+            if pattern.matches_series(&series.metric.name, instance) {
+                return Found::Series;
+            }
+            if pattern.matches_metric(&series.metric.name) && instances.len() < suggest::KNOWN_MAX {
+                instances.extend(series.instance.as_ref().map(ToString::to_string));
+            }
+        }
+    }
+    let mut instances: Vec<&str> = instances.iter().map(String::as_str).collect();
+    instances.sort_unstable();
+    let near = pattern.instance().and_then(|asked| suggest::nearest(asked, instances));
+    Found::Nothing { near: near.map(|near| pattern.with_instance(near)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
+    use crate::schema::Series;
+    use std::borrow::Cow;
+
+    struct Cluster;
+
+    fn metric(name: &'static str) -> Arc<Metric> {
+        let text = Cow::Borrowed;
+        Arc::new(Metric {
+            name: text(name),
+            kind: Kind::Gauge,
+            unit: Unit::Count,
+            places: 0,
+            max: None,
+            refresh: Refresh::Event,
+            help: text(""),
+            origin: Origin { file: text("x"), field: text(name) },
+            instances: None,
+            exposition: Exposition {
+                name: text(name),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: text(name),
+        })
+    }
+
+    impl Known for Cluster {
+        fn nodes(&self) -> Vec<NodeName> {
+            let names = ["gpu01", "gpu02", "login", "node001", "node002", "node003"];
+            names.map(|name| NodeName::new(name).unwrap()).to_vec()
+        }
+
+        fn metrics(&self) -> Vec<Arc<Metric>> {
+            ["mem.free", "mem.total", "net.rx_bytes", "load.1m", "disk.reads"].map(metric).to_vec()
+        }
+
+        fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
+            let series = |name, instance: Option<&str>| Series {
+                metric: metric(name),
+                instance: instance.map(|name| Instance::from_kernel(name.as_bytes())),
+            };
+            let columns = vec![
+                series("mem.free", None),
+                series("mem.total", None),
+                series("load.1m", None),
+                series("net.rx_bytes", Some("eth0")),
+                series("net.rx_bytes", Some("lo")),
+            ];
+            (node.as_str() != "login").then(|| Arc::new(columns) as Arc<dyn Columns>)
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_apart_and_the_word_that_was_meant_is_named() {
+        for (patterns, expected) in [
+            (&["mem.*", "node[001-003]:load.1m", "gpu*:net.rx_bytes[eth0]"][..], &[][..]),
+            (&["mem.fre"], &["nothing matches mem.fre (did you mean mem.free?)"]),
+            (&["node001:mme.*"], &["nothing matches node001:mme.* (did you mean node001:mem.*?)"]),
+            (
+                &["node*:net.rx_bytes[eht0]"],
+                &["nothing matches node*:net.rx_bytes[eht0] (did you mean node*:net.rx_bytes[eth0]?)"],
+            ),
+            (&["zebra.stripes"], &["nothing matches zebra.stripes"]),
+            (&["node001:disk.reads"], &[]),
+            (&["node001:disk.reads[sda]"], &["nothing matches node001:disk.reads[sda]"]),
+            (&["logn:load.1m"], &["no node is called logn (did you mean login?)"]),
+            (&["gpu1:load.1m"], &["no node is called gpu1 (did you mean gpu01?)"]),
+            (&["node009:load.1m"], &["no node is called node009 (there are node[001-003])"]),
+            (&["node001,storage[1-3]:load.1m"], &["no node is called storage[1-3]"]),
+            (&["x*,gpu01:load.1m"], &["no node is called x*"]),
+            (&["login:disk.reads[sda]"], &[]),
+        ] {
+            let patterns: Vec<Pattern> = patterns.iter().map(|text| Pattern::new(text).unwrap()).collect();
+            assert_eq!(Misses::of(&Cluster, &patterns).sentences(), expected, "{patterns:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_nobodies_is_bounded() {
+        let pattern = Pattern::new("x[1-5000]:load.1m").unwrap();
+        let misses = Misses::of(&Cluster, &[pattern]);
+        assert_eq!((misses.nodes.len(), misses.more), (MISSES_MAX, 5000 - MISSES_MAX));
+    }
+}

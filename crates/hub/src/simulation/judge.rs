@@ -179,7 +179,9 @@ impl FollowSink for Judge {
     }
 
     fn told(&mut self, told: &Told<'_>) {
-        assert!(told.granted && told.text.is_empty(), "{told:?}");
+        // A node that has not come yet is not known; that is said, and it comes.
+        let is_silent = told.text.is_empty() || told.text.starts_with("no node is called");
+        assert!(told.granted && is_silent, "{told:?}");
     }
 
     fn closed(&mut self, key: &LaneKey) {

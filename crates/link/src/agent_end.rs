@@ -264,7 +264,12 @@ impl<L: Lane> AgentEnd<L> {
         }
         self.texts(lanes, out);
         self.past(now, is_idle && !self.full, out);
+        let lanes = self.book.entries.len();
         self.book.close_gone(out);
+        if self.book.entries.len() < lanes {
+            // The next answers acknowledge fewer lanes: how long they are is to be seen.
+            self.answer_bytes = 0;
+        }
         Ok(())
     }
 
@@ -415,11 +420,15 @@ impl<L: Lane> AgentEnd<L> {
     }
 
     /// Tells that so many bytes lie unread, where an answer takes so many: where they are just the answers, none of them is
-    /// late.
-    pub fn lying(&mut self, bytes: usize, answer: usize) {
-        if self.answer_bytes > 0 && bytes == answer * self.beats.unread() {
+    /// late. `false`: something else lies there.
+    pub fn lying(&mut self, bytes: usize, answer: usize) -> bool {
+        if self.answer_bytes == 0 || answer == 0 {
+            return bytes == 0;
+        }
+        if bytes == answer * self.beats.unread() {
             self.beats.all_lie();
         }
+        bytes.is_multiple_of(answer)
     }
 
     /// True when more is due and waits only for room in `out`.

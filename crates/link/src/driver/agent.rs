@@ -98,8 +98,8 @@ impl<L: Lanes> End for AgentSession<L> {
         self.end.answers_may_lie()
     }
 
-    fn lying(&mut self, bytes: usize, answer: usize) {
-        self.end.lying(bytes, answer);
+    fn lying(&mut self, bytes: usize, answer: usize) -> bool {
+        self.end.lying(bytes, answer)
     }
 
     fn carries_from(&self) -> Nanos {

@@ -38,9 +38,10 @@ pub(crate) trait End {
     fn answers_may_lie(&self) -> (usize, usize) {
         (0, 0)
     }
-    /// So many bytes lie unread, where an answer takes so many.
-    fn lying(&mut self, bytes: usize, answer: usize) {
+    /// So many bytes lie unread, where an answer takes so many; `false`: they are no answers, or no whole ones.
+    fn lying(&mut self, bytes: usize, answer: usize) -> bool {
         let _ = (bytes, answer);
+        true
     }
     /// From when on whoever writes rows may say them: at once, at the next flush, or never.
     fn carries_from(&self) -> Nanos {
@@ -210,11 +211,10 @@ impl<E: End> Session<E> {
             return false;
         }
         let (_, answer) = self.end.answers_may_lie();
-        if let Ok(bytes) = rustix::io::ioctl_fionread(self.transport.socket()) {
-            self.end.lying(bytes as usize, self.transport.wire_bytes(answer));
-        }
+        let bytes = rustix::io::ioctl_fionread(self.transport.socket()).unwrap_or(0);
+        let is_heard = self.end.lying(bytes as usize, self.transport.wire_bytes(answer));
         self.failed = self.say(clock::now()).err();
-        self.failed.is_none() && self.is_sent()
+        self.failed.is_none() && self.is_sent() && is_heard
     }
 
     fn is_sent(&self) -> bool {

@@ -42,7 +42,7 @@ pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use intake::{Intake, RowSink};
 pub use message::{
-    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Role,
+    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason, Role,
     SchemaPiece, Told, Want, WantFrame, Welcome,
 };
 pub use put::{Acks, Ask};

@@ -227,7 +227,7 @@ export class Board {
     }
     root.hidden = members.size === 0;
     const beyond = jobs.length - members.size;
-    note.textContent = beyond > 0 ? `${beyond} more than the ${JOBS_MAX} that are drawn: ask for them with khz watch 'job.*'` : "";
+    note.textContent = beyond > 0 ? `${beyond} more than the ${JOBS_MAX} that are drawn: ask for them with khz watch 'job.*'` : members.size > 0 ? "" : "no job has published a number";
   }
 
   /** An interface or a disk: what comes upwards, what goes downwards. */

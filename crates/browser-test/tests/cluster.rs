@@ -428,7 +428,11 @@ fn totals_are_of_the_nodes_that_the_search_leaves() {
         assert_eq!(total(&page, "unknown").await, "0");
         let found = "[...Array(10).keys()].map(n => `node${String(n + 1).padStart(3, '0')}`)";
         let facts = "[khz.known, khz.highest, document.querySelector('[data-total=mean]').textContent]";
-        let seen = page.eval(&format!("[{found}.map(n => khz.tile(n)).filter(t => !t.down).map(t => t.value), {facts}, {found}]")).await;
+        let seen = page
+            .eval(&format!(
+                "[{found}.map(n => khz.tile(n)).filter(t => !t.down).map(t => t.value), {facts}, {found}]"
+            ))
+            .await;
         let values: Vec<f64> = serde_json::from_value(seen[0].clone()).unwrap();
         assert_eq!((values.len(), &seen[1][0]), (9, &json!(9)));
         assert!(seen[2].as_array().unwrap().contains(&seen[1][1]), "{seen}");

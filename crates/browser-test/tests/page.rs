@@ -303,8 +303,16 @@ fn what_a_job_publishes_is_on_the_page_of_its_node() {
             let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
             publish(&["queue[left lane]=17", "free=3221225472", "--unit", "bytes"]);
             let words = "[...document.querySelectorAll('section[aria-label=\"Published by jobs\"] .panel')].map(p => p.textContent).join()";
-            page.eval("document.querySelector('section[aria-label=\"Published by jobs\"]').scrollIntoView()").await;
-            page.wait("the gauges are shown", &format!("/job.free[^,]*3.00 GiB/.test({words}) && /job.queue.left lane.[^,]*17 B/.test({words})")).await;
+            let group = "document.querySelector('section[aria-label=\"Published by jobs\"]')";
+            page.wait("the group is there", &format!("!{group}.hidden")).await;
+            page.eval(&format!("{group}.scrollIntoView()")).await;
+            page.wait(
+                "the gauges are shown",
+                &format!(
+                    "/job.free[^,]*3.00 GiB/.test({words}) && /job.queue.left lane.[^,]*17 B/.test({words})"
+                ),
+            )
+            .await;
             assert_it_fits(&page, width).await;
             page.screenshot(&target_dir().join(format!("screenshots/jobs-{width}.png"))).await;
             assert_clean_console(&browser).await;

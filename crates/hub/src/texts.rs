@@ -211,14 +211,7 @@ impl Texts {
     }
 
     /// A reader wants it at another pace.
-    pub fn pace(
-        &mut self,
-        number: u32,
-        inbox: &Arc<TextInbox>,
-        reader: u32,
-        period: Nanos,
-        link: Way<'_>,
-    ) {
+    pub fn pace(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos, link: Way<'_>) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         if let Some(wanting) = wanted.of_reader(inbox, reader) {
             wanting.period = period;
@@ -227,13 +220,7 @@ impl Texts {
     }
 
     /// A reader wants it to be read at once.
-    pub fn ask(
-        &mut self,
-        number: u32,
-        inbox: &Arc<TextInbox>,
-        (reader, ask): (u32, u32),
-        link: Way<'_>,
-    ) {
+    pub fn ask(&mut self, number: u32, inbox: &Arc<TextInbox>, (reader, ask): (u32, u32), link: Way<'_>) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
         if let Some(wanting) = wanted.of_reader(inbox, reader) {
             wanting.ask = Some(Ask { ask, state: Asked::Waits });
@@ -365,7 +352,8 @@ impl Wanted {
     /// Asks the node for all readers who wait, unless it is asked something already: what that brings may be older than
     /// what they want.
     fn say_ask(&mut self, link: Way<'_>) {
-        let is_waiting = |wanting: &Wanting| wanting.ask.as_ref().is_some_and(|ask| ask.state == Asked::Waits);
+        let is_waiting =
+            |wanting: &Wanting| wanting.ask.as_ref().is_some_and(|ask| ask.state == Asked::Waits);
         if self.ask_under_way.is_some() || !self.readers.iter().any(is_waiting) {
             return;
         }

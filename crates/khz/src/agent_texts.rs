@@ -142,7 +142,10 @@ impl AgentTexts {
         let want = *self.wants.entry(wish.number).or_insert_with(|| {
             self.made += 1;
             let (number, base) = (wish.number, Arc::from([]));
-            self.outbox.lock().wants.insert(self.made, Known { number, version: 0, base, out: None, given: None });
+            self.outbox
+                .lock()
+                .wants
+                .insert(self.made, Known { number, version: 0, base, out: None, given: None });
             self.made
         });
         if let Err(error) = self.lane.want(want, wish.path, wish.period) {

@@ -61,7 +61,8 @@ fn table(entries: &[&Value]) -> Table {
     ];
     let mut table = Table::wrapping(&titles);
     for entry in entries {
-        let words = ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
+        let words =
+            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
         let [kind, unit, rate, refresh, help] = words;
         table.row([name(entry), kind, unit, rate, refresh, help]);
     }

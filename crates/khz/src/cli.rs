@@ -32,7 +32,8 @@ Examples:
   khz --sources stat=1000Hz,meminfo=1000Hz
                                     gather exactly these two, 1,000 times a second
   khz get 'mem.*'                   print the memory numbers now
-  khz watch cpu.all.user --rate 100 follow one number, a hundred times a second
+  khz watch cpu.all.user --rate 100
+                                    follow one number, a hundred times a second
 
 Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are
 missing).";
@@ -222,7 +223,8 @@ pub enum RingCommand {
 const RING_SHOW_EXAMPLES: &str = "\
 Examples:
   khz ring show                     the agents of this machine, running or not
-  khz ring show --node node7 --json one object a lane
+  khz ring show --node node7 --json
+                                    one object a lane
   khz ring show --dir /srv/rings    rings that were kept somewhere else";
 
 /// `khz ring show`.
@@ -425,7 +427,7 @@ pub struct ForgetFlags {
 const GET_EXAMPLES: &str = "\
 Examples:
   khz get mem.free load.1m          two numbers
-  khz get 'cpu.*[3]'                everything about CPU 3
+  khz get 'cpu.*[0]'                everything about CPU 0
   khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
                                     strings
   khz get '*' --format properties   a Java property file of everything
@@ -488,7 +490,7 @@ pub struct Place {
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
-  khz watch 'cpu.all.*'                     CPUs at work in each mode, once a second
+  khz watch 'cpu.all.*'                     CPUs in each mode, once a second
   khz watch 'net.*_bytes[eth0]' --rate 10   bytes per second, ten times a second
   khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal

@@ -25,10 +25,12 @@ impl RateUnit {
         if unit != Unit::Seconds.as_str() {
             return RateUnit::PerSecond(known(unit));
         }
-        let is_of_cpus = name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
+        let is_of_cpus =
+            name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
         if is_of_cpus || name == "uptime.idle" {
             RateUnit::Cpus
-        } else if name.starts_with("pressure.") || ["disk.io_time", "khz.source.gather_time"].contains(&name) {
+        } else if name.starts_with("pressure.") || ["disk.io_time", "khz.source.gather_time"].contains(&name)
+        {
             RateUnit::ShareOfTime
         } else if name.starts_with("disk.") {
             RateUnit::AtATime

@@ -186,8 +186,11 @@ fn the_catalogue_is_listed_and_searched() {
 
 #[test]
 fn a_reader_that_closes_early_is_no_failure() {
-    let mut child =
-        khz(&["catalog", "--json", "--direct"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = khz(&["catalog", "--json", "--direct"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

@@ -1,13 +1,20 @@
 // The board: which panels there are, which metrics fill them, and how they come when an interface or a disk
 // appears. It refuses to draw.
 
-import { Busy, Computed, Gauge, Rate, Shares } from "./feeds.js";
+import { Computed, Gauge, Rate, Shares } from "./feeds.js";
+import { formatOf, isBinary } from "./measures.js";
 import { element, Panel } from "./panel.js";
-import { bytes, bytesPerSecond, percent, perSecond, plain } from "./units.js";
+import { bytes, bytesPerSecond, digits, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
+
+/** What a CPU's time goes into; the two of rest stand last. */
+const MODES = ["user", "nice", "system", "irq", "softirq", "steal", "idle", "iowait"];
+const ALL_MODES = MODES.map((mode) => `cpu.all.${mode}`);
+const ONE_MODES = MODES.map((mode) => `cpu.${mode}`);
+const RESTING = 2;
 
 /** What the page asks the server for. */
 export const PATTERNS = [
-  "cpu.all.*", "cpu.idle", "cpu.iowait",
+  "cpu.all.*", ...ONE_MODES,
   "mem.total", "mem.free", "mem.available", "mem.buffers", "mem.cached", "mem.swap_total", "mem.swap_free",
   "load.*", "tasks.*",
   "net.rx_bytes", "net.tx_bytes",
@@ -15,6 +22,7 @@ export const PATTERNS = [
   "kernel.context_switches", "kernel.interrupts", "kernel.forks",
   "pressure.*.avg10",
   "uptime.up", "khz.process.*", "khz.lane.*",
+  "job.*",
 ];
 
 /** Up to so many CPUs have a plot each; beyond, a row each in the heat strip. */
@@ -23,8 +31,11 @@ const CPU_PLOTS_MAX = 8;
 const CPUS_MAX = 1_024;
 /** So many interfaces or disks are followed at most; the rest is counted in the group's note. */
 const INSTANCES_MAX = 64;
+/** So many published numbers have a plot; the rest is counted in the group's note. */
+const JOBS_MAX = 64;
+/** Jobs publish seldom: their rates are taken over this, so that they are no needles between zeros. */
+const JOB_WINDOW_SECONDS = 5;
 
-const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((m) => `cpu.all.${m}`);
 const SHOWN_MODES = [
   ["user", 0, ["cpu.all.user"]],
   ["system", 1, ["cpu.all.system"]],
@@ -83,12 +94,24 @@ export class Board {
     this.disk = this.group("Disks", "small");
     const kernel = this.group("Kernel and pressure", "third");
     this.buildKernel(kernel.grid);
+    this.jobs = this.group("Published by jobs", "third");
+    this.jobs.root.hidden = true;
   }
 
   buildModes(grid) {
-    const shares = this.feed(new Shares(MODES, SHOWN_MODES.map(([, , names]) => names)));
+    const shares = this.feed(new Shares(ALL_MODES, SHOWN_MODES.map(([, , names]) => names)));
     const series = SHOWN_MODES.map(([label, colour], i) => ({ label, colour, track: shares.tracks[i], format: percent }));
-    this.panel(grid, { title: "All CPUs", series, plot: { style: "stack", scale: { fixed: 100 }, format: (v) => `${v} %`, rows: 4 } });
+    const busy = (since) => this.busyText(shares.tracks, since);
+    this.panel(grid, { title: "All CPUs", series, extra: [{ label: "busy", read: busy }], plot: { style: "stack", scale: { fixed: 100 }, format: (v) => `${v} %`, rows: 4 } });
+  }
+
+  /** The share of all CPUs and, as khz watch and plots say it, how many CPUs that is. */
+  busyText(tracks, since) {
+    if (!tracks.every((track) => track.lastTime >= since)) return UNKNOWN_TEXT;
+    const share = tracks.reduce((sum, track) => sum + track.recent(), 0);
+    if (!Number.isFinite(share)) return UNKNOWN_TEXT;
+    const count = this.table?.instances("cpu.idle").length ?? 0;
+    return `${percent(share)} of all${count > 0 ? `, ${digits((share / 100) * count)} of ${count} CPUs` : ""}`;
   }
 
   buildMemory(grid) {
@@ -155,6 +178,7 @@ export class Board {
     for (const feed of this.feeds) feed.bind(table);
     this.addCpus(table.instances("cpu.idle"));
     this.addPairs(this.net, table.instances("net.rx_bytes"), ["net.rx_bytes", "net.tx_bytes"], ["received", "sent"]);
+    this.addJobs(table);
     const disks = table.instances("disk.read_bytes");
     this.addPairs(this.disk, disks.filter((d) => !isPartition(d, disks)), ["disk.read_bytes", "disk.written_bytes"], ["read", "written"]);
   }
@@ -164,7 +188,7 @@ export class Board {
     this.cpuCount = Math.min(cpus.length, CPUS_MAX);
     this.busy ??= new Map();
     for (const cpu of cpus.slice(0, CPUS_MAX)) {
-      if (!this.busy.has(cpu)) this.busy.set(cpu, this.feed(new Busy(cpu)).track);
+      if (!this.busy.has(cpu)) this.busy.set(cpu, this.feed(new Shares(ONE_MODES, [ONE_MODES.slice(0, -RESTING)], cpu)).tracks[0]);
     }
     const series = [...this.busy].map(([cpu, track]) => ({ label: `CPU ${cpu}`, colour: 0, track, format: percent }));
     this.panels = this.panels.filter((p) => p.root.parentNode !== this.cores);
@@ -185,6 +209,25 @@ export class Board {
         this.panel(this.cores, { title: s.label, size: series.length > 2 ? "flat" : "low", series: [{ ...s, label: "" }], plot: { style: "lines", scale: { fixed: 100 }, format: (v) => `${v} %` } });
       }
     }
+  }
+
+  /** Numbers that jobs have published, each as its publisher says: a gauge as it is, a counter as a rate. */
+  addJobs(table) {
+    const jobs = table.columns.filter(({ name }) => name.startsWith("job."));
+    const { members, grid, note, root } = this.jobs;
+    for (const { name, instance, kind, unit } of jobs) {
+      const title = instance === null || instance === undefined ? name : `${name}[${instance}]`;
+      if (members.has(title) || members.size >= JOBS_MAX) continue;
+      const isRate = kind === "counter";
+      const shown = isRate ? `${unit}/s` : unit;
+      const format = formatOf(shown);
+      const { track } = this.feed(isRate ? new Rate(name, instance, JOB_WINDOW_SECONDS) : new Gauge(name, instance));
+      const series = [{ label: "", colour: 0, track, format, gauge: !isRate }];
+      members.set(title, this.panel(grid, { title, size: "low", series, plot: { style: "lines", scale: { least: 1, binary: isBinary(unit) }, format } }));
+    }
+    root.hidden = members.size === 0;
+    const beyond = jobs.length - members.size;
+    note.textContent = beyond > 0 ? `${beyond} more than the ${JOBS_MAX} that are drawn: ask for them with khz watch 'job.*'` : members.size > 0 ? "" : "no job has published a number";
   }
 
   /** An interface or a disk: what comes upwards, what goes downwards. */

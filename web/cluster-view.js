@@ -25,9 +25,13 @@ export class ClusterView {
     this.find = (selector) => root.querySelector(selector);
     this.nodes = { names: [], values: new Float64Array(0), down: new Uint8Array(0), unit: "" };
     this.measure = measureOf(asked.get("metric"));
+    /** The nodes that the search leaves. */
+    this.shown = [];
     this.sort = SORTS.includes(asked.get("sort")) ? asked.get("sort") : SORTS[0];
     this.search = asked.get("find") ?? "";
     this.sortedAt = -Infinity;
+    /** Since when numbers come; NaN while there are none, and who is down is not known either. */
+    this.currentSince = NaN;
     /** Messages with numbers since the view was opened. */
     this.messages = 0;
     this.map = new TileMap(this.find(".tiles"), this.nodes, this.ended.signal, {
@@ -124,6 +128,7 @@ export class ClusterView {
   takeNodes({ nodes: names, unit }) {
     const pointed = this.nodes.names[this.map.node];
     Object.assign(this.nodes, { names, unit, values: new Float64Array(names.length).fill(NaN), down: new Uint8Array(names.length) });
+    this.currentSince = NaN;
     this.map.format = this.format = formatOf(unit);
     this.map.node = names.indexOf(pointed);
     this.arrange();
@@ -139,7 +144,10 @@ export class ClusterView {
     for (const at of missing) nodes.down[at] = 3;
     const now = performance.now();
     this.scale.fit(nodes.values, isBinary(nodes.unit), now);
-    if (this.sort === "value" && now - this.sortedAt > RESORT_MS) this.arrange();
+    if (Number.isNaN(this.currentSince)) this.currentSince = now;
+    // The first numbers come one after the other: until all are there, order is worth more than rest.
+    const isSettling = now - this.currentSince < RESORT_MS;
+    if (this.sort === "value" && (isSettling || now - this.sortedAt > RESORT_MS)) this.arrange();
     this.show();
   }
 
@@ -152,6 +160,7 @@ export class ClusterView {
   forget() {
     this.nodes.values.fill(NaN);
     this.nodes.down.fill(0);
+    this.currentSince = NaN;
     this.show();
   }
 
@@ -171,7 +180,7 @@ export class ClusterView {
     const groups =
       this.sort === "value" ? [{ label: "", nodes: shown.sort((a, b) => rank(b) - rank(a)) }] : groupsByName(names, shown);
     this.sortedAt = performance.now();
-    this.shown = shown.length;
+    this.shown = shown;
     const frame = this.find(".tiles");
     const room = innerHeight - (frame.getBoundingClientRect().top + scrollY) - 96;
     this.map.arrange(new Layout(groups, frame.clientWidth, Math.max(room, 200)));
@@ -185,26 +194,34 @@ export class ClusterView {
     this.writeTip();
   }
 
-  writeFacts() {
-    const { names, values, down } = this.nodes;
-    let [known, unknown, sum, highest] = [0, 0, 0, -1];
-    const gone = [[], [], []];
-    for (let at = 0; at < names.length; at++) {
-      if (down[at]) gone[down[at] - 1].push(names[at]);
-      else if (Number.isNaN(values[at])) unknown++;
+  /** The facts of the nodes that are shown. */
+  count() {
+    const { values, down } = this.nodes;
+    const facts = { known: 0, unknown: 0, sum: 0, highest: -1, gone: [[], [], []] };
+    for (const at of this.shown) {
+      if (down[at]) facts.gone[down[at] - 1].push(this.nodes.names[at]);
+      else if (Number.isNaN(values[at])) facts.unknown++;
       else {
-        known++;
-        sum += values[at];
-        if (highest < 0 || values[at] > values[highest]) highest = at;
+        facts.known++;
+        facts.sum += values[at];
+        if (facts.highest < 0 || values[at] > values[facts.highest]) facts.highest = at;
       }
     }
+    return facts;
+  }
+
+  writeFacts() {
+    const { names, values } = this.nodes;
+    const { known, unknown, sum, highest, gone } = this.count();
     const [fell, , missing] = gone;
-    Object.assign(this, { known, unknown, down: fell.length, missing: missing.length, highest: names[highest] });
-    const count = (n) => n.toLocaleString("en");
+    const isCurrent = !Number.isNaN(this.currentSince);
+    Object.assign(this, { known, unknown, down: isCurrent ? fell.length : NaN, missing: missing.length, highest: names[highest] });
+    const count = (n) => (Number.isNaN(n) ? UNKNOWN_TEXT : n.toLocaleString("en"));
     const format = this.format ?? String;
-    this.put("nodes", this.shown < names.length ? `${count(this.shown)} of ${count(names.length)}` : count(names.length));
-    this.put("down", count(fell.length));
-    this.put("unknown", count(unknown));
+    const shown = this.shown.length < names.length ? `${count(this.shown.length)} of ${count(names.length)}` : count(names.length);
+    this.put("nodes", names.length > 0 ? shown : UNKNOWN_TEXT);
+    this.put("down", count(this.down));
+    this.put("unknown", names.length > 0 ? count(unknown) : UNKNOWN_TEXT);
     this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
     this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
     // Down ones stand alone; those that left, and those that were never seen, say so.
@@ -214,9 +231,9 @@ export class ClusterView {
     const list = this.find(".down-list");
     list.hidden = folded === "";
     if (list.lastChild.data !== cut) list.lastChild.data = cut;
-    this.find(".down-swatch").lastChild.data = `down (${count(fell.length)})`;
+    this.find(".down-swatch").lastChild.data = `down (${count(this.down)})`;
     this.find(".unknown-swatch").lastChild.data = `unknown (${count(unknown)})`;
-    const label = `${count(names.length)} nodes coloured by ${this.measure.label}: ${count(fell.length)} down, ${count(unknown)} unknown${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
+    const label = `${count(this.shown.length)} nodes coloured by ${this.measure.label}: ${isCurrent ? count(fell.length) : "nobody knows how many"} down, ${count(unknown)} unknown${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
     if (this.map.canvas.getAttribute("aria-label") !== label) this.map.canvas.setAttribute("aria-label", label);
   }
 

@@ -106,11 +106,15 @@ export class Rate {
   }
 }
 
-/** Shares of several counters of seconds in their sum, in percent: the modes of `cpu.all.*`. */
+/**
+ * Shares of several counters of seconds in their sum, in percent: the modes of `cpu.all.*`, or of one CPU. Where none of them
+ * has moved, nobody has counted: no share is known, neither of idling nor of work.
+ */
 export class Shares {
   /** `shown` are groups of names, a track for each; the sum is over all `names`. */
-  constructor(names, shown) {
+  constructor(names, shown, instance) {
     this.names = names;
+    this.instance = instance;
     this.tracks = shown.map(() => new Track());
     this.groups = shown.map((group) => group.map((name) => names.indexOf(name)));
     this.before = new Float64Array(names.length).fill(NaN);
@@ -120,7 +124,7 @@ export class Shares {
 
   bind(table) {
     // A kernel that does not know a mode simply has no such time; the others still share the whole.
-    this.columns = this.names.map((name) => table.find(name));
+    this.columns = this.names.map((name) => table.find(name, this.instance));
   }
 
   take(table, holes) {
@@ -156,48 +160,6 @@ export class Shares {
   forget() {
     this.tracks.forEach((track) => track.gap());
     this.before.fill(NaN);
-    this.time = NaN;
-  }
-}
-
-/** What one CPU did besides idling, in percent of the time that passed. */
-export class Busy {
-  constructor(cpu) {
-    this.instance = cpu;
-    this.track = new Track();
-    this.tracks = [this.track];
-    this.idleColumn = -1;
-    this.waitColumn = -1;
-    this.forget();
-  }
-
-  bind(table) {
-    this.idleColumn = table.find("cpu.idle", this.instance);
-    this.waitColumn = table.find("cpu.iowait", this.instance);
-  }
-
-  take(table, holes) {
-    if (this.idleColumn < 0) return;
-    if (holes || table.unknown(this.idleColumn)) this.forget();
-    if (table.state[this.idleColumn] !== PRESENT) return;
-    const seconds = table.time - this.time;
-    if (seconds < SHARE_WINDOW_SECONDS - SLACK_SECONDS) return;
-    const idle = table.value[this.idleColumn];
-    const known = this.waitColumn >= 0 && table.state[this.waitColumn] === PRESENT;
-    const wait = known ? table.value[this.waitColumn] : 0;
-    const rested = idle - this.idle + (wait - this.wait);
-    const backwards = idle < this.idle || wait < this.wait;
-    if (backwards) this.track.gap();
-    else if (seconds > 0) this.track.push(table.time, 100 * Math.min(1, Math.max(0, 1 - rested / seconds)));
-    this.idle = idle;
-    this.wait = wait;
-    this.time = table.time;
-  }
-
-  forget() {
-    this.track?.gap();
-    this.idle = NaN;
-    this.wait = NaN;
     this.time = NaN;
   }
 }

@@ -63,7 +63,7 @@ export class Heading {
     const ticks = (kind) => plain(current ? this.sum(`khz.lane.${kind}_ticks`) : NaN);
     this.put("late", `${ticks("late")} / ${ticks("skipped")}`);
     this.put("lost", plain(this.lost));
-    this.put("cpu", current && Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} %` : UNKNOWN_TEXT);
+    this.put("cpu", current && Number.isFinite(this.own.last) ? `${digits(100 * this.own.last)} % of one` : UNKNOWN_TEXT);
     this.put("memory", bytes(value("khz.process.rss_anon")));
   }
 

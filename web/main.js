@@ -146,6 +146,6 @@ window.khz = {
   get known() { return cluster()?.known; },
   get unknown() { return cluster()?.unknown; },
   get down() { return cluster()?.down; },
-  get shown() { return cluster()?.shown; },
+  get shown() { return cluster()?.shown.length; },
   tile: (name) => cluster()?.tile(name),
 };

@@ -1,7 +1,7 @@
 // What the cluster can be coloured by: quantities with a name, and every metric of the catalogue. It refuses to
 // compute: the server does, so that four thousand nodes are one small message.
 
-import { bytes, bytesPerSecond, duration, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
+import { bytes, bytesPerSecond, digits, duration, percent, perSecond, plain, UNKNOWN_TEXT } from "./units.js";
 
 const MODES = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"].map((mode) => `cpu.all.${mode}`);
 const WITHOUT_LOOPBACK = ["net.*[lo]"];
@@ -11,7 +11,7 @@ const WITHOUT_LOOPBACK = ["net.*[lo]"];
  * where nearly all nodes are below, but never under `least`.
  */
 const NAMED = [
-  { id: "cpu", label: "CPU busy", match: ["cpu.all.idle", "cpu.all.iowait"], of: MODES, rest: true, top: 100 },
+  { id: "cpu", label: "CPU busy, % of all CPUs", match: ["cpu.all.idle", "cpu.all.iowait"], of: MODES, rest: true, top: 100 },
   { id: "load", label: "Load, 1 min", match: ["load.1m"], least: 1 },
   { id: "memory", label: "Memory used", match: ["mem.available"], of: ["mem.total"], rest: true, top: 100 },
   { id: "received", label: "Network received, busiest interface", match: ["net.rx_bytes"], except: WITHOUT_LOOPBACK, fold: "max", least: 1024 },
@@ -43,10 +43,22 @@ export function addressOf(measure) {
 }
 
 const decimal = (value) => (Number.isFinite(value) && value < 1000 ? String(Number(value.toFixed(2))) : plain(value));
-/** Seconds a second are a share of the time that passed. */
+/** Times that grow: a percent is a share of a whole, and never more than a hundred. */
 const share = (value) => percent(100 * value);
+const counted = (words) => (value) => `${digits(value)} ${words}`;
 
-const FORMATS = { percent, bytes, "bytes/s": bytesPerSecond, "seconds/s": share, seconds: duration, count: decimal };
+/** By unit, as the server names it (docs/openapi.json, the catalogue's `rate_unit`). */
+const FORMATS = {
+  percent,
+  bytes,
+  "bytes/s": bytesPerSecond,
+  CPUs: counted("CPUs"),
+  "share of the time": share,
+  "at a time": counted("at a time"),
+  "seconds/s": counted("s/s"),
+  seconds: duration,
+  count: decimal,
+};
 
 /** How a number of that unit, as the server names it, is written. */
 export function formatOf(unit) {

@@ -18,8 +18,9 @@ const JOB_NODES: u64 = 48;
 /// A subscription that was not polled for long gets no more rows than this at once.
 const ROWS_MAX: u64 = 1_000;
 /// What the catalogue has and this cluster shows.
-const SHOWN: [&str; 14] = [
+const SHOWN: [&str; 15] = [
     "cpu.all.*",
+    "cpu.user",
     "cpu.idle",
     "cpu.iowait",
     "mem.total",
@@ -226,6 +227,7 @@ impl Moment {
             "cpu.all.iowait" => 0.0,
             "cpu.all.idle" => (self.time - self.busy.sum) * cpus,
             name if name.starts_with("cpu.all.") => 0.0,
+            "cpu.user" => self.busy.sum,
             "cpu.idle" => self.time - self.busy.sum,
             "cpu.iowait" => 0.0,
             "mem.total" => total,

@@ -28,7 +28,7 @@ impl<'a> Page<'a> {
     /// Opens `url` and waits until most of the tiles have a number.
     pub async fn open_cluster(browser: &'a Browser, url: &str) -> Self {
         let page = Page::visit(browser, url).await;
-        page.wait("tiles have numbers", "window.khz && khz.state === 'live' && khz.known > khz.nodes / 2")
+        page.wait("tiles have numbers", "window.khz && khz.state === 'live' && khz.known > khz.shown / 2")
             .await;
         page
     }

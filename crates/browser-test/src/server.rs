@@ -26,9 +26,15 @@ impl Server {
 
     /// Starts khz on `address`.
     pub async fn start_on(address: &str) -> Self {
+        Server::start_with(address, &[]).await
+    }
+
+    /// Starts khz on `address` with further words.
+    pub async fn start_with(address: &str, words: &[&str]) -> Self {
         let binary = binary();
         let mut child = Command::new(&binary)
             .args(["--listen", address])
+            .args(words)
             // Beside a khz that may really be running here.
             .env("KHZ_RING_DIR", "none")
             .stdin(Stdio::null())
@@ -84,8 +90,8 @@ impl Server {
     }
 }
 
-/// `KHZ_BIN`, or the khz that cargo built into the same folder as this test.
-fn binary() -> PathBuf {
+/// The program under test: `KHZ_BIN`, or the khz that cargo built into the same folder as this test.
+pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("KHZ_BIN") {
         return crate::root().join(path);
     }

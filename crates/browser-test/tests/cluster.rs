@@ -402,3 +402,103 @@ fn screenshot_of_the_cluster_for_the_documentation() {
         browser.close().await;
     });
 }
+
+/// What stands above the tiles.
+async fn total(page: &Page<'_>, fact: &str) -> String {
+    let cell = format!("document.querySelector('[data-total={fact}]').textContent");
+    page.eval(&cell).await.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn totals_are_of_the_nodes_that_the_search_leaves() {
+    run(async {
+        let cluster = Cluster::new(256);
+        for node in cluster.names() {
+            cluster.set_down(node.as_str(), ["node007", "node200"].contains(&node.as_str()));
+        }
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(390, 844, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &format!("{}#metric=load", door.url())).await;
+        page.wait("both are down", "khz.down === 2").await;
+        let search = "(() => { const i = document.querySelector('#find'); i.value = 'node[001-010]'; i.dispatchEvent(new Event('input')); })()";
+        page.eval(search).await;
+        assert_eq!(total(&page, "nodes").await, "10 of 256");
+        assert_eq!(total(&page, "down").await, "1");
+        assert_eq!(total(&page, "unknown").await, "0");
+        let found = "[...Array(10).keys()].map(n => `node${String(n + 1).padStart(3, '0')}`)";
+        let facts = "[khz.known, khz.highest, document.querySelector('[data-total=mean]').textContent]";
+        let seen = page
+            .eval(&format!(
+                "[{found}.map(n => khz.tile(n)).filter(t => !t.down).map(t => t.value), {facts}, {found}]"
+            ))
+            .await;
+        let values: Vec<f64> = serde_json::from_value(seen[0].clone()).unwrap();
+        assert_eq!((values.len(), &seen[1][0]), (9, &json!(9)));
+        assert!(seen[2].as_array().unwrap().contains(&seen[1][1]), "{seen}");
+        let mean = values.iter().sum::<f64>() / 9.0;
+        let shown: f64 = seen[1][2].as_str().unwrap().parse().unwrap();
+        assert!((shown - mean).abs() < 0.006, "{shown} is shown for {mean}");
+        let list = "document.querySelector('.down-list').textContent";
+        assert_eq!(page.eval(list).await, "Down node007");
+        page.screenshot(&target_dir().join("screenshots/found-390.png")).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn tiles_sorted_by_value_are_in_order_with_the_first_numbers() {
+    run(async {
+        let cluster = Cluster::new(256);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &format!("{}#sort=value", door.url())).await;
+        let names = json!(cluster.names().iter().map(|name| name.as_str()).collect::<Vec<_>>());
+        let order = format!(
+            "{names}.map(n => khz.tile(n)).sort((a, b) => a.y - b.y || a.x - b.x) \
+             .map(t => t.down ? -2 : Number.isFinite(t.value) ? t.value : -1)"
+        );
+        for metric in ["load", "memory", "cpu"] {
+            // Another quantity: in the first frame that has its numbers they are in order.
+            page.eval(&format!(
+                "(() => {{ const m = document.querySelector('#metric'); m.value = '{metric}'; m.dispatchEvent(new Event('change')); \
+                 window.order = null; const look = () => {{ if (khz.known > 200) window.order = {order}; \
+                 else requestAnimationFrame(look); }}; look(); }})()"
+            ))
+            .await;
+            page.wait("it has numbers", "window.order").await;
+            let order: Vec<f64> = serde_json::from_value(page.eval("window.order").await).unwrap();
+            assert!(order.is_sorted_by(|a, b| a >= b), "{metric}: {order:?}");
+        }
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn while_the_hub_is_away_nobody_says_how_many_nodes_are_down() {
+    run(async {
+        let cluster = Cluster::new(64);
+        cluster.set_down("node07", true);
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(390, 844, Theme::Dark).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        page.wait("one is down", "khz.down >= 1").await;
+        let address: SocketAddr = door.url()["http://".len()..].trim_end_matches('/').parse().unwrap();
+        drop(door);
+        page.wait("the page says so", "khz.state === 'waiting'").await;
+        for fact in ["down", "mean", "highest"] {
+            assert_eq!(total(&page, fact).await, "–", "{fact}");
+        }
+        assert_eq!(total(&page, "unknown").await, "64");
+        let key = "document.querySelector('.down-swatch').textContent.trim()";
+        assert_eq!(page.eval(key).await, "down (–)");
+        page.screenshot(&target_dir().join("screenshots/away-390.png")).await;
+        let _door = OpenDoor::open(&cluster, address);
+        page.wait("it is known again", "khz.state === 'live' && khz.down >= 1").await;
+        browser.close().await;
+    });
+}

@@ -80,11 +80,13 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             json!([[[20.0, 1]]]),
         ),
         (
-            "one_cpu_is_busy_when_it_neither_idles_nor_waits",
-            "fed(new feeds.Busy('3'), [column('cpu.idle', '3'), column('cpu.iowait', '3')], [
-                {t: '100.0', v: ['5.00', '1.00']}, {t: '100.2', v: ['5.05', '1.05']},
-                {t: '100.4', v: ['5.00', '1.10']}, {t: '100.6', v: ['5.20', '1.10']}])",
-            json!([[[50.0, 1], [0.0, 1]]]),
+            "one_cpu_is_busy_when_it_neither_idles_nor_waits_and_one_that_nobody_counts_is_unknown",
+            "fed(new feeds.Shares(['user', 'idle', 'iowait'], [['user']], '3'),
+                ['user', 'idle', 'iowait'].map((name) => column(name, '3')), [
+                {t: '100.0', v: ['9.00', '5.00', '1.00']}, {t: '100.2', v: ['9.10', '5.05', '1.05']},
+                {t: '100.4', v: ['9.30', '5.05', '1.05']}, {t: '100.6', c: []}, {t: '100.8', c: []},
+                {t: '101.0', v: ['9.30', '5.00', '1.05']}, {t: '101.2', v: ['9.30', '5.20', '1.05']}])",
+            json!([[[50.0, 1], [100.0, 0], [0.0, 1]]]),
         ),
         (
             "eleven_minutes_at_a_thousand_hertz_stay_in_fixed_space",

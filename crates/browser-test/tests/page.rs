@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use khz_browser_test::browser::{Browser, Theme};
 use khz_browser_test::page::Page;
-use khz_browser_test::server::Server;
+use khz_browser_test::server::{Server, binary};
 use khz_browser_test::{root, target_dir};
 
 /// One browser at a time: several at once on a small machine measure each other.
@@ -255,5 +255,69 @@ fn screenshot_for_the_documentation() {
         page.screenshot(&root().join(path)).await;
         assert_clean_console(&browser).await;
         browser.close().await;
+    });
+}
+
+#[test]
+fn cpus_whose_counters_do_not_move_are_unknown_and_never_busy() {
+    run(async {
+        // A captured machine: its files stand still.
+        let host = root().join("fixtures/linux-6.1-qemu64");
+        let server = Server::start_with("127.0.0.1:0", &["--root", host.to_str().unwrap()]).await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+        let start = page.number("khz.newest").await;
+        page.wait("two seconds of rows are there", &format!("khz.newest > {start} + 2")).await;
+        let each = "khz.panels.find(p => p.title === 'Each of 64 CPUs')";
+        assert_eq!(page.number(&format!("{each}.last.length")).await, 64.0);
+        assert_eq!(page.number(&format!("{each}.last.filter(Number.isFinite).length")).await, 0.0);
+        let legend = |title: &str| {
+            format!("document.querySelector('.panel[aria-label=\"{title}\"] .legend').textContent")
+        };
+        assert_eq!(page.eval(&legend("Each of 64 CPUs")).await, "mean –busiest –");
+        assert!(page.eval(&legend("All CPUs")).await.as_str().unwrap().ends_with("busy –"));
+        let painted = "(() => { const c = document.querySelector('.panel.heat .trace'); \
+            return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter(b => b > 0).length; })()";
+        assert_eq!(page.number(painted).await, 0.0, "such cells stay clear");
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
+fn what_a_job_publishes_is_on_the_page_of_its_node() {
+    run(async {
+        let folder = target_dir().join(format!("tmp/page-jobs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let run_dir = ["--run-dir", folder.to_str().unwrap()];
+        let server = Server::start_with("127.0.0.1:0", &run_dir).await;
+        let publish = |words: &[&str]| {
+            let done = std::process::Command::new(binary()).arg("publish").args(words).args(run_dir).output();
+            let done = done.expect("khz publishes");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        let browser = Browser::start().await;
+        for (width, height) in [(1280, 1400), (390, 844)] {
+            browser.look(width, height, Theme::Light).await;
+            let page = Page::open(&browser, &format!("{}#rate=10&window=10s", server.url())).await;
+            publish(&["queue[left lane]=17", "free=3221225472", "--unit", "bytes"]);
+            let words = "[...document.querySelectorAll('section[aria-label=\"Published by jobs\"] .panel')].map(p => p.textContent).join()";
+            let group = "document.querySelector('section[aria-label=\"Published by jobs\"]')";
+            page.wait("the group is there", &format!("!{group}.hidden")).await;
+            page.eval(&format!("{group}.scrollIntoView()")).await;
+            page.wait(
+                "the gauges are shown",
+                &format!(
+                    "/job.free[^,]*3.00 GiB/.test({words}) && /job.queue.left lane.[^,]*17 B/.test({words})"
+                ),
+            )
+            .await;
+            assert_it_fits(&page, width).await;
+            page.screenshot(&target_dir().join(format!("screenshots/jobs-{width}.png"))).await;
+            assert_clean_console(&browser).await;
+        }
+        browser.close().await;
+        let _ = std::fs::remove_dir_all(folder);
     });
 }

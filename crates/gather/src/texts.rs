@@ -79,6 +79,8 @@ pub trait TextTaker: Send + 'static {
     fn has_room(&mut self, want: u64) -> bool;
     /// The file's text is this one from here on.
     fn text(&mut self, want: u64, text: &Arc<[u8]>, stamp: Stamp);
+    /// The file was read after this was asked for ([`Texts::ask`]): what it had then was told before, if it was news.
+    fn given(&mut self, want: u64, ask: u32);
     /// It cannot be shown.
     fn failed(&mut self, want: u64, error: &TextError);
 }
@@ -150,6 +152,13 @@ impl Texts {
         drop(state);
         self.shared.bell.notify_all();
         Ok(())
+    }
+
+    /// Wants a file that is wanted already to be read at once, as far as [`TEXT_PERIOD_MIN`] and what reading may take allow.
+    /// The last ask of a want is answered, and so are those before it.
+    pub fn ask(&self, want: u64, ask: u32) {
+        self.shared.lock().wants.ask(want, ask);
+        self.shared.bell.notify_all();
     }
 
     /// Does not want it any more.

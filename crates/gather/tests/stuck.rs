@@ -94,6 +94,7 @@ impl TextTaker for Taken {
     fn text(&mut self, want: u64, text: &Arc<[u8]>, _: Stamp) {
         self.0.lock().unwrap().entry(want).or_default().push(Ok(text.to_vec()));
     }
+    fn given(&mut self, _: u64, _: u32) {}
     fn failed(&mut self, want: u64, error: &TextError) {
         self.0.lock().unwrap().entry(want).or_default().push(Err(error.clone()));
     }

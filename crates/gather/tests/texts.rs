@@ -20,6 +20,8 @@ type Told = Vec<Result<Vec<u8>, TextError>>;
 #[derive(Clone, Default)]
 struct Taken {
     told: Arc<Mutex<BTreeMap<u64, Told>>>,
+    /// Asks that were answered, and how many texts of the want had been told then.
+    given: Arc<Mutex<Vec<(u64, u32, usize)>>>,
     /// The link does not take anything along.
     is_full: Arc<AtomicBool>,
 }
@@ -30,6 +32,10 @@ impl TextTaker for Taken {
     }
     fn text(&mut self, want: u64, text: &Arc<[u8]>, _: Stamp) {
         self.told.lock().unwrap().entry(want).or_default().push(Ok(text.to_vec()));
+    }
+    fn given(&mut self, want: u64, ask: u32) {
+        let told = self.of(want).len();
+        self.given.lock().unwrap().push((want, ask, told));
     }
     fn failed(&mut self, want: u64, error: &TextError) {
         self.told.lock().unwrap().entry(want).or_default().push(Err(error.clone()));
@@ -98,6 +104,52 @@ fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
     until("the lane has ended", || !texts.is_awake());
     texts.want(2, "loadavg", FAST).unwrap();
     assert_eq!(taken.first(2), Ok(b"three\n".to_vec()), "and begins again");
+    drop(texts);
+    let _ = std::fs::remove_dir_all(root);
+}
+
+#[test]
+fn who_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than_the_fastest_pace() {
+    let root = root("now");
+    let file = root.join("proc/stat");
+    std::fs::write(&file, "0\n").unwrap();
+    let (texts, taken) = start(&root, &["stat"]);
+    texts.want(1, "stat", Nanos::from_secs(3_600)).unwrap();
+    assert_eq!(taken.first(1), Ok(b"0\n".to_vec()));
+    let answered = |ask: u32| {
+        let find = || taken.given.lock().unwrap().iter().find(|given| given.1 == ask).map(|given| given.2);
+        until("it is answered", || find().is_some());
+        find().unwrap_or(0)
+    };
+    for ask in 1..=20 {
+        // What is written before the ask is in what was told before its answer, another text or not.
+        let text = format!("{}\n", ask / 2);
+        std::fs::write(&file, &text).unwrap();
+        texts.ask(1, ask);
+        let told = answered(ask);
+        assert_eq!(taken.of(1)[told - 1], Ok(text.into_bytes()), "ask {ask}");
+    }
+    assert_eq!(taken.of(1).len(), 11, "what is the same is not told");
+    let (before, began) = (texts.counts().reads, Instant::now());
+    let mut ask = 20;
+    while began.elapsed() < Duration::from_millis(300) {
+        ask += 1;
+        texts.ask(1, ask);
+    }
+    answered(ask);
+    let most = began.elapsed().as_millis() / u128::from(FAST.0 / 1_000_000) + 2;
+    assert!(u128::from(texts.counts().reads - before) <= most, "many asks share a look");
+    // A link that takes nothing makes the answer late, and does not lose it.
+    taken.is_full.store(true, Ordering::Relaxed);
+    texts.ask(1, ask + 1);
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(taken.given.lock().unwrap().iter().all(|given| given.1 <= ask));
+    taken.is_full.store(false, Ordering::Relaxed);
+    answered(ask + 1);
+    std::fs::remove_file(&file).unwrap();
+    texts.ask(1, ask + 2);
+    let told = answered(ask + 2);
+    assert_eq!(taken.of(1)[told - 1], Err(TextError::Missing("stat".into())));
     drop(texts);
     let _ = std::fs::remove_dir_all(root);
 }

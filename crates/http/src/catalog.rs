@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use khz_model::Metric;
+use khz_model::{Exposition, Metric, RateUnit};
 
 use crate::exchange::Embedded;
 use crate::json;
@@ -53,6 +53,8 @@ fn metric_json(out: &mut String, metric: &Metric) {
     text(out, "{\"name\":", &metric.name);
     text(out, ",\"kind\":", metric.kind.as_str());
     text(out, ",\"unit\":", metric.unit.as_str());
+    out.push_str(",\"rate_unit\":");
+    json::text_or_null(out, RateUnit::of_metric(metric).map(|rate| rate.name()).as_deref());
     out.push_str(",\"places\":");
     json::number(out, u64::from(metric.places));
     out.push_str(",\"max\":");
@@ -65,5 +67,26 @@ fn metric_json(out: &mut String, metric: &Metric) {
     json::text_or_null(out, metric.instances.as_deref());
     text(out, ",\"flat\":", &metric.flat);
     text(out, ",\"prometheus\":", &metric.exposition.name);
+    exposition_json(out, &metric.exposition);
+    out.push('}');
+}
+
+/// How it stands in `/metrics`.
+fn exposition_json(out: &mut String, exposition: &Exposition) {
+    out.push_str(",\"exposition\":{\"name\":");
+    json::text(out, &exposition.name);
+    out.push_str(",\"labels\":{");
+    for (at, (label, value)) in exposition.labels.iter().enumerate() {
+        out.push_str(if at > 0 { "," } else { "" });
+        json::text(out, label);
+        out.push(':');
+        json::text(out, value);
+    }
+    out.push_str("},\"instance_label\":");
+    json::text_or_null(out, exposition.instance_label.as_deref());
+    out.push_str(",\"divisor\":");
+    json::number(out, exposition.divisor);
+    out.push_str(",\"untyped\":");
+    out.push_str(if exposition.untyped { "true" } else { "false" });
     out.push('}');
 }

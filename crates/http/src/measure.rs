@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, Reading, Row, Series};
+use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series};
 
 /// What the number of a node is.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ impl Measure {
 fn quantity(patterns: &[Pattern], metrics: &[Arc<Metric>]) -> Result<Option<String>, String> {
     let mut first: Option<(&Metric, String)> = None;
     for metric in metrics.iter().filter(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name))) {
-        let per = if metric.kind == Kind::Counter { "/s" } else { "" };
-        let unit = format!("{}{per}", metric.unit);
+        let unit = RateUnit::of_metric(metric).map_or(metric.unit.as_str().into(), |rate| rate.name());
+        let unit = unit.into_owned();
         match &first {
             None => first = Some((metric, unit)),
             Some((other, same)) if *same != unit => {

@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Dismiss { number: u32 },
     /// A kernel text is wanted, or at another pace.
     Read { number: u32, path: String, period: Nanos },
+    /// One that is wanted is to be read at once.
+    TextNow { number: u32, ask: u32 },
     /// It is not wanted any more.
     Unread { number: u32 },
     /// A lane is not wanted any more.
@@ -48,6 +50,7 @@ impl Command {
             Command::Read { number, path, period } => {
                 end.read(&ReadFrame { number, node: "", period, path: &path }, out);
             }
+            Command::TextNow { number, ask } => end.text_now(number, ask, out),
             Command::Unread { number } => end.unread(number, out),
             Command::Cut { reason, text } => {
                 end.refuse(reason, &text, out);

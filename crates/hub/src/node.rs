@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::Allowance;
 use khz_link::Reason;
-use khz_link::texts::{TextFault, TextPiece, Why};
+use khz_link::texts::{TextFault, TextGiven, TextPiece, Why};
 use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
@@ -21,7 +21,7 @@ use crate::limits::{
 use crate::mailbox::{Command, Mailbox};
 use crate::memory::{Changes, Entry, State};
 use crate::schemas::Schema;
-use crate::texts::{TextBytes, TextInbox, Texts};
+use crate::texts::{Knows, TextBytes, TextInbox, Texts, Way};
 
 /// The lane that is always shipped.
 pub(crate) const BASE: &str = "base";
@@ -157,7 +157,7 @@ pub(crate) struct Node {
     /// Kernel texts that readers want of it.
     pub texts: Texts,
     /// It understands wishes for them.
-    knows_texts: bool,
+    knows: Knows,
     pub clock_offset: Option<i64>,
     pub round_trip: Option<Nanos>,
     pub retransmitted: Option<u64>,
@@ -193,7 +193,7 @@ impl Node {
             interests_made: 0,
             lanes_made: 0,
             texts: Texts::new(now),
-            knows_texts: false,
+            knows: Knows::default(),
             clock_offset: None,
             round_trip: None,
             retransmitted: None,
@@ -280,6 +280,7 @@ impl Node {
         self.has_left = std::mem::take(&mut self.says_goodbye);
         self.problem = problem.filter(|_| !self.has_left);
         self.forget_connection();
+        self.texts.disconnected();
         true
     }
 
@@ -288,12 +289,18 @@ impl Node {
         self.link.as_ref().is_some_and(|link| link.connection == connection)
     }
 
-    /// The connection understands wishes for kernel texts, or not: those that stand are said.
-    pub fn connect_texts(&mut self, knows: bool) {
-        self.knows_texts = knows;
+    /// The connection understands so much of kernel texts: the wishes that stand are said.
+    pub fn connect_texts(&mut self, knows: Knows) {
+        self.knows = knows;
         if let Some(link) = &self.link {
             self.texts.connected(link, knows);
         }
+    }
+
+    /// The texts, and the way to the node.
+    fn texts_and_way(&mut self) -> (&mut Texts, Way<'_>) {
+        let knows = self.knows;
+        (&mut self.texts, self.link.as_ref().map(|link| (link, knows)))
     }
 
     /// A reader wants to see a kernel file.
@@ -303,19 +310,32 @@ impl Node {
         wanting: (&Arc<TextInbox>, u32, Nanos),
         all: &TextBytes,
     ) -> Result<u32, (Why, String)> {
-        self.texts.want(path, wanting, self.link.as_ref().map(|link| (link, self.knows_texts)), all)
+        let (texts, way) = self.texts_and_way();
+        texts.want(path, wanting, way, all)
     }
 
     /// He wants it at another pace.
     pub fn pace_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos) {
-        let link = self.link.as_ref().map(|link| (link, self.knows_texts));
-        self.texts.pace(number, inbox, reader, period, link);
+        let (texts, way) = self.texts_and_way();
+        texts.pace(number, inbox, reader, period, way);
+    }
+
+    /// He wants it to be read at once.
+    pub fn ask_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, ask: u32) {
+        let (texts, way) = self.texts_and_way();
+        texts.ask(number, inbox, (reader, ask), way);
+    }
+
+    /// The node has read a file, as it was asked to, or cannot.
+    pub fn text_given(&mut self, given: TextGiven) {
+        let (texts, way) = self.texts_and_way();
+        texts.given(given, way);
     }
 
     /// He does not want it any more.
     pub fn leave_text(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32) {
-        let link = self.link.as_ref().map(|link| (link, self.knows_texts));
-        self.texts.leave(number, inbox, reader, link);
+        let (texts, way) = self.texts_and_way();
+        texts.leave(number, inbox, reader, way);
     }
 
     /// A piece of a kernel text came.

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use khz_link::texts::{NoText, ReadFrame, TextFault, TextPiece};
+use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
-    Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Reject,
-    Role, SchemaPiece, Verdict, Want, WantFrame,
+    Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
+    SchemaPiece, Verdict, Want, WantFrame,
 };
 use khz_model::{Nanos, NodeName};
 use khz_trust::{ClusterKey, Identity};
@@ -21,6 +21,7 @@ use crate::limits::HISTORY_SPAN;
 use crate::mailbox::Mailbox;
 use crate::node::{self, BASE, Link, Node, SharedNode};
 use crate::reader::Reader;
+use crate::texts::Knows;
 
 /// Who is at the other end.
 pub(crate) enum Peer {
@@ -107,7 +108,7 @@ impl Talk<'_> {
             }
             let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
             node.connect(identity, hello.program, Some(self.caller), link, self.now);
-            node.connect_texts(hello.abilities & KNOWS_TEXTS != 0);
+            node.connect_texts(Knows::from_abilities(hello.abilities));
             for interest in &node.interests {
                 let command = crate::mailbox::Command::Interest {
                     number: interest.number,
@@ -418,6 +419,18 @@ impl HubSide for Talk<'_> {
         let cluster = self.cluster.clone();
         let reader = self.reader()?;
         reader.texts.read(&cluster, &reader.identity, wish)
+    }
+
+    fn text_now(&mut self, number: u32, ask: u32) -> Taken {
+        self.reader()?.texts.ask(number, ask);
+        Ok(())
+    }
+
+    fn text_given(&mut self, given: TextGiven) -> Taken {
+        self.node(|node| {
+            node.text_given(given);
+            Ok(())
+        })
     }
 
     fn unread(&mut self, number: u32) -> Taken {

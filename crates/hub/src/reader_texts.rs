@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use khz_link::limits::READS_MAX;
-use khz_link::texts::{NoText, ReadFrame, TextSender, Why, is_text_path};
+use khz_link::texts::{NoText, ReadFrame, TextGiven, TextSender, Why, is_text_path};
 use khz_link::{Reason, Reject};
 use khz_model::{Nanos, NodeName, Rate};
 use khz_trust::Identity;
@@ -37,6 +37,10 @@ pub(crate) struct ReaderTexts {
     /// Wishes that came to nothing.
     refusals: Vec<(u32, Why, String)>,
     saying: Option<TextSender>,
+    /// What is to be said after the text that is being said.
+    given: Option<TextGiven>,
+    /// Asks that nobody answers: for nodes that have not come, and for wishes that came to nothing.
+    unanswered: Vec<TextGiven>,
     /// The wish that was looked after last.
     last: u32,
 }
@@ -84,6 +88,14 @@ impl ReaderTexts {
         Ok(())
     }
 
+    /// A file that is wanted is to be read at once.
+    pub fn ask(&mut self, number: u32, ask: u32) {
+        match self.reads.get(&number) {
+            Some(read) => read.node.lock().ask_text(read.wanted, &self.inbox, number, ask),
+            None => self.unanswered.push(TextGiven { number, ask, is_read: false }),
+        }
+    }
+
     /// Looks again for nodes that had not come.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let appeared = cluster.appeared();
@@ -102,6 +114,7 @@ impl ReaderTexts {
     pub fn unread(&mut self, number: u32) {
         self.early.remove(&number);
         self.saying.take_if(|saying| saying.number() == number);
+        self.given.take_if(|given| given.number == number);
         if let Some(read) = self.reads.remove(&number) {
             read.node.lock().leave_text(read.wanted, &self.inbox, number);
         }
@@ -109,7 +122,8 @@ impl ReaderTexts {
 
     /// True where there is something to say.
     pub fn has_news(&self) -> bool {
-        self.inbox.has_news() || self.saying.is_some() || !self.refusals.is_empty()
+        let has_answers = !self.refusals.is_empty() || !self.unanswered.is_empty();
+        self.inbox.has_news() || self.saying.is_some() || self.given.is_some() || has_answers
     }
 
     /// True where there may be something to say later, though nobody will tell.
@@ -123,6 +137,7 @@ impl ReaderTexts {
         for (number, why, text) in self.refusals.drain(..) {
             NoText { number, why, text: &text }.put(out);
         }
+        self.unanswered.drain(..).for_each(|given| given.put(out));
         while out.len() <= cluster.out_bytes_max() {
             if let Some(saying) = &mut self.saying {
                 if !saying.say(out) {
@@ -130,10 +145,19 @@ impl ReaderTexts {
                 }
                 continue;
             }
+            if let Some(given) = self.given.take() {
+                given.put(out);
+                continue;
+            }
             let Some(number) = self.inbox.take(self.last) else { return };
             self.last = number;
             let Some(read) = self.reads.get_mut(&number) else { continue };
-            match read.node.lock().texts.news(read.wanted, read.version) {
+            let mut node = read.node.lock();
+            let news = node.texts.news(read.wanted, read.version);
+            // What the ask has brought is in the news: it came before the answer.
+            self.given = node.texts.given_to(read.wanted, &self.inbox, number);
+            drop(node);
+            match news {
                 News::Text(text) => {
                     read.version = text.version;
                     self.saying = Some(TextSender::new(number, text));

@@ -90,7 +90,7 @@ impl Lane {
         }
         let link = Link { mailbox: mailbox.clone(), connection: self.connection };
         node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
-        node.connect_texts(false);
+        node.connect_texts(crate::texts::Knows::default());
         if node.offered(LANE, BASE, key.epoch, self.period).is_none() {
             return false;
         }

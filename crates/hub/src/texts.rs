@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::Allowance;
 use khz_link::limits::TEXTS_MAX;
-use khz_link::texts::{NoText, PackedText, TextFault, TextIntake, TextPiece, Why, pack};
+use khz_link::texts::{NoText, PackedText, TextFault, TextGiven, TextIntake, TextPiece, Why, pack};
+use khz_link::{KNOWS_TEXT_NOW, KNOWS_TEXTS};
 use khz_model::Nanos;
 
 use crate::limits::{ALL_TEXT_BYTES_MAX, NODE_TEXT_BYTES_MAX, READS_A_SECOND, READS_AT_ONCE};
@@ -49,12 +50,46 @@ impl TextInbox {
     }
 }
 
+/// What a node understands of kernel texts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Knows {
+    texts: bool,
+    now: bool,
+}
+
+impl Knows {
+    pub fn from_abilities(abilities: u8) -> Self {
+        Knows { texts: abilities & KNOWS_TEXTS != 0, now: abilities & KNOWS_TEXT_NOW != 0 }
+    }
+}
+
+/// The connection of a node, if it has one, and what it understands.
+pub(crate) type Way<'a> = Option<(&'a Link, Knows)>;
+
 /// Who wants a text: his inbox, his number for it, how often.
 #[derive(Debug)]
 struct Wanting {
     inbox: Arc<TextInbox>,
     number: u32,
     period: Nanos,
+    ask: Option<Ask>,
+}
+
+/// A reader's wish to have the file read at once: the last one, which answers those before it too.
+#[derive(Debug)]
+struct Ask {
+    ask: u32,
+    state: Asked,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// The node was asked something before, and has not answered yet.
+    Waits,
+    /// What the node was asked then answers this one.
+    Said(u32),
+    /// The node has read the file since, or cannot be asked; the reader is to hear of it.
+    Given { is_read: bool },
 }
 
 /// A file that somebody wants.
@@ -76,6 +111,9 @@ struct Wanted {
     /// A text of it was left lying: what comes later is packed against that, and useless. The node was told to stop; whoever
     /// asks when all its readers have left begins anew.
     given_up: bool,
+    /// Counts what the node was asked to read at once; the one that is under way: it is asked one thing at a time.
+    asks_made: u32,
+    ask_under_way: Option<u32>,
     held: Held,
 }
 
@@ -130,10 +168,10 @@ impl Texts {
         &mut self,
         path: &str,
         (inbox, number, period): (&Arc<TextInbox>, u32, Nanos),
-        link: Option<(&Link, bool)>,
+        link: Way<'_>,
         all: &TextBytes,
     ) -> Result<u32, (Why, String)> {
-        let wanting = Wanting { inbox: inbox.clone(), number, period };
+        let wanting = Wanting { inbox: inbox.clone(), number, period, ask: None };
         if let Some(known) = self.wanted.iter_mut().find(|wanted| wanted.path == path) {
             known.readers.push(wanting);
             inbox.put(number);
@@ -153,6 +191,8 @@ impl Texts {
             whole: None,
             problem: None,
             given_up: false,
+            asks_made: 0,
+            ask_under_way: None,
             held: Held { all: all.clone(), bytes: 0 },
         };
         wanted.say(link);
@@ -171,24 +211,51 @@ impl Texts {
     }
 
     /// A reader wants it at another pace.
-    pub fn pace(
-        &mut self,
-        number: u32,
-        inbox: &Arc<TextInbox>,
-        reader: u32,
-        period: Nanos,
-        link: Option<(&Link, bool)>,
-    ) {
+    pub fn pace(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, period: Nanos, link: Way<'_>) {
         let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
-        let is_his = |wanting: &&mut Wanting| wanting.number == reader && Arc::ptr_eq(&wanting.inbox, inbox);
-        if let Some(wanting) = wanted.readers.iter_mut().find(is_his) {
+        if let Some(wanting) = wanted.of_reader(inbox, reader) {
             wanting.period = period;
         }
         wanted.keep_pace(link);
     }
 
+    /// A reader wants it to be read at once.
+    pub fn ask(&mut self, number: u32, inbox: &Arc<TextInbox>, (reader, ask): (u32, u32), link: Way<'_>) {
+        let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
+        if let Some(wanting) = wanted.of_reader(inbox, reader) {
+            wanting.ask = Some(Ask { ask, state: Asked::Waits });
+        }
+        wanted.say_ask(link);
+    }
+
+    /// The node has read a file after it was asked to, or cannot.
+    pub fn given(&mut self, given: TextGiven, link: Way<'_>) {
+        let TextGiven { number, ask, is_read } = given;
+        let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.number == number) else { return };
+        if wanted.ask_under_way == Some(ask) {
+            wanted.ask_under_way = None;
+            wanted.answer(is_read, |state| *state == Asked::Said(ask));
+            wanted.say_ask(link);
+        }
+    }
+
+    /// The answer to what a reader has asked, if it has come.
+    pub fn given_to(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32) -> Option<TextGiven> {
+        let wanted = self.wanted.iter_mut().find(|wanted| wanted.number == number)?;
+        let wanting = wanted.of_reader(inbox, reader)?;
+        let Ask { ask, state: Asked::Given { is_read } } = wanting.ask.as_ref()? else { return None };
+        let given = TextGiven { number: reader, ask: *ask, is_read: *is_read };
+        wanting.ask = None;
+        Some(given)
+    }
+
+    /// The node is away: nobody answers.
+    pub fn disconnected(&mut self) {
+        self.wanted.iter_mut().for_each(Wanted::answer_nobody_can);
+    }
+
     /// A reader does not want it any more.
-    pub fn leave(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, link: Option<(&Link, bool)>) {
+    pub fn leave(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, link: Way<'_>) {
         let Some(at) = self.wanted.iter().position(|wanted| wanted.number == number) else { return };
         let wanted = &mut self.wanted[at];
         wanted.readers.retain(|wanting| wanting.number != reader || !Arc::ptr_eq(&wanting.inbox, inbox));
@@ -196,16 +263,17 @@ impl Texts {
             return wanted.keep_pace(link);
         }
         self.wanted.swap_remove(at);
-        if let Some((link, true)) = link {
+        if let Some((link, Knows { texts: true, .. })) = link {
             link.mailbox.put(link.connection, Command::Unread { number });
         }
     }
 
     /// The node has connected anew: everything is said again.
-    pub fn connected(&mut self, link: &Link, knows: bool) {
+    pub fn connected(&mut self, link: &Link, knows: Knows) {
         for wanted in &mut self.wanted {
             wanted.intake.begin_anew();
             wanted.given_up = false;
+            wanted.answer_nobody_can();
             wanted.say(Some((link, knows)));
         }
     }
@@ -254,19 +322,19 @@ impl Texts {
 
 impl Wanted {
     /// Says the wish to the node, if it is there and understands it.
-    fn say(&mut self, link: Option<(&Link, bool)>) {
+    fn say(&mut self, link: Way<'_>) {
         self.period = self.readers.iter().map(|wanting| wanting.period).min().unwrap_or(self.period);
         match link {
             Some((link, _)) if link.connection >= THROUGH_HUB => {
                 let text = "this node comes through another hub, which passes no kernel texts on";
                 self.fail(Why::NotServed, text.to_owned());
             }
-            Some((_, false)) => {
+            Some((_, Knows { texts: false, .. })) => {
                 let text = "the agent of this node is older than kernel texts: it sends none";
                 self.fail(Why::NotServed, text.to_owned());
             }
             Some(_) if self.given_up => {}
-            Some((link, true)) => {
+            Some((link, _)) => {
                 let (number, path, period) = (self.number, self.path.clone(), self.period);
                 link.mailbox.put(link.connection, Command::Read { number, path, period });
             }
@@ -275,8 +343,52 @@ impl Wanted {
         }
     }
 
+    /// A reader's part in it.
+    fn of_reader(&mut self, inbox: &Arc<TextInbox>, reader: u32) -> Option<&mut Wanting> {
+        let is_his = |wanting: &&mut Wanting| wanting.number == reader && Arc::ptr_eq(&wanting.inbox, inbox);
+        self.readers.iter_mut().find(is_his)
+    }
+
+    /// Asks the node for all readers who wait, unless it is asked something already: what that brings may be older than
+    /// what they want.
+    fn say_ask(&mut self, link: Way<'_>) {
+        let is_waiting =
+            |wanting: &Wanting| wanting.ask.as_ref().is_some_and(|ask| ask.state == Asked::Waits);
+        if self.ask_under_way.is_some() || !self.readers.iter().any(is_waiting) {
+            return;
+        }
+        let is_asked = |(link, knows): &(&Link, Knows)| knows.now && link.connection < THROUGH_HUB;
+        let Some((link, _)) = link.filter(is_asked).filter(|_| !self.given_up) else {
+            return self.answer_nobody_can();
+        };
+        self.asks_made = self.asks_made.wrapping_add(1);
+        let ask = self.asks_made;
+        self.ask_under_way = Some(ask);
+        for waiting in self.readers.iter_mut().filter_map(|wanting| wanting.ask.as_mut()) {
+            if waiting.state == Asked::Waits {
+                waiting.state = Asked::Said(ask);
+            }
+        }
+        link.mailbox.put(link.connection, Command::TextNow { number: self.number, ask });
+    }
+
+    /// Answers the asks of which this is true.
+    fn answer(&mut self, is_read: bool, is_answered: impl Fn(&Asked) -> bool) {
+        for wanting in &mut self.readers {
+            if let Some(ask) = wanting.ask.as_mut().filter(|ask| is_answered(&ask.state)) {
+                ask.state = Asked::Given { is_read };
+                wanting.inbox.put(wanting.number);
+            }
+        }
+    }
+
+    fn answer_nobody_can(&mut self) {
+        self.ask_under_way = None;
+        self.answer(false, |state| matches!(state, Asked::Waits | Asked::Said(_)));
+    }
+
     /// The pace is that of the fastest reader.
-    fn keep_pace(&mut self, link: Option<(&Link, bool)>) {
+    fn keep_pace(&mut self, link: Way<'_>) {
         let fastest = self.readers.iter().map(|wanting| wanting.period).min();
         if fastest.is_some_and(|period| period != self.period) {
             self.say(link);
@@ -297,6 +409,7 @@ impl Wanted {
     /// Nothing more is taken of it.
     fn give_up(&mut self, link: Option<&Link>) {
         self.given_up = true;
+        self.answer_nobody_can();
         self.intake.begin_anew();
         self.held.set(self.intake.held() as u64);
         if let Some(link) = link {

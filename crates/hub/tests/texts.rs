@@ -12,15 +12,18 @@ use std::sync::{Arc, Mutex};
 use fake::{Hub, Node, settings, until};
 use khz_block::Decoder;
 use khz_link::driver::{Following, FollowingSink, HubAddress};
-use khz_link::texts::{NoText, PackedText, ReadFrame, TextPiece, TextSender, Why, pack};
+use khz_link::texts::{NoText, PackedText, ReadFrame, TextGiven, TextPiece, TextSender, Why, pack};
 use khz_link::{FollowSink, Frame, HubName, LaneKey, LaneOffer, Role, Told, Wish};
 use khz_model::{Nanos, Stamp};
 
 /// What a reader was told of each of its wishes: texts, or why there is none.
 type Heard = Arc<Mutex<BTreeMap<u32, Vec<Result<Vec<u8>, Why>>>>>;
 
+/// The answers to what a reader has asked to be read at once: wish, ask, whether it was, and how many texts it had then.
+type Given = Arc<Mutex<Vec<(u32, u32, bool, usize)>>>;
+
 #[derive(Default)]
-struct Ear(Heard);
+struct Ear(Heard, Given);
 
 impl FollowSink for Ear {
     fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
@@ -34,6 +37,11 @@ impl FollowSink for Ear {
     fn closed(&mut self, _: &LaneKey) {}
     fn text(&mut self, number: u32, text: &Arc<[u8]>, _: Stamp) {
         self.0.lock().unwrap().entry(number).or_default().push(Ok(text.to_vec()));
+    }
+    fn text_given(&mut self, given: TextGiven) {
+        let TextGiven { number, ask, is_read } = given;
+        let texts = self.0.lock().unwrap().get(&number).map_or(0, Vec::len);
+        self.1.lock().unwrap().push((number, ask, is_read, texts));
     }
     fn no_text(&mut self, none: &NoText<'_>) {
         self.0.lock().unwrap().entry(none.number).or_default().push(Err(none.why));
@@ -49,19 +57,38 @@ impl FollowingSink for Ear {
 struct Reader {
     following: Following,
     heard: Heard,
+    given: Given,
 }
 
 impl Reader {
     fn new(hub: &Hub) -> Self {
         let hubs = vec![HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }];
         let ear = Ear::default();
-        let heard = ear.0.clone();
-        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard }
+        let (heard, given) = (ear.0.clone(), ear.1.clone());
+        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard, given }
     }
 
     fn read(&self, number: u32, node: &str, path: &str, hz: u64) {
         let period = Nanos(Nanos::SECOND.0 / hz);
         self.following.read(&ReadFrame { number, node, period, path });
+    }
+
+    /// The answer to an ask: whether the file was read, and how many texts had come before.
+    fn awaits_given(&self, number: u32, ask: u32) -> (bool, usize) {
+        let find = || {
+            let given = self.given.lock().unwrap();
+            let found = given.iter().find(|given| (given.0, given.1) == (number, ask));
+            found.map(|&(_, _, is_read, texts)| (is_read, texts))
+        };
+        until("the ask is answered", || find().is_some());
+        find().unwrap()
+    }
+
+    /// Everything that was asked before has come to the hub: it refuses this one at once.
+    fn has_been_heard(&self, ask: u32) {
+        self.read(100, "no body", "stat", 1);
+        self.following.text_now(100, ask);
+        assert!(!self.awaits_given(100, ask).0);
     }
 
     fn last(&self, number: u32) -> Option<Result<Vec<u8>, Why>> {
@@ -301,4 +328,76 @@ fn a_node_is_asked_for_so_many_files_and_one_too_many_is_told() {
         asked.insert(wish(&mut node).1);
     }
     assert!(!asked.contains(&format!("file{}", most + 1)));
+}
+
+/// The next file that the node is to read at once: the wish, the ask.
+fn asked(node: &mut Node) -> (u32, u32) {
+    node.await_frame(|frame| match frame {
+        &Frame::TextNow { number, ask } => Some((number, ask)),
+        _ => None,
+    })
+}
+
+fn give(node: &mut Node, number: u32, ask: u32) {
+    TextGiven { number, ask, is_read: true }.put(&mut node.out);
+    node.send();
+}
+
+#[test]
+fn a_node_is_asked_one_thing_at_a_time_and_all_who_ask_meanwhile_are_answered_by_the_next() {
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let (one, two) = (Reader::new(&hub), Reader::new(&hub));
+    one.read(5, "a", "stat", 1);
+    one.following.text_now(5, 70);
+    let (number, ..) = wish(&mut node);
+    assert_eq!(asked(&mut node), (number, 1));
+    say(&mut node, number, (1, b"first"), (0, b""));
+    two.read(9, "a", "stat", 1);
+    two.awaits(9, Ok(b"first"));
+    for (reader, number, ask) in [(&one, 5, 71), (&two, 9, 3), (&two, 9, 4)] {
+        reader.following.text_now(number, ask);
+        reader.has_been_heard(ask);
+    }
+    assert_eq!(one.given.lock().unwrap().iter().filter(|given| given.0 == 5).count(), 0);
+    give(&mut node, number, 1);
+    assert_eq!(asked(&mut node), (number, 2), "one more for all who asked after the first was said");
+    say(&mut node, number, (2, b"second"), (1, b"first"));
+    give(&mut node, number, 2);
+    assert_eq!(one.awaits_given(5, 71), (true, 2), "the text comes before the answer");
+    assert_eq!(two.awaits_given(9, 4), (true, 2));
+    assert_eq!(two.last(9), Some(Ok(b"second".to_vec())));
+    // Where the file is as it was, the answer comes alone.
+    two.following.text_now(9, 5);
+    assert_eq!(asked(&mut node), (number, 3), "and nothing was asked in between");
+    give(&mut node, number, 3);
+    assert_eq!(two.awaits_given(9, 5), (true, 2));
+}
+
+#[test]
+fn an_ask_that_nobody_can_answer_is_answered_at_once() {
+    let hub = Hub::new();
+    let reader = Reader::new(&hub);
+    let mut old = Node::connect(hub.address(), "old");
+    old.abilities = khz_link::KNOWS_TEXTS;
+    old.hello(None).offer(1, 0);
+    reader.read(1, "old", "stat", 1);
+    let (number, ..) = wish(&mut old);
+    say(&mut old, number, (1, b"as it was"), (0, b""));
+    reader.awaits(1, Ok(b"as it was"));
+    reader.following.text_now(1, 1);
+    assert_eq!(reader.awaits_given(1, 1), (false, 1), "an agent that does not know how");
+    reader.read(2, "not here yet", "stat", 1);
+    reader.read(3, "nothere", "stat", 1);
+    reader.following.text_now(3, 1);
+    assert_eq!(reader.awaits_given(3, 1), (false, 0), "a node that has not come");
+    let mut node = Node::join(hub.address(), "a");
+    reader.read(4, "a", "stat", 1);
+    reader.following.text_now(4, 1);
+    wish(&mut node);
+    asked(&mut node);
+    drop(node);
+    assert_eq!(reader.awaits_given(4, 1), (false, 0), "a node that has left without an answer");
+    // The old one was never sent what it does not know.
+    old.row(1, [1; 4]).beat();
 }

@@ -213,6 +213,10 @@ impl khz_link::Lanes for AgentLanes {
         self.texts.read(wish);
     }
 
+    fn text_now(&mut self, number: u32, ask: u32) {
+        self.texts.text_now(number, ask);
+    }
+
     fn unread(&mut self, number: u32) {
         self.texts.unread(number);
     }

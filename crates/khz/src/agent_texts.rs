@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_gather::{TextCounts, TextError, TextTaker, Texts};
 use khz_link::driver::Bell;
-use khz_link::texts::{NoText, PackedText, ReadFrame, TextSender, Why, pack};
+use khz_link::texts::{NoText, PackedText, ReadFrame, TextGiven, TextSender, Why, pack};
 use khz_model::Stamp;
 
 use crate::config::Plan;
@@ -52,6 +52,8 @@ struct Known {
     /// What the next text is packed against: the hub has it, or will before.
     base: Arc<[u8]>,
     out: Option<Out>,
+    /// The file was read after the hub had asked this.
+    given: Option<u32>,
 }
 
 enum Out {
@@ -106,6 +108,15 @@ impl TextTaker for Packer {
         });
     }
 
+    fn given(&mut self, want: u64, ask: u32) {
+        let mut waiting = self.0.lock();
+        let Some(known) = waiting.wants.get_mut(&want) else { return };
+        known.given = Some(ask);
+        waiting.ready.push_back(want);
+        drop(waiting);
+        self.0.bell.ring();
+    }
+
     fn failed(&mut self, want: u64, error: &TextError) {
         let why = match error {
             TextError::NotAllowed(_) => Why::NotAllowed,
@@ -131,7 +142,10 @@ impl AgentTexts {
         let want = *self.wants.entry(wish.number).or_insert_with(|| {
             self.made += 1;
             let (number, base) = (wish.number, Arc::from([]));
-            self.outbox.lock().wants.insert(self.made, Known { number, version: 0, base, out: None });
+            self.outbox
+                .lock()
+                .wants
+                .insert(self.made, Known { number, version: 0, base, out: None, given: None });
             self.made
         });
         if let Err(error) = self.lane.want(want, wish.path, wish.period) {
@@ -153,6 +167,13 @@ impl AgentTexts {
             (late, stuck),
         ];
         numbers.into_iter().for_each(|(counter, number)| counter.store(number, Ordering::Relaxed));
+    }
+
+    /// The hub wants one that it wants already to be read at once.
+    pub fn text_now(&mut self, number: u32, ask: u32) {
+        if let Some(&want) = self.wants.get(&number) {
+            self.lane.ask(want, ask);
+        }
     }
 
     /// It does not any more.
@@ -180,12 +201,20 @@ impl AgentTexts {
         let Some(known) = waiting.wants.get_mut(&want) else { return true };
         let number = known.number;
         let ready = known.out.take();
+        // It comes after the text that it is about.
+        let given = if ready.is_none() { known.given.take() } else { None };
+        if known.given.is_some() {
+            waiting.ready.push_front(want);
+        }
         drop(waiting);
         self.count();
         match ready {
             Some(Out::Text(text)) => self.saying = Some(TextSender::new(number, text)),
             Some(Out::None(why, text)) => NoText { number, why, text: &text }.put(out),
             None => {}
+        }
+        if let Some(ask) = given {
+            TextGiven { number, ask, is_read: true }.put(out);
         }
         true
     }
@@ -198,7 +227,7 @@ mod tests {
     #[test]
     fn a_text_waits_alone_and_what_is_dismissed_never_leaves() {
         let outbox = Arc::new(Outbox { state: Mutex::default(), bell: Bell::new().unwrap() });
-        let known = Known { number: 7, version: 0, base: Arc::from([]), out: None };
+        let known = Known { number: 7, version: 0, base: Arc::from([]), out: None, given: None };
         outbox.lock().wants.insert(1, known);
         let mut packer = Packer(outbox.clone());
         assert!(packer.has_room(1));

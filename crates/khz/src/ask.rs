@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, NodeName, Pattern, QueryError};
+use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::cli::Place;
@@ -15,7 +16,7 @@ use crate::feed::Feed;
 use crate::forget::Forgotten;
 use crate::nodes::Nodes;
 use crate::outcome::Failure;
-use crate::{door, here};
+use crate::{catalog, door, here};
 use khz_model::fold::fold;
 
 /// Waits for the next pieces of a stream; `None` at its end.
@@ -62,6 +63,16 @@ fn nothing(answer: &Answer, patterns: &[Pattern]) -> Failure {
         sentences.push("`khz catalog` lists every metric".into());
     }
     Failure::Work(sentences.join("; "))
+}
+
+/// The entries of the catalogue: those of the khz that runs, or those that this program knows.
+pub fn catalogue(place: &Place, plan: &Plan) -> Result<Vec<Value>, Failure> {
+    match server(place, plan)?.map(|server| server.catalogue()) {
+        Some(Err(ClientError::NobodyThere { .. })) if place.server.is_none() => {}
+        Some(answer) => return Ok(answer?),
+        None => {}
+    }
+    Ok(catalog::own(&here::metrics()))
 }
 
 /// How the nodes are that a hostlist selects: only a khz that runs can tell.

@@ -1,69 +1,79 @@
-//! `khz catalog`: the metrics that exist, as a table or as JSON.
+//! `khz catalog`: the metrics that exist, as a table or as JSON. An entry is the same object whether a khz that runs has said
+//! it or this program knows it.
 
 use std::io::Write;
 use std::sync::Arc;
 
-use khz_model::{Metric, Misses, Pattern};
+use khz_model::{Metric, Misses, Pattern, RateUnit};
 use serde_json::{Value, json};
 
 use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::table::{Side, Table};
 
-/// Prints the metrics that any of the patterns selects; without patterns, all.
+/// The entries of the metrics that this program knows.
+pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {
+    metrics.iter().map(|metric| object(metric)).collect()
+}
+
+/// Prints the entries that any of the patterns selects; without patterns, all.
 pub fn print(
-    metrics: &[Arc<Metric>],
+    entries: &[Value],
     patterns: &[Pattern],
     as_json: bool,
     width: Option<usize>,
     out: &mut impl Write,
 ) -> Outcome {
     let selected =
-        |metric: &Metric| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(&metric.name));
-    let misses = Misses::of_metrics(metrics, patterns);
-    let metrics: Vec<&Metric> = metrics.iter().map(|m| &**m).filter(|m| selected(m)).collect();
-    if metrics.is_empty() {
+        |entry: &Value| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(text(entry, "name")));
+    let names: Vec<&str> = entries.iter().map(|entry| text(entry, "name")).collect();
+    let misses = Misses::of_metric_names(&names, patterns);
+    let entries: Vec<&Value> = entries.iter().filter(|entry| selected(entry)).collect();
+    if entries.is_empty() {
         let sentences = misses.sentences().join("; ");
         return Err(Failure::work(format!("{sentences}; `khz catalog` alone lists every metric")));
     }
     misses::tell(&misses);
     if as_json {
-        for metric in metrics {
-            writeln!(out, "{}", object(metric))?;
+        for entry in entries {
+            writeln!(out, "{entry}")?;
         }
     } else {
-        out.write_all(table(&metrics).render(width).as_bytes())?;
+        out.write_all(table(&entries).render(width).as_bytes())?;
     }
     out.flush()?;
     misses::partly(&misses, Ok(Done::Wholly))
 }
 
-fn table(metrics: &[&Metric]) -> Table {
+/// A field that is a text; empty where there is none.
+fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
+    entry[field].as_str().unwrap_or_default()
+}
+
+fn table(entries: &[&Value]) -> Table {
     let titles = [
         ("METRIC", Side::Left),
         ("KIND", Side::Left),
         ("UNIT", Side::Left),
+        ("AS A RATE", Side::Left),
         ("UPDATED", Side::Left),
         ("MEANING", Side::Left),
     ];
     let mut table = Table::wrapping(&titles);
-    for metric in metrics {
-        table.row([
-            name(metric),
-            metric.kind.to_string(),
-            metric.unit.to_string(),
-            metric.refresh.to_string(),
-            metric.help.to_string(),
-        ]);
+    for entry in entries {
+        let words =
+            ["kind", "unit", "rate_unit", "refresh", "help"].map(|field| text(entry, field).to_owned());
+        let [kind, unit, rate, refresh, help] = words;
+        table.row([name(entry), kind, unit, rate, refresh, help]);
     }
     table
 }
 
 /// `cpu.user[cpu]`: with what its instances are.
-fn name(metric: &Metric) -> String {
-    match &metric.instances {
-        Some(instances) => format!("{}[{instances}]", metric.name),
-        None => metric.name.to_string(),
+fn name(entry: &Value) -> String {
+    match (text(entry, "name"), text(entry, "instances")) {
+        (name, "") => name.to_owned(),
+        (name, instances) => format!("{name}[{instances}]"),
     }
 }
 
@@ -74,6 +84,7 @@ fn object(metric: &Metric) -> Value {
         "name": metric.name,
         "kind": metric.kind.as_str(),
         "unit": metric.unit.as_str(),
+        "rate_unit": RateUnit::of_metric(metric).map(|rate| rate.name()),
         "places": metric.places,
         "max": metric.max.map(|max| max.to_string()),
         "refresh": metric.refresh.to_string(),
@@ -135,7 +146,7 @@ mod tests {
     fn printed(patterns: &[&str], as_json: bool) -> Result<String, String> {
         let patterns: Vec<Pattern> = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
         let mut out = Vec::new();
-        print(&metrics(), &patterns, as_json, None, &mut out).map_err(|error| error.to_string())?;
+        print(&own(&metrics()), &patterns, as_json, None, &mut out).map_err(|error| error.to_string())?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -143,9 +154,9 @@ mod tests {
     fn the_table_tells_what_there_is() {
         assert_eq!(
             printed(&[], false).unwrap(),
-            "METRIC         KIND     UNIT     UPDATED  MEANING\n\
-             mem.free       gauge    bytes    at once  What mem.free is\n\
-             cpu.user[cpu]  counter  seconds  10ms     What cpu.user is\n"
+            "METRIC         KIND     UNIT     AS A RATE  UPDATED  MEANING\n\
+             mem.free       gauge    bytes               at once  What mem.free is\n\
+             cpu.user[cpu]  counter  seconds  CPUs       10ms     What cpu.user is\n"
         );
         assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
     }
@@ -163,7 +174,7 @@ mod tests {
         assert_eq!(
             printed(&["cpu.user"], true).unwrap(),
             concat!(
-                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","places":0,"max":null,"refresh":"10ms","#,
+                r#"{"name":"cpu.user","kind":"counter","unit":"seconds","rate_unit":"CPUs","places":0,"max":null,"refresh":"10ms","#,
                 r#""help":"What cpu.user is","file":"/proc/x","field":"X","instances":"cpu","flat":"x","#,
                 r#""exposition":{"name":"node_x","labels":{"mode":"user"},"instance_label":"cpu","divisor":1,"untyped":false}}"#,
                 "\n"

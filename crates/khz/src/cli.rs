@@ -32,7 +32,8 @@ Examples:
   khz --sources stat=1000Hz,meminfo=1000Hz
                                     gather exactly these two, 1,000 times a second
   khz get 'mem.*'                   print the memory numbers now
-  khz watch cpu.all.user --rate 100 follow one number, a hundred times a second
+  khz watch cpu.all.user --rate 100
+                                    follow one number, a hundred times a second
 
 Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 partly (some nodes are
 missing).";
@@ -56,6 +57,10 @@ pub enum Command {
     #[command(after_help = HUB_EXAMPLES)]
     Hub(HubCommand),
     /// List the metrics: name, kind, unit, how often the kernel updates them, what they mean.
+    ///
+    /// Asks the khz that listens at the configured address, which also knows what jobs have published (job.NAME), and a
+    /// hub what its nodes have; when none answers, tells what this program can gather. AS A RATE says what a counter is
+    /// in where it is shown as a rate.
     #[command(after_help = CATALOG_EXAMPLES)]
     Catalog(CatalogFlags),
     /// List the nodes: up or down, when they were last heard, what came and what is missing.
@@ -70,8 +75,8 @@ pub enum Command {
     Get(GetFlags),
     /// Follow readings as they come.
     ///
-    /// Counters are shown as rates per second, times (CPU, disk, pressure) as shares of the time that
-    /// passed; --raw shows the totals. On a terminal a table is redrawn in place; otherwise every row is
+    /// Counters are shown as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
+    /// A percent is a share of the time that passed (disk, pressure). --raw shows the totals. On a terminal a table is redrawn in place; otherwise every row is
     /// one line.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchFlags),
@@ -218,7 +223,8 @@ pub enum RingCommand {
 const RING_SHOW_EXAMPLES: &str = "\
 Examples:
   khz ring show                     the agents of this machine, running or not
-  khz ring show --node node7 --json one object a lane
+  khz ring show --node node7 --json
+                                    one object a lane
   khz ring show --dir /srv/rings    rings that were kept somewhere else";
 
 /// `khz ring show`.
@@ -334,6 +340,12 @@ pub struct CatalogFlags {
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,
+    /// Where to ask.
+    #[command(flatten)]
+    pub place: Place,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
 }
 
 const NODES_EXAMPLES: &str = "\
@@ -415,7 +427,7 @@ pub struct ForgetFlags {
 const GET_EXAMPLES: &str = "\
 Examples:
   khz get mem.free load.1m          two numbers
-  khz get 'cpu.*[3]'                everything about CPU 3
+  khz get 'cpu.*[0]'                everything about CPU 0
   khz get 'net.*[eth0]' --json      one object a line, values as exact decimal
                                     strings
   khz get '*' --format properties   a Java property file of everything
@@ -478,7 +490,7 @@ pub struct Place {
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
-  khz watch 'cpu.all.*'                     shares of all CPUs, once a second
+  khz watch 'cpu.all.*'                     CPUs in each mode, once a second
   khz watch 'net.*_bytes[eth0]' --rate 10   bytes per second, ten times a second
   khz watch mem.free --rate 100 --for 10s   a thousand rows, then done
   khz watch 'vm.*' --json --count 60        one object a line, values as decimal

@@ -132,6 +132,18 @@ impl Server {
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
     }
 
+    /// The entries of its catalogue.
+    pub fn catalogue(&self) -> Result<Vec<serde_json::Value>, ClientError> {
+        #[derive(serde::Deserialize)]
+        struct Catalogue {
+            metrics: Vec<serde_json::Value>,
+        }
+        let response = self.call(&format!("{}/khz/v1/catalog", self.base), Some(ANSWER_WAIT_MAX))?;
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        let read: Result<Catalogue, _> = serde_json::from_reader(std::io::BufReader::new(text));
+        read.map(|catalogue| catalogue.metrics).map_err(|error| self.not_khz(error))
+    }
+
     /// How the nodes are that a hostlist selects; all, where none is given.
     pub fn nodes(&self, nodes: Option<&str>) -> Result<Nodes, ClientError> {
         let selected = nodes.map(|nodes| format!("?nodes={}", percent_encoded(nodes))).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What a stream of rows says, whichever way it came: the door's events decoded, or this process' own
 //! deliveries. It refuses numbers that are none; what a row means for people is in `rates` and `watch`.
 
-use khz_model::{Decimal, Delivery, Kind, Misses, Nanos, Reading};
+use khz_model::{Decimal, Delivery, Kind, Misses, Nanos, RateUnit, Reading};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
@@ -51,6 +51,14 @@ pub struct Column {
     pub unit: String,
     /// Decimal places: how finely the kernel counts it.
     pub places: u8,
+}
+
+impl Column {
+    /// What it is in when it is shown as a rate.
+    pub fn rate_unit(&self) -> RateUnit {
+        let name = self.series.split_once('[').map_or(self.series.as_str(), |(name, _)| name);
+        RateUnit::of(name, &self.unit)
+    }
 }
 
 /// One row.

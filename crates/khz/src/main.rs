@@ -101,7 +101,9 @@ fn dispatch(cli: Cli) -> Outcome {
         }
         Some(Command::Catalog(flags)) => {
             let patterns = patterns(&flags.patterns)?;
-            catalog::print(&here::metrics(), &patterns, flags.json, terminal::width(), out)
+            let (_, plan) = plan(flags.settings.over(cli.settings))?;
+            let entries = ask::catalogue(&flags.place, &plan)?;
+            catalog::print(&entries, &patterns, flags.json, terminal::width(), out)
         }
         Some(Command::Nodes(flags)) => nodes_of(flags, cli.settings, out),
         Some(Command::Get(flags)) => get(flags, cli.settings, out),

@@ -1,7 +1,7 @@
 //! Values as people read them: bytes in KiB, rates with their unit, long counts in groups. For screens only:
 //! programs get the exact decimal.
 
-use khz_model::Unit;
+use khz_model::{RateUnit, Unit};
 
 /// The sign behind a value of the unit called `unit` ("bytes"); units that we do not know stand as they are.
 pub fn sign(unit: &str) -> &str {
@@ -20,14 +20,18 @@ pub fn of_value(decimal: &str, unit: &str) -> String {
     with_sign(&grouped(decimal), sign(unit), "")
 }
 
-/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`, and for seconds a second the share: `37.5 %`.
-pub fn of_rate(per_second: f64, unit: &str) -> String {
+/// A rate of a counter: `12.3 KiB/s`, `1,234 /s`, and of times what their unit says: `1.53 CPUs`, `37.5 %` of the time.
+pub fn of_rate(per_second: f64, unit: &RateUnit) -> String {
     match unit {
-        "bytes" => of_bytes(per_second, "/s"),
-        "seconds" => format!("{:.1} %", per_second * 100.0),
-        _ if per_second == 0.0 => with_sign("0", sign(unit), "/s"),
-        _ if per_second < 10.0 => with_sign(&format!("{per_second:.2}"), sign(unit), "/s"),
-        _ => with_sign(&grouped(&format!("{per_second:.0}")), sign(unit), "/s"),
+        RateUnit::Cpus => format!("{per_second:.2} CPUs"),
+        RateUnit::ShareOfTime => format!("{:.1} %", per_second * 100.0),
+        RateUnit::AtATime => format!("{per_second:.2} at a time"),
+        RateUnit::PerSecond(unit) if unit == "bytes" => of_bytes(per_second, "/s"),
+        RateUnit::PerSecond(unit) if per_second == 0.0 => with_sign("0", sign(unit), "/s"),
+        RateUnit::PerSecond(unit) if per_second < 10.0 => {
+            with_sign(&format!("{per_second:.2}"), sign(unit), "/s")
+        }
+        RateUnit::PerSecond(unit) => with_sign(&grouped(&format!("{per_second:.0}")), sign(unit), "/s"),
     }
 }
 
@@ -136,14 +140,17 @@ mod tests {
 
     #[test]
     fn rates_for_people() {
-        for (rate, unit, expected) in [
-            (12_595.2, "bytes", "12.3 KiB/s"),
-            (0.375, "seconds", "37.5 %"),
-            (1234.4, "count", "1,234 /s"),
-            (0.0, "packets", "0 pkt/s"),
-            (2.5, "packets", "2.50 pkt/s"),
+        for (rate, name, unit, expected) in [
+            (12_595.2, "net.rx_bytes", "bytes", "12.3 KiB/s"),
+            (1.53, "cpu.all.user", "seconds", "1.53 CPUs"),
+            (0.375, "disk.io_time", "seconds", "37.5 %"),
+            (2.5, "disk.io_time_weighted", "seconds", "2.50 at a time"),
+            (0.375, "job.waited", "seconds", "0.38 s/s"),
+            (1234.4, "kernel.forks", "count", "1,234 /s"),
+            (0.0, "net.rx_packets", "packets", "0 pkt/s"),
+            (2.5, "net.rx_packets", "packets", "2.50 pkt/s"),
         ] {
-            assert_eq!(of_rate(rate, unit), expected);
+            assert_eq!(of_rate(rate, &RateUnit::of(name, unit)), expected);
         }
     }
 }

@@ -25,7 +25,8 @@ Examples:
   khz simulate --nodes 16 --workload compile    sixteen nodes that compile
   khz nodes --server http://127.0.0.1:7070      what the hub makes of it
 
-The nodes are called node0001 and so on. Each has a connection of its own and
+The nodes are called node1, node2 and so on, with as many digits as the last one
+has: node0001 of thousands. Each has a connection of its own and
 speaks as an agent does: it connects again when the hub was away, and fills the
 gap out of its ring. Rows are played from recordings of real machines; --seed
 decides which node plays which recording from which moment on, how long it is up

@@ -67,7 +67,7 @@ fn khz_get_prints_every_series_of_a_captured_host() {
 
 /// The exposition's families that khz fills with numbers about itself.
 fn own_families() -> BTreeSet<String> {
-    let output = process::run(&["catalog", "--json", "khz.*"]);
+    let output = process::run(&["catalog", "--json", "--direct", "khz.*"]);
     assert_eq!(process::code(&output), 0, "{}", process::err(&output));
     let name = |object: Map<String, Value>| object["exposition"]["name"].as_str().unwrap().to_owned();
     objects(&process::out(&output)).map(name).collect()

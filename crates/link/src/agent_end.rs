@@ -18,7 +18,7 @@ use crate::limits::{BEAT, CARRY_MAX, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MA
 use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
-use crate::texts::{NoText, ReadFrame, Why};
+use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 /// Where rows carry the beats, one is said without them after so long.
 const BEAT_WITHOUT_ROWS: Nanos = Nanos(BEAT.0 * 5 / 4);
@@ -130,6 +130,11 @@ impl<L: Lane> AgentEnd<L> {
             Frame::Now { .. } => {}
             Frame::Read(wish) => self.read(wish, lanes, out),
             Frame::Unread { number } => self.unread(*number, lanes),
+            Frame::TextNow { number, ask } if self.reads.contains(number) => lanes.text_now(*number, *ask),
+            // A wish that was refused.
+            Frame::TextNow { number, ask } => {
+                TextGiven { number: *number, ask: *ask, is_read: false }.put(out);
+            }
             Frame::Beaten(beaten) => self.beaten(beaten, now, wall),
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });

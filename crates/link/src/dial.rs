@@ -9,7 +9,7 @@ use khz_model::Nanos;
 use crate::error::LinkError;
 use crate::frame::Frame;
 use crate::limits::{SILENCE, VERSION, WELCOME_LATE};
-use crate::message::{Greeting, Hello, KNOWS_TEXTS, Role};
+use crate::message::{Greeting, Hello, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
 
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
@@ -93,6 +93,11 @@ impl Dial {
         self.abilities & KNOWS_TEXTS != 0
     }
 
+    /// True where it has them read at once when it is asked to.
+    pub fn knows_text_now(&self) -> bool {
+        self.abilities & KNOWS_TEXT_NOW != 0
+    }
+
     pub fn deadline(&self) -> Nanos {
         self.deadline
     }
@@ -149,7 +154,7 @@ impl Dial {
             start_nonce: *start_nonce,
             program,
             proof: prove.as_ref().map(|prove| prove(&greeting.nonce)),
-            abilities: KNOWS_TEXTS,
+            abilities: KNOWS_TEXTS | KNOWS_TEXT_NOW,
         }
         .put(out);
         Ok(())

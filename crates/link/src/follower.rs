@@ -16,7 +16,7 @@ use crate::intake::{Intake, RowSink};
 use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX};
 use crate::message::*;
 use crate::put::{self, Ask};
-use crate::texts::{NoText, ReadFrame, TextFault, TextIntake, Why};
+use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
 
 /// A lane, whatever the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +71,10 @@ pub trait FollowSink {
     /// There is none.
     fn no_text(&mut self, none: &NoText<'_>) {
         let _ = none;
+    }
+    /// The text of a wish is as it was after this was asked for, or nobody can be asked.
+    fn text_given(&mut self, given: TextGiven) {
+        let _ = given;
     }
 }
 
@@ -188,7 +192,8 @@ impl Follower {
             Frame::Nodes { .. } => sink.nodes(),
             Frame::Text(piece) => self.text(piece, sink).map_err(LinkError::Rejected)?,
             Frame::NoText(none) if self.reads.contains_key(&none.number) => sink.no_text(none),
-            Frame::NoText(_) => {}
+            Frame::TextGiven(given) if self.reads.contains_key(&given.number) => sink.text_given(*given),
+            Frame::NoText(_) | Frame::TextGiven(_) => {}
             Frame::Lane(offer) => self.offer(offer, sink, out).map_err(LinkError::Rejected)?,
             _ => match lane_of(frame) {
                 Some(lane) => self.lane(lane, frame, sink).map_err(LinkError::Rejected)?,
@@ -289,6 +294,16 @@ impl Follower {
     pub fn read(&mut self, wish: &ReadFrame<'_>, out: &mut Vec<u8>) {
         self.reads.entry(wish.number).or_default();
         wish.put(out);
+    }
+
+    /// True where the hub has kernel texts read at once when it is asked to.
+    pub fn knows_text_now(&self) -> bool {
+        self.dial.knows_text_now()
+    }
+
+    /// Wants a file that is wanted already to be read at once.
+    pub fn text_now(&self, number: u32, ask: u32, out: &mut Vec<u8>) {
+        put::text_now(out, number, ask);
     }
 
     /// Does not want it any more.

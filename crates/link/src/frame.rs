@@ -10,7 +10,7 @@ use crate::limits::{
     ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
 };
 use crate::message::*;
-use crate::texts::{self, NoText, ReadFrame, TextPiece};
+use crate::texts::{self, NoText, ReadFrame, TextGiven, TextPiece};
 use crate::wire::{Body, Misfit};
 
 const MAGIC: [u8; 4] = *b"khzL";
@@ -36,6 +36,7 @@ pub mod kind {
     pub const NOW: u8 = 9;
     pub const READ: u8 = 17;
     pub const UNREAD: u8 = 18;
+    pub const TEXT_NOW: u8 = 19;
     pub const HELLO: u8 = 33;
     pub const LANE: u8 = 34;
     pub const SCHEMA: u8 = 35;
@@ -54,6 +55,7 @@ pub mod kind {
     pub const NO_TEXT: u8 = 51;
     /// Skipped by who does not know it, as all from 128 on.
     pub const GOODBYE: u8 = 128;
+    pub const TEXT_GIVEN: u8 = 52;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -124,6 +126,11 @@ pub enum Frame<'a> {
     Text(TextPiece<'a>),
     NoText(NoText<'a>),
     Goodbye(Goodbye<'a>),
+    TextNow {
+        number: u32,
+        ask: u32,
+    },
+    TextGiven(TextGiven),
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -204,6 +211,8 @@ impl<'a> Frame<'a> {
             Frame::Text(_) => kind::TEXT,
             Frame::NoText(_) => kind::NO_TEXT,
             Frame::Goodbye(_) => kind::GOODBYE,
+            Frame::TextNow { .. } => kind::TEXT_NOW,
+            Frame::TextGiven(_) => kind::TEXT_GIVEN,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -240,6 +249,8 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::TEXT => "Text",
         kind::NO_TEXT => "NoText",
         kind::GOODBYE => "Goodbye",
+        kind::TEXT_NOW => "TextNow",
+        kind::TEXT_GIVEN => "TextGiven",
         newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
     })
@@ -292,6 +303,11 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::TEXT => Frame::Text(texts::decode_text(body)?),
         kind::NO_TEXT => Frame::NoText(texts::decode_no_text(body)?),
         kind::GOODBYE => Frame::Goodbye(goodbye::decode(body)?),
+        kind::TEXT_NOW => Frame::TextNow { number: body.number()?, ask: body.u32()? },
+        kind::TEXT_GIVEN => {
+            let (number, ask) = (body.number()?, body.u32()?);
+            Frame::TextGiven(TextGiven { number, ask, is_read: flags(body, 1)? == 1 })
+        }
         kind => Frame::Newer { kind },
     })
 }

@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
-use crate::texts::{NoText, ReadFrame, TextPiece};
+use crate::texts::{NoText, ReadFrame, TextGiven, TextPiece};
 
 /// What all connections of a hub have in common.
 #[derive(Clone, Debug)]
@@ -122,6 +122,16 @@ pub trait HubSide {
 
     /// A reader does not want it any more.
     fn unread(&mut self, number: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// A reader wants a kernel text that it wants already to be read at once.
+    fn text_now(&mut self, number: u32, ask: u32) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// This node has read a kernel file after it was asked to, or cannot.
+    fn text_given(&mut self, given: TextGiven) -> Result<(), Reject> {
         Ok(())
     }
 
@@ -254,7 +264,8 @@ impl HubEnd {
             Verdict::Refuse(reject) => Err(reject),
             Verdict::Welcome => {
                 self.state = State::Welcomed(hello.role);
-                Welcome { version: VERSION, silence: self.silence, abilities: KNOWS_TEXTS }.put(out);
+                let abilities = KNOWS_TEXTS | KNOWS_TEXT_NOW;
+                Welcome { version: VERSION, silence: self.silence, abilities }.put(out);
                 Ok(())
             }
         }
@@ -320,6 +331,11 @@ impl HubEnd {
         wish.put(out);
     }
 
+    /// Asks a node to read a kernel text at once; only one who knows how is asked.
+    pub fn text_now(&self, number: u32, ask: u32, out: &mut Vec<u8>) {
+        put::text_now(out, number, ask);
+    }
+
     /// Does not want a kernel text any more.
     pub fn unread(&self, number: u32, out: &mut Vec<u8>) {
         put::unread(out, number);
@@ -361,6 +377,7 @@ fn from_node<H: HubSide>(
         Frame::Text(piece) => hub.text(piece),
         Frame::NoText(none) => hub.no_text(none),
         Frame::Goodbye(goodbye) => hub.goodbye(goodbye),
+        Frame::TextGiven(given) => hub.text_given(*given),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
@@ -378,6 +395,7 @@ fn from_reader<H: HubSide>(
         Frame::Roster { wanted } => hub.roster(*wanted),
         Frame::Read(wish) => hub.read(wish),
         Frame::Unread { number } => hub.unread(*number),
+        Frame::TextNow { number, ask } => hub.text_now(*number, *ask),
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),

@@ -42,8 +42,8 @@ pub use goodbye::{Goodbye, Leaving};
 pub use hub_end::{HubEnd, HubEndConfig, HubSide, Verdict};
 pub use intake::{Intake, RowSink};
 pub use message::{
-    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXTS, LaneOffer, Reason, Role,
-    SchemaPiece, Told, Want, WantFrame, Welcome,
+    Ack, Beat, Beaten, End, Greeting, Hello, InterestFrame, KNOWS_TEXT_NOW, KNOWS_TEXTS, LaneOffer, Reason,
+    Role, SchemaPiece, Told, Want, WantFrame, Welcome,
 };
 pub use put::{Acks, Ask};
 pub use ranges::Ranges;

@@ -9,6 +9,9 @@ use crate::wire::Body;
 /// In the abilities of Hello and Welcome: Read, Unread, Text and NoText are understood.
 pub const KNOWS_TEXTS: u8 = 1;
 
+/// The same of TextNow and TextGiven.
+pub const KNOWS_TEXT_NOW: u8 = 4;
+
 /// The hub's first words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting<'a> {
@@ -92,7 +95,7 @@ pub struct Hello<'a> {
     pub program: &'a str,
     /// HMAC over the greeting's nonce, when it has a token.
     pub proof: Option<[u8; 32]>,
-    /// What it understands beyond the first version: [`KNOWS_TEXTS`].
+    /// What it understands beyond the first version: [`KNOWS_TEXTS`], [`KNOWS_TEXT_NOW`].
     pub abilities: u8,
 }
 

@@ -152,6 +152,13 @@ pub fn unread(out: &mut Vec<u8>, number: u32) {
     open_lane(out, kind::UNREAD, number).close(out);
 }
 
+/// Appends a TextNow: a kernel text that is wanted already is to be read at once.
+pub fn text_now(out: &mut Vec<u8>, number: u32, ask: u32) {
+    let frame = open_lane(out, kind::TEXT_NOW, number);
+    out.extend_from_slice(&ask.to_le_bytes());
+    frame.close(out);
+}
+
 /// Appends a Now: rows of an on-demand interest are wanted at once.
 pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
     let frame = open_lane(out, kind::NOW, interest);

@@ -99,6 +99,10 @@ pub trait Lanes {
     fn read(&mut self, wish: &ReadFrame<'_>) {
         let _ = wish;
     }
+    /// The peer wants a file that it wants already to be read at once; a TextGiven with this number follows what that brings.
+    fn text_now(&mut self, number: u32, ask: u32) {
+        let _ = (number, ask);
+    }
     /// The peer does not want it any more, or is gone.
     fn unread(&mut self, number: u32) {
         let _ = number;

@@ -7,7 +7,7 @@ mod listing;
 mod packed;
 mod sender;
 
-pub use frames::{NoText, ReadFrame, TextPiece, Why};
+pub use frames::{NoText, ReadFrame, TextGiven, TextPiece, Why};
 pub use intake::{TextFault, TextIntake};
 pub use listing::{ListedAs, ListingLine, is_text_path, lines};
 pub use packed::{PackedText, pack};

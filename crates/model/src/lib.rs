@@ -15,6 +15,7 @@ pub mod name;
 pub mod pattern;
 pub mod quantity;
 pub mod query;
+pub mod rate_unit;
 pub mod reading;
 pub mod schema;
 pub mod suggest;
@@ -31,5 +32,6 @@ pub use query::{
     Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence, Query,
     QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
 };
+pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};
 pub use schema::{Schema, Series};

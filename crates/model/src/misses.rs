@@ -107,12 +107,12 @@ impl Misses {
         misses
     }
 
-    /// What of these patterns is no metric.
-    pub fn of_metrics(metrics: &[Arc<Metric>], patterns: &[Pattern]) -> Self {
+    /// What of these patterns is none of the metrics with these names.
+    pub fn of_metric_names(names: &[&str], patterns: &[Pattern]) -> Self {
         let mut misses = Misses::default();
         for pattern in patterns {
-            if !metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) && misses.has_room() {
-                let near = near_metric(pattern, metrics);
+            if !names.iter().any(|name| pattern.matches_metric(name)) && misses.has_room() {
+                let near = near_metric(pattern, names);
                 misses.patterns.push(Miss { asked: pattern.to_string(), near });
             }
         }
@@ -175,7 +175,8 @@ impl Misses {
                 Found::Nothing { near } => near,
             }
         } else {
-            near_metric(pattern, metrics)
+            let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
+            near_metric(pattern, &names)
         };
         if self.has_room() {
             self.patterns.push(Miss { asked: pattern.to_string(), near });
@@ -223,7 +224,7 @@ fn near_node(asked: &str, nodes: &[NodeName]) -> Option<String> {
 }
 
 /// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
-fn near_metric(pattern: &Pattern, metrics: &[Arc<Metric>]) -> Option<String> {
+fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
     let metric = pattern.metric();
     let words = metric.split('.').count();
     let is_glob = metric.contains(['*', '?']);
@@ -235,7 +236,7 @@ fn near_metric(pattern: &Pattern, metrics: &[Arc<Metric>]) -> Option<String> {
     if is_glob && (words < 2 || !metric.ends_with(".*")) {
         return None;
     }
-    let shapes: HashSet<String> = metrics.iter().map(|metric| shape(&metric.name)).collect();
+    let shapes: HashSet<String> = names.iter().map(|name| shape(name)).collect();
     let mut shapes: Vec<&str> = shapes.iter().map(String::as_str).collect();
     shapes.sort_unstable();
     suggest::nearest(metric, shapes).map(|near| pattern.with_metric(near))

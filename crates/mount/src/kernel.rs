@@ -17,7 +17,7 @@ use crate::attributes::attributes;
 use crate::inode::Inode;
 use crate::limits::NAME_BYTES_MAX;
 use crate::state::{Request, Shared};
-use crate::tree::{Answer, Asker, Kind};
+use crate::tree::{Answer, Asker, Kind, Read};
 
 /// The file system, as fuser calls it.
 pub(crate) struct Kernel(pub Arc<Shared>);
@@ -186,8 +186,8 @@ impl Filesystem for Kernel {
 
     fn read(
         &self,
-        _asked: &Asked,
-        _ino: INodeNo,
+        asked: &Asked,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         size: u32,
@@ -195,12 +195,10 @@ impl Filesystem for Kernel {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.0.with(|tree| tree.read(fh.0, offset, size as usize, Instant::now())) {
-            Answer::Ready(bytes) => reply.data(&bytes),
-            Answer::Fail(errno) => reply.error(Errno::from_i32(errno)),
-            // A read never waits: who opened the file has waited.
-            Answer::Wait => reply.error(Errno::EAGAIN),
-        }
+        let Ok(inode) = Kernel::inode(ino) else { return reply.error(Errno::ENOENT) };
+        let began = Instant::now();
+        let read = Read { handle: fh.0, offset, size: size as usize, began };
+        self.0.serve(Request::Read { inode, read, reply }, asked.pid(), began);
     }
 
     fn write(

@@ -64,6 +64,17 @@ pub const PATTERNS_MAX: usize = 64;
 /// Kernel files are looked at so often while somebody has them open and says nothing else: as the base lane.
 pub const TEXT_PERIOD: Nanos = Nanos::SECOND;
 
+/// A reader who begins to read a kernel file gets a text that is no older: programs that read it a few times a second get another
+/// one each time, and one that reads without pause asks a node 20 times a second at most.
+pub const TEXT_AGE_MAX: Duration = Duration::from_millis(50);
+
+/// He waits no longer for it: after so long a node calls a file stuck. Then he gets the last text, and so does, at once, everybody who
+/// reads it until the node has answered.
+pub const TEXT_NOW_WAIT: Duration = Duration::from_secs(1);
+
+/// A node that cannot be asked to read a file at once (an older agent, one that is away) is not asked again for so long.
+pub const TEXT_NOW_PAUSE: Duration = Duration::from_secs(1);
+
 /// Kernel files of up to so many bytes may be read out of the page cache: a page, which is replaced as a whole.
 pub const CACHED_TEXT_MAX: usize = 4_096;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::{Decoder, MetricPool, SchemaDecoder};
 use khz_link::driver::{Following, FollowingSettings, FollowingSink};
-use khz_link::texts::{NoText, ReadFrame, Why};
+use khz_link::texts::{NoText, ReadFrame, TextGiven, Why};
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish as LaneWish};
 use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series, Stamp};
 
@@ -91,6 +91,10 @@ impl Source for LinkSource {
     fn read(&self, wish: TextWish) {
         let TextWish { number, node, path, period } = &wish;
         self.following.read(&ReadFrame { number: *number, node: node.as_str(), period: *period, path });
+    }
+
+    fn read_now(&self, number: u32, ask: u32) {
+        self.following.text_now(number, ask);
     }
 
     fn unread(&self, number: u32) {
@@ -215,6 +219,10 @@ impl FollowSink for Taker {
 
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.sink.text(number, text, stamp);
+    }
+
+    fn text_given(&mut self, given: TextGiven) {
+        self.sink.text_given(given.number, given.ask, given.is_read);
     }
 
     fn no_text(&mut self, none: &NoText<'_>) {

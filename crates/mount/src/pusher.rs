@@ -20,6 +20,7 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn So
                 Order::Dismiss(number) => source.dismiss(number),
                 Order::Roster(wanted) => source.roster(wanted),
                 Order::Read(wish) => source.read(wish),
+                Order::ReadNow(number, ask) => source.read_now(number, ask),
                 Order::Unread(number) => source.unread(number),
             }
         }

@@ -39,6 +39,8 @@ pub trait Source: Send + Sync {
     fn roster(&self, wanted: bool);
     /// Wants a kernel file, or the same at another pace.
     fn read(&self, wish: TextWish);
+    /// Wants one that it wants already to be read at once; [`Sink::text_given`] says when that was done.
+    fn read_now(&self, number: u32, ask: u32);
     /// Takes that back.
     fn unread(&self, number: u32);
 }
@@ -60,6 +62,8 @@ pub trait Sink: Send + Sync {
     fn told(&self, wish: u32, text: &str);
     /// The kernel file of a wish has this text from here on.
     fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp);
+    /// The file of a wish was read after this was asked for, and what it had then was told; or it cannot be asked for now.
+    fn text_given(&self, wish: u32, ask: u32, is_read: bool);
     /// It cannot be had: an errno, and why.
     fn no_text(&self, wish: u32, errno: i32, why: &str);
 }

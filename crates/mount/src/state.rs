@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyEntry, ReplyOpen};
+use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyData, ReplyEntry, ReplyOpen};
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
 use crate::attributes::attributes;
 use crate::inode::{Inode, NodeId};
 use crate::interrupted::is_interrupted;
-use crate::limits::{INTERRUPTED_LOOK, INTERRUPTED_LOOKED_MAX, NAME_TTL, WAITING_MAX};
+use crate::limits::{INTERRUPTED_LOOK, INTERRUPTED_LOOKED_MAX, NAME_TTL, TEXT_NOW_WAIT, WAITING_MAX};
 use crate::source::Sink;
-use crate::tree::{Answer, Asker, Opened, Tree};
+use crate::tree::{Answer, Asker, Opened, Read, Tree};
 
 /// What can wait for something that has not come yet.
 pub(crate) enum Request {
     Lookup { parent: Inode, name: Vec<u8>, reply: ReplyEntry },
     Open { inode: Inode, writes: bool, asker: Asker, reply: ReplyOpen },
     OpenDirectory { inode: Inode, asker: Asker, reply: ReplyOpen },
+    Read { inode: Inode, read: Read, reply: ReplyData },
 }
 
 impl Request {
@@ -28,8 +29,15 @@ impl Request {
     fn node(&self) -> NodeId {
         match self {
             Request::Lookup { parent, .. } => parent.node,
-            Request::Open { inode, .. } | Request::OpenDirectory { inode, .. } => inode.node,
+            Request::Open { inode, .. }
+            | Request::OpenDirectory { inode, .. }
+            | Request::Read { inode, .. } => inode.node,
         }
+    }
+
+    /// How long it waits at most, where `wait` holds for all.
+    fn patience(&self, wait: Duration) -> Duration {
+        if let Request::Read { .. } = self { wait.min(TEXT_NOW_WAIT) } else { wait }
     }
 
     fn fail(self, errno: i32) {
@@ -37,6 +45,7 @@ impl Request {
         match self {
             Request::Lookup { reply, .. } => reply.error(errno),
             Request::Open { reply, .. } | Request::OpenDirectory { reply, .. } => reply.error(errno),
+            Request::Read { reply, .. } => reply.error(errno),
         }
     }
 }
@@ -85,6 +94,7 @@ pub(crate) struct Shared {
 enum Said {
     Entry(ReplyEntry, Result<fuser::FileAttr, i32>, Duration),
     Opened(ReplyOpen, Result<Opened, i32>),
+    Bytes(ReplyData, Result<Vec<u8>, i32>),
     Nothing,
 }
 
@@ -126,7 +136,7 @@ impl Shared {
     pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
-        let until = if may_wait { now + state.tree.options().wait } else { now };
+        let until = if may_wait { now + request.patience(state.tree.options().wait) } else { now };
         let said = self.answer(&mut state, request, Patience { thread, until }, now);
         let has_work = state.tree.has_work();
         drop(state);
@@ -163,6 +173,15 @@ impl Shared {
                     Answer::Ready(opened) => return Said::Opened(reply, Ok(opened)),
                     Answer::Fail(errno) => return self.failed(state, Said::Opened(reply, Err(errno)), errno),
                     Answer::Wait => Request::OpenDirectory { inode, asker, reply },
+                }
+            }
+            Request::Read { inode, read, reply } => {
+                // Where there is no room to wait in, what is there is better than nothing.
+                let late = late || state.stopped || state.waiting.len() >= WAITING_MAX;
+                match state.tree.read(read, now, late) {
+                    Answer::Ready(bytes) => return Said::Bytes(reply, Ok(bytes)),
+                    Answer::Fail(errno) => return Said::Bytes(reply, Err(errno)),
+                    Answer::Wait => Request::Read { inode, read, reply },
                 }
             }
         };
@@ -290,6 +309,8 @@ impl Said {
                 reply.opened(FileHandle(opened.handle), flags);
             }
             Said::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
+            Said::Bytes(reply, Ok(bytes)) => reply.data(&bytes),
+            Said::Bytes(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
             Said::Nothing => {}
         }
     }
@@ -316,6 +337,9 @@ impl Sink for Shared {
     }
     fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.with(|tree| tree.kernel_text(wish, text, stamp, Instant::now()));
+    }
+    fn text_given(&self, wish: u32, ask: u32, is_read: bool) {
+        self.with(|tree| tree.kernel_text_given(wish, ask, is_read, Instant::now()));
     }
     fn no_text(&self, wish: u32, errno: i32, why: &str) {
         self.with(|tree| tree.no_kernel_text(wish, errno, why, Instant::now()));

@@ -29,7 +29,7 @@ use crate::limits::{BUDGET_PER_USER, FIRST_VALUE, OTHERS_RATE_MAX_HZ};
 use crate::names::Names;
 use crate::settings::Settings;
 
-pub use files::{Asker, Attributes, Kind, Opened};
+pub use files::{Asker, Attributes, Kind, Opened, Read};
 pub use house::{Push, Work};
 pub use listing::Entry;
 pub use pages::Fresh;

@@ -34,6 +34,7 @@ pub fn catalogue() -> Vec<Arc<Metric>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use khz_model::{Kind, RateUnit, Unit};
     use std::collections::HashSet;
 
     #[test]
@@ -49,6 +50,14 @@ mod tests {
             assert!(exposed.insert((family.clone(), metric.exposition.labels.clone())), "{family} twice");
         }
         assert!(names.len() > 150, "{}", names.len());
+    }
+
+    #[test]
+    fn every_time_that_is_counted_says_what_a_second_of_it_each_second_is() {
+        for metric in catalogue().iter().filter(|m| m.kind == Kind::Counter && m.unit == Unit::Seconds) {
+            let rate = RateUnit::of_metric(metric);
+            assert!(!matches!(rate, Some(RateUnit::PerSecond(_)) | None), "{}: {rate:?}", metric.name);
+        }
     }
 
     #[test]

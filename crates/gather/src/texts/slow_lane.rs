@@ -45,15 +45,19 @@ impl SlowLane {
     }
 
     fn run(&mut self, shared: &Shared) {
-        while let Some((number, path)) = self.next(shared) {
+        while let Some((number, path, ask)) = self.next(shared) {
             let text = self.look(shared, &path);
             self.hand_over(shared, number, text);
+            if let Some(ask) = ask {
+                self.taker.given(number, ask);
+            }
         }
         self.reader = None;
     }
 
-    /// The next file, when it is due and there is room for its text; `None`: nothing is wanted any more.
-    fn next(&mut self, shared: &Shared) -> Option<(u64, String)> {
+    /// The next file, when it is due and there is room for its text, and what was asked for it; `None`: nothing is wanted any
+    /// more.
+    fn next(&mut self, shared: &Shared) -> Option<(u64, String, Option<u32>)> {
         let mut state = shared.lock();
         loop {
             let (number, due) = state.wants.next()?;
@@ -64,11 +68,12 @@ impl SlowLane {
                 state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
                 continue;
             }
-            state.wants.looked_at(number, now);
-            // Where the one before has not left, the link is slow: this look is left out.
-            if self.taker.has_room(number) {
-                return state.wants.get_mut(number).map(|want| (number, want.path.clone()));
+            // Where the one before has not left, the link is slow.
+            if !self.taker.has_room(number) {
+                state.wants.leave_out(number, now);
+                continue;
             }
+            return state.wants.look_at(number, now).map(|(path, ask)| (number, path, ask));
         }
     }
 

@@ -112,7 +112,7 @@ impl Node {
             started: 1_000,
             encoder: Encoder::new(0, 1, Nanos::SECOND),
             lane: 1,
-            abilities: khz_link::KNOWS_TEXTS,
+            abilities: khz_link::KNOWS_TEXTS | khz_link::KNOWS_TEXT_NOW,
         };
         let mut nonce = None;
         node.next(|frame| match frame {

@@ -58,18 +58,19 @@ pub struct ExportFlags {
 /// Examples for `khz plot --help`.
 pub const PLOT_EXAMPLES: &str = "\
 Examples:
-  khz plot run.khzt -m 'cpu.all.*' -o run.svg       one panel a node, shares of
-                                                    CPU time
+  khz plot run.khzt -m cpu.all.user -m cpu.all.system -o run.svg
+                                                    one panel a node, CPUs at
+                                                    work in the two modes
   khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
                                                     two axes, left and right
   khz plot run.khzt -m load.1m --terminal           here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
 
-Counters are drawn as rates per second, times as shares; --per-sample draws what
-they grew by from one row to the next, times in ticks of 10 ms. Where a pixel
-holds several rows the line is their mean, and the paler band reaches from the
-smallest to the largest. Where rows are missing the line is broken and the
-ground is grey.";
+Counters are drawn as rates per second: CPU times in CPUs, what was so for a
+share of the time in per cent of it. --per-sample draws what they grew by from
+one row to the next, times in ticks of 10 ms. Where a pixel holds several rows
+the line is their mean, and the paler band reaches from the smallest to the
+largest. Where rows are missing the line is broken and the ground is grey.";
 
 /// `khz plot`.
 #[derive(Debug, Args)]
@@ -104,9 +105,9 @@ pub struct PlotFlags {
 pub const CORRELATE_EXAMPLES: &str = "\
 Examples:
   khz correlate run.khzt --with node1:kernel.interrupts
-  khz correlate run.khzt --with 'node3:disk.writes[sda]' --lag 30s \\
+  khz correlate run.khzt --with 'node3:net.rx_bytes[lo]' --lag 30s \\
           --match 'node*:pressure.*'
-  khz correlate run.khzt --with load.1m --json
+  khz correlate run.khzt --with node2:load.1m --json
 
 The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
 from 0; a positive lag means that the series follows the one given with --with.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use khz_model::{Kind, Pattern, Series, Unit};
+use khz_model::{Kind, Pattern, RateUnit, Series, Unit};
 use khz_record::Measure;
 use khz_view::{Axis, Chart, Panel, Scale, Shape};
 
@@ -254,9 +254,13 @@ impl Axes {
 fn counted(series: &Series, measure: Measure) -> Counted {
     let unit = series.metric.unit;
     let is_counter = series.metric.kind == Kind::Counter;
+    let rate = RateUnit::of(&series.metric.name, unit.as_str());
     let of = |words: &str, scale, is_share| Counted { words: words.to_owned(), scale, is_share };
     match (unit, is_counter, measure) {
-        (Unit::Seconds, true, Measure::PerSecond) => of("% of the time", Scale::Percent, true),
+        (Unit::Seconds, true, Measure::PerSecond) => match rate {
+            RateUnit::ShareOfTime => of("% of the time", Scale::Percent, true),
+            rate => of(&rate.name(), Scale::Plain, false),
+        },
         (Unit::Seconds, true, Measure::PerSample) => of("ticks of 10 ms per sample", Scale::Plain, false),
         (Unit::Bytes, true, Measure::PerSecond) => of("bytes per second", Scale::Bytes, false),
         (Unit::Bytes, true, Measure::PerSample) => of("bytes per sample", Scale::Bytes, false),

@@ -76,7 +76,8 @@ impl<W: Write> Paper for Lines<'_, W> {
 /// `net.rx_bytes[eth0] (bytes/s)`.
 fn title(column: &Column, shown: Option<&Shown>) -> String {
     let is_rate = column.counter && !matches!(shown, Some(Shown::Value(Cell::Present { .. })));
-    format!("{} ({}{})", column.series, column.unit, if is_rate { "/s" } else { "" })
+    let unit = if is_rate { column.rate_unit().name() } else { column.unit.as_str().into() };
+    format!("{} ({unit})", column.series)
 }
 
 fn word(shown: &Shown) -> String {

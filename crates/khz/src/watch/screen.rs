@@ -160,7 +160,7 @@ fn cell(column: &Column, shown: &Shown) -> String {
         Shown::Value(Cell::Absent(_)) => "absent".to_owned(),
         Shown::Value(Cell::Failed(_)) => "FAILED".to_owned(),
         Shown::Unknown(_) => "unknown".to_owned(),
-        Shown::PerSecond(rate) => quantities::of_rate(*rate, &column.unit),
+        Shown::PerSecond(rate) => quantities::of_rate(*rate, &column.rate_unit()),
         Shown::Value(value) => {
             let value = value.decimal().map(|decimal| decimal.to_string()).unwrap_or_default();
             quantities::of_value(&value, &column.unit)

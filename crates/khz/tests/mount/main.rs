@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod lab;
+mod now;
 mod proc;
 
 use std::collections::BTreeSet;

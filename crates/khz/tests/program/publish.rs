@@ -55,8 +55,18 @@ fn what_a_job_publishes_is_asked_for_like_anything_else() {
     assert!(got(&place, "job.latency").contains("\"0.0125\""));
     assert!(got(&place, "job.queue").contains("\"18\""));
     assert!(got(&place, "khz.publish.values").contains("\"3\""));
-    let metrics = run(&["catalog", "mem.free"]);
-    assert_eq!(code(&metrics), 0);
+    let at = &["--run-dir", place.dir()];
+    let listed = |words: &[&str]| out(&run(&[&["catalog"], words, at].concat()));
+    let (found, all) = (listed(&["job.*"]), listed(&[]));
+    assert!(found.contains("job.queue[") && found.contains("What waits"), "{found}");
+    assert!(all.contains("mem.free") && all.contains("job.latency"), "{all}");
+    let asked = out(&run(&["catalog", "job.queue", "--json", "--server", &running.url]));
+    assert_eq!(asked, listed(&["job.queue", "--json"]), "the same khz, by its address");
+    assert!(asked.contains(r#""unit":"bytes""#) && asked.contains(r#""rate_unit":null"#), "{asked}");
+    let direct = run(&["catalog", "job.*", "--direct"]);
+    assert_eq!(code(&direct), 1, "this program by itself knows of no job");
+    let nobody = run(&["catalog", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(code(&nobody), 1, "{}", err(&nobody));
 
     let mut piped = khz(&["publish", "-", "--run-dir", place.dir()]);
     let mut piped = piped.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

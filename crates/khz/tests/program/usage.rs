@@ -175,19 +175,22 @@ fn off_loopback_is_refused() {
 
 #[test]
 fn the_catalogue_is_listed_and_searched() {
-    let all = run(&["catalog"]);
+    let all = run(&["catalog", "--direct"]);
     assert!(out(&all).lines().count() > 150);
-    let one = run(&["catalog", "mem.free", "--json"]);
+    let one = run(&["catalog", "mem.free", "--json", "--direct"]);
     let entry: serde_json::Value = serde_json::from_str(&out(&one)).unwrap();
     assert_eq!((entry["name"].as_str(), entry["unit"].as_str()), (Some("mem.free"), Some("bytes")));
-    let none = run(&["catalog", "zebra.*"]);
+    let none = run(&["catalog", "zebra.*", "--direct"]);
     assert_eq!((code(&none), out(&none).as_str()), (1, ""));
 }
 
 #[test]
 fn a_reader_that_closes_early_is_no_failure() {
-    let mut child =
-        khz(&["catalog", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = khz(&["catalog", "--json", "--direct"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

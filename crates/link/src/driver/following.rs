@@ -22,7 +22,7 @@ use crate::follower::{FollowSink, Follower, LaneKey, Wish};
 use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
 use crate::message::{LaneOffer, Told};
 use crate::put::Ask;
-use crate::texts::{NoText, ReadFrame};
+use crate::texts::{NoText, ReadFrame, TextGiven};
 
 /// Interests that one reader may have at a time: a hub takes no more on one connection.
 pub const WISHES_MAX: usize = INTERESTS_MAX;
@@ -173,6 +173,13 @@ impl Following {
     /// number is the caller's, at most [`crate::limits::READS_MAX`] at a time; the same number again changes the pace.
     pub fn read(&self, wish: &ReadFrame<'_>) {
         lock(&self.wishes).reads.want(wish);
+        self.running.shared.bell.ring();
+    }
+
+    /// Wants a kernel file that is wanted already to be read at once. `ask` is the caller's: it comes back with the answer,
+    /// and only that to the last one is certain to come.
+    pub fn text_now(&self, number: u32, ask: u32) {
+        lock(&self.wishes).reads.ask(number, ask);
         self.running.shared.bell.ring();
     }
 
@@ -352,5 +359,8 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     }
     fn no_text(&mut self, none: &NoText<'_>) {
         self.sink.no_text(none);
+    }
+    fn text_given(&mut self, given: TextGiven) {
+        self.sink.text_given(given);
     }
 }

@@ -7,7 +7,7 @@ use khz_model::Nanos;
 
 use crate::follower::{FollowSink, Follower};
 use crate::limits::{READS_A_SECOND, READS_AT_ONCE};
-use crate::texts::{NoText, ReadFrame, Why};
+use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 /// Half of what a hub allows, since its clock is not ours.
 pub(super) const SAID_AT_ONCE: u64 = READS_AT_ONCE / 2;
@@ -19,6 +19,8 @@ pub(super) struct Reads {
     standing: BTreeMap<u32, Standing>,
     /// Numbers of which the hub does not know the present state.
     unsaid: BTreeSet<u32>,
+    /// Those that are to be read at once: the last ask of each, as long as it was not said.
+    asks: BTreeMap<u32, u32>,
 }
 
 #[derive(Debug)]
@@ -37,8 +39,16 @@ impl Reads {
         self.unsaid.insert(number);
     }
 
+    /// Wants one that stands to be read at once.
+    pub fn ask(&mut self, number: u32, ask: u32) {
+        if self.standing.contains_key(&number) {
+            self.asks.insert(number, ask);
+        }
+    }
+
     /// Does not want it any more.
     pub fn dismiss(&mut self, number: u32) {
+        self.asks.remove(&number);
         if self.standing.remove(&number).is_some() {
             self.unsaid.insert(number);
         }
@@ -54,8 +64,26 @@ impl Reads {
         !self.unsaid.is_empty()
     }
 
-    /// Says what the hub does not know, as far as `may` allows.
+    /// Says what the hub does not know, as far as `may` allows, and what is to be read at once.
     pub fn say<S: FollowSink>(
+        &mut self,
+        follower: &mut Follower,
+        sink: &mut S,
+        may: impl FnMut() -> bool,
+        out: &mut Vec<u8>,
+    ) {
+        self.say_wishes(follower, sink, may, out);
+        // One whose wish the hub does not know yet is asked for when it does.
+        for (number, ask) in self.asks.extract_if(.., |number, _| !self.unsaid.contains(number)) {
+            if follower.knows_text_now() {
+                follower.text_now(number, ask, out);
+            } else {
+                sink.text_given(TextGiven { number, ask, is_read: false });
+            }
+        }
+    }
+
+    fn say_wishes<S: FollowSink>(
         &mut self,
         follower: &mut Follower,
         sink: &mut S,

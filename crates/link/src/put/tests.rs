@@ -3,7 +3,7 @@
 use super::*;
 use crate::frame::{Frame, split};
 use crate::limits::FRAME_MAX;
-use crate::texts::{NoText, ReadFrame, Why};
+use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 fn whole(bytes: &[u8]) -> Frame<'_> {
     let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
@@ -75,6 +75,11 @@ fn every_message_reads_as_it_was_said() {
     check(&|out| unread(out, 5), Frame::Unread { number: 5 });
     let none = NoText { number: 5, why: Why::Stuck, text };
     check(&|out| none.put(out), Frame::NoText(none));
+    check(&|out| text_now(out, 5, u32::MAX), Frame::TextNow { number: 5, ask: u32::MAX });
+    for is_read in [false, true] {
+        let given = TextGiven { number: 300, ask: 7, is_read };
+        check(&|out| given.put(out), Frame::TextGiven(given));
+    }
     check(&|out| dismiss(out, 3), Frame::Dismiss { number: 3 });
     check(&|out| closed(out, 3), Frame::Closed { lane: 3 });
     check(&|out| lost(out, 3, 4, 9), Frame::Lost { lane: 3, from: 4, to: 9 });

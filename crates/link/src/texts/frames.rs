@@ -167,6 +167,27 @@ impl NoText<'_> {
     }
 }
 
+/// The answer to a TextNow, after the text that it brought, if that was another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextGiven {
+    /// The wish.
+    pub number: u32,
+    /// The TextNow that it answers.
+    pub ask: u32,
+    /// The file was read after that was said; else nobody can be asked now.
+    pub is_read: bool,
+}
+
+impl TextGiven {
+    /// Appends it.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let frame = open_lane(out, kind::TEXT_GIVEN, self.number);
+        out.extend_from_slice(&self.ask.to_le_bytes());
+        out.push(u8::from(self.is_read));
+        frame.close(out);
+    }
+}
+
 pub(crate) fn decode_no_text<'a>(body: &mut Body<'a>) -> Result<NoText<'a>, Misfit> {
     Ok(NoText { number: body.number()?, why: Why::from_byte(body.u8()?), text: body.text(TEXT_MAX)? })
 }

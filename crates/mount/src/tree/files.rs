@@ -64,6 +64,19 @@ pub struct Opened {
     pub keep: bool,
 }
 
+/// What a reader asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The open file.
+    pub handle: u64,
+    /// From here on.
+    pub offset: u64,
+    /// So many bytes at most.
+    pub size: usize,
+    /// Since when he waits.
+    pub began: Instant,
+}
+
 /// A value's file that somebody has open, or had a moment ago.
 #[derive(Debug)]
 pub(super) struct OpenFile {
@@ -332,15 +345,17 @@ impl Tree {
         Opened { handle, cached: false, keep: false }
     }
 
-    /// What a file holds from `offset` on.
-    pub fn read(&mut self, handle: u64, offset: u64, size: usize, now: Instant) -> Answer<Vec<u8>> {
+    /// What a file holds from an offset on. Only who begins to read a kernel file may have to wait; `late`: he has waited long
+    /// enough.
+    pub fn read(&mut self, read: Read, now: Instant, late: bool) -> Answer<Vec<u8>> {
+        let Read { handle, offset, size, .. } = read;
         let Some(Handle { inode, what, .. }) = self.handles.get(&handle) else {
             return Answer::Fail(libc::EBADF);
         };
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
-            What::KernelText(_) | What::CachedText => return self.read_kernel_text(handle, offset, size),
+            What::KernelText(_) | What::CachedText => return self.read_kernel_text(read, now, late),
             What::Value(_) => {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);

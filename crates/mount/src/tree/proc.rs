@@ -3,10 +3,13 @@
 
 mod cached;
 mod control;
+mod fresh;
 mod list;
 mod open;
 mod pins;
 mod take;
+#[cfg(test)]
+mod tests;
 mod wishes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +21,7 @@ use khz_model::{Nanos, Stamp};
 use super::Tree;
 use crate::inode::{Class, Inode, NodeId, PathId};
 use crate::names::Names;
+use fresh::Fresh;
 use list::ProcList;
 use pins::Pins;
 
@@ -49,6 +53,8 @@ struct KernelText {
     wish: Option<Wish>,
     /// The newest text.
     text: Option<(Arc<[u8]>, Stamp)>,
+    /// How new that is.
+    fresh: Fresh,
     /// Why there is none now, and since when that is known.
     problem: Option<(i32, Instant)>,
     handles: usize,
@@ -79,6 +85,9 @@ struct Counts {
     names_left_out: u64,
     refused: u64,
     dropped: u64,
+    asked: u64,
+    not_in_time: u64,
+    older: u64,
 }
 
 /// Whom the lists are wanted for: everybody.
@@ -108,13 +117,16 @@ impl Proc {
     }
 
     /// For `.mount/stats`.
-    pub fn stats(&self) -> [(&'static str, u64); 9] {
+    pub fn stats(&self) -> [(&'static str, u64); 12] {
         [
             ("texts_followed", self.by_wish.len() as u64),
             ("texts_kept_bytes", self.bytes as u64),
             ("texts_pinned_bytes", self.pins.bytes() as u64),
             ("texts", self.counts.texts),
             ("texts_bytes", self.counts.bytes),
+            ("texts_asked", self.counts.asked),
+            ("texts_not_in_time", self.counts.not_in_time),
+            ("texts_older", self.counts.older),
             ("texts_failed", self.counts.failed),
             ("texts_refused", self.counts.refused),
             ("texts_dropped", self.counts.dropped),

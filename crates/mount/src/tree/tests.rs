@@ -47,7 +47,7 @@ impl Cluster {
                 Order::Ask(wish) => self.wishes.push(wish),
                 Order::Dismiss(number) => self.wishes.retain(|wish| wish.number != number),
                 Order::Roster(wanted) => self.roster = wanted,
-                Order::Read(_) | Order::Unread(_) => {}
+                Order::Read(_) | Order::ReadNow(..) | Order::Unread(_) => {}
             }
         }
     }
@@ -138,7 +138,7 @@ impl Cluster {
     }
 
     fn read(&mut self, handle: u64) -> Answer<String> {
-        match self.tree.read(handle, 0, 4_096, self.now) {
+        match self.tree.read(Read { handle, offset: 0, size: 4_096, began: self.now }, self.now, false) {
             Answer::Ready(bytes) => Answer::Ready(String::from_utf8(bytes).unwrap()),
             Answer::Wait => Answer::Wait,
             Answer::Fail(errno) => Answer::Fail(errno),

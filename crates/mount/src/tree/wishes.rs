@@ -26,6 +26,8 @@ pub enum Order {
     Roster(bool),
     /// Wants a kernel file, or the same at another pace.
     Read(TextWish),
+    /// Wants the file of such a wish to be read at once.
+    ReadNow(u32, u32),
     /// Does not want it any more.
     Unread(u32),
 }

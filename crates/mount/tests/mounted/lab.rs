@@ -23,6 +23,8 @@ pub struct Said {
     /// There is nobody to answer.
     pub mute: bool,
     pub reads: Vec<TextWish>,
+    /// Files that were to be read at once: the wish, the ask. Each time the file `counted` has how many that were.
+    pub asks: Vec<(u32, u32)>,
     /// What every node shows below `/proc`, by name; of what is not here nothing is told.
     pub kernel: BTreeMap<String, Vec<u8>>,
 }
@@ -76,6 +78,20 @@ impl Source for Feed {
         drop(said);
         if let Some(text) = text {
             self.sink.text(wish.number, &text.into(), stamp(1));
+        }
+    }
+    fn read_now(&self, number: u32, ask: u32) {
+        let mut said = self.said.lock().unwrap();
+        said.asks.push((number, ask));
+        let wish = said.reads.iter().find(|wish| wish.number == number).cloned();
+        let (is_counted, is_mute) = (wish.is_some_and(|wish| wish.path == "counted"), said.mute);
+        let seen = said.asks.len() as u64;
+        drop(said);
+        if is_counted {
+            self.sink.text(number, &format!("{seen}\n").into_bytes().into(), stamp(seen));
+        }
+        if !is_mute {
+            self.sink.text_given(number, ask, true);
         }
     }
     fn unread(&self, number: u32) {

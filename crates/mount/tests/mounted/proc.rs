@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, NodeStatus};
 
@@ -225,4 +227,71 @@ fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are
     lab.print("loadavg", "back\n", 10);
     wait_until("it came", || lab.stat("texts") > before);
     assert_eq!(read().unwrap(), "back\n");
+}
+
+#[test]
+fn who_begins_to_read_waits_for_a_text_of_now_and_pieces_are_of_that_one() {
+    let lab = lab(1);
+    // Each time it is asked for at once it has another number.
+    lab.kernel("counted", "first\n");
+    lab.kernel("", "counted\n");
+    let file = File::open(lab.path("n0000/proc/counted")).unwrap();
+    let read = |from, length: usize| {
+        let mut room = vec![0; length];
+        let count = file.read_at(&mut room, from).unwrap();
+        String::from_utf8(room[..count].to_vec()).unwrap()
+    };
+    let mut last = 0;
+    for _ in 0..20 {
+        std::thread::sleep(khz_mount::limits::TEXT_AGE_MAX + Duration::from_millis(1));
+        let (first, second) = (read(0, 1), read(1, 100));
+        let number: u64 = format!("{first}{second}").trim().parse().unwrap();
+        assert!(number > last, "{number} after {last}");
+        last = number;
+    }
+    let (began, before) = (Instant::now(), lab.stat("texts_asked"));
+    let mut reads = 0;
+    while began.elapsed() < Duration::from_millis(500) {
+        assert!(!read(0, 100).is_empty());
+        reads += 1;
+    }
+    let most = began.elapsed().as_millis() / khz_mount::limits::TEXT_AGE_MAX.as_millis() + 1;
+    let asked = u128::from(lab.stat("texts_asked") - before);
+    assert!(asked <= most && asked < reads, "{asked} asks for {reads} reads without pause");
+}
+
+#[test]
+fn a_node_that_does_not_answer_gives_its_last_text_and_who_is_ended_meanwhile_ends() {
+    let lab = lab_with(1, |options| options.wait = Duration::from_secs(40));
+    let path = lab.path("n0000/proc/meminfo");
+    let file = File::open(&path).unwrap();
+    lab.said.lock().unwrap().mute = true;
+    std::thread::sleep(khz_mount::limits::TEXT_AGE_MAX * 2);
+    let read = || {
+        let mut room = [0; 100];
+        file.read_at(&mut room, 0).map(|count| room[..count].to_vec())
+    };
+    let before = Instant::now();
+    assert_eq!(read().unwrap(), b"MemTotal:  17 kB\n");
+    assert!(before.elapsed() >= khz_mount::limits::TEXT_NOW_WAIT, "it has waited for a newer one");
+    assert_eq!(lab.stat("texts_not_in_time"), 1);
+    for _ in 0..100 {
+        assert_eq!(read().unwrap(), b"MemTotal:  17 kB\n", "nobody waits again");
+    }
+    assert_eq!(lab.stat("texts_not_in_time"), 1);
+
+    // On another connection it is asked again and waited for again, unless who waits is told to end.
+    wait_until("somebody who waits was ended", || {
+        lab.sink.connected(false, "gone");
+        lab.sink.connected(true, "back");
+        let asks = || lab.said.lock().unwrap().asks.len();
+        let first = asks();
+        let begin = file.try_clone().unwrap();
+        std::io::Seek::rewind(&mut &begin).unwrap();
+        let mut cat = Command::new("cat").stdin(begin).stdout(Stdio::null()).spawn().unwrap();
+        wait_until("it waits", || asks() > first || cat.try_wait().unwrap().is_some());
+        let pid = rustix::process::Pid::from_child(&cat);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        cat.wait().unwrap().signal() == Some(libc::SIGINT)
+    });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use super::super::files::{Asker, Attributes, Handle, Kind, Opened, What, piece};
+use super::super::files::{Asker, Attributes, Handle, Kind, Opened, Read, What, piece};
 use super::super::{Answer, Entry, Tree};
 use super::KernelText;
 use crate::inode::{Inode, NodeId, PathId};
@@ -132,7 +132,11 @@ impl Tree {
                 self.renew_text_pace(inode);
                 Answer::Ready(opened)
             }
-            Answer::Wait => Answer::Wait,
+            Answer::Wait => {
+                // Who opens it reads it next: asked for along with it, the text of now is there when he does.
+                self.ask_text(inode, now);
+                Answer::Wait
+            }
             Answer::Fail(errno) => {
                 self.rest_text(inode, now);
                 Answer::Fail(errno)
@@ -154,10 +158,11 @@ impl Tree {
     /// What a file holds from `offset` on: from the begin the text of now, and from there on the same.
     pub(in crate::tree) fn read_kernel_text(
         &mut self,
-        handle: u64,
-        offset: u64,
-        size: usize,
+        read: Read,
+        now: Instant,
+        late: bool,
     ) -> Answer<Vec<u8>> {
+        let Read { handle, offset, size, began } = read;
         let Some(&Handle { inode, user, what: What::KernelText(ref reading), .. }) =
             self.handles.get(&handle)
         else {
@@ -168,6 +173,7 @@ impl Tree {
         }
         let text = match reading.clone().filter(|_| offset > 0) {
             Some(text) => text,
+            None if !self.is_fresh(inode, began, now, late) => return Answer::Wait,
             None => match self.begin_to_read(handle, inode, user) {
                 Ok(text) => text,
                 Err(errno) => return Answer::Fail(errno),

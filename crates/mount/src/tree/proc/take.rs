@@ -14,6 +14,12 @@ use crate::limits::TEXTS_BYTES_MAX;
 /// Lists that are remembered to be shared with the next node: clusters have few kinds of nodes.
 const LISTS_SHARED_MAX: usize = 64;
 
+/// True for a text that both of its node's clocks call older. Where the node has started again, or a clock was set, one of them
+/// does not; where both were, it is taken as soon as somebody asks for the text of now.
+fn is_older(stamp: Stamp, before: Stamp) -> bool {
+    stamp.boot < before.boot && stamp.real() < before.real()
+}
+
 impl Tree {
     /// The text of a wish.
     pub fn kernel_text(&mut self, wish: u32, bytes: &Arc<[u8]>, stamp: Stamp, now: Instant) {
@@ -23,6 +29,23 @@ impl Tree {
         if inode.path == self.proc.top {
             self.take_list(inode, bytes);
         }
+        let Some(known) = self.proc.texts.get_mut(&inode) else { return };
+        if let Some(wish) = &mut known.wish {
+            wish.answered = true;
+        }
+        known.fresh.older = None;
+        if known.text.as_ref().is_some_and(|(_, before)| is_older(stamp, *before)) {
+            // Another hub has not heard of the one that somebody has seen here.
+            known.fresh.older = Some((bytes.clone(), stamp));
+            self.proc.counts.older += 1;
+        } else {
+            self.keep_text(inode, bytes, stamp, now);
+        }
+        self.stir(inode.node);
+    }
+
+    /// A file has this text from here on.
+    pub(super) fn keep_text(&mut self, inode: Inode, bytes: &Arc<[u8]>, stamp: Stamp, now: Instant) {
         self.make_room_for(inode, bytes.len());
         let has_room = self.proc.bytes + bytes.len() <= TEXTS_BYTES_MAX;
         let Some(text) = self.proc.texts.get_mut(&inode) else { return };
@@ -38,13 +61,9 @@ impl Tree {
             self.proc.counts.dropped += 1;
         }
         text.problem = (!has_room).then_some((libc::ENOMEM, now));
-        if let Some(wish) = &mut text.wish {
-            wish.answered = true;
-        }
         if is_another {
             self.drop_cached(inode);
         }
-        self.stir(inode.node);
     }
 
     /// There is no text for a wish.
@@ -67,6 +86,7 @@ impl Tree {
     /// The connection is over: what comes on the next one is news.
     pub(in crate::tree) fn forget_texts_answers(&mut self) {
         for text in self.proc.texts.values_mut() {
+            text.fresh.begin_anew();
             if let Some(wish) = &mut text.wish {
                 wish.answered = false;
             }

@@ -8,6 +8,7 @@ use khz_model::Nanos;
 
 use super::super::Tree;
 use super::super::wishes::Order;
+use super::fresh::Fresh;
 use super::{EVERYBODY, KernelText, Wish};
 use crate::inode::{Inode, NodeId};
 use crate::limits::{LEASE, LIST_PERIOD, PROBLEM_TTL, TEXT_PERIOD, TEXTS_PER_USER_MIN};
@@ -27,6 +28,7 @@ impl Tree {
         let text = self.proc.texts.entry(inode).or_insert_with(|| KernelText {
             wish: None,
             text: None,
+            fresh: Fresh::default(),
             problem: None,
             handles: 0,
             over_budget: false,
@@ -99,7 +101,9 @@ impl Tree {
     }
 
     fn unwant_text(&mut self, inode: Inode) {
-        let Some(wish) = self.proc.texts.get_mut(&inode).and_then(|text| text.wish.take()) else { return };
+        let Some(text) = self.proc.texts.get_mut(&inode) else { return };
+        let Some(wish) = text.wish.take() else { return };
+        text.fresh.begin_anew();
         if let Some(at) = wish.idle {
             self.proc.idle.remove(&(wish.user, at));
         }

@@ -1,0 +1,35 @@
+//! Examples that are not run where tests run, each with the reason; and those whose exit code says something.
+
+/// The example, and why it is not run.
+pub const NOT_RUN: &[(&str, &str)] = &[
+    ("cargo run --release", "builds this program; every test has done that"),
+    ("cargo xtask test", "runs all tests, this one among them"),
+    ("cargo xtask test --slow", "runs all tests, this one among them"),
+    ("cargo xtask bench gather", "measures for many minutes"),
+    ("khz hub --source hub1,hub2", "needs two other machines, and TLS to them"),
+    ("khz hub --source text://old1", "needs another machine, and TLS to it"),
+    (
+        "khz agent --hub hub1,hub2 --tls-ca ca.pem --tls-cert n7.pem --tls-key n7.key",
+        "needs two hubs with TLS",
+    ),
+    (
+        "khz agent --hub hub1 --tls-ca ca.pem --token /etc/khz/token",
+        "needs a hub with TLS on another machine",
+    ),
+    (
+        "khz hub --link-listen 0.0.0.0:7071 --tls-ca ca.pem --tls-cert hub.pem --tls-key hub.key",
+        "needs the certificates that `khz certs` makes for the site",
+    ),
+    ("khz record --last 5m --hub hub1 -o all.khzt", "needs a hub with TLS on another machine"),
+    ("khz export run.khzt --parquet -o run.parquet", "needs a program that is built with Parquet"),
+    (
+        "khz mount /cluster --hub hub1 --tls-ca ca.pem --token /etc/khz/token",
+        "needs a hub with TLS on another machine",
+    ),
+];
+
+/// The example, and the exit code that it ends with here.
+pub const WITH_CODE: &[(&str, i32)] = &[
+    // Nobody knows most of them, as its line says.
+    ("khz nodes 'node[001-128]'", 3),
+];

@@ -1,0 +1,70 @@
+# Runs in the lab: what the examples find there, and then each of them.
+cd /lab
+for name in ${!KHZ_@}; do unset "$name"; done
+export PATH=/lab/bin:$PATH HOME=/root XDG_CONFIG_HOME=/root/.config
+
+# Programs that stand for what a reader has.
+stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "/lab/$1"; chmod +x "/lab/$1"; }
+stand_in bin/sudo 'exec "$@"'
+stand_in bin/mpirun 'exec "$@"'
+stand_in program 'sleep 1'
+stand_in bin/my-job 'echo latency=0.0125 unit=seconds'
+command -v nc > /dev/null || stand_in bin/nc 'exec python3 -c "
+import socket, sys
+from threading import Thread
+host, port = sys.argv[-2:]
+line = socket.create_connection((host, int(port)))
+def hear():
+    while data := line.recv(4096):
+        sys.stdout.buffer.write(data); sys.stdout.flush()
+ear = Thread(target=hear); ear.start()
+while data := sys.stdin.buffer.readline(): line.sendall(data)
+line.shutdown(socket.SHUT_WR); ear.join()" "$@"'
+
+# Other machines, folders that packages make, a captured host.
+echo '127.0.0.1 hub1 hub2 old1' >> /etc/hosts
+mkdir -p /etc/khz /etc/bash_completion.d /root/.config/fish/completions /usr/local/share/man/man1 \
+    /var/lib/{khz,rrd,munin} /srv
+cp -r fixtures/linux-6.18-vm2 /srv/captured
+cp -r fixtures/linux-6.18-vm2 /srv/captured-host
+cat > run.toml <<'P'
+match = ["cpu.*", "net.*"]
+rate = "100Hz"
+for = "2s"
+output = "params.khzt"
+P
+
+until_it() { for _ in $(seq 300); do "$@" > /dev/null 2>&1 && return; sleep 0.2; done; echo "in vain: $*"; exit 1; }
+begin() { "$@" > "/lab/place/${RANDOM}.log" 2>&1 < /dev/null & }
+begin khz hub --history 16MiB
+until_it khz nodes --server http://127.0.0.1:7070
+begin khz simulate --nodes 9 --rate 10
+begin khz agent --hub 127.0.0.1:7071
+begin khz agent --node node7 --hub 127.0.0.1:9 --run-dir /run/other
+begin khz hub --listen 127.0.0.1:8080 --link-listen 127.0.0.1:7081 --text-listen none --run-dir /run/second \
+    --source 127.0.0.1:7071
+until_it khz get node1:mem.free example:mem.free
+until_it khz get node7:mem.free --server http://127.0.0.1:8080
+until_it test -d /dev/shm/khz/node7
+cp -r /dev/shm/khz /srv/rings
+khz record 'node[1-9]:*' --hub 127.0.0.1:7071 --for 10s -o run.khzt > /lab/place/record.log 2>&1
+cp run.khzt run.0001.khzt
+cp run.khzt kept.khzt
+
+for file in /lab/place/examples/*; do
+    example=$(cat "$file") number=${file##*/}
+    alone=()
+    case $example in
+        # These are hubs and nodes themselves: each on a machine without others.
+        khz | 'khz --'* | 'khz hub'* | 'khz agent'*)
+            alone=(unshare --net bash -c 'ip link set lo up; export KHZ_RUN_DIR=/run/alone KHZ_RING_DIR=/run/alone-rings; eval "$1"' alone) ;;
+        'khz export'* | 'khz plot'* | 'khz correlate'*) cp kept.khzt run.khzt ;;
+        'khz mount /cluster'*) khz umount /cluster > /dev/null 2>&1 ;;
+        'khz umount /cluster') mountpoint -q /cluster || khz mount /cluster ;;
+    esac
+    runner=(bash -c)
+    [ ${#alone[@]} -gt 0 ] && runner=("${alone[@]}")
+    timeout --signal INT --kill-after 5 "${LIMIT_SECONDS:-3}" "${runner[@]}" "$example" \
+        > "/lab/place/results/$number.out" 2> "/lab/place/results/$number.err" < <(sleep 60)
+    echo $? > "/lab/place/results/$number.code"
+done

@@ -1,0 +1,85 @@
+//! Every example in `--help` and in the README, run as it stands there, on a machine of the examples' own (`lab.sh`): a hub,
+//! nodes with `khz simulate`'s names, and this machine as a node. What cannot be run stands in one list, with the reason, and
+//! that list has no line for an example that is not there. Needs root.
+
+#![allow(clippy::unwrap_used)]
+
+mod exceptions;
+mod extract;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use exceptions::{NOT_RUN, WITH_CODE};
+use extract::{Example, of_help, of_readme};
+
+/// What `timeout` says of a program that was still at work, or that was told to end.
+const STILL_AT_WORK: [i32; 3] = [124, 130, 137];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All of them: the README's first, as a newcomer reads.
+fn all() -> Vec<Example> {
+    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let mut examples = of_readme(&readme);
+    examples.extend(of_help(Path::new(env!("CARGO_BIN_EXE_khz"))));
+    examples
+}
+
+#[test]
+fn the_list_of_those_that_are_not_run_is_of_examples_that_are_there() {
+    let all = all();
+    assert!(all.len() > 90, "only {} examples were found", all.len());
+    for (example, reason) in NOT_RUN {
+        assert!(all.iter().any(|one| one.line == *example), "there is no example '{example}'");
+        assert!(reason.len() > 10, "{example}: why not?");
+    }
+    for (example, _) in WITH_CODE {
+        assert!(all.iter().any(|one| one.line == *example), "there is no example '{example}'");
+        assert!(NOT_RUN.iter().all(|(other, _)| other != example), "{example} is in both lists");
+    }
+}
+
+#[test]
+fn every_example_works_as_it_stands() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "the examples' machine needs root");
+        println!("SKIPPED: the examples' machine needs root");
+        return;
+    }
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("examples-{}", std::process::id()));
+    let run: Vec<Example> =
+        all().into_iter().filter(|one| NOT_RUN.iter().all(|(line, _)| *line != one.line)).collect();
+    for folder in ["examples", "results"] {
+        std::fs::create_dir_all(place.join(folder)).unwrap();
+    }
+    for (number, example) in run.iter().enumerate() {
+        std::fs::write(place.join(format!("examples/{number:03}")), &example.line).unwrap();
+    }
+    let script = repository().join("crates/khz/tests/examples/lab.sh");
+    let mut lab = Command::new("unshare");
+    lab.args(["--mount", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "bash"])
+        .arg(script);
+    lab.args([place.as_path(), Path::new(env!("CARGO_BIN_EXE_khz")), &repository()]);
+    let done = lab.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    let wrong: Vec<String> =
+        run.iter().enumerate().filter_map(|(number, one)| judged(&place, number, one)).collect();
+    assert!(wrong.is_empty(), "{} of {} examples:\n{}\n{said}", wrong.len(), run.len(), wrong.join("\n"));
+    let _ = std::fs::remove_dir_all(place);
+}
+
+/// What is wrong with an example that was run.
+fn judged(place: &Path, number: usize, example: &Example) -> Option<String> {
+    let read = |what: &str| std::fs::read_to_string(place.join(format!("results/{number:03}.{what}"))).ok();
+    let Some(code) = read("code") else { return Some(format!("{example}: it was not run")) };
+    let code: i32 = code.trim().parse().unwrap();
+    let expected = WITH_CODE.iter().find(|(line, _)| *line == example.line).map_or(0, |(_, code)| *code);
+    let is_right = code == expected || STILL_AT_WORK.contains(&code);
+    (!is_right).then(|| {
+        let said = read("err").unwrap_or_default();
+        format!("{example}\n    exit code {code}: {}", said.lines().last().unwrap_or_default())
+    })
+}

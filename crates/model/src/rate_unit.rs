@@ -1,0 +1,83 @@
+//! What a counter is in when it is shown as a rate: one meaning wherever it is shown. Seconds that are counted each second
+//! mean different things: processors at work, a share of the time, requests that wait at a time. A percent is always a share
+//! of a whole, and never more than a hundred.
+
+use std::borrow::Cow;
+
+use crate::metric::{Kind, Metric, Unit};
+
+/// What a rate is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RateUnit {
+    /// Processor seconds a second: 1.5 is one and a half processors.
+    Cpus,
+    /// The share of the time in which something was so: 1 is all of it.
+    ShareOfTime,
+    /// Times that things took, added up: as many of them at a time.
+    AtATime,
+    /// Anything else: so many of its unit a second.
+    PerSecond(Cow<'static, str>),
+}
+
+impl RateUnit {
+    /// Of a counter with this name (without its instance) and unit (`seconds`, `bytes`).
+    pub fn of(name: &str, unit: &str) -> Self {
+        if unit != Unit::Seconds.as_str() {
+            return RateUnit::PerSecond(known(unit));
+        }
+        let is_of_cpus =
+            name.starts_with("cpu.") || name.starts_with("cgroup.cpu.") || name.ends_with(".cpu");
+        if is_of_cpus || name == "uptime.idle" {
+            RateUnit::Cpus
+        } else if name.starts_with("pressure.") || ["disk.io_time", "khz.source.gather_time"].contains(&name)
+        {
+            RateUnit::ShareOfTime
+        } else if name.starts_with("disk.") {
+            RateUnit::AtATime
+        } else {
+            // A job's: only its publisher knows.
+            RateUnit::PerSecond(known(unit))
+        }
+    }
+
+    /// Of a counter; `None`: a gauge is no rate.
+    pub fn of_metric(metric: &Metric) -> Option<Self> {
+        (metric.kind == Kind::Counter).then(|| RateUnit::of(&metric.name, metric.unit.as_str()))
+    }
+
+    /// Its name, as the catalogue, axes and column titles say it.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            RateUnit::Cpus => "CPUs".into(),
+            RateUnit::ShareOfTime => "share of the time".into(),
+            RateUnit::AtATime => "at a time".into(),
+            RateUnit::PerSecond(unit) => format!("{unit}/s").into(),
+        }
+    }
+}
+
+fn known(unit: &str) -> Cow<'static, str> {
+    Unit::named(unit).map_or_else(|| unit.to_owned().into(), |unit| unit.as_str().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_a_second_means_what_its_counter_counts() {
+        for (name, unit, expected) in [
+            ("cpu.all.user", "seconds", "CPUs"),
+            ("cpu.idle", "seconds", "CPUs"),
+            ("khz.process.cpu", "seconds", "CPUs"),
+            ("disk.io_time", "seconds", "share of the time"),
+            ("disk.read_time", "seconds", "at a time"),
+            ("pressure.io.some.total", "seconds", "share of the time"),
+            ("job.waited", "seconds", "seconds/s"),
+            ("net.rx_bytes", "bytes", "bytes/s"),
+            ("job.cost", "furlongs", "furlongs/s"),
+        ] {
+            assert_eq!(RateUnit::of(name, unit).name(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How new a kernel file's text is when somebody begins to read it. Time is told: nobody sleeps.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use khz_model::{Nanos, NodeName, NodeStatus, Rate, Stamp};
+
+use crate::inode::{Class, Inode, NodeId};
+use crate::limits::{TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
+use crate::tree::{Answer, Asker, Options, Order, Read, Tree};
+
+const READER: Asker = Asker { user: 1_000 };
+
+/// A tree with one node, which shows one file; what it is asked, the test answers.
+struct Lab {
+    tree: Tree,
+    now: Instant,
+    file: Inode,
+    /// The wish for the file, once there is one.
+    wish: u32,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let mut tree = Tree::new(Options::new(Rate::from_hz(100).unwrap(), "reader"), 0);
+        let now = Instant::now();
+        tree.connected(true, "test", now);
+        tree.nodes(&[NodeStatus::here(NodeName::new("n1").unwrap())], true, now);
+        let top = Inode { node: NodeId(1), class: Class::Plain, path: tree.proc.top };
+        assert_eq!(tree.lookup(top, b"stat", now, false), Answer::Wait);
+        let wish = wished(&mut tree, now);
+        tree.kernel_text(wish, &text("stat\n"), stamp(1), now);
+        let Answer::Ready(file) = tree.lookup(top, b"stat", now, false) else { panic!("no file") };
+        Lab { tree, now, file, wish: 0 }
+    }
+
+    /// A file that is open, with a text of now.
+    fn open() -> (Self, u64) {
+        let mut lab = Lab::new();
+        assert_eq!(lab.tree.open(lab.file, false, READER, lab.now, false), Answer::Wait);
+        lab.wish = wished(&mut lab.tree, lab.now);
+        lab.says("one", 1);
+        let Answer::Ready(opened) = lab.tree.open(lab.file, false, READER, lab.now, false) else {
+            panic!("it does not open")
+        };
+        lab.tree.kernel_text_given(lab.wish, 1, true, lab.now);
+        (lab, opened.handle)
+    }
+
+    fn says(&mut self, line: &str, seconds: u64) {
+        self.tree.kernel_text(self.wish, &text(line), stamp(seconds), self.now);
+    }
+
+    /// A reader begins, or goes on waiting since `began`.
+    fn read(&mut self, handle: u64, began: Instant, late: bool) -> Answer<String> {
+        match self.tree.read(Read { handle, offset: 0, size: 4_096, began }, self.now, late) {
+            Answer::Ready(bytes) => Answer::Ready(String::from_utf8(bytes).unwrap()),
+            Answer::Wait => Answer::Wait,
+            Answer::Fail(errno) => Answer::Fail(errno),
+        }
+    }
+
+    fn begin(&mut self, handle: u64) -> Answer<String> {
+        self.read(handle, self.now, false)
+    }
+
+    /// What the node was asked since this was called last.
+    fn asked(&mut self) -> Vec<u32> {
+        let orders = self.tree.work(self.now).orders;
+        let asks = orders.iter().filter_map(|order| match order {
+            &Order::ReadNow(wish, ask) if wish == self.wish => Some(ask),
+            _ => None,
+        });
+        asks.collect()
+    }
+}
+
+/// The wish that was just made.
+fn wished(tree: &mut Tree, now: Instant) -> u32 {
+    let orders = tree.work(now).orders;
+    let wish = orders.iter().find_map(|order| match order {
+        Order::Read(wish) => Some(wish.number),
+        _ => None,
+    });
+    wish.unwrap()
+}
+
+fn text(line: &str) -> Arc<[u8]> {
+    line.as_bytes().into()
+}
+
+fn stamp(seconds: u64) -> Stamp {
+    Stamp { boot: Nanos(seconds * 1_000_000_000), real_offset: 1_600_000_000_000_000_000 }
+}
+
+fn ready(line: &str) -> Answer<String> {
+    Answer::Ready(line.to_owned())
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn who_opens_a_file_has_asked_for_the_text_that_he_reads_next() {
+    let (mut lab, handle) = Lab::open();
+    assert_eq!(lab.begin(handle), ready("one"));
+    assert_eq!(lab.asked(), [], "one ask went along with the wish, and it was answered");
+}
+
+#[test]
+fn a_text_that_is_older_than_50_ms_is_asked_for_again_and_readers_within_a_window_share_the_answer() {
+    let (mut lab, handle) = Lab::open();
+    let first = lab.now;
+    lab.now = first + TEXT_AGE_MAX;
+    assert_eq!(lab.begin(handle), ready("one"), "as old as it may be");
+    lab.now += MS;
+    let began = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [2]);
+    // A text that comes meanwhile by itself may have been read before.
+    lab.says("two", 2);
+    assert_eq!(lab.read(handle, began, false), Answer::Wait);
+    lab.now += 9 * MS;
+    let later = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [], "it is asked already");
+    lab.says("three", 3);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    assert_eq!(lab.read(handle, began, false), ready("three"));
+    assert_eq!(lab.read(handle, later, false), ready("three"));
+    assert_eq!(lab.asked(), []);
+}
+
+#[test]
+fn who_comes_long_after_the_ask_that_is_under_way_has_the_node_asked_once_more() {
+    let (mut lab, handle) = Lab::open();
+    lab.now += 200 * MS;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [2]);
+    lab.now += 100 * MS;
+    let later = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    assert_eq!(lab.read(handle, later, false), Answer::Wait, "that may be 100 ms older than his question");
+    assert_eq!(lab.asked(), [3]);
+    lab.tree.kernel_text_given(lab.wish, 3, true, lab.now);
+    assert_eq!(lab.read(handle, later, false), ready("one"));
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_waited_for_once_and_gives_its_last_text() {
+    let (mut lab, handle) = Lab::open();
+    lab.now += 200 * MS;
+    let began = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    lab.now += TEXT_NOW_WAIT;
+    assert_eq!(lab.read(handle, began, true), ready("one"), "his time is up");
+    assert_eq!(lab.begin(handle), ready("one"), "nobody else waits");
+    assert_eq!(lab.asked(), [2], "and it is not asked again and again");
+    lab.says("two", 2);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    assert_eq!(lab.begin(handle), Answer::Wait, "it answers again: it is waited for again");
+}
+
+#[test]
+fn a_node_that_cannot_be_asked_gives_what_it_has_and_is_left_alone_for_a_while() {
+    let (mut lab, handle) = Lab::open();
+    lab.now += 200 * MS;
+    let began = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    lab.tree.kernel_text_given(lab.wish, 2, false, lab.now);
+    assert_eq!(lab.read(handle, began, false), ready("one"));
+    lab.now += TEXT_NOW_PAUSE - MS;
+    assert_eq!(lab.begin(handle), ready("one"));
+    assert_eq!(lab.asked(), [2]);
+    lab.now += MS;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [3]);
+}
+
+#[test]
+fn while_the_hub_is_away_nobody_waits_and_on_the_next_connection_the_node_is_asked_again() {
+    let (mut lab, handle) = Lab::open();
+    lab.now += 200 * MS;
+    let began = lab.now;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    lab.tree.connected(false, "gone", lab.now);
+    assert_eq!(lab.read(handle, began, false), ready("one"));
+    lab.tree.connected(true, "test", lab.now);
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [2, 3]);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    assert_eq!(lab.begin(handle), Answer::Wait, "an answer to what was asked on the last connection");
+}
+
+#[test]
+fn a_text_that_is_older_than_one_that_was_seen_is_shown_only_where_the_node_says_that_it_is_of_now() {
+    let (mut lab, handle) = Lab::open();
+    lab.says("new", 9);
+    assert_eq!(lab.begin(handle), ready("new"));
+    // Another hub has an older one.
+    lab.tree.connected(false, "gone", lab.now);
+    lab.tree.connected(true, "another", lab.now);
+    lab.says("old", 8);
+    lab.now += TEXT_AGE_MAX / 2;
+    assert_eq!(lab.begin(handle), ready("new"));
+    lab.says("newer", 10);
+    assert_eq!(lab.begin(handle), ready("newer"));
+    // A machine that has started again, with a clock that was set back: both its clocks say that this is older.
+    lab.now += 200 * MS;
+    assert_eq!(lab.begin(handle), Answer::Wait);
+    assert_eq!(lab.asked(), [2]);
+    lab.says("after the start", 1);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    assert_eq!(lab.begin(handle), ready("after the start"));
+}

@@ -114,7 +114,7 @@ impl Pending {
 
     fn commit(&self, ticket: Option<Ticket>) -> Result<()> {
         match (&self.log, ticket) {
-            (Some(log), Some(ticket)) => log.commit(ticket),
+            (Some(log), Some(ticket)) => self.commit_or_renew(log, ticket),
             _ => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl Pending {
         let Some(log) = &self.log else { return Ok(()) };
         // An older header must not come back.
         self.sync(name)?;
-        log.commit(log.stage(&Entry::Forget { file: name, from: i64::MAX })?)
+        self.commit_or_renew(log, log.stage(&Entry::Forget { file: name, from: i64::MAX })?)
     }
 
     /// Has the file called `name` and its name on disk.

@@ -82,6 +82,8 @@ pub struct Pending {
     pub(super) base: Base,
     pub(super) open: OpenFiles,
     pub(super) messages: Messages,
+    /// Taken while the log is renewed; whether the administrator was told that it is gone.
+    pub(super) renewing: Mutex<bool>,
     started: Instant,
 }
 
@@ -118,6 +120,7 @@ impl Pending {
             limits,
             base,
             messages,
+            renewing: Mutex::default(),
             started: Instant::now(),
         }
     }
@@ -171,7 +174,7 @@ impl Pending {
         self.stage(&mut state, &mut intake);
         drop(state);
         if let (Some(log), Some(ticket)) = (&self.log, intake.ticket)
-            && let Err(error) = log.commit(ticket)
+            && let Err(error) = self.commit_or_renew(log, ticket)
         {
             // They stay in memory and may reach their files, but nothing is promised.
             let text = error.to_string();

@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result, os_text, refused};
 use crate::fetch::Fetched;
 use crate::number::UNKNOWN;
+use crate::text;
 
 /// The daemon's port where none is given.
 pub const PORT: u16 = 42217;
@@ -53,7 +53,7 @@ impl Client {
         let path = address.strip_prefix("unix:").or(Some(address).filter(|text| text.starts_with('/')));
         let stream: Box<dyn Stream> = match path {
             Some(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
+                let stream = UnixStream::connect(text::path(path)).map_err(failed)?;
                 stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
                 Box::new(stream)
             }
@@ -80,7 +80,7 @@ impl Client {
         let broken = |error: std::io::Error| {
             Error::Refused(format!("rrdcached@{}: {}", self.address, os_text(&error)))
         };
-        self.stream.get_mut().write_all(line.as_bytes()).map_err(broken)?;
+        self.stream.get_mut().write_all(&text::bytes(&line)).map_err(broken)?;
         let status = self.line()?;
         let (number, text) = status.split_once(' ').unwrap_or((&status, ""));
         let Ok(code) = number.parse::<i64>() else {
@@ -141,18 +141,16 @@ impl Client {
         if !self.local {
             return file.into();
         }
-        let path = Path::new(file);
-        let whole = path.canonicalize().or_else(|_| std::path::absolute(path));
-        whole.map_or_else(|_| file.into(), |path| path.to_string_lossy().into_owned())
+        let path = text::path(file);
+        let whole = path.canonicalize().or_else(|_| std::path::absolute(&path));
+        whole.map_or_else(|_| file.into(), text::name)
     }
 
     fn line(&mut self) -> Result<String> {
         let mut line = Vec::new();
         let read = (&mut self.stream).take(LINE_MAX).read_until(b'\n', &mut line);
         match read {
-            Ok(_) if line.ends_with(b"\n") => {
-                Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_string())
-            }
+            Ok(_) if line.ends_with(b"\n") => Ok(text::of(&line).trim_end_matches(['\n', '\r']).to_string()),
             Ok(_) => refused(format!("rrdcached@{}: hung up in the middle of an answer", self.address)),
             Err(error) => refused(format!("rrdcached@{}: {}", self.address, os_text(&error))),
         }

@@ -7,6 +7,7 @@ use crate::number::{self, Reading, UNKNOWN};
 use crate::pdp::unreadable;
 use crate::rpn::Program;
 use crate::rra::{Archive, Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
+use crate::text;
 
 /// Share of a season that is averaged when nothing else is said.
 const SMOOTHING_DEFAULT: f64 = 0.05;
@@ -290,7 +291,8 @@ pub fn companions(forecast: &mut Archive, own: u64, season_hash: u64) -> [Archiv
 
 /// The hash that spreads smoothing over files: FNV-1 with the 32-bit constants in 64 bits.
 pub fn season_hash(file_name: &str) -> u64 {
-    file_name.bytes().fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(byte))
+    let bytes = text::bytes(file_name);
+    bytes.iter().fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(*byte))
 }
 
 struct Words<'a> {

@@ -6,8 +6,6 @@
 mod table;
 mod variable;
 
-use std::path::Path;
-
 pub use table::Table;
 use variable::Aggregate;
 
@@ -19,6 +17,7 @@ use crate::local_time;
 use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::{Moment, Op, Program, Series};
 use crate::rra::Function;
+use crate::text;
 
 /// Series and expressions one command may name.
 const SERIES_MAX: usize = 1000;
@@ -294,7 +293,7 @@ fn read(text: &str, plan: &Plan) -> Result<(String, Column)> {
     let start = start.unwrap_or_else(|| When::at(plan.start));
     let end = end.unwrap_or_else(|| When::at(plan.end));
     let (start, end) = When::range(&start, &end, plan.now).map_err(Error::Refused)?;
-    let rrd = Rrd::open(Path::new(path), Access::Read)?;
+    let rrd = Rrd::open(&text::path(path), Access::Read)?;
     let wanted = step.max((plan.end.wrapping_sub(plan.start)).max(0) as u64 / plan.rows);
     let fetched = fetch::fetch(&rrd, function, start, end, wanted.max(1))?;
     let Some(index) = rrd.header.source(source) else {

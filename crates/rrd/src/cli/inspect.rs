@@ -12,6 +12,7 @@ use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::number;
 use crate::rra::Function;
+use crate::text;
 use crate::{cache, fetch as range, info as facts, spec, xport as table};
 
 /// Opens a file to look, after the daemon has written what it holds for it.
@@ -19,7 +20,7 @@ fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
     if !parsed.has("noflush") {
         super::flush(parsed, name)?;
     }
-    Rrd::open(Path::new(name), Access::Read)
+    Rrd::open(&text::path(name), Access::Read)
 }
 
 pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
@@ -120,8 +121,9 @@ pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         [name] => crate::dump::dump(&open(&parsed, name)?, prologue, out),
         [name, target] => {
             let rrd = open(&parsed, name)?;
-            let failed = |error| Error::io("opening", target.as_str(), error);
-            let mut file = std::io::BufWriter::new(std::fs::File::create(target).map_err(failed)?);
+            let failed = |error| Error::io("opening", text::path(target), error);
+            let mut file =
+                std::io::BufWriter::new(std::fs::File::create(text::path(target)).map_err(failed)?);
             crate::dump::dump(&rrd, prologue, &mut file)?;
             file.flush().map_err(failed)
         }
@@ -152,7 +154,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         match super::daemon(&parsed) {
             // What it holds counts, and is not written for this: the end of the newest primary point.
             Some(address) => Client::connect(&address)?.last(name),
-            None => Ok(Rrd::open(Path::new(name), Access::Read)?.header.last_update()),
+            None => Ok(Rrd::open(&text::path(name), Access::Read)?.header.last_update()),
         }
     };
     stamp(find(), out)
@@ -186,7 +188,7 @@ pub(super) fn last_update(arguments: &[String], out: &mut dyn Write) -> Result<(
     };
     let header = open(&parsed, name)?.header;
     let names: String = header.sources().iter().map(|source| format!(" {}", source.name)).collect();
-    let reading = |ds| format!(" {}", String::from_utf8_lossy(header.last_reading(ds)));
+    let reading = |ds| format!(" {}", text::of(header.last_reading(ds)));
     let readings: String = (0..header.sources().len()).map(reading).collect();
     print(out, &format!("{names}\n\n{:>10}:{readings}\n", header.last_update()))
 }
@@ -248,7 +250,7 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let words: &[&str] = if is_recursive { &["LIST", "RECURSIVE", path] } else { &["LIST", path] };
         (Client::connect(&address)?.order(words)?.lines, 0)
     } else {
-        match listed(Path::new(path), is_recursive) {
+        match listed(&text::path(path), is_recursive) {
             // It says so and calls it done; a script that looks through many directories may count on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
                 eprint!("{}", crate::error::os_text(&source));
@@ -272,13 +274,13 @@ fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
     if is_recursive {
         let mut unread = 0;
         let files = cache::rrd_files(directory, &mut unread);
-        let name = |file: &Path| file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned();
+        let name = |file: &Path| text::name(file.strip_prefix(directory).unwrap_or(file));
         return Ok((files.iter().map(|file| name(file)).collect(), unread));
     }
     let mut names = vec![];
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = text::name(entry.file_name());
         if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             names.push(name);
         }

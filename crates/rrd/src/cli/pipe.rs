@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{command, options, print};
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Bytes one line may have; rrdtool grows without end.
 const LINE_MAX: u64 = 1 << 20;
@@ -12,9 +13,9 @@ const LINE_MAX: u64 = 1 << 20;
 /// Serves until `quit` or the end of `input`. Returns the exit code.
 pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut dyn Write) -> i32 {
     if let Some(directory) = directory
-        && let Err(error) = std::env::set_current_dir(directory)
+        && let Err(error) = std::env::set_current_dir(text::path(directory))
     {
-        eprintln!("ERROR: {}", Error::io("changing to", directory.as_str(), error));
+        super::say(&format!("ERROR: {}", Error::io("changing to", text::path(directory), error)));
         return 1;
     }
     loop {
@@ -23,7 +24,7 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
             Ok(0) | Err(_) => return 0,
             Ok(_) => {}
         }
-        let line = String::from_utf8_lossy(&line);
+        let line = text::of(&line);
         let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
             None => refused("unterminated quote"),
             Some(words) if words.is_empty() => refused("not enough arguments"),
@@ -34,7 +35,7 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
             Ok(()) => status(),
             Err(error) => format!("ERROR: {error}\n"),
         };
-        if out.write_all(answer.as_bytes()).and_then(|()| out.flush()).is_err() {
+        if out.write_all(&text::bytes(&answer)).and_then(|()| out.flush()).is_err() {
             return 1;
         }
     }
@@ -58,16 +59,16 @@ fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
         return refused(format!("invalid parameter count for {name}"));
     }
     match name {
-        "cd" => match std::env::set_current_dir(&rest[0]) {
+        "cd" => match std::env::set_current_dir(text::path(&rest[0])) {
             Ok(()) => Ok(()),
             Err(error) => refused(format!("chdir {} {}", rest[0], crate::error::os_text(&error))),
         },
-        "mkdir" => match std::fs::create_dir(&rest[0]) {
+        "mkdir" => match std::fs::create_dir(text::path(&rest[0])) {
             Ok(()) => Ok(()),
             Err(error) => refused(format!("mkdir {}: {}", rest[0], crate::error::os_text(&error))),
         },
         "pwd" => match std::env::current_dir() {
-            Ok(dir) => print(out, &format!("{}\n", dir.display())),
+            Ok(dir) => print(out, &format!("{}\n", text::name(&dir))),
             Err(error) => Err(Error::io("reading", ".", error)),
         },
         _ => list_directory(Path::new("."), out),
@@ -79,7 +80,7 @@ fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
     let failed = |error| Error::io("reading", path, error);
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = text::name(entry.file_name());
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
             print(out, &format!("d {name}\n"))?;

@@ -13,6 +13,7 @@ use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::info::number_text;
 use crate::number;
+use crate::text;
 use crate::update::{Applied, Failure, Options};
 use crate::{prefill, restore as xml, spec, tune as change};
 
@@ -68,7 +69,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     let Some((name, specs)) = parsed.rest.split_first() else {
         return refused("you must define at least one Round Robin Archive");
     };
-    let path = Path::new(name);
+    let path = &text::path(name);
     if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
@@ -77,7 +78,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     }
     let mut definition = Plan::default();
     if let Some(template) = template {
-        let Ok(rrd) = Rrd::open(Path::new(template), Access::Read) else {
+        let Ok(rrd) = Rrd::open(&text::path(template), Access::Read) else {
             return refused(format!("Cannot open template RRD {template}"));
         };
         if !parsed.has("step") {
@@ -115,7 +116,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
 fn past(parsed: &Parsed) -> Result<Vec<Content>> {
     let named = parsed.options.iter().filter(|(option, _)| *option == "source");
     named
-        .map(|(_, name)| match Rrd::open(Path::new(name), Access::Read) {
+        .map(|(_, name)| match Rrd::open(&text::path(name), Access::Read) {
             Ok(rrd) => Content::read(&rrd),
             Err(Error::Io { source, .. }) => {
                 let why = crate::error::os_text(&source);
@@ -167,7 +168,7 @@ fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
 
 fn apply(parsed: &Parsed, record: bool) -> Result<(Rrd, Applied)> {
     let (name, samples) = file_and_samples(parsed)?;
-    let mut rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let mut rrd = Rrd::open(&text::path(name), Access::Write)?;
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     let options = Options {
         name,
@@ -242,7 +243,7 @@ pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, change::OPTIONS)?;
     let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
     super::flush(&parsed, name)?;
-    let rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
     if parsed.options.is_empty() && specs.is_empty() {
         return print(out, &change::summary(&rrd.header));
     }
@@ -258,7 +259,7 @@ pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {
     let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
-    let rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
     let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
     let by = match direction.as_str() {
         "GROW" => number(rows),
@@ -282,13 +283,13 @@ pub(super) fn restore(arguments: &[String]) -> Result<()> {
         return refused("usage rrdtool restore [--range-check|-r] [--force-overwrite|-f] file.xml file.rrd");
     };
     let force = parsed.has("force-overwrite");
-    let target = Path::new(target);
+    let target = &text::path(target);
     if !force && target.symlink_metadata().is_ok() {
         return Err(Error::io("creating", target, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
     let text = match source.as_str() {
         "-" => std::io::read_to_string(std::io::stdin()),
-        name => std::fs::read_to_string(name),
+        name => std::fs::read_to_string(text::path(name)),
     };
     let Ok(text) = text else { return refused(format!("Could not create xml reader for: {source}")) };
     let (header, values) = xml::parse(&text, parsed.has("range-check"), random_rows())?;

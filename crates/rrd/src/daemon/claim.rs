@@ -13,6 +13,7 @@ use super::stamp::stamp;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
+use crate::text;
 
 /// The sole right to work on a file.
 pub(super) struct Claim<'a> {
@@ -50,7 +51,7 @@ impl Pending {
     /// It cannot be read.
     pub fn view(&self, name: &str) -> Result<View<'_>> {
         let claim = self.claim(name);
-        let mut rrd = Rrd::over(self.base.open(name, false)?, Path::new(name))?;
+        let mut rrd = Rrd::over(self.base.open(name, false)?, &text::path(name))?;
         let samples = {
             let state = self.lock();
             if let Some(images) = state.torn.get(name) {

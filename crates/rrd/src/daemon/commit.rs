@@ -12,6 +12,7 @@ use super::reach::Gone;
 use super::record::{self, Entry};
 use super::storage::Appended;
 use crate::error::{Error, Result, os_text, refused};
+use crate::text;
 
 /// Bytes after which a new segment begins: small enough that space comes back, large enough that a busy
 /// daemon opens few.
@@ -144,7 +145,7 @@ impl Shared {
 
     fn append(&self, tail: &mut Tail, bytes: &[u8]) -> std::result::Result<(), String> {
         let appended = tail.segment.append(bytes).map_err(|error| {
-            let directory = self.settings.directory.display();
+            let directory = text::name(&self.settings.directory);
             format!("the log in '{directory}' cannot be written: {}", os_text(&error))
         });
         if let Err(why) = appended.and_then(|()| self.reach(tail, tail.length + bytes.len() as u64)) {
@@ -202,7 +203,7 @@ impl Shared {
         segment.sync().map_err(|error| {
             let why = format!(
                 "the log in '{}' could not be synced: {}",
-                self.settings.directory.display(),
+                text::name(&self.settings.directory),
                 os_text(&error)
             );
             // After a failed sync the kernel may have dropped the pages: trying again would lie.

@@ -14,6 +14,7 @@ use super::pending::Pending;
 use super::protocol::{LINE_MAX, Next, Rules, Session};
 use crate::client::{PORT, host_and_port};
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Bytes read at once, and so taken together: a few hundred updates share their system calls, and what they need on the
 /// way stays small.
@@ -56,7 +57,7 @@ enum Kind {
 pub fn open(address: &Address) -> Result<Vec<Socket>> {
     let text = address.address.as_str();
     match text.strip_prefix("unix:").or(Some(text).filter(|text| text.starts_with('/'))) {
-        Some(path) => Ok(vec![open_unix(Path::new(path), address)?]),
+        Some(path) => Ok(vec![open_unix(&text::path(path), address)?]),
         None => open_tcp(text, address.rules),
     }
 }
@@ -120,7 +121,7 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
 /// Removes a socket nobody answers on, left by a daemon that was killed.
 fn remove_dead(path: &Path) -> Result<()> {
     if path.exists() && UnixStream::connect(path).is_ok() {
-        return refused(format!("another daemon answers on {}", path.display()));
+        return refused(format!("another daemon answers on {}", text::name(path)));
     }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),

@@ -46,6 +46,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 use base::Base;
 use listen::Address;
 use log::Log;
@@ -139,7 +140,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// A socket, the log, the base directory or the pid file cannot be had.
 pub fn serve(settings: Settings) -> Result<()> {
     for warning in &settings.warnings {
-        eprintln!("WARNING: {warning}");
+        crate::cli::say(&format!("WARNING: {warning}"));
     }
     let pid_file = match (&settings.pid_file, settings.foreground) {
         (Some(path), _) => Some(PidFile::claim(path)?),
@@ -259,7 +260,7 @@ fn no_journals(directory: &Path) -> Result<()> {
     match entries.into_iter().find(journal) {
         Some(entry) => refused(format!(
             "'{}' is a journal of rrdcached, which is not read here: start rrdcached once more and end it with SIGUSR1",
-            entry.path().display()
+            text::name(entry.path())
         )),
         None => Ok(()),
     }

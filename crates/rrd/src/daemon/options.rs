@@ -1,6 +1,5 @@
 //! The daemon's command line: rrdcached's options with its meaning, and a few of its own with long names.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Settings;
@@ -12,6 +11,7 @@ use super::process;
 use super::protocol::Rules;
 use crate::error::{Error, Result, refused};
 use crate::spec;
+use crate::text;
 
 /// Letters that take a value, and those that take none.
 const VALUED: &str = "abfGjlmoPpstUVwz";
@@ -172,8 +172,8 @@ impl Parsed {
             'w' => settings.limits.timeout = seconds("-w", value, 0)?,
             'z' => settings.limits.delay = seconds("-z", value, 0)?,
             'f' => settings.limits.sweep = seconds("-f", value, 1)?,
-            'j' => settings.log = Some(PathBuf::from(value)),
-            'b' => settings.base = PathBuf::from(value),
+            'j' => settings.log = Some(text::path(value).into_owned()),
+            'b' => settings.base = text::path(value).into_owned(),
             't' => {
                 let threads = number("-t", value)?;
                 settings.writers = u32::try_from(threads).unwrap_or(0);
@@ -181,8 +181,8 @@ impl Parsed {
                     return refused(format!("Invalid thread count: -t {value}; 1 to {WRITERS_MAX}"));
                 }
             }
-            'p' => settings.pid_file = Some(PathBuf::from(value)),
-            'o' => settings.messages = Some(PathBuf::from(value)),
+            'p' => settings.pid_file = Some(text::path(value).into_owned()),
+            'o' => settings.messages = Some(text::path(value).into_owned()),
             'U' => settings.user = Some(process::user(value)?),
             'G' => settings.group = Some(process::group(value)?),
             'V' => {

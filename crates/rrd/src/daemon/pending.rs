@@ -13,6 +13,7 @@ use super::record::{self, Entry};
 use super::stamp;
 use super::state::State;
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// When to write, and how much may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -370,7 +371,7 @@ impl Pending {
 /// An error with the place of the damage, where there is one.
 pub(super) fn told(error: Error) -> Error {
     match error.place() {
-        Some((path, offset)) => Error::Refused(format!("{error} ('{}' at byte {offset})", path.display())),
+        Some((path, offset)) => Error::Refused(format!("{error} ('{}' at byte {offset})", text::name(path))),
         None => error,
     }
 }

@@ -16,6 +16,7 @@ use super::commit::{REST, Shared, Tail, lock, path};
 use super::left::Left;
 use super::log::{Log, lock_directory};
 use crate::error::{Error, Result, os_text, refused};
+use crate::text;
 
 /// A log that a restart would not find.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Shared {
     }
 
     fn lose(&self, name: &Path, what: &str, is_lost: bool) -> String {
-        let why = format!("the log would not be found after a restart: '{}': {what}", name.display());
+        let why = format!("the log would not be found after a restart: '{}': {what}", text::name(name));
         let mut gone = lock(&self.gone);
         let is_lost = is_lost || gone.as_ref().is_some_and(|gone| gone.is_lost);
         *gone = Some(Gone { why: why.clone(), is_lost });
@@ -100,10 +101,10 @@ impl Log {
         let (_, found) = Left::find(directory)?;
         if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
             if there.dev() != own.dev() {
-                return refused(format!("another file system lies over '{}'", directory.display()));
+                return refused(format!("another file system lies over '{}'", text::name(directory)));
             }
             if !found.is_empty() {
-                return refused(format!("'{}' is another directory with a log in it", directory.display()));
+                return refused(format!("'{}' is another directory with a log in it", text::name(directory)));
             }
             *locked = lock_directory(directory)?;
         }

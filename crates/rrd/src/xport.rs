@@ -1,7 +1,8 @@
 //! `xport`: series out of files, computed columns, one table in XML or JSON.
 //!
-//! Files are read in the archive that fits the wanted step; columns of finer archives are averaged down to
-//! the table's step. Columns are worked out one after the other, in the order of their definitions.
+//! Files are read in the archive that fits the wanted step, and finer rows are made rows of at least that step. Each
+//! definition has rows of its own step; an expression, and the table, is as fine as what it is made of. Columns are
+//! worked out one after the other, in the order of their definitions.
 
 mod table;
 mod variable;
@@ -59,6 +60,8 @@ struct Column {
     values: Vec<f64>,
     /// What becomes of several rows that fall on one of the table.
     reduce: Function,
+    /// Seconds that its rows are to have at least.
+    least: u64,
 }
 
 /// Definitions and exports so far.
@@ -169,86 +172,129 @@ impl Script {
     }
 
     fn table(mut self, plan: &Plan) -> Result<Table> {
-        let step_of = |named: &Named| match &named.source {
-            Source::Series(column) => Some(column.step),
-            _ => None,
-        };
-        let finest = self.names.iter().filter_map(step_of).min().unwrap_or(1);
-        let step = finest.max(plan.step).max(1);
-        let signed = step as i64;
-        let start = plan.start - plan.start.rem_euclid(signed);
-        let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
-        let rows = usize::try_from((end - start) / signed).unwrap_or(0).max(1);
-        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
-        let held = usize::try_from((reach - start) / signed).unwrap_or(0).max(rows);
-        let grid = Grid { start, step, held, now: plan.now };
-        let mut columns: Vec<Vec<f64>> = vec![];
+        let mut columns: Vec<Rows> = vec![];
         for named in &self.names {
-            columns.push(grid.column(&named.source, &columns)?);
+            columns.push(named.source.rows(&columns, plan)?);
         }
         for (index, by) in self.shifts {
-            self.names[index].shift = number::as_long(columns[by].first().copied().unwrap_or(0.0));
+            self.names[index].shift = number::as_long(columns[by].values.first().copied().unwrap_or(0.0));
         }
+        let steps = self.exports.iter().map(|(index, _)| columns[*index].step);
+        let grid = Grid::new(steps.reduce(common).unwrap_or(1), plan);
+        let signed = grid.step as i64;
+        let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
+        let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0).max(1);
         let export = |(index, _): &(usize, String)| {
             let by = self.names[*index].shift / signed;
-            let from = |row: i64| usize::try_from(row).ok().and_then(|row| columns[*index].get(row)).copied();
-            (0..rows as i64).map(|row| from(row.saturating_sub(by)).unwrap_or(UNKNOWN)).collect()
+            let row = |row: i64| columns[*index].at(grid.start + (row.saturating_sub(by) + 1) * signed);
+            (0..rows as i64).map(row).collect()
         };
         let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
         let columns = self.exports.iter().map(export).collect();
-        Ok(Table { start: start + signed, end, step, legends, columns })
+        Ok(Table { start: grid.start + signed, end, step: grid.step, legends, columns })
     }
 }
 
-/// The rows that a table is made of.
+/// The longest step that both steps are made of.
+fn common(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common(b, a % b) }
+}
+
+/// Where the rows of one step lie.
+#[derive(Clone, Copy)]
 struct Grid {
+    /// Where the first row begins.
     start: i64,
     step: u64,
-    /// Rows of each column. As rrdtool has it, the one in which the time asked for ends is among them: where that time
-    /// ends with a row, the row behind it, which is not shown but counts in values of a whole series and in predictions.
+    /// Rows. As rrdtool has it, the one in which the time asked for ends is among them: where that time ends with a row,
+    /// the row behind it, which is not shown but counts in values of a whole series and in predictions.
     held: usize,
-    now: i64,
 }
 
 impl Grid {
-    fn begin(&self, row: usize) -> i64 {
-        self.start + row as i64 * self.step as i64
+    fn new(step: u64, plan: &Plan) -> Self {
+        let step = step.max(1);
+        let signed = step as i64;
+        let start = plan.start - plan.start.rem_euclid(signed);
+        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
+        Self { start, step, held: usize::try_from((reach - start) / signed).unwrap_or(0).max(1) }
     }
 
-    /// The rows of a definition; `before` are the columns it may name.
-    fn column(&self, source: &Source, before: &[Vec<f64>]) -> Result<Vec<f64>> {
-        match source {
-            Source::Series(column) => {
-                let row = |row| column.between(self.begin(row), self.begin(row + 1));
-                Ok((0..self.held).map(row).collect())
+    /// Where a row ends.
+    fn end(&self, row: usize) -> i64 {
+        self.start + (row as i64 + 1) * self.step as i64
+    }
+}
+
+/// The rows of one definition.
+struct Rows {
+    start: i64,
+    step: u64,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// The row in which the moment `end` lies; its own end is part of a row, its begin is not.
+    fn at(&self, end: i64) -> f64 {
+        let row = (end - self.start - 1).div_euclid(self.step as i64);
+        usize::try_from(row).ok().and_then(|row| self.values.get(row)).copied().unwrap_or(UNKNOWN)
+    }
+}
+
+impl Source {
+    /// The rows of a definition; `before` has those that it may name.
+    fn rows(&self, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        match self {
+            Self::Series(column) => {
+                let grid = Grid::new(column.reduced_step(), plan);
+                let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
+                Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
             }
-            Source::Value(aggregate, of) => Ok(vec![aggregate.of(&before[*of], self.step); self.held]),
-            Source::Expression(program) => self.computed(program, before),
+            Self::Value(aggregate, of) => {
+                let Rows { start, step, values } = &before[*of];
+                let values = vec![aggregate.of(values, *step); values.len()];
+                Ok(Rows { start: *start, step: *step, values })
+            }
+            Self::Expression(program) => computed(program, before, plan),
         }
     }
+}
 
-    fn computed(&self, program: &Program, before: &[Vec<f64>]) -> Result<Vec<f64>> {
-        let used: Vec<usize> = {
-            let names = program.nodes().iter().filter(|node| node.op == Op::Variable);
-            names.map(|node| node.variable).collect()
+/// The rows of an expression, as fine as the finest of what it names.
+fn computed(program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
+    let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
+    let used: Vec<usize> = names.map(|node| node.variable).collect();
+    let step = used.iter().map(|index| before[*index].step).reduce(common);
+    let grid = Grid::new(step.unwrap_or(plan.least_step()), plan);
+    let column = |(index, rows): (usize, &Rows)| match used.contains(&index) {
+        true => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
+        false => vec![],
+    };
+    let columns: Vec<Vec<f64>> = before.iter().enumerate().map(column).collect();
+    let mut values: Vec<f64> = Vec::with_capacity(grid.held);
+    let mut variables = vec![UNKNOWN; before.len()];
+    for row in 0..grid.held {
+        let time = grid.end(row);
+        used.iter().for_each(|&index| variables[index] = columns[index][row]);
+        let place = Series {
+            time,
+            offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
+            step: grid.step,
+            row,
+            previous: values.last().copied().unwrap_or(UNKNOWN),
+            columns: &columns,
         };
-        let mut rows: Vec<f64> = Vec::with_capacity(self.held);
-        let mut variables = vec![UNKNOWN; before.len()];
-        for row in 0..self.held {
-            let time = self.begin(row + 1);
-            used.iter().for_each(|&index| variables[index] = before[index][row]);
-            let place = Series {
-                time,
-                offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
-                step: self.step,
-                row,
-                previous: rows.last().copied().unwrap_or(UNKNOWN),
-                columns: before,
-            };
-            let moment = Moment { variables: &variables, now: self.now, series: Some(place) };
-            rows.push(program.evaluate(&moment).map_err(Error::Refused)?);
-        }
-        Ok(rows)
+        let moment = Moment { variables: &variables, now: plan.now, series: Some(place) };
+        values.push(program.evaluate(&moment).map_err(Error::Refused)?);
+    }
+    Ok(Rows { start: grid.start, step: grid.step, values })
+}
+
+impl Plan {
+    /// Seconds that rows have at least.
+    fn least_step(&self) -> u64 {
+        let seconds = u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0);
+        self.step.max(seconds / self.rows.max(1)).max(1)
     }
 }
 
@@ -294,17 +340,23 @@ fn read(text: &str, plan: &Plan) -> Result<(String, Column)> {
     let end = end.unwrap_or_else(|| When::at(plan.end));
     let (start, end) = When::range(&start, &end, plan.now).map_err(Error::Refused)?;
     let rrd = Rrd::open(&text::path(path), Access::Read)?;
-    let wanted = step.max((plan.end.wrapping_sub(plan.start)).max(0) as u64 / plan.rows);
-    let fetched = fetch::fetch(&rrd, function, start, end, wanted.max(1))?;
+    let least = step.max(plan.least_step());
+    let fetched = fetch::fetch(&rrd, function, start, end, least)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };
     let width = rrd.header.sources().len();
     let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    Ok((name.into(), Column { step: fetched.step, start: fetched.start, values, reduce }))
+    Ok((name.into(), Column { step: fetched.step, start: fetched.start, values, reduce, least }))
 }
 
 impl Column {
+    /// Seconds of the rows made of these.
+    fn reduced_step(&self) -> u64 {
+        let step = self.step.max(1);
+        self.least.div_ceil(step).max(1) * step
+    }
+
     /// The known rows that end within (`from`, `to`], made one.
     fn between(&self, from: i64, to: i64) -> f64 {
         let step = self.step as i64;

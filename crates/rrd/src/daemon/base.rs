@@ -122,10 +122,25 @@ impl Base {
                 rustix::fs::openat2(root, &*text::path(below), flags, Mode::empty(), resolve)
             }
         };
-        match opened {
-            Err(rustix::io::Errno::XDEV) if self.root.is_some() => denied(whole),
-            opened => opened.map_err(|error| Error::io("opening", text::path(whole), error.into())),
+        match (opened, &self.root) {
+            (Err(rustix::io::Errno::XDEV), Some(root)) => self.resolve_links(root, whole, flags),
+            (opened, _) => opened.map_err(|error| Error::io("opening", text::path(whole), error.into())),
         }
+    }
+
+    /// Opens a file whose way leads over links that begin at the root. The kernel does not follow those below a
+    /// directory, so they are followed here, and then no link is: where one was put since, it leads nowhere.
+    fn resolve_links(&self, root: &OwnedFd, whole: &str, flags: OFlags) -> Result<OwnedFd> {
+        let failed = |error: std::io::Error| Error::io("opening", whole, error);
+        let real = text::name(text::path(whole).canonicalize().map_err(failed)?);
+        let below = match real.strip_prefix(self.directory.as_str()) {
+            Some(rest) if rest.is_empty() => ".",
+            Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
+            _ => return denied(whole),
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(root, &*text::path(below), flags, Mode::empty(), resolve)
+            .map_err(|error| failed(error.into()))
     }
 
     /// The directory of the file called `whole`, to make or replace the file in.

@@ -42,7 +42,6 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::error::{Error, Result, refused};
@@ -77,6 +76,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Threads that write.
     pub writers: u32,
+    /// Connections served at once.
+    pub connections: usize,
     /// Where relative names lie.
     pub base: PathBuf,
     /// Whether every file must be below it.
@@ -108,6 +109,7 @@ impl Default for Settings {
             log_max: 8 << 30,
             limits: Limits { open_max: 0, ..Limits::default() },
             writers: 4,
+            connections: listen::CONNECTIONS,
             base: "/tmp".into(),
             confine: false,
             always_write: false,
@@ -221,9 +223,9 @@ fn converse(
         let pending = pending.clone();
         writers.push(spawn("khz-rrd-write", move || pending.work())?);
     }
-    let busy = Arc::new(AtomicUsize::new(0));
+    let places = Arc::new(listen::Places::new(settings.connections));
     for socket in sockets {
-        socket.serve(pending.clone(), busy.clone())?;
+        socket.serve(pending.clone(), places.clone())?;
     }
     if let Some(left) = left {
         let pending = pending.clone();

@@ -17,7 +17,7 @@ use crate::text;
 const VALUED: &str = "abfGjlmoPpstUVwz";
 const PLAIN: &str = "BFgLOR";
 /// Options beyond rrdcached's; each takes a value.
-const LONG: [&str; 5] = ["commit-window", "memory-max", "log-max", "spread", "open-files"];
+const LONG: [&str; 6] = ["commit-window", "memory-max", "log-max", "spread", "open-files", "connections"];
 
 /// Most threads that write; each has a file under its hands.
 const WRITERS_MAX: u32 = 64;
@@ -61,6 +61,8 @@ Usage: rrdcached [options]
                        (default 1200)
   --open-files N       files kept open (default: half of what the system
                        allows, at most 100000)
+  --connections N      clients served at once (default 10000); each takes a
+                       thread and an open file
 ";
 
 fn number(option: &str, text: &str) -> Result<u64> {
@@ -204,6 +206,7 @@ impl Parsed {
             "commit-window" => settings.window = Duration::from_millis(number(name, value)?),
             "memory-max" => limits.memory_max = size(name, value)?,
             "log-max" => settings.log_max = size(name, value)?,
+            "connections" => settings.connections = number(name, value)? as usize,
             "spread" => limits.spread = seconds(name, value, 0)?,
             _ => limits.open_max = number(name, value)? as usize,
         }

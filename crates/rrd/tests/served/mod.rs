@@ -140,6 +140,12 @@ impl Client {
         Some(lines)
     }
 
+    /// An answer, if the daemon gives one.
+    pub fn try_ask(&mut self, line: &str) -> Option<Vec<String>> {
+        self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).ok()?;
+        self.answer()
+    }
+
     pub fn ask(&mut self, line: &str) -> Vec<String> {
         self.send(&format!("{line}\n"));
         self.answer().unwrap_or_else(|| panic!("no answer to: {line}"))

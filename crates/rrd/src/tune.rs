@@ -6,9 +6,9 @@ use crate::content::Content;
 use crate::ds::Kind;
 use crate::error::{Result, refused};
 use crate::file::{self, Rrd};
-use crate::header::{Definition, Header};
+use crate::header::{CDP_UNKNOWN, Definition, Header};
 use crate::holt_winters::{self, SEASONS};
-use crate::layout::NAME_MAX;
+use crate::layout::{self, NAME_MAX};
 use crate::number::{self, UNKNOWN};
 use crate::prefill;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
@@ -35,11 +35,6 @@ pub const OPTIONS: &[(&str, char, bool)] = &[
     ("step", 't', true),
     ("daemon", 'D', true),
 ];
-
-/// What `tune` without changes prints: nothing, as rrdtool 1.7.
-pub fn summary(_header: &Header) -> String {
-    String::new()
-}
 
 /// Applies `options` and the structural `specs` (`DEL:`, `DS:`, `DELRRA:`, `RRA:`, `RRA#`).
 ///
@@ -86,6 +81,9 @@ pub fn tune(
     }
     for (state, archive) in content.archives.iter_mut().zip(header.archives()) {
         state.archive = archive.clone();
+    }
+    if let Some((_, step)) = options.iter().rev().find(|(name, _)| *name == "step") {
+        set_step(&mut content, step)?;
     }
     for spec in specs {
         structure(&mut content, spec, season_hash)?;
@@ -150,12 +148,8 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
             definition.sources[index].name = new.into();
         }
         "aberrant-reset" => resets.push(find(definition, value)?),
-        "step" => {
-            definition.step = match spec::duration(value, 1) {
-                Ok(step) => step,
-                Err(why) => return refused(format!("step size: {why}")),
-            };
-        }
+        // As in rrdtool it counts only where the file is rebuilt.
+        "step" => {}
         // Who calls has seen to the daemon.
         "daemon" => {}
         _ => return forecast_option(definition, name, value),
@@ -229,7 +223,63 @@ fn reset(header: &mut Header, ds: usize) {
     }
 }
 
+/// Makes the points of a file shorter; its rows stay as long as they are. As rrdtool does it, the row of averages that is
+/// open goes on with the sum of fewer, longer points.
+fn set_step(content: &mut Content, text: &str) -> Result<()> {
+    let step = number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
+    let Some(step) = u64::try_from(step).ok().filter(|step| *step > 0) else { return Ok(()) };
+    if step >= content.step || !content.step.is_multiple_of(step) {
+        return refused(
+            "invalid 'newstep' parameter. The newsize must divide the old step parameter without a remainder.",
+        );
+    }
+    let times = content.step / step;
+    content.step = step;
+    for archive in &mut content.archives {
+        archive.archive.points = archive.archive.points.saturating_mul(times);
+        for state in &mut archive.states {
+            let unknown = layout::u64_at(state, 8 * CDP_UNKNOWN);
+            layout::put_u64(state, 8 * CDP_UNKNOWN, unknown.wrapping_mul(times));
+        }
+    }
+    Ok(())
+}
+
+/// Gives archive `index` another number of rows; those that are new are filled from the other archives.
+fn set_rows(content: &mut Content, index: usize, rows: u64) -> Result<()> {
+    let before = content.archives[index].archive.rows;
+    content.set_rows(index, rows)?;
+    if rows > before {
+        let mut filled = content.clone();
+        prefill::archive_from_others(&mut filled, index);
+        let new = (rows - before) as usize * content.sources.len();
+        content.archives[index].values[..new].copy_from_slice(&filled.archives[index].values[..new]);
+    }
+    Ok(())
+}
+
+/// `INDEX:SIGN COUNT`, as C's scanf reads it: blanks before numbers, and whatever comes after them.
+fn rows_change(text: &str) -> Result<(usize, char, u64)> {
+    let failed = || refused("Failed to parse RRA# command");
+    let number = |text: &str| {
+        let text = text.trim_start();
+        let length = text.bytes().take_while(u8::is_ascii_digit).count();
+        (text[..length].parse::<u64>().ok(), text[length..].to_string())
+    };
+    let (Some(index), rest) = number(text) else { return failed() };
+    let Some(rest) = rest.strip_prefix(':') else { return failed() };
+    let Some(sign) = rest.chars().next() else { return failed() };
+    let (Some(count), _) = number(&rest[sign.len_utf8()..]) else { return failed() };
+    match sign {
+        '+' | '-' | '=' => Ok((usize::try_from(index).unwrap_or(usize::MAX), sign, count)),
+        _ => refused(format!("Failed to parse RRA# command: invalid operation: {sign}")),
+    }
+}
+
 fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
+    if ["DEL:", "DS:", "RRA:"].contains(&spec) {
+        return refused(format!("unparseable argument: {spec}"));
+    }
     if let Some(name) = spec.strip_prefix("DEL:") {
         // A name nobody has is no error to rrdtool.
         return match content.sources.iter().position(|state| state.source.name == name) {
@@ -261,22 +311,16 @@ fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> 
         }
         return Ok(());
     }
-    if let Some((index, change)) = spec.strip_prefix("RRA#").and_then(|text| text.split_once(':')) {
-        let (Ok(index), Some(rows)) = (index.parse::<usize>(), change.get(1..)) else {
-            return refused(format!("unparseable argument: {spec}"));
+    if let Some(text) = spec.strip_prefix("RRA#") {
+        let (index, sign, count) = rows_change(text)?;
+        let Some(state) = content.archives.get(index) else { return Ok(()) };
+        let now = state.archive.rows;
+        let rows = match sign {
+            '+' => now.saturating_add(count),
+            '-' => now.saturating_sub(count),
+            _ => count,
         };
-        let Ok(rows) = rows.parse::<u64>() else { return refused(format!("unparseable argument: {spec}")) };
-        if index >= content.archives.len() {
-            return Ok(());
-        }
-        let now = content.archives[index].archive.rows;
-        let rows = match change.as_bytes()[0] {
-            b'+' => now.saturating_add(rows),
-            b'-' => now.saturating_sub(rows),
-            b'=' => rows,
-            _ => return refused(format!("unparseable argument: {spec}")),
-        };
-        return content.set_rows(index, rows);
+        return set_rows(content, index, rows);
     }
     refused(format!("unparseable argument: {spec}"))
 }

@@ -131,19 +131,47 @@ impl Client {
     /// The daemon's message, or an answer that is none.
     pub fn last(&mut self, file: &str) -> Result<i64> {
         let name = self.name(file);
-        let answer = self.order(&["LAST", &name])?;
-        let wrong = || Error::Refused(format!("rrdcached@{}: answered LAST '{}'", self.address, answer.text));
-        answer.text.trim().parse().map_err(|_| wrong())
+        self.time(&["LAST", &name])
+    }
+
+    /// The end of the oldest row of archive `rra`.
+    ///
+    /// # Errors
+    /// The daemon's message, or an answer that is none.
+    pub fn first(&mut self, file: &str, rra: i64) -> Result<i64> {
+        let name = self.name(file);
+        self.time(&["FIRST", &name, &rra.to_string()])
+    }
+
+    fn time(&mut self, words: &[&str]) -> Result<i64> {
+        let text = self.order(words)?.text;
+        let wrong = || Error::Refused(format!("rrdcached@{}: answered {} '{text}'", self.address, words[0]));
+        text.trim().parse().map_err(|_| wrong())
     }
 
     /// The name the daemon knows a file by: on this machine its absolute path.
     pub fn name(&self, file: &str) -> String {
-        if !self.local {
-            return file.into();
-        }
-        let path = text::path(file);
-        let whole = path.canonicalize().or_else(|_| std::path::absolute(&path));
-        whole.map_or_else(|_| file.into(), text::name)
+        if self.local { whole(file) } else { file.into() }
+    }
+
+    /// Whether the daemon is on this machine, so that files have the same names there.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// The sources of a file, and whether each takes readings.
+    ///
+    /// # Errors
+    /// The daemon's message.
+    pub fn sources(&mut self, file: &str) -> Result<Vec<(String, bool)>> {
+        let name = self.name(file);
+        let lines = self.order(&["INFO", &name])?.lines;
+        // "ds[NAME].type 2 KIND"
+        let source = |line: &String| {
+            let (name, kind) = line.strip_prefix("ds[")?.split_once("].type 2 ")?;
+            Some((name.to_string(), kind != "COMPUTE"))
+        };
+        Ok(lines.iter().filter_map(source).collect())
     }
 
     fn line(&mut self) -> Result<String> {
@@ -155,6 +183,13 @@ impl Client {
             Err(error) => refused(format!("rrdcached@{}: {}", self.address, os_text(&error))),
         }
     }
+}
+
+/// A file's absolute name, without links where it is there.
+pub fn whole(file: &str) -> String {
+    let path = text::path(file);
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(&path));
+    whole.map_or_else(|_| file.into(), text::name)
 }
 
 /// What the lines of a FETCH say.

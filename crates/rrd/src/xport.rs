@@ -360,6 +360,11 @@ impl Column {
     /// The known rows that end within (`from`, `to`], made one.
     fn between(&self, from: i64, to: i64) -> f64 {
         let step = self.step as i64;
+        let end = self.start + step * self.values.len() as i64;
+        if to - from > step && (from < self.start || to > end) {
+            // As rrdtool has it: part of it lies outside of the time asked for.
+            return UNKNOWN;
+        }
         let first = (from - self.start).div_euclid(step).max(0) as usize;
         let last = (to - self.start + step - 1).div_euclid(step).max(0) as usize;
         let rows = self.values.get(first..last.min(self.values.len())).unwrap_or(&[]);

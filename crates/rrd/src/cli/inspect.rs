@@ -6,7 +6,7 @@ use std::path::Path;
 use super::options::{self, Parsed};
 use super::print;
 use crate::at::When;
-use crate::client::Client;
+use crate::client::{self, Client};
 use crate::dump::Prologue;
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
@@ -29,7 +29,9 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused("Usage: rrdtool info [--daemon |-d <addr> [--noflush|-F]] <file>");
     };
     let mut text = String::new();
-    for (key, value) in facts::describe(&open(&parsed, name)?.header, name) {
+    let header = open(&parsed, name)?.header;
+    let shown = super::daemon(&parsed).map_or_else(|| name.clone(), |_| client::whole(name));
+    for (key, value) in facts::describe(&header, &shown) {
         text.push_str(&format!("{key} = {value}\n"));
     }
     print(out, &text)
@@ -172,6 +174,9 @@ pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let Some([name]) = parsed.first() else {
             return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
         };
+        if let Some(address) = super::daemon(&parsed) {
+            return Client::connect(&address)?.first(name, index);
+        }
         let header = open(&parsed, name)?.header;
         let rra = usize::try_from(index).ok().filter(|index| *index < header.archives().len());
         let Some(rra) = rra else { return refused("invalid rraindex number") };
@@ -297,17 +302,5 @@ pub(super) fn flush(arguments: &[String]) -> Result<()> {
              command line or set the \"RRDCACHED_ADDRESS\" environment variable.",
         );
     };
-    let mut client = Client::connect(&address)?;
-    for (index, file) in parsed.rest.iter().enumerate() {
-        let name = client.name(file);
-        let answer = client.ask(&["FLUSH", &name])?;
-        if answer.code < 0 {
-            let left = parsed.rest.len() - index - 1;
-            let text = answer.text;
-            return refused(format!(
-                "Flushing of file \"{file}\" failed: {text}. Skipping remaining {left} files."
-            ));
-        }
-    }
-    Ok(())
+    super::through::flush(&parsed.rest, &address)
 }

@@ -5,6 +5,7 @@ mod inspect;
 mod options;
 mod pipe;
 mod store;
+mod through;
 
 use std::io::Write;
 
@@ -51,7 +52,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
-        "tune" => store::tune(rest, out),
+        "tune" => store::tune(rest),
         "resize" => store::resize(rest),
         "restore" => store::restore(rest),
         "info" => inspect::info(rest, out),
@@ -163,12 +164,7 @@ fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
 fn flush_through(address: &str, file: &str) -> Result<()> {
     let mut client = Client::connect(address)?;
     let name = client.name(file);
-    let answer = client.ask(&["FLUSH", &name])?;
-    // A file the daemon cannot find is told of when it is opened here.
-    match answer.code < 0 && !answer.text.starts_with("No such file") {
-        true => Err(Error::Refused(format!("rrdcached@{address}: {}", answer.text))),
-        false => Ok(()),
-    }
+    client.order(&["FLUSH", &name]).map(|_| ())
 }
 
 /// Writes a line to standard error; there is nobody to tell that it failed.

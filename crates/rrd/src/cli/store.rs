@@ -4,9 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use super::options::{self, Parsed};
-use super::print;
+use super::{print, through};
 use crate::at::When;
-use crate::client::Client;
 use crate::content::Content;
 use crate::create::{self as plan, Plan};
 use crate::error::{Error, Result, refused};
@@ -54,14 +53,12 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     ];
     let parsed = options::parse(arguments, &known)?;
     let now = file::clock().seconds;
-    let mut start = now - 10;
+    let mut start = (now - 10, 0);
     let (mut step, mut template) = (STEP_DEFAULT, None);
     for (name, value) in &parsed.options {
         match *name {
-            "start" => start = start_time(value, now)?,
-            "step" => {
-                step = spec::duration(value, 1).map_err(|why| Error::Refused(format!("step size: {why}")))?;
-            }
+            "start" => start = (start_time(value, now)?, 0),
+            "step" => step = self::step(&parsed)?,
             "template" => template = Some(value),
             _ => {}
         }
@@ -70,11 +67,11 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         return refused("you must define at least one Round Robin Archive");
     };
     let path = &text::path(name);
+    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
+        return through::create(&parsed, &address, start.0);
+    }
     if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
-    }
-    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
-        return order(&parsed, &address, start, step);
     }
     let mut definition = Plan::default();
     if let Some(template) = template {
@@ -83,6 +80,9 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         };
         if !parsed.has("step") {
             step = rrd.header.step();
+        }
+        if !parsed.has("start") {
+            start = (rrd.header.last_update(), 0);
         }
         definition.take(rrd.header.definition());
     }
@@ -103,11 +103,12 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     }
     let definition = definition.definition(step)?;
     if files.is_empty() {
-        let header = plan::header(definition, start, random_rows())?;
+        let mut header = plan::header(definition, start.0, random_rows())?;
+        header.set_last_update(start.0, start.1);
         return file::create(path, &header, std::iter::empty(), true);
     }
     let newest = files.iter().map(|content| content.last_update).max().filter(|_| !parsed.has("start"));
-    let content = prefill::fill(definition, newest.unwrap_or((start, 0)), &mappings, &files)?;
+    let content = prefill::fill(definition, newest.unwrap_or(start), &mappings, &files)?;
     let (header, values) = content.build(random_rows())?;
     file::create(path, &header, values.into_iter(), true)
 }
@@ -127,24 +128,10 @@ fn past(parsed: &Parsed) -> Result<Vec<Content>> {
         .collect()
 }
 
-/// Has the daemon create the file.
-fn order(parsed: &Parsed, address: &str, start: i64, step: u64) -> Result<()> {
-    let mut client = Client::connect(address)?;
-    let (start, step) = (start.to_string(), step.to_string());
-    let name = client.name(&parsed.rest[0]);
-    let mut words = vec!["CREATE", &name, "-s", &step, "-b", &start];
-    if parsed.has("no-overwrite") {
-        words.push("-O");
-    }
-    for (option, value) in &parsed.options {
-        match *option {
-            "template" => words.extend(["-t", value]),
-            "source" => words.extend(["-r", value]),
-            _ => {}
-        }
-    }
-    words.extend(parsed.rest[1..].iter().map(String::as_str));
-    client.order(&words).map(|_| ())
+/// Seconds a primary point, as the option has it.
+pub(super) fn step(parsed: &Parsed) -> Result<u64> {
+    let step = spec::duration(parsed.value("step").unwrap_or(""), 1);
+    step.map_err(|why| Error::Refused(format!("step size: {why}")))
 }
 
 fn start_time(text: &str, now: i64) -> Result<i64> {
@@ -159,7 +146,7 @@ fn start_time(text: &str, now: i64) -> Result<i64> {
 }
 
 /// The file and the samples of an update.
-fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
+pub(super) fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
     match parsed.rest.split_first() {
         Some((name, samples)) if !samples.is_empty() => Ok((name, samples)),
         _ => refused("Not enough arguments"),
@@ -188,32 +175,9 @@ const UPDATE_OPTIONS: [options::Known; 3] =
 pub(super) fn update(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &UPDATE_OPTIONS)?;
     match super::daemon(&parsed) {
-        Some(address) => send(&parsed, &address),
+        Some(address) => through::update(&parsed, &address),
         None => apply(&parsed, false).map(|_| ()),
     }
-}
-
-/// Sends an update to the daemon, which takes absolute times and whole rows only.
-fn send(parsed: &Parsed, address: &str) -> Result<()> {
-    let (name, samples) = file_and_samples(parsed)?;
-    if parsed.has("template") {
-        return refused("The caching daemon cannot be used together with templates yet.");
-    }
-    let now = file::clock();
-    let mut client = Client::connect(address)?;
-    let name = client.name(name);
-    let mut words = vec!["UPDATE".to_string(), name];
-    for sample in samples {
-        words.push(match sample.strip_prefix("N:") {
-            Some(values) => format!("{}.{:06}:{values}", now.seconds, now.usec),
-            None if sample.contains('@') => {
-                return refused("at-style times cannot be sent to the caching daemon");
-            }
-            None => sample.clone(),
-        });
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    client.order(&words).map(|_| ())
 }
 
 pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Result<()> {
@@ -239,22 +203,22 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
     print(out, &text)
 }
 
-pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+pub(super) fn tune(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, change::OPTIONS)?;
-    let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
-    super::flush(&parsed, name)?;
-    let rrd = Rrd::open(&text::path(name), Access::Write)?;
-    if parsed.options.is_empty() && specs.is_empty() {
-        return print(out, &change::summary(&rrd.header));
+    if parsed.rest.is_empty() {
+        return refused("missing file name");
     }
-    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())?;
     if let Some(address) = super::daemon(&parsed) {
-        // The daemon reads the file anew at its next update.
-        let mut client = Client::connect(&address)?;
-        let name = client.name(name);
-        client.ask(&["FORGET", &name])?;
+        return through::tune(&parsed, &address);
     }
-    Ok(())
+    tune_here(&parsed)
+}
+
+/// Tunes a file in this process.
+pub(super) fn tune_here(parsed: &Parsed) -> Result<()> {
+    let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
+    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())
 }
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {

@@ -185,6 +185,17 @@ impl Client {
     }
 }
 
+/// A line of INFO (`key type value`) as `info` prints it.
+pub fn fact(line: &str) -> String {
+    let mut parts = line.splitn(3, ' ');
+    let (key, kind, value) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
+    match kind {
+        // A text.
+        Some("2") => format!("{key} = \"{value}\"\n"),
+        _ => format!("{key} = {value}\n"),
+    }
+}
+
 /// A file's absolute name, without links where it is there.
 pub fn whole(file: &str) -> String {
     let path = text::path(file);

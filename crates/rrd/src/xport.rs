@@ -4,13 +4,14 @@
 //! definition has rows of its own step; an expression, and the table, is as fine as what it is made of. Columns are
 //! worked out one after the other, in the order of their definitions.
 
+mod definition;
 mod table;
 mod variable;
 
+use definition::Definition;
 pub use table::Table;
 use variable::Aggregate;
 
-use crate::at::When;
 use crate::error::{Error, Result, refused};
 use crate::fetch;
 use crate::file::{Access, Rrd};
@@ -22,6 +23,9 @@ use crate::text;
 
 /// Series and expressions one command may name.
 const SERIES_MAX: usize = 1000;
+
+/// Seconds of a row: more than there are in a file's time, and few enough to count with.
+const STEP_MAX: u64 = 1 << 40;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +51,8 @@ struct Named {
 }
 
 enum Source {
+    /// Not read yet.
+    Wanted(Definition),
     Series(Column),
     Expression(Program),
     /// A function of the definition with this index.
@@ -79,6 +85,9 @@ struct Script {
 /// # Errors
 /// rrdtool's messages where it has them.
 pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
+    if arguments.is_empty() {
+        return refused("can't make an xport without contents");
+    }
     let mut script = Script::default();
     for argument in arguments {
         if script.names.len().max(script.exports.len()) > SERIES_MAX {
@@ -86,6 +95,7 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
         }
         script.take(argument, plan)?;
     }
+    script.read(plan)?;
     if script.exports.is_empty() {
         return refused("no XPORT found, nothing to do");
     }
@@ -94,49 +104,91 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
 
 impl Script {
     fn take(&mut self, argument: &str, plan: &Plan) -> Result<()> {
-        match argument.split_once(':') {
-            Some(("DEF", text)) => {
-                let (name, column) = read(text, plan)?;
-                self.define(name, Source::Series(column));
+        let (word, text) = match argument.split_once(':') {
+            Some((word, text)) => (word, Some(text)),
+            None => (argument, None),
+        };
+        let needed = |what: &str| text.ok_or_else(|| Error::Refused(what.to_string()));
+        let no_argument = || needed(&format!("No argument for definition of vdef/rrd in {argument}"));
+        match word {
+            "DEF" => {
+                let taken = |name: &str| self.find(name).is_some();
+                let (name, wanted) = definition::parse(argument, text.unwrap_or(""), plan, taken)?;
+                self.names.push(Named { name, source: Source::Wanted(wanted), shift: 0 });
+                Ok(())
             }
-            Some(("CDEF", text)) => {
-                let Some((name, text)) = text.split_once('=') else {
-                    return refused(format!("Cannot parse CDEF '{text}'"));
-                };
-                let Some(program) = Program::parse(text, |name| self.find(name)) else {
-                    return refused(format!("invalid rpn expression in: {text}"));
-                };
-                self.define(name.into(), Source::Expression(program));
+            "CDEF" => self.expression(no_argument()?),
+            "VDEF" => self.value(no_argument()?),
+            "SHIFT" => self.shift(no_argument()?, argument),
+            "XPORT" => self.export(needed("No positional VNAME")?, argument),
+            _ => refused(format!("'{word}' is not a valid function name in {argument}")),
+        }
+    }
+
+    /// Reads the rows of each definition.
+    fn read(&mut self, plan: &Plan) -> Result<()> {
+        for named in &mut self.names {
+            if let Source::Wanted(wanted) = &named.source {
+                named.source = Source::Series(read(wanted, plan)?);
             }
-            Some(("VDEF", text)) => self.value(text)?,
-            Some(("SHIFT", text)) => self.shift(text, argument)?,
-            Some(("XPORT", text)) => {
-                let (name, legend) = text.split_once(':').unwrap_or((text, ""));
-                let Some(index) = self.find(name) else {
-                    return refused(format!("{name} is not a vname nor a number"));
-                };
-                if matches!(self.names[index].source, Source::Value(..)) {
-                    return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
-                }
-                self.exports.push((index, legend.replace("\\:", ":")));
-            }
-            _ => return refused(format!("'{argument}' is not a valid function name")),
         }
         Ok(())
     }
 
-    fn define(&mut self, name: String, source: Source) {
-        self.names.push(Named { name, source, shift: 0 });
+    /// Gives `source` a name nothing has yet.
+    fn define(&mut self, name: &str, source: Source) -> Result<()> {
+        if self.find(name).is_some() {
+            return refused(format!("trying to reuse vname {name}"));
+        }
+        self.names.push(Named { name: name.into(), source, shift: 0 });
+        Ok(())
+    }
+
+    fn expression(&mut self, text: &str) -> Result<()> {
+        let (name, text) = text.split_once('=').unwrap_or(("", text));
+        if text.is_empty() {
+            return refused("can not parse an empty rpn expression");
+        }
+        let program = match Program::parse_or_rest(text, |name| self.find(name)) {
+            Ok(program) => program,
+            Err(rest) => return refused(format!("don't understand '{rest}'")),
+        };
+        if self.steps_of(&program).next().is_none() {
+            return refused("rpn expressions without DEF or CDEF variables are not supported");
+        }
+        self.define(name, Source::Expression(program))
+    }
+
+    /// The series and expressions that `program` names.
+    fn steps_of<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = usize> + 'a {
+        let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
+        names
+            .map(|node| node.variable)
+            .filter(|index| !matches!(self.names[*index].source, Source::Value(..)))
+    }
+
+    fn export(&mut self, text: &str, argument: &str) -> Result<()> {
+        let words = definition::words(text);
+        let name = words[0].as_str();
+        let Some(index) = self.find(name) else {
+            return refused(format!("{name} is not a vname nor a number"));
+        };
+        if matches!(self.names[index].source, Source::Value(..)) {
+            return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+        }
+        if words.len() > 2 {
+            return definition::unused(&words[2..], argument);
+        }
+        self.exports.push((index, words.get(1).cloned().unwrap_or_default()));
+        Ok(())
     }
 
     fn find(&self, wanted: &str) -> Option<usize> {
-        self.names.iter().rposition(|named| named.name == wanted)
+        self.names.iter().position(|named| named.name == wanted)
     }
 
     fn value(&mut self, text: &str) -> Result<()> {
-        let Some((name, text)) = text.split_once('=') else {
-            return refused(format!("Cannot parse VDEF '{text}'"));
-        };
+        let (name, text) = text.split_once('=').unwrap_or(("", text));
         let Some((of, function)) = text.split_once(',') else {
             return refused(format!("Comma expected in VDEF definition {text}"));
         };
@@ -147,14 +199,18 @@ impl Script {
             return refused(format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'"));
         }
         let aggregate = Aggregate::parse(function, name)?;
-        self.define(name.into(), Source::Value(aggregate, index));
-        Ok(())
+        self.define(name, Source::Value(aggregate, index))
     }
 
     /// Seconds, or the name of a value that has them.
     fn shift(&mut self, text: &str, argument: &str) -> Result<()> {
-        let (name, by) = text.split_once(':').unwrap_or((text, ""));
+        let words = definition::words(text);
+        let name = words[0].as_str();
         let Some(index) = self.find(name) else { return refused(format!("vname {name} not found")) };
+        let Some(by) = words.get(1).map(String::as_str) else { return refused("No shift given") };
+        if words.len() > 2 {
+            return definition::unused(&words[2..], argument);
+        }
         if matches!(self.names[index].source, Source::Value(..)) {
             return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
         }
@@ -245,6 +301,8 @@ impl Source {
     /// The rows of a definition; `before` has those that it may name.
     fn rows(&self, before: &[Rows], plan: &Plan) -> Result<Rows> {
         match self {
+            // BUG if there is one: all were read.
+            Self::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
             Self::Series(column) => {
                 let grid = Grid::new(column.reduced_step(), plan);
                 let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
@@ -265,7 +323,7 @@ fn computed(program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
     let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
     let used: Vec<usize> = names.map(|node| node.variable).collect();
     let step = used.iter().map(|index| before[*index].step).reduce(common);
-    let grid = Grid::new(step.unwrap_or(plan.least_step()), plan);
+    let grid = Grid::new(step.unwrap_or(1), plan);
     let column = |(index, rows): (usize, &Rows)| match used.contains(&index) {
         true => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
         false => vec![],
@@ -294,67 +352,36 @@ impl Plan {
     /// Seconds that rows have at least.
     fn least_step(&self) -> u64 {
         let seconds = u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0);
-        self.step.max(seconds / self.rows.max(1)).max(1)
+        self.step.max(seconds / self.rows.max(1)).clamp(1, STEP_MAX)
     }
 }
 
 /// The file a `DEF:` reads, and the daemon it wants flushed first.
 pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
-    let words = words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
+    let words = definition::words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
     let daemon = words.iter().find_map(|word| word.strip_prefix("daemon=").map(str::to_string));
     Some((words.into_iter().next()?, daemon))
 }
 
-/// The parts of a `DEF:`; a colon in one of them is written with a backslash.
-fn words(text: &str) -> Vec<String> {
-    text.replace("\\:", "\u{0}").split(':').map(|word| word.replace('\u{0}', ":")).collect()
-}
-
-fn read(text: &str, plan: &Plan) -> Result<(String, Column)> {
-    let fail = || Error::Refused(format!("Cannot parse DEF '{text}'"));
-    let (name, rest) = text.split_once('=').ok_or_else(fail)?;
-    let words = words(rest);
-    let [path, source, function, options @ ..] = words.as_slice() else { return Err(fail()) };
-    let Some(function) = Function::from_name(function) else {
-        return refused(format!("unknown consolidation function '{function}'"));
-    };
-    let (mut step, mut reduce) = (plan.step, function);
-    let (mut start, mut end) = (None, None);
-    let when = |text: &str| When::parse(text, plan.now).map_err(Error::Refused);
-    for option in options {
-        match option.split_once('=') {
-            Some(("step", value)) => step = crate::spec::duration(value, 1).map_err(|_| fail())?,
-            Some(("start", value)) => start = Some(when(value)?),
-            Some(("end", value)) => end = Some(when(value)?),
-            Some(("daemon", _)) => {}
-            Some(("reduce", value)) => {
-                let Some(function) = Function::from_name(value) else {
-                    return refused(format!("unknown consolidation function '{value}'"));
-                };
-                reduce = function;
-            }
-            _ => return Err(fail()),
-        }
-    }
-    let start = start.unwrap_or_else(|| When::at(plan.start));
-    let end = end.unwrap_or_else(|| When::at(plan.end));
-    let (start, end) = When::range(&start, &end, plan.now).map_err(Error::Refused)?;
+/// The rows that `wanted` names.
+fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
+    let Definition { path, source, function, reduce, .. } = wanted;
     let rrd = Rrd::open(&text::path(path), Access::Read)?;
-    let least = step.max(plan.least_step());
-    let fetched = fetch::fetch(&rrd, function, start, end, least)?;
+    let least = wanted.step.max(plan.least_step());
+    let fetched = fetch::fetch(&rrd, *function, wanted.start, wanted.end, least)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };
     let width = rrd.header.sources().len();
     let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    Ok((name.into(), Column { step: fetched.step, start: fetched.start, values, reduce, least }))
+    Ok(Column { step: fetched.step, start: fetched.start, values, reduce: *reduce, least })
 }
 
 impl Column {
     /// Seconds of the rows made of these.
     fn reduced_step(&self) -> u64 {
         let step = self.step.max(1);
-        self.least.div_ceil(step).max(1) * step
+        self.least.min(STEP_MAX).div_ceil(step).max(1).saturating_mul(step)
     }
 
     /// The known rows that end within (`from`, `to`], made one.

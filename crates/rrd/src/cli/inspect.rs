@@ -29,9 +29,18 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused("Usage: rrdtool info [--daemon |-d <addr> [--noflush|-F]] <file>");
     };
     let mut text = String::new();
-    let header = open(&parsed, name)?.header;
-    let shown = super::daemon(&parsed).map_or_else(|| name.clone(), |_| client::whole(name));
-    for (key, value) in facts::describe(&header, &shown) {
+    if let Some(address) = super::daemon(&parsed) {
+        let mut client = Client::connect(&address)?;
+        let name = client.name(name);
+        if !parsed.has("noflush") {
+            client.order(&["FLUSH", &name])?;
+        }
+        for line in client.order(&["INFO", &name])?.lines {
+            text.push_str(&client::fact(&line));
+        }
+        return print(out, &text);
+    }
+    for (key, value) in facts::describe(&open(&parsed, name)?.header, name) {
         text.push_str(&format!("{key} = {value}\n"));
     }
     print(out, &text)
@@ -113,7 +122,8 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let known = [("header", 'h', true), ("no-header", 'n', false), ("daemon", 'd', true)];
-    let parsed = options::parse(arguments, &known)?;
+    let usage = "usage rrdtool dump [--header|-h {none,xsd,dtd}]\n[--no-header|-n]\n[--daemon|-d address]\nfile.rrd [file.xml]";
+    let parsed = options::parse(arguments, &known).or_else(|_| refused(usage))?;
     let prologue = match (parsed.has("no-header"), parsed.value("header")) {
         (true, _) | (_, Some("none")) => Prologue::None,
         (_, Some("xsd")) => Prologue::Xsd,
@@ -129,10 +139,7 @@ pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
             crate::dump::dump(&rrd, prologue, &mut file)?;
             file.flush().map_err(failed)
         }
-        _ => refused(
-            "usage rrdtool dump [--header|-h {none,xsd,dtd}] [--no-header|-n] [--daemon|-d address] \
-             file.rrd [file.xml]",
-        ),
+        _ => refused(usage),
     }
 }
 
@@ -164,7 +171,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
-        let parsed = options::parse(arguments, &[("rraindex", 'a', true), ("daemon", 'd', true)])?;
+        let parsed = options::parse(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)])?;
         // rrdtool reads a number that is none as 0.
         let index = number::decimal(parsed.value("rraindex").unwrap_or("0").as_bytes());
         let index = number::as_long(index.map_or(0.0, |(value, _)| value));
@@ -172,7 +179,7 @@ pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
             return refused("invalid rraindex number");
         }
         let Some([name]) = parsed.first() else {
-            return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
+            return refused("usage rrdtool first [--rraindex number] [--daemon|-d <addr>] file.rrd");
         };
         if let Some(address) = super::daemon(&parsed) {
             return Client::connect(&address)?.first(name, index);
@@ -217,7 +224,8 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         None => default,
     };
     let rows = count("maxrows", 400);
-    if rows < 10 {
+    // A negative number is one above all others.
+    if rows < 10 || i64::try_from(rows).is_err() {
         return refused("maxrows below 10 rows");
     }
     let now = file::clock().seconds;
@@ -228,7 +236,10 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     if end < start {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
-    let plan = table::Plan { start, end, step: count("step", 0), rows, now };
+    let step = count("step", 0);
+    // A negative one is none.
+    let step = if i64::try_from(step).is_ok() { step } else { 0 };
+    let plan = table::Plan { start, end, step, rows, now };
     for argument in &parsed.rest {
         match table::wanted(argument) {
             Some((path, Some(address))) => super::flush_through(&address, &path)?,
@@ -264,6 +275,10 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
             listed => listed?,
         }
     };
+    if names.is_empty() && super::started_as("rrdtool") {
+        // As it tells of a directory without any.
+        eprint!("Success");
+    }
     print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     match unread {
         0 => Ok(()),
@@ -296,6 +311,9 @@ fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
 
 pub(super) fn flush(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
+    if parsed.rest.is_empty() {
+        return refused("Usage: rrdtool flushcached [--daemon|-d <addr>] <file> [<file> ...]");
+    }
     let Some(address) = super::daemon(&parsed) else {
         return refused(
             "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an address on the \

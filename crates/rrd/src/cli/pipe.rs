@@ -26,9 +26,8 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
         }
         let line = text::of(&line);
         let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
-            None => refused("unterminated quote"),
-            Some(words) if words.is_empty() => refused("not enough arguments"),
-            Some(words) if words[0] == "quit" && words.len() == 1 => return 0,
+            None => refused("creating arguments"),
+            Some(words) if words == ["quit"] => return 0,
             Some(words) => one(&words, out),
         };
         let answer = match outcome {
@@ -49,7 +48,8 @@ fn status() -> String {
 }
 
 fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
-    let (name, rest) = (words[0].as_str(), &words[1..]);
+    let Some((name, rest)) = words.split_first() else { return command(words, out) };
+    let name = name.as_str();
     let wanted = match name {
         "cd" | "mkdir" => 1,
         "pwd" | "ls" | "quit" => 0,
@@ -78,6 +78,8 @@ fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
 /// Directories as `d name`, `.rrd` files as `- name`.
 fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
     let failed = |error| Error::io("reading", path, error);
+    // They are in the directory, too.
+    print(out, "d .\nd ..\n")?;
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = text::name(entry.file_name());

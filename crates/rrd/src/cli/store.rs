@@ -64,7 +64,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         }
     }
     let Some((name, specs)) = parsed.rest.split_first() else {
-        return refused("you must define at least one Round Robin Archive");
+        return refused("need name of an rrd file to create");
     };
     let path = &text::path(name);
     if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
@@ -204,14 +204,22 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
 }
 
 pub(super) fn tune(arguments: &[String]) -> Result<()> {
-    let parsed = options::parse(arguments, change::OPTIONS)?;
+    // A value that is missing is an empty one, and a file that is missing is told of first.
+    let mut padded = arguments.to_vec();
+    if options::lacks_value(arguments, change::OPTIONS) {
+        padded.push(String::new());
+    }
+    let parsed = match options::parse(&padded, change::OPTIONS) {
+        Err(error) if arguments.iter().any(|word| !word.starts_with('-')) => return Err(error),
+        parsed => parsed.unwrap_or_default(),
+    };
     if parsed.rest.is_empty() {
         return refused("missing file name");
     }
-    if let Some(address) = super::daemon(&parsed) {
-        return through::tune(&parsed, &address);
+    match super::daemon(&parsed) {
+        Some(address) => through::tune(&parsed, &address),
+        None => tune_here(&parsed),
     }
-    tune_here(&parsed)
 }
 
 /// Tunes a file in this process.
@@ -223,7 +231,6 @@ pub(super) fn tune_here(parsed: &Parsed) -> Result<()> {
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {
     let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
-    let rrd = Rrd::open(&text::path(name), Access::Write)?;
     let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
     let by = match direction.as_str() {
         "GROW" => number(rows),
@@ -233,6 +240,7 @@ pub(super) fn resize(arguments: &[String]) -> Result<()> {
     if number(rows) < 1 {
         return refused("Please grow or shrink with at least 1 row");
     }
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
     let rra = number(rra);
     if rra < 0 || rra >= rrd.header.archives().len() as i64 {
         return refused("no such RRA in this RRD");
@@ -248,14 +256,14 @@ pub(super) fn restore(arguments: &[String]) -> Result<()> {
     };
     let force = parsed.has("force-overwrite");
     let target = &text::path(target);
-    if !force && target.symlink_metadata().is_ok() {
-        return Err(Error::io("creating", target, std::io::Error::from_raw_os_error(libc::EEXIST)));
-    }
     let text = match source.as_str() {
         "-" => std::io::read_to_string(std::io::stdin()),
         name => std::fs::read_to_string(text::path(name)),
     };
     let Ok(text) = text else { return refused(format!("Could not create xml reader for: {source}")) };
+    if !force && target.symlink_metadata().is_ok() {
+        return Err(Error::io("creating", target, std::io::Error::from_raw_os_error(libc::EEXIST)));
+    }
     let (header, values) = xml::parse(&text, parsed.has("range-check"), random_rows())?;
     file::create(target, &header, values.into_iter(), force)
 }

@@ -140,7 +140,7 @@ pub(super) fn create(parsed: &Parsed, address: &str, start: i64) -> Result<()> {
 
 /// Has the daemon tune the file, with all in it that waits and while nobody writes to it.
 pub(super) fn tune(parsed: &Parsed, address: &str) -> Result<()> {
-    let mut client = Client::connect(address)?;
+    let Ok(mut client) = Client::connect(address) else { return refused("Cannot connect to daemon") };
     let file = &parsed.rest[0];
     let name = client.name(file);
     let mut arguments: Vec<String> = parsed

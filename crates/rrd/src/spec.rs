@@ -163,13 +163,25 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
     let function = words.first().map(|name| (name, Function::from_name(name)));
     let wanted = match function {
         None => 4,
-        Some((name, None)) => return refused(format!("Unrecognized consolidation function {name}")),
+        Some((name, None)) => {
+            // As far as it could be one.
+            let shown = name.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
+            let shown = &name[..name.len() - shown.len()];
+            return refused(format!("Unrecognized consolidation function {shown}"));
+        }
         Some((_, Some(function))) => match function {
             Function::HwPredict | Function::MhwPredict | Function::Failures => 5,
             Function::DevPredict => 3,
             _ => 4,
         },
     };
+    if let Some((_, Some(function))) = function
+        && function.is_plain()
+        && words.len() < wanted
+    {
+        // What there is is looked at before it is counted.
+        Words { words: &words, step }.look(&words)?;
+    }
     let Some((name, Some(function))) = function.filter(|_| words.len() >= wanted) else {
         return refused(format!("Expected at least {wanted} arguments for RRA but got {}", words.len()));
     };
@@ -193,9 +205,7 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
         }
         Function::Failures => failures(&mut spec.archive, &words)?,
         _ => {
-            let xff = words.number(1).filter(|xff| !(*xff < 0.0 || *xff >= 1.0));
-            let Some(xff) = xff else { return refused("Invalid xff: must be between 0 and 1") };
-            spec.archive.set_f64(PAR_XFF, xff);
+            spec.archive.set_f64(PAR_XFF, words.xff(1)?);
             spec.archive.points = words.steps(2)?;
             spec.archive.rows = words.rows(3, spec.archive.points)?;
             extra(4)?;
@@ -314,6 +324,24 @@ impl Words<'_> {
             Some(value) => Ok(value),
             None => refused(format!("Invalid {name}: must be between 0 and 1")),
         }
+    }
+
+    fn xff(&self, place: usize) -> Result<f64> {
+        match self.number(place).filter(|xff| !(*xff < 0.0 || *xff >= 1.0)) {
+            Some(xff) => Ok(xff),
+            None => refused("Invalid xff: must be between 0 and 1"),
+        }
+    }
+
+    /// Looks at the first words of a plain archive.
+    fn look(&self, words: &[&str]) -> Result<()> {
+        if words.len() > 1 {
+            self.xff(1)?;
+        }
+        if words.len() > 2 {
+            self.steps(2)?;
+        }
+        Ok(())
     }
 
     fn steps(&self, place: usize) -> Result<u64> {

@@ -82,6 +82,9 @@ pub fn tune(
     for (state, archive) in content.archives.iter_mut().zip(header.archives()) {
         state.archive = archive.clone();
     }
+    for spec in specs {
+        is_change(spec)?;
+    }
     if let Some((_, step)) = options.iter().rev().find(|(name, _)| *name == "step") {
         set_step(&mut content, step)?;
     }
@@ -99,29 +102,33 @@ fn find(definition: &Definition, name: &str) -> Result<usize> {
     }
 }
 
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
     let pair = |what: &str| match value.split_once(':') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        Some((name, value)) if is_name(name) && !value.is_empty() => Ok((name, value)),
         _ => refused(format!("invalid arguments for {what}")),
     };
     match name {
         "heartbeat" => {
             let (source, value) = pair("heartbeat")?;
-            let index = find(definition, source)?;
             let Some((value, _)) = number::decimal(value.as_bytes()) else {
                 return refused("invalid arguments for heartbeat");
             };
+            let index = find(definition, source)?;
             definition.sources[index].heartbeat = number::as_long(value) as u64;
         }
         "minimum" | "maximum" => {
             let what = if name == "minimum" { "minimum ds value" } else { "maximum ds value" };
             let (source, value) = pair(what)?;
-            let index = find(definition, source)?;
             let limit = match number::decimal(value.as_bytes()) {
                 _ if value == "U" => UNKNOWN,
                 Some((value, _)) => value,
                 None => return refused(format!("invalid arguments for {what}")),
             };
+            let index = find(definition, source)?;
             let source = &mut definition.sources[index];
             if name == "minimum" { source.min = limit } else { source.max = limit }
         }
@@ -140,8 +147,7 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
         "data-source-rename" => {
             let (old, new) = pair("data source type")?;
             let index = find(definition, old)?;
-            let fits = new.len() <= NAME_MAX
-                && new.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            let fits = new.len() <= NAME_MAX && is_name(new);
             if !fits || definition.sources.iter().any(|source| source.name == new) {
                 return refused(format!("'{new}' cannot be a data source's name here"));
             }
@@ -162,6 +168,7 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
     let count = number.map(number::as_long);
     let share = || match number {
         Some(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        None => refused("Unable to parse Holt-Winters parameter"),
         _ => refused("Holt-Winters parameter must be between 0 and 1"),
     };
     let (index, bits, wanted, missing) = match name {
@@ -276,10 +283,19 @@ fn rows_change(text: &str) -> Result<(usize, char, u64)> {
     }
 }
 
-fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
-    if ["DEL:", "DS:", "RRA:"].contains(&spec) {
-        return refused(format!("unparseable argument: {spec}"));
+/// Refuses what is no change of structure at all.
+fn is_change(spec: &str) -> Result<()> {
+    if let Some(text) = spec.strip_prefix("RRA#") {
+        return rows_change(text).map(|_| ());
     }
+    let kinds = ["DEL:", "DELRRA:", "DS:", "RRA:"];
+    match kinds.iter().any(|kind| spec.len() > kind.len() && spec.starts_with(kind)) {
+        true => Ok(()),
+        false => refused(format!("unparseable argument: {spec}")),
+    }
+}
+
+fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
     if let Some(name) = spec.strip_prefix("DEL:") {
         // A name nobody has is no error to rrdtool.
         return match content.sources.iter().position(|state| state.source.name == name) {

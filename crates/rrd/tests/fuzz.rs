@@ -35,8 +35,8 @@ struct Found {
 fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Found> {
     let mut random = Random::new(seed);
     let mode = match random.below(10) {
-        0 | 1 => Mode::Pipe,
-        2 => Mode::Daemon,
+        0..=5 => Mode::Pipe,
+        6 => Mode::Daemon,
         _ => Mode::Alone,
     };
     let mut story = Story::new(&mut random);

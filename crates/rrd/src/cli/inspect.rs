@@ -46,6 +46,15 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     print(out, &text)
 }
 
+/// Whether the value of a time's option is one.
+fn is_time(name: &str, value: &str, now: i64) -> Result<()> {
+    if name != "start" && name != "end" {
+        return Ok(());
+    }
+    let parsed = When::parse(value, now);
+    parsed.map(|_| ()).map_err(|error| Error::Refused(format!("{name} time: {error}")))
+}
+
 /// Start and end of a range from their options; a day up to now unless said otherwise.
 fn times(parsed: &Parsed, now: i64) -> Result<(i64, i64)> {
     let parse = |name: &str, default: When| match parsed.value(name) {
@@ -65,13 +74,20 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         ("align-start", 'a', false),
         ("daemon", 'd', true),
     ];
-    let parsed = options::parse(arguments, &known)?;
-    let resolution = match parsed.value("resolution").map(|text| spec::duration(text, 1)) {
-        Some(Ok(seconds)) => seconds,
-        Some(Err(why)) => return refused(format!("resolution: {why}")),
-        None => 1,
-    };
-    let (mut start, mut end) = times(&parsed, file::clock().seconds)?;
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
+    let now = file::clock().seconds;
+    let mut resolution = 1;
+    for (name, value) in &parsed.options {
+        match *name {
+            "resolution" => match spec::duration(value, 1) {
+                Ok(seconds) => resolution = seconds,
+                Err(why) => return refused(format!("resolution: {why}")),
+            },
+            _ => is_time(name, value, now)?,
+        }
+    }
+    wrong?;
+    let (mut start, mut end) = times(&parsed, now)?;
     if parsed.has("align-start") {
         let over = start.rem_euclid((resolution as i64).max(1));
         (start, end) = (start - over, end - over);
@@ -85,17 +101,19 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some([name, function]) = parsed.first() else {
         return refused("Usage: rrdtool fetch <file> <CF> [options]");
     };
-    let Some(function) = Function::from_name(function) else {
-        return refused(format!("unknown consolidation function '{function}'"));
+    let known = || match Function::from_name(function) {
+        Some(function) => Ok(function),
+        None => refused(format!("unknown consolidation function '{function}'")),
     };
     let (fetched, sources) = match super::daemon(&parsed) {
         // The daemon has no resolution; with one the file is looked at here.
         Some(address) if !parsed.has("resolution") => {
             let mut client = Client::connect(&address)?;
             let name = client.name(name);
-            client.fetch(&name, function.name(), start, end)?
+            client.fetch(&name, function, start, end)?
         }
         _ => {
+            let function = known()?;
             let rrd = open(&parsed, name)?;
             let fetched = range::fetch(&rrd, function, start, end, resolution)?;
             (fetched, rrd.header.sources().iter().map(|source| source.name.clone()).collect())
@@ -133,6 +151,10 @@ pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         [name] => crate::dump::dump(&open(&parsed, name)?, prologue, out),
         [name, target] => {
             let rrd = open(&parsed, name)?;
+            let is_same = text::path(target).canonicalize().ok() == text::path(name).canonicalize().ok();
+            if is_same {
+                return refused(format!("'{name}' is not dumped onto itself"));
+            }
             let failed = |error| Error::io("opening", text::path(target), error);
             let mut file =
                 std::io::BufWriter::new(std::fs::File::create(text::path(target)).map_err(failed)?);
@@ -173,8 +195,7 @@ pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
         let parsed = options::parse(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)])?;
         // rrdtool reads a number that is none as 0.
-        let index = number::decimal(parsed.value("rraindex").unwrap_or("0").as_bytes());
-        let index = number::as_long(index.map_or(0.0, |(value, _)| value));
+        let index = number::c_long(parsed.value("rraindex").unwrap_or("0"));
         if index < 0 {
             return refused("invalid rraindex number");
         }
@@ -216,19 +237,26 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         ("showtime", 't', false),
         ("daemon", 'd', true),
     ];
-    let parsed = options::parse(arguments, &known)?;
-    let count = |name: &str, default: u64| match parsed.value(name) {
-        Some(text) => {
-            number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value))
-        }
-        None => default,
-    };
-    let rows = count("maxrows", 400);
-    // A negative number is one above all others.
-    if rows < 10 || i64::try_from(rows).is_err() {
-        return refused("maxrows below 10 rows");
-    }
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
     let now = file::clock().seconds;
+    let count =
+        |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value));
+    let (mut rows, mut step) = (400, 0);
+    for (name, value) in &parsed.options {
+        match *name {
+            "maxrows" => {
+                rows = count(value);
+                // A negative number is one above all others.
+                if rows < 10 || i64::try_from(rows).is_err() {
+                    return refused("maxrows below 10 rows");
+                }
+            }
+            // A negative one is none.
+            "step" => step = Some(count(value)).filter(|step| i64::try_from(*step).is_ok()).unwrap_or(0),
+            _ => is_time(name, value, now)?,
+        }
+    }
+    wrong?;
     let (start, end) = times(&parsed, now)?;
     if start < 3600 * 24 * 365 * 10 {
         return refused("the first entry to fetch should be after 1980");
@@ -236,9 +264,6 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     if end < start {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
-    let step = count("step", 0);
-    // A negative one is none.
-    let step = if i64::try_from(step).is_ok() { step } else { 0 };
     let plan = table::Plan { start, end, step, rows, now };
     for argument in &parsed.rest {
         match table::wanted(argument) {
@@ -269,6 +294,11 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         match listed(&text::path(path), is_recursive) {
             // It says so and calls it done; a script that looks through many directories may count on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
+                // What is no directory is told of as the argument that it is.
+                let source = match source.kind() {
+                    std::io::ErrorKind::NotADirectory => std::io::Error::from_raw_os_error(libc::EINVAL),
+                    _ => source,
+                };
                 eprint!("{}", crate::error::os_text(&source));
                 return Ok(());
             }

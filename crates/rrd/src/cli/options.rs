@@ -37,7 +37,18 @@ impl Parsed {
 /// # Errors
 /// An unknown option, or one without its value.
 pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
+    let (parsed, outcome) = parse_up_to(arguments, known);
+    outcome.map(|()| parsed)
+}
+
+/// What stands before the first word that is wrong, and what is wrong with it: values before it are looked at first.
+pub fn parse_up_to(arguments: &[String], known: &[Known]) -> (Parsed, Result<()>) {
     let mut parsed = Parsed::default();
+    let outcome = take(arguments, known, &mut parsed);
+    (parsed, outcome)
+}
+
+fn take(arguments: &[String], known: &[Known], parsed: &mut Parsed) -> Result<()> {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -57,24 +68,21 @@ pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
             };
             parsed.options.push((name, value));
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            short(letters, known, &mut words, &mut parsed)?;
+            short(letters, known, &mut words, parsed)?;
         } else {
             parsed.rest.push(word.clone());
         }
     }
-    Ok(parsed)
+    Ok(())
 }
 
-/// Whether the last of `arguments` is an option without its value.
+/// Whether the last of `arguments` is an option's letter without its value.
 pub fn lacks_value(arguments: &[String], known: &[Known]) -> bool {
     let takes = |found: Option<&Known>| found.is_some_and(|(_, _, takes)| *takes);
-    let is_bare = |word: &str| match word.strip_prefix("--") {
-        Some(long) => takes(known.iter().find(|(name, _, _)| *name == long)),
-        None => {
-            let mut letters = word.strip_prefix('-').unwrap_or("").chars();
-            let letter = letters.next();
-            letters.next().is_none() && takes(known.iter().find(|(_, short, _)| Some(*short) == letter))
-        }
+    let is_bare = |word: &str| {
+        let mut letters = word.strip_prefix('-').unwrap_or("").chars();
+        let letter = letters.next();
+        letters.next().is_none() && takes(known.iter().find(|(_, short, _)| Some(*short) == letter))
     };
     // Whether the last word is an option depends on all before it.
     let mut words = arguments.iter();

@@ -51,18 +51,20 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         ("template", 't', true),
         ("no-overwrite", 'O', false),
     ];
-    let parsed = options::parse(arguments, &known)?;
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
     let now = file::clock().seconds;
     let mut start = (now - 10, 0);
     let (mut step, mut template) = (STEP_DEFAULT, None);
     for (name, value) in &parsed.options {
         match *name {
             "start" => start = (start_time(value, now)?, 0),
-            "step" => step = self::step(&parsed)?,
+            "step" => step = self::step(value)?,
             "template" => template = Some(value),
+            "source" => is_regular(value)?,
             _ => {}
         }
     }
+    wrong?;
     let Some((name, specs)) = parsed.rest.split_first() else {
         return refused("need name of an rrd file to create");
     };
@@ -86,7 +88,6 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         }
         definition.take(rrd.header.definition());
     }
-    let files = past(&parsed)?;
     let hash = spec::season_hash(name);
     let mut mappings = vec![None; definition.sources.len()];
     for spec in specs {
@@ -102,6 +103,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         }
     }
     let definition = definition.definition(step)?;
+    let files = past(&parsed)?;
     if files.is_empty() {
         let mut header = plan::header(definition, start.0, random_rows())?;
         header.set_last_update(start.0, start.1);
@@ -113,24 +115,27 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     file::create(path, &header, values.into_iter(), true)
 }
 
+/// Refuses what cannot be a file to fill from.
+fn is_regular(name: &str) -> Result<()> {
+    match text::path(name).metadata() {
+        Ok(there) if there.is_file() => Ok(()),
+        Ok(_) => refused(format!("Not a regular file: {name}")),
+        Err(error) => {
+            let why = crate::error::os_text(&error);
+            refused(format!("error checking for source RRD {name}: {why}"))
+        }
+    }
+}
+
 /// The files that a new one is to be filled from, whole.
 fn past(parsed: &Parsed) -> Result<Vec<Content>> {
     let named = parsed.options.iter().filter(|(option, _)| *option == "source");
-    named
-        .map(|(_, name)| match Rrd::open(&text::path(name), Access::Read) {
-            Ok(rrd) => Content::read(&rrd),
-            Err(Error::Io { source, .. }) => {
-                let why = crate::error::os_text(&source);
-                refused(format!("error checking for source RRD {name}: {why}"))
-            }
-            Err(error) => Err(error),
-        })
-        .collect()
+    named.map(|(_, name)| Content::read(&Rrd::open(&text::path(name), Access::Read)?)).collect()
 }
 
 /// Seconds a primary point, as the option has it.
-pub(super) fn step(parsed: &Parsed) -> Result<u64> {
-    let step = spec::duration(parsed.value("step").unwrap_or(""), 1);
+pub(super) fn step(text: &str) -> Result<u64> {
+    let step = spec::duration(text, 1);
     step.map_err(|why| Error::Refused(format!("step size: {why}")))
 }
 
@@ -204,15 +209,25 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
 }
 
 pub(super) fn tune(arguments: &[String]) -> Result<()> {
-    // A value that is missing is an empty one, and a file that is missing is told of first.
+    // A letter's value that is missing is an empty one, and a file that is missing is told of first.
     let mut padded = arguments.to_vec();
     if options::lacks_value(arguments, change::OPTIONS) {
         padded.push(String::new());
     }
-    let parsed = match options::parse(&padded, change::OPTIONS) {
-        Err(error) if arguments.iter().any(|word| !word.starts_with('-')) => return Err(error),
-        parsed => parsed.unwrap_or_default(),
+    let (parsed, wrong) = options::parse_up_to(&padded, change::OPTIONS);
+    let Some(name) = arguments.iter().find(|word| parsed.rest.contains(word) || !word.starts_with('-'))
+    else {
+        return refused("missing file name");
     };
+    if wrong.is_err() {
+        // The file is looked at before what is wrong is reached.
+        Rrd::open(&text::path(name), Access::Write)?;
+        let lacks = matches!(&wrong, Err(error) if error.to_string().starts_with("option requires argument"));
+        if lacks && parsed.rest.len() < 2 {
+            return refused("missing file name");
+        }
+        wrong?;
+    }
     if parsed.rest.is_empty() {
         return refused("missing file name");
     }

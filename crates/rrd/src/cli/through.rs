@@ -112,7 +112,7 @@ pub(super) fn create(parsed: &Parsed, address: &str, start: i64) -> Result<()> {
     }
     let (start, name) = (start.to_string(), client.name(file));
     let mut words = vec!["CREATE", &name];
-    let step = parsed.value("step").map(|_| super::store::step(parsed)).transpose()?;
+    let step = parsed.value("step").map(super::store::step).transpose()?;
     let step = step.map(|step| step.to_string());
     if let Some(step) = &step {
         words.extend(["-s", step]);

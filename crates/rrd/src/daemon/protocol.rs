@@ -252,6 +252,9 @@ impl<'a> Session<'a> {
                 match pending.flush(&file)? {
                     Some(()) => format!("0 Successfully flushed {file}.\n"),
                     None => match pending.base().open(&file, false) {
+                        Ok(opened) if opened.metadata().is_ok_and(|of| of.is_dir()) => {
+                            return refused(format!("No such file: {file}."));
+                        }
                         Ok(_) => format!("0 Nothing to flush: {file}.\n"),
                         Err(Error::Io { .. }) => return refused(format!("No such file: {file}.")),
                         Err(denied) => return Err(denied),

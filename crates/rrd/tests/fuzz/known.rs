@@ -3,57 +3,118 @@
 use super::sides::{Difference, Mode};
 
 /// All of them.
-pub const REASONS: [&str; 8] = [
+pub const REASONS: [&str; 18] = [
+    "at-times",
+    "cdef-self",
+    "daemon-count",
+    "daemon-errors",
+    "daemon-list",
+    "daemon-resolution",
+    "daemon-words",
     "dies",
-    "usage",
-    "failed-update",
-    "updatev-times",
-    "failed-tune",
-    "unreachable",
     "drawing",
+    "dump-target",
+    "failed-tune",
+    "failed-update",
     "legend",
+    "tune-names",
+    "unreachable",
+    "updatev-times",
+    "usage",
+    "xml-errors",
 ];
 
 /// What only drawing needs.
-const DRAWING: [&str; 12] = [
-    "PRINT", "GPRINT", "COMMENT", "LINE", "AREA", "STACK", "HRULE", "VRULE", "TICK", "SHIFT", "TEXTALIGN", "LINE1",
-];
+const DRAWING: [&str; 11] =
+    ["PRINT", "GPRINT", "COMMENT", "LINE", "AREA", "STACK", "HRULE", "VRULE", "TICK", "TEXTALIGN", "LINE1"];
 
 /// Why a difference is one that is meant; `None` for a new one.
 pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&'static str> {
     let (theirs, ours) = (&difference.theirs, &difference.ours);
-    let command = words[0].as_str();
-    let same_end = theirs.code == ours.code && theirs.error == ours.error;
-    let failed = same_end && theirs.code != Some(0);
-    let same_files = difference.files().is_empty();
-    let either = |text: &str| theirs.error.contains(text) || ours.error.contains(text);
-    let starts = |text: &str| words.iter().any(|word| word.split(':').next() == Some(text));
     if theirs.code.is_none() {
         return Some("dies");
     }
-    if theirs.out.starts_with("RRDtool 1.7.2  Copyright") || words.get(1).is_some_and(|word| word == "--help") {
+    let is_help = words.get(1).is_some_and(|word| word == "--help");
+    if is_help || theirs.out.starts_with("RRDtool 1.7.2  Copyright") {
         return Some("usage");
     }
-    if command.starts_with("update") && failed {
-        return Some("failed-update");
-    }
-    if command == "updatev" && same_end && same_files && without_times(&theirs.out) == without_times(&ours.out) {
-        return Some("updatev-times");
-    }
-    if command == "tune" && failed {
-        return Some("failed-tune");
-    }
-    if either("Unable to connect to rrdcached") || either("Cannot connect to daemon") {
+    if either(difference, "Unable to connect to rrdcached") || either(difference, "Cannot connect to daemon")
+    {
         return Some("unreachable");
     }
-    if command == "xport" && DRAWING.iter().any(|word| starts(word)) {
+    let by_command = match words[0].as_str() {
+        "update" | "updatev" => update(words, difference),
+        "tune" => tune(words, difference),
+        "xport" => xport(words, difference),
+        "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
+        "dump" => {
+            (theirs.code == Some(1) && ours.code == Some(1) && words.len() > 2).then_some("dump-target")
+        }
+        _ => None,
+    };
+    let by_times = either(difference, "unparsable trailing text").then_some("at-times");
+    by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
+}
+
+fn either(difference: &Difference, text: &str) -> bool {
+    difference.theirs.error.contains(text) || difference.ours.error.contains(text)
+}
+
+fn both_failed(difference: &Difference) -> bool {
+    difference.theirs.code == Some(1) && difference.ours.code == Some(1)
+}
+
+/// Both ended in the same way, and said so.
+fn same_end(difference: &Difference) -> bool {
+    let (theirs, ours) = (&difference.theirs, &difference.ours);
+    theirs.code == ours.code && theirs.error == ours.error
+}
+
+fn update(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if same_end(difference) && both_failed(difference) {
+        return Some("failed-update");
+    }
+    let (theirs, ours) = (&difference.theirs, &difference.ours);
+    let is_time = words[0] == "updatev" && same_end(difference) && difference.files().is_empty();
+    (is_time && without_times(&theirs.out) == without_times(&ours.out)).then_some("updatev-times")
+}
+
+fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
+    let renames = |word: &String| word.starts_with("--data-source-rename") || word.starts_with("-r");
+    if difference.ours.code == Some(1) && words.iter().any(renames) {
+        return Some("tune-names");
+    }
+    (same_end(difference) && both_failed(difference)).then_some("failed-tune")
+}
+
+fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
+    let starts = |text: &&str| words.iter().any(|word| word.split(':').next() == Some(text));
+    if DRAWING.iter().any(starts) {
         return Some("drawing");
     }
-    if command == "xport" && same_end && words.iter().any(|word| word.starts_with("XPORT:") && word.contains(['"', '<', '>', '&'])) {
-        return Some("legend");
+    let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
+    if words.iter().any(names_itself) {
+        return Some("cdef-self");
     }
-    let _ = mode;
-    None
+    let is_marked = |word: &String| word.starts_with("XPORT:") && word.contains(['"', '<', '>', '&', '\\']);
+    (same_end(difference) && words.iter().any(is_marked)).then_some("legend")
+}
+
+fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if words.iter().any(String::is_empty) {
+        return Some("daemon-words");
+    }
+    if both_failed(difference) {
+        return Some("daemon-errors");
+    }
+    if words[0] == "list" {
+        return Some("daemon-list");
+    }
+    if difference.ours.error.contains("data source readings (got") {
+        return Some("daemon-count");
+    }
+    let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
+    (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")
 }
 
 /// Each line behind its time.

@@ -39,8 +39,6 @@ pub struct Outcome {
 pub struct Difference {
     pub theirs: Outcome,
     pub ours: Outcome,
-    /// The files before.
-    pub before: BTreeMap<String, Vec<u8>>,
 }
 
 impl Difference {
@@ -149,7 +147,6 @@ impl Sides {
         let run = |sides: &mut Self| Difference {
             theirs: sides.theirs.run(sides.mode, words, &line),
             ours: sides.ours.run(sides.mode, words, &line),
-            before: before.clone(),
         };
         let mut both = run(self);
         let is_same = |both: &Difference| both.theirs == both.ours;
@@ -234,7 +231,10 @@ impl Side {
             let kept = outcome.out.lines().filter(|line| !line.contains("].cur_row = "));
             outcome.out = kept.map(|line| format!("{line}\n")).collect();
         }
-        outcome.files = self.files();
+        // A daemon writes when it likes.
+        if mode != Mode::Daemon {
+            outcome.files = self.files();
+        }
         outcome
     }
 

@@ -25,11 +25,9 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
     }
     // rrdtool saturates too.
     let value = text[..len].parse::<u64>().unwrap_or(u64::MAX);
-    if value == 0 {
-        return Err("value must be positive");
-    }
+    let is_zero = || if value == 0 { Err("value must be positive") } else { Ok(()) };
     let factor = match text.as_bytes().get(len) {
-        None | Some(b':') => return Ok(value),
+        None | Some(b':') => return is_zero().map(|()| value),
         Some(b's') => 1,
         Some(b'm') => 60,
         Some(b'h') => 3_600,
@@ -39,6 +37,7 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
         Some(b'y') => 366 * 86_400,
         Some(_) => return Err("value has trailing garbage"),
     };
+    is_zero()?;
     let seconds = value.wrapping_mul(factor);
     if !seconds.is_multiple_of(unit) {
         return Err("value would truncate when scaled");

@@ -183,6 +183,9 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
         }
         "deltapos" | "deltaneg" => {
+            if !definition.archives.iter().any(|archive| archive.function == Function::Failures) {
+                return refused("Failures RRA does not exist in this RRD");
+            }
             let Some(value) = number.filter(|value| *value >= 0.0) else {
                 return refused("Parameter specified is too small");
             };

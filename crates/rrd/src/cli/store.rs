@@ -220,12 +220,12 @@ pub(super) fn tune(arguments: &[String]) -> Result<()> {
         return refused("missing file name");
     };
     if wrong.is_err() {
-        // The file is looked at before what is wrong is reached.
-        Rrd::open(&text::path(name), Access::Write)?;
         let lacks = matches!(&wrong, Err(error) if error.to_string().starts_with("option requires argument"));
         if lacks && parsed.rest.len() < 2 {
             return refused("missing file name");
         }
+        // The file is looked at before what is wrong is reached.
+        Rrd::open(&text::path(name), Access::Write)?;
         wrong?;
     }
     if parsed.rest.is_empty() {

@@ -1,23 +1,29 @@
 //! Differences that are meant, each with the name it has in docs/rrd.md.
 
-use super::sides::{Difference, Mode};
+use super::sides::{Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 18] = [
+pub const REASONS: [&str; 24] = [
     "at-times",
     "cdef-self",
     "daemon-count",
     "daemon-errors",
+    "daemon-first",
     "daemon-list",
     "daemon-resolution",
+    "daemon-updatev",
     "daemon-words",
     "dies",
     "drawing",
     "dump-target",
     "failed-tune",
     "failed-update",
+    "hw-period",
     "legend",
+    "prefill",
+    "sanity",
     "tune-names",
+    "tune-version",
     "unreachable",
     "updatev-times",
     "usage",
@@ -42,17 +48,22 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     {
         return Some("unreachable");
     }
+    if theirs.error.contains("SANITY CHECK") {
+        return Some("sanity");
+    }
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
+        "create" => create(words, difference),
         "tune" => tune(words, difference),
         "xport" => xport(words, difference),
         "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
-        "dump" => {
-            (theirs.code == Some(1) && ours.code == Some(1) && words.len() > 2).then_some("dump-target")
-        }
+        "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times = either(difference, "unparsable trailing text").then_some("at-times");
+    let by_times = ["unparsable trailing text", "unparsable time"]
+        .iter()
+        .any(|text| either(difference, text))
+        .then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -79,12 +90,30 @@ fn update(words: &[String], difference: &Difference) -> Option<&'static str> {
     (is_time && without_times(&theirs.out) == without_times(&ours.out)).then_some("updatev-times")
 }
 
+fn create(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if same_end(difference) && words.iter().any(|word| word.starts_with("-r") || word.starts_with("--source"))
+    {
+        return Some("prefill");
+    }
+    let is_forecast = |word: &String| word.contains("HWPREDICT") && word.ends_with(['h', 'd', 'm', 's', 'w']);
+    (same_end(difference) && words.iter().any(is_forecast)).then_some("hw-period")
+}
+
 fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
     let renames = |word: &String| word.starts_with("--data-source-rename") || word.starts_with("-r");
     if difference.ours.code == Some(1) && words.iter().any(renames) {
         return Some("tune-names");
     }
-    (same_end(difference) && both_failed(difference)).then_some("failed-tune")
+    if same_end(difference) && both_failed(difference) {
+        return Some("failed-tune");
+    }
+    // The format's version is the fifth to the eighth byte.
+    let is_version = |name: &&str| {
+        let file =
+            |side: &Outcome| side.files.get(*name).and_then(|bytes| bytes.get(8..)).map(<[u8]>::to_vec);
+        file(&difference.theirs) == file(&difference.ours)
+    };
+    (same_end(difference) && difference.files().iter().all(is_version)).then_some("tune-version")
 }
 
 fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
@@ -107,8 +136,11 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     if both_failed(difference) {
         return Some("daemon-errors");
     }
-    if words[0] == "list" {
-        return Some("daemon-list");
+    match words[0].as_str() {
+        "first" => return Some("daemon-first"),
+        "list" => return Some("daemon-list"),
+        "updatev" => return Some("daemon-updatev"),
+        _ => {}
     }
     if difference.ours.error.contains("data source readings (got") {
         return Some("daemon-count");

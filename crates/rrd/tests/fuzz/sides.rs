@@ -89,6 +89,7 @@ impl fmt::Display for Difference {
 }
 
 /// A command as one could type it.
+#[allow(dead_code, reason = "each test binary uses its part")]
 pub fn shown(words: &[String]) -> String {
     let quoted = |word: &String| match word
         .bytes()
@@ -119,6 +120,8 @@ pub struct Sides {
     mode: Mode,
     theirs: Side,
     ours: Side,
+    /// Whether the last command failed.
+    pub failed: bool,
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -133,7 +136,7 @@ impl Sides {
         let theirs = Side::start(dir.join("theirs"), "rrdtool".into(), mode, "rrdcached", &[]);
         let ours =
             Side::start(dir.join("ours"), program, mode, env!("CARGO_BIN_EXE_khz-rrd"), &["rrdcached"]);
-        Self { mode, theirs, ours }
+        Self { mode, theirs, ours, failed: false }
     }
 
     pub fn place(&self) -> String {
@@ -157,6 +160,7 @@ impl Sides {
             }
             both = run(self);
         }
+        self.failed = both.theirs.code != Some(0);
         if is_same(&both) {
             // Row positions are random: from here on they are the same.
             self.align();
@@ -335,18 +339,15 @@ fn turned(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The line for the pipe: each word bare, in quotes of either kind, or behind backslashes.
+/// The line for the pipe: each word bare or in quotes of either kind.
 fn line(words: &[String], random: &mut Random) -> String {
     let quoted = |word: &String, random: &mut Random| {
-        let is_bare = !word.is_empty() && word.bytes().all(|byte| !b" \t\"'\\".contains(&byte));
-        match random.below(if is_bare { 6 } else { 3 }) {
-            0 => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
-            1 if !word.contains(['\'', '\\']) => format!("'{word}'"),
-            1 | 2 if !word.is_empty() => word
-                .chars()
-                .map(|letter| if " \t\"'\\".contains(letter) { format!("\\{letter}") } else { letter.into() })
-                .collect(),
-            2 => "\"\"".into(),
+        let needs_quotes = word.is_empty() || word.contains([' ', '\t', '"', '\'']);
+        match random.below(4) {
+            0 if !word.contains('"') => format!("\"{word}\""),
+            1 if !word.contains('\'') => format!("'{word}'"),
+            _ if needs_quotes && !word.contains('"') => format!("\"{word}\""),
+            _ if needs_quotes && !word.contains('\'') => format!("'{word}'"),
             _ => word.clone(),
         }
     };

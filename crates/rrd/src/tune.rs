@@ -183,10 +183,8 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
         }
         "deltapos" | "deltaneg" => {
-            if !definition.archives.iter().any(|archive| archive.function == Function::Failures) {
-                return refused("Failures RRA does not exist in this RRD");
-            }
-            let Some(value) = number.filter(|value| *value >= 0.0) else {
+            // What is no number counts as 0 in rrdtool.
+            let Some(value) = number.or(Some(0.0)).filter(|value| *value >= 0.0) else {
                 return refused("Parameter specified is too small");
             };
             (

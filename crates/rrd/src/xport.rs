@@ -5,10 +5,12 @@
 //! worked out one after the other, in the order of their definitions.
 
 mod definition;
+mod rows;
 mod table;
 mod variable;
 
 use definition::Definition;
+use rows::{Grid, Rows, common};
 pub use table::Table;
 use variable::Aggregate;
 
@@ -248,52 +250,6 @@ impl Script {
         let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
         let columns = self.exports.iter().map(export).collect();
         Ok(Table { start: grid.start + signed, end, step: grid.step, legends, columns })
-    }
-}
-
-/// The longest step that both steps are made of.
-fn common(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common(b, a % b) }
-}
-
-/// Where the rows of one step lie.
-#[derive(Clone, Copy)]
-struct Grid {
-    /// Where the first row begins.
-    start: i64,
-    step: u64,
-    /// Rows. As rrdtool has it, the one in which the time asked for ends is among them: where that time ends with a row,
-    /// the row behind it, which is not shown but counts in values of a whole series and in predictions.
-    held: usize,
-}
-
-impl Grid {
-    fn new(step: u64, plan: &Plan) -> Self {
-        let step = step.max(1);
-        let signed = step as i64;
-        let start = plan.start - plan.start.rem_euclid(signed);
-        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
-        Self { start, step, held: usize::try_from((reach - start) / signed).unwrap_or(0).max(1) }
-    }
-
-    /// Where a row ends.
-    fn end(&self, row: usize) -> i64 {
-        self.start + (row as i64 + 1) * self.step as i64
-    }
-}
-
-/// The rows of one definition.
-struct Rows {
-    start: i64,
-    step: u64,
-    values: Vec<f64>,
-}
-
-impl Rows {
-    /// The row in which the moment `end` lies; its own end is part of a row, its begin is not.
-    fn at(&self, end: i64) -> f64 {
-        let row = (end - self.start - 1).div_euclid(self.step as i64);
-        usize::try_from(row).ok().and_then(|row| self.values.get(row)).copied().unwrap_or(UNKNOWN)
     }
 }
 

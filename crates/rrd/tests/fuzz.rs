@@ -9,6 +9,8 @@ mod known;
 mod oracle;
 #[path = "fuzz/sides.rs"]
 mod sides;
+#[path = "fuzz/specs.rs"]
+mod specs;
 #[path = "fuzz/words.rs"]
 mod words;
 

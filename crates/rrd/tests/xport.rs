@@ -259,7 +259,7 @@ fn the_first_row_of_a_day_week_month_and_year_is_rrdtools() {
                 &format!(
                     "xport -t -s 978000000 -e {end} -m 1000 DEF:a=t.rrd:x:LAST CDEF:n=a,POP,{word} XPORT:n"
                 ),
-                &[create.clone()],
+                std::slice::from_ref(&create),
             );
         }
     }

@@ -134,7 +134,7 @@ impl Base {
         let failed = |error: std::io::Error| Error::io("opening", whole, error);
         let real = text::name(text::path(whole).canonicalize().map_err(failed)?);
         let below = match real.strip_prefix(self.directory.as_str()) {
-            Some(rest) if rest.is_empty() => ".",
+            Some("") => ".",
             Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
             _ => return denied(whole),
         };

@@ -294,9 +294,11 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         match listed(&text::path(path), is_recursive) {
             // It says so and calls it done; a script that looks through many directories may count on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
-                // What is no directory is told of as the argument that it is.
+                // A file of its own kind is told of as the argument that it is.
                 let source = match source.kind() {
-                    std::io::ErrorKind::NotADirectory => std::io::Error::from_raw_os_error(libc::EINVAL),
+                    std::io::ErrorKind::NotADirectory if path.ends_with(".rrd") => {
+                        std::io::Error::from_raw_os_error(libc::EINVAL)
+                    }
                     _ => source,
                 };
                 eprint!("{}", crate::error::os_text(&source));

@@ -95,6 +95,16 @@ pub fn tune(
     file::create(rrd.path(), &header, values.into_iter(), true)
 }
 
+/// Whether `options` could be applied to the file.
+///
+/// # Errors
+/// rrdtool's message about the first that cannot.
+pub fn check(rrd: &Rrd, options: &[(&str, String)]) -> Result<()> {
+    let mut definition = Definition::clone(rrd.header.definition());
+    let mut resets = vec![];
+    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut resets, name, value))
+}
+
 fn find(definition: &Definition, name: &str) -> Result<usize> {
     match definition.sources.iter().position(|source| source.name == name) {
         Some(index) => Ok(index),

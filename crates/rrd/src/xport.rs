@@ -123,6 +123,7 @@ impl Script {
             "VDEF" => self.value(no_argument()?),
             "SHIFT" => self.shift(no_argument()?, argument),
             "XPORT" => self.export(needed("No positional VNAME")?, argument),
+            _ if argument.starts_with('=') => refused(format!("no command set in argument {argument}")),
             _ => refused(format!("'{word}' is not a valid function name in {argument}")),
         }
     }

@@ -224,8 +224,8 @@ pub(super) fn tune(arguments: &[String]) -> Result<()> {
         if lacks && parsed.rest.len() < 2 {
             return refused("missing file name");
         }
-        // The file is looked at before what is wrong is reached.
-        Rrd::open(&text::path(name), Access::Write)?;
+        // The file, and what comes before, is looked at before what is wrong is reached.
+        change::check(&Rrd::open(&text::path(name), Access::Write)?, &parsed.options)?;
         wrong?;
     }
     if parsed.rest.is_empty() {

@@ -3,7 +3,7 @@
 use super::sides::{Difference, Mode, Outcome};
 
 /// All of them.
-pub const REASONS: [&str; 24] = [
+pub const REASONS: [&str; 25] = [
     "at-times",
     "cdef-self",
     "daemon-count",
@@ -20,6 +20,7 @@ pub const REASONS: [&str; 24] = [
     "failed-update",
     "hw-period",
     "legend",
+    "list-order",
     "prefill",
     "sanity",
     "tune-names",
@@ -54,16 +55,15 @@ pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&
     let by_command = match words[0].as_str() {
         "update" | "updatev" => update(words, difference),
         "create" => create(words, difference),
+        "list" => (same_end(difference) && sorted(&theirs.out) == sorted(&ours.out)).then_some("list-order"),
         "tune" => tune(words, difference),
         "xport" => xport(words, difference),
         "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
         "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
         _ => None,
     };
-    let by_times = ["unparsable trailing text", "unparsable time"]
-        .iter()
-        .any(|text| either(difference, text))
-        .then_some("at-times");
+    let by_times =
+        ["start time: ", "end time: "].iter().any(|text| either(difference, text)).then_some("at-times");
     by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
 }
 
@@ -152,4 +152,10 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
 /// Each line behind its time.
 fn without_times(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split_once(']').map_or(line, |(_, rest)| rest)).collect()
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
 }

@@ -41,6 +41,8 @@ fn slow_tests() -> Result<(), String> {
     // Four lives a case, each ended by a loss of power or a kill.
     let power = "cargo test --release -p khz-rrd --test daemon_power --quiet";
     step::run(power, &[], &[("KHZ_RRD_CASES", "3000")])?;
+    // Sequences of command lines beside rrdtool.
+    step::run("cargo test --release -p khz-rrd --test fuzz --quiet", &[], &[("KHZ_RRD_CASES", "5000")])?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;

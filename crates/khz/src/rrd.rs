@@ -1,6 +1,7 @@
 //! `khz rrd`, `khz cache` and `khz rrdcached`, and this binary under the names `rrdtool` and `rrdcached`: the
 //! words go to crate `rrd` as they are, because its commands take rrdtool's own syntax.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,14 +15,14 @@ use crate::outcome::{Done, Failure, Outcome};
 pub struct Words {
     /// Command and arguments, in rrdtool's own syntax.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
-    pub words: Vec<String>,
+    pub words: Vec<OsString>,
 }
 
 /// Runs `words` behind `before`.
 pub fn run(before: &[&str], words: &Words) -> Outcome {
-    let words: Vec<String> =
-        before.iter().map(|&w| w.to_owned()).chain(words.words.iter().cloned()).collect();
-    match khz_rrd::cli::run(&words) {
+    let words = before.iter().map(OsString::from).chain(words.words.iter().cloned());
+    // Names of files need not be UTF-8.
+    match khz_rrd::cli::run(&khz_rrd::text::words(words)) {
         0 => Ok(Done::Wholly),
         _ => Err(Failure::Told),
     }
@@ -29,13 +30,13 @@ pub fn run(before: &[&str], words: &Words) -> Outcome {
 
 /// Started under another tool's name, the program is that tool.
 pub fn under_another_name() -> Option<ExitCode> {
-    let mut words = std::env::args();
+    let mut words = std::env::args_os();
     let name = words.next()?;
     let before = match Path::new(&name).file_name()?.to_str()? {
         "rrdtool" => None,
-        "rrdcached" => Some("rrdcached".to_owned()),
+        "rrdcached" => Some(OsString::from("rrdcached")),
         _ => return None,
     };
-    let words: Vec<String> = before.into_iter().chain(words).collect();
+    let words = khz_rrd::text::words(before.into_iter().chain(words));
     Some(ExitCode::from(u8::try_from(khz_rrd::cli::run(&words)).unwrap_or(1)))
 }

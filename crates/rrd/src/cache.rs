@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, Advice, AtFlags};
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 pub use summary::{Summary, summarise};
 
@@ -94,7 +95,7 @@ pub fn look(path: &Path) -> Result<Residency> {
         (true, _) => Resident::Each(each(&file, path, size, page)?),
         (false, Some(counts)) => Resident::Number(counts.cached),
         (false, None) => {
-            let path = path.display();
+            let path = text::name(path);
             return refused(format!("not permitted: pages of '{path}' are told only to who may write it"));
         }
     };
@@ -109,7 +110,7 @@ fn open(path: &Path) -> Result<(File, Metadata)> {
     let metadata = file.metadata().map_err(failed)?;
     match metadata.is_file() {
         true => Ok((file, metadata)),
-        false => refused(format!("'{}' is not an ordinary file", path.display())),
+        false => refused(format!("'{}' is not an ordinary file", text::name(path))),
     }
 }
 

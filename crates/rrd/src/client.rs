@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result, os_text, refused};
 use crate::fetch::Fetched;
 use crate::number::UNKNOWN;
+use crate::text;
 
 /// The daemon's port where none is given.
 pub const PORT: u16 = 42217;
@@ -53,7 +53,7 @@ impl Client {
         let path = address.strip_prefix("unix:").or(Some(address).filter(|text| text.starts_with('/')));
         let stream: Box<dyn Stream> = match path {
             Some(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
+                let stream = UnixStream::connect(text::path(path)).map_err(failed)?;
                 stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
                 Box::new(stream)
             }
@@ -80,7 +80,7 @@ impl Client {
         let broken = |error: std::io::Error| {
             Error::Refused(format!("rrdcached@{}: {}", self.address, os_text(&error)))
         };
-        self.stream.get_mut().write_all(line.as_bytes()).map_err(broken)?;
+        self.stream.get_mut().write_all(&text::bytes(&line)).map_err(broken)?;
         let status = self.line()?;
         let (number, text) = status.split_once(' ').unwrap_or((&status, ""));
         let Ok(code) = number.parse::<i64>() else {
@@ -131,32 +131,76 @@ impl Client {
     /// The daemon's message, or an answer that is none.
     pub fn last(&mut self, file: &str) -> Result<i64> {
         let name = self.name(file);
-        let answer = self.order(&["LAST", &name])?;
-        let wrong = || Error::Refused(format!("rrdcached@{}: answered LAST '{}'", self.address, answer.text));
-        answer.text.trim().parse().map_err(|_| wrong())
+        self.time(&["LAST", &name])
+    }
+
+    /// The end of the oldest row of archive `rra`.
+    ///
+    /// # Errors
+    /// The daemon's message, or an answer that is none.
+    pub fn first(&mut self, file: &str, rra: i64) -> Result<i64> {
+        let name = self.name(file);
+        self.time(&["FIRST", &name, &rra.to_string()])
+    }
+
+    fn time(&mut self, words: &[&str]) -> Result<i64> {
+        let text = self.order(words)?.text;
+        let wrong = || Error::Refused(format!("rrdcached@{}: answered {} '{text}'", self.address, words[0]));
+        text.trim().parse().map_err(|_| wrong())
     }
 
     /// The name the daemon knows a file by: on this machine its absolute path.
     pub fn name(&self, file: &str) -> String {
-        if !self.local {
-            return file.into();
-        }
-        let path = Path::new(file);
-        let whole = path.canonicalize().or_else(|_| std::path::absolute(path));
-        whole.map_or_else(|_| file.into(), |path| path.to_string_lossy().into_owned())
+        if self.local { whole(file) } else { file.into() }
+    }
+
+    /// Whether the daemon is on this machine, so that files have the same names there.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// The sources of a file, and whether each takes readings.
+    ///
+    /// # Errors
+    /// The daemon's message.
+    pub fn sources(&mut self, file: &str) -> Result<Vec<(String, bool)>> {
+        let name = self.name(file);
+        let lines = self.order(&["INFO", &name])?.lines;
+        // "ds[NAME].type 2 KIND"
+        let source = |line: &String| {
+            let (name, kind) = line.strip_prefix("ds[")?.split_once("].type 2 ")?;
+            Some((name.to_string(), kind != "COMPUTE"))
+        };
+        Ok(lines.iter().filter_map(source).collect())
     }
 
     fn line(&mut self) -> Result<String> {
         let mut line = Vec::new();
         let read = (&mut self.stream).take(LINE_MAX).read_until(b'\n', &mut line);
         match read {
-            Ok(_) if line.ends_with(b"\n") => {
-                Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_string())
-            }
+            Ok(_) if line.ends_with(b"\n") => Ok(text::of(&line).trim_end_matches(['\n', '\r']).to_string()),
             Ok(_) => refused(format!("rrdcached@{}: hung up in the middle of an answer", self.address)),
             Err(error) => refused(format!("rrdcached@{}: {}", self.address, os_text(&error))),
         }
     }
+}
+
+/// A line of INFO (`key type value`) as `info` prints it.
+pub fn fact(line: &str) -> String {
+    let mut parts = line.splitn(3, ' ');
+    let (key, kind, value) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
+    match kind {
+        // A text.
+        Some("2") => format!("{key} = \"{value}\"\n"),
+        _ => format!("{key} = {value}\n"),
+    }
+}
+
+/// A file's absolute name, without links where it is there.
+pub fn whole(file: &str) -> String {
+    let path = text::path(file);
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(&path));
+    whole.map_or_else(|_| file.into(), text::name)
 }
 
 /// What the lines of a FETCH say.

@@ -2,6 +2,7 @@
 
 use crate::layout::{self, DS_DEF};
 use crate::rpn::Program;
+use crate::text;
 
 /// How readings of a source become rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl DataSource {
 
     /// Writes the definition into `bytes` (120 of them, zeroed before).
     pub fn encode(&self, bytes: &mut [u8]) {
-        layout::put_text(bytes, 0, 20, self.name.as_bytes());
+        layout::put_text(bytes, 0, 20, &text::bytes(&self.name));
         layout::put_text(bytes, 20, 20, self.kind.name().as_bytes());
         match &self.program {
             Some(program) => program.encode(&mut bytes[40..DS_DEF]),

@@ -12,6 +12,7 @@ use crate::info::{expression, history};
 use crate::local_time;
 use crate::number::scaled_text as number_text;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
+use crate::text;
 
 /// What stands before the root element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ struct Text<'a> {
 
 impl Text<'_> {
     fn put(&mut self, text: &str) -> Result<()> {
-        self.out.write_all(text.as_bytes()).map_err(|error| Error::io("dumping", self.path, error))
+        self.out.write_all(&text::bytes(text)).map_err(|error| Error::io("dumping", self.path, error))
     }
 }
 
@@ -104,7 +105,7 @@ fn source(text: &mut Text<'_>, rrd: &Rrd, ds: usize) -> Result<()> {
         text.put(&format!("\t\t<minimal_heartbeat>{}</minimal_heartbeat>\n", source.heartbeat))?;
         text.put(&format!("\t\t<min>{min}</min>\n\t\t<max>{max}</max>\n\n"))?;
     }
-    let last = String::from_utf8_lossy(rrd.header.last_reading(ds)).into_owned();
+    let last = text::of(rrd.header.last_reading(ds)).into_owned();
     text.put("\t\t<!-- PDP Status -->\n")?;
     text.put(&format!("\t\t<last_ds>{}</last_ds>\n", escaped(&last)))?;
     text.put(&format!("\t\t<value>{}</value>\n", number_text(rrd.header.point_value(ds))))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused; the text is rrdtool's (`opening 'x': No such file or directory`).
-    #[error("{action} '{}': {}", path.display(), os_text(source))]
+    #[error("{action} '{}': {}", crate::text::name(path), os_text(source))]
     Io {
         /// What was tried, as a participle.
         action: &'static str,
@@ -57,7 +57,7 @@ impl Error {
     }
 
     /// An I/O failure with its action and path.
-    pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.into(), source }
+    pub fn io(action: &'static str, path: impl crate::text::Named, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.path(), source }
     }
 }

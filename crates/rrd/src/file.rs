@@ -227,8 +227,13 @@ fn length(file: &File, path: &Path) -> Result<u64> {
     let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
     let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
         .map_err(|error| Error::io("stating", path, error.into()))?;
+    // What mapping them into memory gives.
+    let unmapped = |code| Err(Error::io("mmaping file", path, io::Error::from_raw_os_error(code)));
     if FileType::from_raw_mode(told.stx_mode.into()).is_dir() {
-        return Err(Error::io("opening", path, io::Error::from_raw_os_error(libc::EISDIR)));
+        return unmapped(libc::ENODEV);
+    }
+    if told.stx_size == 0 {
+        return unmapped(libc::EINVAL);
     }
     Ok(told.stx_size)
 }

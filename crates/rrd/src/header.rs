@@ -10,6 +10,7 @@ use crate::ds::{DataSource, Kind};
 use crate::error::{Error, Result};
 use crate::layout::{self, DS_DEF, FLOAT_COOKIE, LAST_DS, Layout, MAGIC, RRA_DEF, STAT_HEAD, VERSION_MAX};
 use crate::rra::Archive;
+use crate::text;
 
 /// Microseconds a second.
 pub const MICROS: i64 = 1_000_000;
@@ -58,7 +59,7 @@ impl Header {
             return Err(damaged(file_len, "reached EOF while loading header rrd->stat_head".into()));
         }
         if prefix[..4] != MAGIC {
-            return Err(damaged(0, format!("'{}' is not an RRD file", path.display())));
+            return Err(damaged(0, format!("'{}' is not an RRD file", text::name(path))));
         }
         if layout::f64_at(prefix, 16) != FLOAT_COOKIE {
             return Err(damaged(16, "This RRD was created on another architecture".into()));
@@ -94,7 +95,7 @@ impl Header {
         bytes.truncate(layout.header_len);
         let step = layout::u64_at(&bytes, 40);
         if step == 0 || step > i64::MAX as u64 {
-            return Err(damaged(40, format!("'{}' has a step of {step} seconds", path.display())));
+            return Err(damaged(40, format!("'{}' has a step of {step} seconds", text::name(path))));
         }
         let mut sources = Vec::with_capacity(layout.ds_count);
         for index in 0..layout.ds_count {
@@ -113,7 +114,7 @@ impl Header {
                 * 8
                 * layout.ds_count as u128
                 + layout.header_len as u128;
-            let name = path.display();
+            let name = text::name(path);
             damaged(file_len as usize, format!("'{name}' is too small (should be {wanted} bytes)"))
         })?;
         let header = Self {

@@ -13,6 +13,7 @@ use crate::holt_winters;
 use crate::layout::{self, CDP_PREP, FLOAT_COOKIE, LAST_DS, MAGIC};
 use crate::rpn::Program;
 use crate::rra::{Archive, Function, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD};
+use crate::text;
 
 /// How a machine lays the structs out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,7 +194,7 @@ pub fn import(bytes: &[u8], path: &Path) -> Result<Content> {
     let machine = recognise(bytes, path).ok_or_else(|| Error::Damaged {
         path: path.into(),
         offset: 0,
-        what: format!("'{}' fits the layout of no known machine", path.display()),
+        what: format!("'{}' fits the layout of no known machine", text::name(path)),
     })?;
     let source = Source { bytes, machine, path };
     let shape = shape(&source)?;

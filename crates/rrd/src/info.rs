@@ -7,6 +7,7 @@ use crate::holt_winters::{GAP, INTERCEPT, SEASONAL, SLOPE};
 use crate::number;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 use crate::spec::WINDOW_MAX;
+use crate::text;
 
 /// A value of the kinds rrdtool distinguishes.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +59,7 @@ pub fn describe(header: &Header, name: &str) -> Vec<(String, Value)> {
                 say(key("max"), Value::Number(source.max));
             }
         }
-        let last = String::from_utf8_lossy(header.last_reading(index)).into_owned();
+        let last = text::of(header.last_reading(index)).into_owned();
         say(key("last_ds"), Value::Text(last));
         say(key("value"), Value::Number(header.point_value(index)));
         say(key("unknown_sec"), Value::Count(header.unknown_seconds(index)));

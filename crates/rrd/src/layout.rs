@@ -138,7 +138,7 @@ pub fn put_f64(bytes: &mut [u8], offset: usize, value: f64) {
 pub fn text_at(bytes: &[u8], offset: usize, len: usize) -> Cow<'_, str> {
     let field = bytes.get(offset..offset + len).unwrap_or(&[]);
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
-    String::from_utf8_lossy(&field[..end])
+    crate::text::of(&field[..end])
 }
 
 /// Writes `text` into a fixed field, cut to leave one closing zero, padded with zeros.

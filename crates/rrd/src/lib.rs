@@ -35,6 +35,7 @@ pub mod rpn;
 pub mod rra;
 pub mod sample;
 pub mod spec;
+pub mod text;
 pub mod tune;
 pub mod update;
 pub mod xport;

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use crate::error::{Error, Result, os_text, refused};
 use crate::file::clock;
+use crate::text;
 
 /// Names tried for a temporary file before giving up.
 const TRIES: u32 = 100;
@@ -43,7 +44,7 @@ impl<'a> NewFile<'a> {
             let full = os_text(&io::Error::from_raw_os_error(libc::ENOSPC));
             return refused(format!(
                 "writing '{}': {full}: it takes {bytes} bytes, and {free} are free",
-                path.display()
+                text::name(path)
             ));
         }
         Ok(new)

@@ -230,6 +230,25 @@ fn power_of_ten(exponent: i32) -> f64 {
     power
 }
 
+/// A whole number as C's `strtol` reads one in any base: what there is of it, and 0 for none.
+pub fn c_long(text: &str) -> i64 {
+    let text = text.trim_start();
+    let (negative, text) = match text.strip_prefix(['-', '+']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (base, digits) =
+        match hexadecimal.filter(|rest| rest.starts_with(|digit: char| digit.is_ascii_hexdigit())) {
+            Some(rest) => (16, rest),
+            None if text.starts_with('0') => (8, text),
+            None => (10, text),
+        };
+    let digits = digits.chars().map_while(|digit| digit.to_digit(base));
+    let value = digits.fold(0i64, |sum, digit| sum.saturating_mul(base.into()).saturating_add(digit.into()));
+    if negative { -value } else { value }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

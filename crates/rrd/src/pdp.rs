@@ -7,6 +7,7 @@ use crate::header::Header;
 use crate::layout::LAST_DS;
 use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::Moment;
+use crate::text;
 
 /// Added to a falling COUNTER first: 2^32 - 1, one less than the wrap it stands for. rrdtool's choice.
 const WRAP_32: f64 = 4_294_967_295.0;
@@ -36,7 +37,7 @@ pub fn take_reading(header: &mut Header, ds: usize, text: &str, interval: f64) -
                 (sum, sum / interval)
             }
             Kind::Dcounter | Kind::Dderive => {
-                let last = String::from_utf8_lossy(last);
+                let last = text::of(last);
                 // Without a known last reading the new one is not even looked at.
                 let sum = match last.starts_with('U') {
                     true => UNKNOWN,
@@ -57,7 +58,7 @@ pub fn take_reading(header: &mut Header, ds: usize, text: &str, interval: f64) -
             && ((!source.max.is_nan() && rate > source.max) || (!source.min.is_nan() && rate < source.min));
         new = if outside { UNKNOWN } else { sum };
     }
-    header.set_last_reading(ds, text.as_bytes());
+    header.set_last_reading(ds, &text::bytes(text));
     Ok(new)
 }
 

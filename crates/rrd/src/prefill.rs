@@ -19,10 +19,22 @@ use crate::rra::{Archive, Function, PAR_XFF};
 pub type Mapping = Option<(String, Option<usize>)>;
 
 /// A source in a file that has history for it.
-#[derive(Clone, Copy)]
 struct Past<'a> {
     content: &'a Content,
     ds: usize,
+    /// The file's archives, the finest first.
+    archives: Vec<Kept<'a>>,
+}
+
+/// One source of one archive.
+struct Kept<'a> {
+    state: &'a ArchiveState,
+    /// Seconds a row.
+    seconds: i64,
+    /// The end of the newest row.
+    newest: i64,
+    /// How many of the rows before each are known: an archive without values in a time costs nothing there.
+    known: Vec<u32>,
 }
 
 /// What a new file of `definition` holds whose sources are filled from `files` as `mappings` say.
@@ -62,7 +74,7 @@ pub fn archive_from_others(content: &mut Content, rra: usize) {
     let mut others = content.clone();
     others.archives.remove(rra);
     for ds in 0..content.sources.len() {
-        archive(content, rra, ds, &[Past { content: &others, ds }]);
+        archive(content, rra, ds, &[Past::new(&others, ds)]);
     }
 }
 
@@ -76,7 +88,7 @@ fn pasts<'a>(
     let chosen = files.iter().enumerate().filter(|(index, _)| file.is_none_or(|file| file == *index));
     let find = |content: &'a Content| {
         let ds = content.sources.iter().position(|state| state.source.name == *name)?;
-        Some(Past { content, ds })
+        Some(Past::new(content, ds))
     };
     chosen.filter_map(|(_, content)| find(content)).collect()
 }
@@ -85,16 +97,16 @@ fn pasts<'a>(
 fn archive(content: &mut Content, rra: usize, ds: usize, pasts: &[Past<'_>]) {
     let kept = content.archives[rra].archive.clone();
     let (width, step) = (content.sources.len(), content.step);
-    let target = Target { archive: &kept, step, pasts };
+    let target = Target::new(&kept, step, pasts);
     let seconds = (kept.points * step) as i64;
     let newest = content.newest(rra);
     for row in 0..kept.rows {
         let end = newest.saturating_sub((kept.rows - 1 - row).saturating_mul(seconds as u64) as i64);
         content.archives[rra].values[row as usize * width + ds] = target.row(end);
     }
-    let same = |past: &&Past<'_>| past.is_now(content) && past.twin(&kept, step).is_some();
-    let state = match pasts.iter().find(same).and_then(|past| Some((past, past.twin(&kept, step)?))) {
-        Some((past, twin)) => twin.states[past.ds],
+    let now = pasts.iter().filter(|past| past.is_now(content));
+    let state = match now.filter_map(|past| Some((past, past.twin(&kept, step)?))).next() {
+        Some((past, twin)) => twin.state.states[past.ds],
         None if kept.function.is_plain() => {
             target.open_row(newest, content.last_update.0, content.archives[rra].states[ds])
         }
@@ -107,23 +119,49 @@ fn archive(content: &mut Content, rra: usize, ds: usize, pasts: &[Past<'_>]) {
 struct Target<'a> {
     archive: &'a Archive,
     step: u64,
-    pasts: &'a [Past<'a>],
+    pasts: Vec<Fitting<'a>>,
 }
 
-impl Target<'_> {
+/// What of a file an archive can be filled from.
+struct Fitting<'a> {
+    past: &'a Past<'a>,
+    twin: Option<&'a Kept<'a>>,
+    /// Archives of the same function whose rows fill a row exactly.
+    finer: Vec<&'a Kept<'a>>,
+    /// Archives of averages.
+    averages: Vec<&'a Kept<'a>>,
+}
+
+impl<'a> Target<'a> {
+    fn new(archive: &'a Archive, step: u64, pasts: &'a [Past<'a>]) -> Self {
+        let seconds = (archive.points * step) as i64;
+        let fitting = |past: &'a Past<'a>| {
+            let serves = |function| past.archives.iter().filter(move |kept| kept.serves(function));
+            let fits = |kept: &&Kept<'_>| seconds % kept.seconds == 0 && kept.seconds < seconds;
+            Fitting {
+                past,
+                twin: past.twin(archive, step),
+                finer: serves(archive.function).filter(fits).collect(),
+                averages: serves(Function::Average).collect(),
+            }
+        };
+        Self { archive, step, pasts: pasts.iter().map(fitting).collect() }
+    }
+
     fn seconds(&self) -> i64 {
         (self.archive.points * self.step) as i64
     }
 
     /// The row that ends at `end`.
     fn row(&self, end: i64) -> f64 {
-        let twin = |past: &Past<'_>| past.value(past.twin(self.archive, self.step)?, end);
+        let twin = |of: &Fitting<'_>| of.past.value(of.twin?, end);
         let known = |value: &f64| !value.is_nan();
         let plain = self.archive.function.is_plain();
         if plain && (self.archive.function == Function::Average || self.archive.points == 1) {
             // File by file, as rrdtool does it: coarse averages of one come before fine ones of the next.
-            let row =
-                |past: &Past<'_>| twin(past).filter(known).or_else(|| self.out_of_points(&[*past], end));
+            let row = |of: &Fitting<'_>| {
+                twin(of).filter(known).or_else(|| self.out_of_points(std::slice::from_ref(of), end))
+            };
             return self.pasts.iter().find_map(row).unwrap_or(UNKNOWN);
         }
         if let Some(value) = self.pasts.iter().filter_map(twin).find(known) {
@@ -132,24 +170,17 @@ impl Target<'_> {
         if !plain {
             return UNKNOWN;
         }
-        let finer = self.pasts.iter().map(|past| self.out_of_finer(past, end)).find(known);
-        finer.or_else(|| self.out_of_points(self.pasts, end)).unwrap_or(UNKNOWN)
+        let finer = self.pasts.iter().map(|of| self.out_of_finer(of, end)).find(known);
+        finer.or_else(|| self.out_of_points(&self.pasts, end)).unwrap_or(UNKNOWN)
     }
 
     /// The row from the finest archive of the same function whose rows fill it exactly.
-    fn out_of_finer(&self, past: &Past<'_>, end: i64) -> f64 {
-        let fits = |state: &&ArchiveState| {
-            let seconds = past.seconds(state);
-            past.serves(state, self.archive.function)
-                && self.seconds() % seconds == 0
-                && seconds < self.seconds()
-        };
-        let mut finer: Vec<&ArchiveState> = past.content.archives.iter().filter(fits).collect();
-        finer.sort_by_key(|state| past.seconds(state));
-        for state in finer {
-            let (seconds, count) = (past.seconds(state), self.seconds() / past.seconds(state));
-            let values = (1..=count)
-                .map(|row| past.value(state, end - self.seconds() + row * seconds).unwrap_or(UNKNOWN));
+    fn out_of_finer(&self, of: &Fitting<'_>, end: i64) -> f64 {
+        let begin = end - self.seconds();
+        for kept in of.finer.iter().filter(|kept| kept.knows(begin, end)) {
+            let count = self.seconds() / kept.seconds;
+            let values =
+                (1..=count).map(|row| of.past.value(kept, begin + row * kept.seconds).unwrap_or(UNKNOWN));
             let value = self.consolidated(values, count as u64);
             if !value.is_nan() {
                 return value;
@@ -159,9 +190,10 @@ impl Target<'_> {
     }
 
     /// The row out of points; `None` where they leave it unknown.
-    fn out_of_points(&self, pasts: &[Past<'_>], end: i64) -> Option<f64> {
+    fn out_of_points(&self, pasts: &[Fitting<'_>], end: i64) -> Option<f64> {
         let begin = end - self.seconds();
-        if !pasts.iter().any(|past| past.covers(begin, end)) {
+        let knows = |of: &Fitting<'_>| of.averages.iter().any(|kept| kept.knows(begin, end));
+        if !pasts.iter().any(knows) {
             return None;
         }
         let end_of = |point: u64| begin + (point * self.step) as i64;
@@ -186,16 +218,17 @@ impl Target<'_> {
     }
 
     /// The point that ends at `end`: the mean of finer rows, or the row it lies in.
-    fn point(&self, pasts: &[Past<'_>], end: i64) -> f64 {
+    fn point(&self, pasts: &[Fitting<'_>], end: i64) -> f64 {
         let step = self.step as i64;
-        let of = |past: &Past<'_>| {
-            let mut averages: Vec<&ArchiveState> =
-                past.content.archives.iter().filter(|state| past.serves(state, Function::Average)).collect();
-            averages.sort_by_key(|state| past.seconds(state));
-            averages.into_iter().find_map(|state| {
-                let seconds = past.seconds(state);
+        let of = |of: &Fitting<'_>| {
+            of.averages.iter().find_map(|kept| {
+                if !kept.knows(end - step, end) {
+                    return None;
+                }
+                let seconds = kept.seconds;
                 let within = (end - step).div_euclid(seconds) + 1..=(end + seconds - 1).div_euclid(seconds);
-                let known = within.filter_map(|row| past.value(state, row * seconds)).filter(|v| !v.is_nan());
+                let known =
+                    within.filter_map(|row| of.past.value(kept, row * seconds)).filter(|v| !v.is_nan());
                 let (sum, count) = known.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
                 // One value is to stay as it is.
                 (count > 0).then(|| if count == 1 { sum } else { sum / f64::from(count) })
@@ -211,10 +244,10 @@ impl Target<'_> {
         if self.archive.points > 1 {
             let mut row = cdp::Row::empty(self.archive.function);
             for point in 1..=points {
-                let value = self.point(self.pasts, newest + point * self.step as i64);
+                let value = self.point(&self.pasts, newest + point * self.step as i64);
                 row.gather(self.archive.function, value, 1);
             }
-            layout::put_f64(&mut state, 8 * CDP_SECONDARY, self.point(self.pasts, newest));
+            layout::put_f64(&mut state, 8 * CDP_SECONDARY, self.point(&self.pasts, newest));
             layout::put_f64(&mut state, 8 * CDP_VALUE, row.value);
             layout::put_u64(&mut state, 8 * CDP_UNKNOWN, row.unknown);
         }
@@ -223,50 +256,70 @@ impl Target<'_> {
 }
 
 impl<'a> Past<'a> {
+    fn new(content: &'a Content, ds: usize) -> Self {
+        let mut archives: Vec<Kept<'a>> =
+            content.archives.iter().map(|state| Kept::new(content, state, ds)).collect();
+        archives.sort_by_key(|kept| kept.seconds);
+        Self { content, ds, archives }
+    }
+
     /// Whether its state is that of the same moment.
     fn is_now(&self, target: &Content) -> bool {
         self.content.last_update == target.last_update && self.content.step == target.step
     }
 
-    fn seconds(&self, state: &ArchiveState) -> i64 {
-        (state.archive.points * self.content.step) as i64
-    }
-
-    /// Whether rows of the archive are what `function` says: one point is its own average and extreme.
-    fn serves(&self, state: &ArchiveState, function: Function) -> bool {
-        let one = state.archive.points == 1 && state.archive.function.is_plain() && function.is_plain();
-        state.archive.function == function || one
-    }
-
     /// The archive with the same function and row length; of a season also with as many rows.
-    fn twin(&self, archive: &Archive, step: u64) -> Option<&'a ArchiveState> {
-        self.content.archives.iter().find(|state| {
-            let whole = archive.function.is_plain() || state.archive.rows == archive.rows;
-            let same = state.archive.function == archive.function || self.serves(state, archive.function);
-            same && whole && self.seconds(state) == (archive.points * step) as i64
-        })
+    fn twin(&self, archive: &Archive, step: u64) -> Option<&Kept<'a>> {
+        // In the file's order.
+        let of = |state: &ArchiveState| self.archives.iter().find(|kept| std::ptr::eq(kept.state, state));
+        let fits = |kept: &&Kept<'_>| {
+            let whole = archive.function.is_plain() || kept.state.archive.rows == archive.rows;
+            kept.serves(archive.function) && whole && kept.seconds == (archive.points * step) as i64
+        };
+        self.content.archives.iter().filter_map(of).find(fits)
     }
 
     /// The row that ends at `end`, if the archive reaches there.
-    fn value(&self, state: &ArchiveState, end: i64) -> Option<f64> {
-        let seconds = self.seconds(state);
-        let newest = self.content.last_update.0 - self.content.last_update.0.rem_euclid(seconds);
-        let back = newest.checked_sub(end)?;
-        if back < 0 || back % seconds != 0 {
+    fn value(&self, kept: &Kept<'_>, end: i64) -> Option<f64> {
+        let back = kept.newest.checked_sub(end)?;
+        if back < 0 || back % kept.seconds != 0 {
             return None;
         }
-        let row = (state.archive.rows as i64 - 1).checked_sub(back / seconds).filter(|row| *row >= 0)?;
-        state.values.get(row as usize * self.content.sources.len() + self.ds).copied()
+        let rows = kept.state.archive.rows as i64;
+        let row = (rows - 1).checked_sub(back / kept.seconds).filter(|row| *row >= 0)?;
+        kept.state.values.get(row as usize * self.content.sources.len() + self.ds).copied()
+    }
+}
+
+impl<'a> Kept<'a> {
+    fn new(content: &Content, state: &'a ArchiveState, ds: usize) -> Self {
+        let seconds = (state.archive.points * content.step) as i64;
+        let newest = content.last_update.0 - content.last_update.0.rem_euclid(seconds);
+        let mut count = 0;
+        let mut known = Vec::with_capacity(state.archive.rows as usize + 1);
+        known.push(0);
+        for row in state.values.chunks_exact(content.sources.len()) {
+            count += u32::from(!row[ds].is_nan());
+            known.push(count);
+        }
+        Self { state, seconds, newest, known }
     }
 
-    /// Whether any archive has rows within (`from`, `to`].
-    fn covers(&self, from: i64, to: i64) -> bool {
-        let now = self.content.last_update.0;
-        from < now
-            && self.content.archives.iter().any(|state| {
-                let reach = (state.archive.rows as i64).saturating_mul(self.seconds(state));
-                to > now.saturating_sub(reach).saturating_sub(self.seconds(state))
-            })
+    /// Whether its rows are what `function` says: one point is its own average and extreme.
+    fn serves(&self, function: Function) -> bool {
+        let archive = &self.state.archive;
+        let one = archive.points == 1 && archive.function.is_plain() && function.is_plain();
+        archive.function == function || one
+    }
+
+    /// Whether a row that lies, in part at least, in (`from`, `to`] is known.
+    fn knows(&self, from: i64, to: i64) -> bool {
+        let rows = self.known.len() as i64 - 1;
+        // Rows are counted from the oldest; the newest ends at `newest`.
+        let row = |time: i64| rows - 1 - (self.newest - time).div_euclid(self.seconds);
+        let (first, last) = (row(from + 1), row(to));
+        let (first, end) = (first.clamp(0, rows) as usize, (last + 1).clamp(0, rows) as usize);
+        first < end && self.known[end] > self.known[first]
     }
 }
 

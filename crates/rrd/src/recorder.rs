@@ -22,6 +22,7 @@ use crate::daemon::storage::Disk;
 use crate::error::{Error, Result, refused};
 use crate::file;
 use crate::header::Definition;
+use crate::text;
 
 /// Series one recorder takes: names come from outside.
 const SERIES_MAX: usize = 4_000_000;
@@ -248,7 +249,7 @@ impl Recorder {
     /// The file of a reading's series, made if it is not there.
     fn file(&self, reading: &Reading<'_>) -> Result<String> {
         let path = path(&self.directory, reading.node, reading.series);
-        let name = path.to_string_lossy().into_owned();
+        let name = text::name(&path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains(&name) {
             return Ok(name);
@@ -277,7 +278,7 @@ impl Recorder {
     /// Why the write failed; the readings are kept and tried again.
     pub fn flush(&self, node: &str, series: &str) -> Result<()> {
         let path = path(&self.directory, node, series);
-        self.pending.flush(&path.to_string_lossy()).map(|_| ())
+        self.pending.flush(&text::name(&path)).map(|_| ())
     }
 
     /// The cache underneath: its numbers, and views of files with what waits for them.

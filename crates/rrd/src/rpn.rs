@@ -79,6 +79,14 @@ impl Program {
     /// Parses `text`; `variable` resolves a name to its index. `None` when a token is none of number (which
     /// only counts when a comma follows), operator, `PREV(name)` or variable.
     pub fn parse(text: &str, variable: impl Fn(&str) -> Option<usize>) -> Option<Self> {
+        Self::parse_or_rest(text, variable).ok()
+    }
+
+    /// Like [`Program::parse`]; `Err` is the text from the token on that is none.
+    pub fn parse_or_rest(
+        text: &str,
+        variable: impl Fn(&str) -> Option<usize>,
+    ) -> std::result::Result<Self, &str> {
         let mut nodes = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -86,13 +94,13 @@ impl Program {
                 Some((token, after)) => (token, Some(after)),
                 None => (rest, None),
             };
-            nodes.push(Self::token(token, after.is_some(), &variable)?);
+            nodes.push(Self::token(token, after.is_some(), &variable).ok_or(rest)?);
             if nodes.len() > NODES_MAX {
-                return None;
+                return Err(rest);
             }
             rest = after.unwrap_or("");
         }
-        Some(Self { nodes })
+        Ok(Self { nodes })
     }
 
     fn token(token: &str, comma_follows: bool, variable: &impl Fn(&str) -> Option<usize>) -> Option<Node> {

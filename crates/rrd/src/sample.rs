@@ -27,7 +27,7 @@ impl Template {
     /// A name the file does not have, or more names than sources.
     pub fn parse(header: &Header, text: &str) -> Result<Self> {
         let mut order = vec![];
-        for name in text.split(':').filter(|name| !name.is_empty()) {
+        for name in text.split(':') {
             if order.len() >= header.sources().len() {
                 return refused("tmplt contains more DS definitions than RRD");
             }

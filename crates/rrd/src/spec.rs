@@ -7,6 +7,7 @@ use crate::number::{self, Reading, UNKNOWN};
 use crate::pdp::unreadable;
 use crate::rpn::Program;
 use crate::rra::{Archive, Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
+use crate::text;
 
 /// Share of a season that is averaged when nothing else is said.
 const SMOOTHING_DEFAULT: f64 = 0.05;
@@ -24,11 +25,9 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
     }
     // rrdtool saturates too.
     let value = text[..len].parse::<u64>().unwrap_or(u64::MAX);
-    if value == 0 {
-        return Err("value must be positive");
-    }
+    let is_zero = || if value == 0 { Err("value must be positive") } else { Ok(()) };
     let factor = match text.as_bytes().get(len) {
-        None | Some(b':') => return Ok(value),
+        None | Some(b':') => return is_zero().map(|()| value),
         Some(b's') => 1,
         Some(b'm') => 60,
         Some(b'h') => 3_600,
@@ -38,6 +37,7 @@ pub fn duration(text: &str, unit: u64) -> std::result::Result<u64, &'static str>
         Some(b'y') => 366 * 86_400,
         Some(_) => return Err("value has trailing garbage"),
     };
+    is_zero()?;
     let seconds = value.wrapping_mul(factor);
     if !seconds.is_multiple_of(unit) {
         return Err("value would truncate when scaled");
@@ -162,13 +162,25 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
     let function = words.first().map(|name| (name, Function::from_name(name)));
     let wanted = match function {
         None => 4,
-        Some((name, None)) => return refused(format!("Unrecognized consolidation function {name}")),
+        Some((name, None)) => {
+            // As far as it could be one.
+            let shown = name.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
+            let shown = &name[..name.len() - shown.len()];
+            return refused(format!("Unrecognized consolidation function {shown}"));
+        }
         Some((_, Some(function))) => match function {
             Function::HwPredict | Function::MhwPredict | Function::Failures => 5,
             Function::DevPredict => 3,
             _ => 4,
         },
     };
+    if let Some((_, Some(function))) = function
+        && function.is_plain()
+        && words.len() < wanted
+    {
+        // What there is is looked at before it is counted.
+        Words { words: &words, step }.look(&words)?;
+    }
     let Some((name, Some(function))) = function.filter(|_| words.len() >= wanted) else {
         return refused(format!("Expected at least {wanted} arguments for RRA but got {}", words.len()));
     };
@@ -192,9 +204,7 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
         }
         Function::Failures => failures(&mut spec.archive, &words)?,
         _ => {
-            let xff = words.number(1).filter(|xff| !(*xff < 0.0 || *xff >= 1.0));
-            let Some(xff) = xff else { return refused("Invalid xff: must be between 0 and 1") };
-            spec.archive.set_f64(PAR_XFF, xff);
+            spec.archive.set_f64(PAR_XFF, words.xff(1)?);
             spec.archive.points = words.steps(2)?;
             spec.archive.rows = words.rows(3, spec.archive.points)?;
             extra(4)?;
@@ -290,7 +300,8 @@ pub fn companions(forecast: &mut Archive, own: u64, season_hash: u64) -> [Archiv
 
 /// The hash that spreads smoothing over files: FNV-1 with the 32-bit constants in 64 bits.
 pub fn season_hash(file_name: &str) -> u64 {
-    file_name.bytes().fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(byte))
+    let bytes = text::bytes(file_name);
+    bytes.iter().fold(0x811c_9dc5u64, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u64::from(*byte))
 }
 
 struct Words<'a> {
@@ -312,6 +323,24 @@ impl Words<'_> {
             Some(value) => Ok(value),
             None => refused(format!("Invalid {name}: must be between 0 and 1")),
         }
+    }
+
+    fn xff(&self, place: usize) -> Result<f64> {
+        match self.number(place).filter(|xff| !(*xff < 0.0 || *xff >= 1.0)) {
+            Some(xff) => Ok(xff),
+            None => refused("Invalid xff: must be between 0 and 1"),
+        }
+    }
+
+    /// Looks at the first words of a plain archive.
+    fn look(&self, words: &[&str]) -> Result<()> {
+        if words.len() > 1 {
+            self.xff(1)?;
+        }
+        if words.len() > 2 {
+            self.steps(2)?;
+        }
+        Ok(())
     }
 
     fn steps(&self, place: usize) -> Result<u64> {

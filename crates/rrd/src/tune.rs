@@ -6,9 +6,9 @@ use crate::content::Content;
 use crate::ds::Kind;
 use crate::error::{Result, refused};
 use crate::file::{self, Rrd};
-use crate::header::{Definition, Header};
+use crate::header::{CDP_UNKNOWN, Definition, Header};
 use crate::holt_winters::{self, SEASONS};
-use crate::layout::NAME_MAX;
+use crate::layout::{self, NAME_MAX};
 use crate::number::{self, UNKNOWN};
 use crate::prefill;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_SMOOTH, PAR_THRESHOLD};
@@ -35,11 +35,6 @@ pub const OPTIONS: &[(&str, char, bool)] = &[
     ("step", 't', true),
     ("daemon", 'D', true),
 ];
-
-/// What `tune` without changes prints: nothing, as rrdtool 1.7.
-pub fn summary(_header: &Header) -> String {
-    String::new()
-}
 
 /// Applies `options` and the structural `specs` (`DEL:`, `DS:`, `DELRRA:`, `RRA:`, `RRA#`).
 ///
@@ -88,10 +83,26 @@ pub fn tune(
         state.archive = archive.clone();
     }
     for spec in specs {
+        is_change(spec)?;
+    }
+    if let Some((_, step)) = options.iter().rev().find(|(name, _)| *name == "step") {
+        set_step(&mut content, step)?;
+    }
+    for spec in specs {
         structure(&mut content, spec, season_hash)?;
     }
     let (header, values) = content.build(row)?;
     file::create(rrd.path(), &header, values.into_iter(), true)
+}
+
+/// Whether `options` could be applied to the file.
+///
+/// # Errors
+/// rrdtool's message about the first that cannot.
+pub fn check(rrd: &Rrd, options: &[(&str, String)]) -> Result<()> {
+    let mut definition = Definition::clone(rrd.header.definition());
+    let mut resets = vec![];
+    options.iter().try_for_each(|(name, value)| option(&mut definition, &mut resets, name, value))
 }
 
 fn find(definition: &Definition, name: &str) -> Result<usize> {
@@ -101,29 +112,33 @@ fn find(definition: &Definition, name: &str) -> Result<usize> {
     }
 }
 
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, value: &str) -> Result<()> {
     let pair = |what: &str| match value.split_once(':') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        Some((name, value)) if is_name(name) && !value.is_empty() => Ok((name, value)),
         _ => refused(format!("invalid arguments for {what}")),
     };
     match name {
         "heartbeat" => {
             let (source, value) = pair("heartbeat")?;
-            let index = find(definition, source)?;
             let Some((value, _)) = number::decimal(value.as_bytes()) else {
                 return refused("invalid arguments for heartbeat");
             };
+            let index = find(definition, source)?;
             definition.sources[index].heartbeat = number::as_long(value) as u64;
         }
         "minimum" | "maximum" => {
             let what = if name == "minimum" { "minimum ds value" } else { "maximum ds value" };
             let (source, value) = pair(what)?;
-            let index = find(definition, source)?;
             let limit = match number::decimal(value.as_bytes()) {
                 _ if value == "U" => UNKNOWN,
                 Some((value, _)) => value,
                 None => return refused(format!("invalid arguments for {what}")),
             };
+            let index = find(definition, source)?;
             let source = &mut definition.sources[index];
             if name == "minimum" { source.min = limit } else { source.max = limit }
         }
@@ -142,20 +157,15 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
         "data-source-rename" => {
             let (old, new) = pair("data source type")?;
             let index = find(definition, old)?;
-            let fits = new.len() <= NAME_MAX
-                && new.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+            let fits = new.len() <= NAME_MAX && is_name(new);
             if !fits || definition.sources.iter().any(|source| source.name == new) {
                 return refused(format!("'{new}' cannot be a data source's name here"));
             }
             definition.sources[index].name = new.into();
         }
         "aberrant-reset" => resets.push(find(definition, value)?),
-        "step" => {
-            definition.step = match spec::duration(value, 1) {
-                Ok(step) => step,
-                Err(why) => return refused(format!("step size: {why}")),
-            };
-        }
+        // As in rrdtool it counts only where the file is rebuilt.
+        "step" => {}
         // Who calls has seen to the daemon.
         "daemon" => {}
         _ => return forecast_option(definition, name, value),
@@ -168,6 +178,7 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
     let count = number.map(number::as_long);
     let share = || match number {
         Some(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        None => refused("Unable to parse Holt-Winters parameter"),
         _ => refused("Holt-Winters parameter must be between 0 and 1"),
     };
     let (index, bits, wanted, missing) = match name {
@@ -182,7 +193,8 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
         }
         "deltapos" | "deltaneg" => {
-            let Some(value) = number.filter(|value| *value >= 0.0) else {
+            // What is no number counts as 0 in rrdtool.
+            let Some(value) = number.or(Some(0.0)).filter(|value| *value >= 0.0) else {
                 return refused("Parameter specified is too small");
             };
             (
@@ -229,6 +241,71 @@ fn reset(header: &mut Header, ds: usize) {
     }
 }
 
+/// Makes the points of a file shorter; its rows stay as long as they are. As rrdtool does it, the row of averages that is
+/// open goes on with the sum of fewer, longer points.
+fn set_step(content: &mut Content, text: &str) -> Result<()> {
+    let step = number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
+    let Some(step) = u64::try_from(step).ok().filter(|step| *step > 0) else { return Ok(()) };
+    if step >= content.step || !content.step.is_multiple_of(step) {
+        return refused(
+            "invalid 'newstep' parameter. The newsize must divide the old step parameter without a remainder.",
+        );
+    }
+    let times = content.step / step;
+    content.step = step;
+    for archive in &mut content.archives {
+        archive.archive.points = archive.archive.points.saturating_mul(times);
+        for state in &mut archive.states {
+            let unknown = layout::u64_at(state, 8 * CDP_UNKNOWN);
+            layout::put_u64(state, 8 * CDP_UNKNOWN, unknown.wrapping_mul(times));
+        }
+    }
+    Ok(())
+}
+
+/// Gives archive `index` another number of rows; those that are new are filled from the other archives.
+fn set_rows(content: &mut Content, index: usize, rows: u64) -> Result<()> {
+    let before = content.archives[index].archive.rows;
+    content.set_rows(index, rows)?;
+    if rows > before {
+        let mut filled = content.clone();
+        prefill::archive_from_others(&mut filled, index);
+        let new = (rows - before) as usize * content.sources.len();
+        content.archives[index].values[..new].copy_from_slice(&filled.archives[index].values[..new]);
+    }
+    Ok(())
+}
+
+/// `INDEX:SIGN COUNT`, as C's scanf reads it: blanks before numbers, and whatever comes after them.
+fn rows_change(text: &str) -> Result<(usize, char, u64)> {
+    let failed = || refused("Failed to parse RRA# command");
+    let number = |text: &str| {
+        let text = text.trim_start();
+        let length = text.bytes().take_while(u8::is_ascii_digit).count();
+        (text[..length].parse::<u64>().ok(), text[length..].to_string())
+    };
+    let (Some(index), rest) = number(text) else { return failed() };
+    let Some(rest) = rest.strip_prefix(':') else { return failed() };
+    let Some(sign) = rest.chars().next() else { return failed() };
+    let (Some(count), _) = number(&rest[sign.len_utf8()..]) else { return failed() };
+    match sign {
+        '+' | '-' | '=' => Ok((usize::try_from(index).unwrap_or(usize::MAX), sign, count)),
+        _ => refused(format!("Failed to parse RRA# command: invalid operation: {sign}")),
+    }
+}
+
+/// Refuses what is no change of structure at all.
+fn is_change(spec: &str) -> Result<()> {
+    if let Some(text) = spec.strip_prefix("RRA#") {
+        return rows_change(text).map(|_| ());
+    }
+    let kinds = ["DEL:", "DELRRA:", "DS:", "RRA:"];
+    match kinds.iter().any(|kind| spec.len() > kind.len() && spec.starts_with(kind)) {
+        true => Ok(()),
+        false => refused(format!("unparseable argument: {spec}")),
+    }
+}
+
 fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
     if let Some(name) = spec.strip_prefix("DEL:") {
         // A name nobody has is no error to rrdtool.
@@ -261,22 +338,16 @@ fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> 
         }
         return Ok(());
     }
-    if let Some((index, change)) = spec.strip_prefix("RRA#").and_then(|text| text.split_once(':')) {
-        let (Ok(index), Some(rows)) = (index.parse::<usize>(), change.get(1..)) else {
-            return refused(format!("unparseable argument: {spec}"));
+    if let Some(text) = spec.strip_prefix("RRA#") {
+        let (index, sign, count) = rows_change(text)?;
+        let Some(state) = content.archives.get(index) else { return Ok(()) };
+        let now = state.archive.rows;
+        let rows = match sign {
+            '+' => now.saturating_add(count),
+            '-' => now.saturating_sub(count),
+            _ => count,
         };
-        let Ok(rows) = rows.parse::<u64>() else { return refused(format!("unparseable argument: {spec}")) };
-        if index >= content.archives.len() {
-            return Ok(());
-        }
-        let now = content.archives[index].archive.rows;
-        let rows = match change.as_bytes()[0] {
-            b'+' => now.saturating_add(rows),
-            b'-' => now.saturating_sub(rows),
-            b'=' => rows,
-            _ => return refused(format!("unparseable argument: {spec}")),
-        };
-        return content.set_rows(index, rows);
+        return set_rows(content, index, rows);
     }
     refused(format!("unparseable argument: {spec}"))
 }

@@ -1,17 +1,19 @@
 //! `xport`: series out of files, computed columns, one table in XML or JSON.
 //!
-//! Files are read in the archive that fits the wanted step; columns of finer archives are averaged down to
-//! the table's step. Columns are worked out one after the other, in the order of their definitions.
+//! Files are read in the archive that fits the wanted step, and finer rows are made rows of at least that step. Each
+//! definition has rows of its own step; an expression, and the table, is as fine as what it is made of. Columns are
+//! worked out one after the other, in the order of their definitions.
 
+mod definition;
+mod rows;
 mod table;
 mod variable;
 
-use std::path::Path;
-
+use definition::Definition;
+use rows::{Grid, Rows, common};
 pub use table::Table;
 use variable::Aggregate;
 
-use crate::at::When;
 use crate::error::{Error, Result, refused};
 use crate::fetch;
 use crate::file::{Access, Rrd};
@@ -19,9 +21,13 @@ use crate::local_time;
 use crate::number::{self, Reading, UNKNOWN};
 use crate::rpn::{Moment, Op, Program, Series};
 use crate::rra::Function;
+use crate::text;
 
 /// Series and expressions one command may name.
 const SERIES_MAX: usize = 1000;
+
+/// Seconds of a row: more than there are in a file's time, and few enough to count with.
+const STEP_MAX: u64 = 1 << 40;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +53,8 @@ struct Named {
 }
 
 enum Source {
+    /// Not read yet.
+    Wanted(Definition),
     Series(Column),
     Expression(Program),
     /// A function of the definition with this index.
@@ -60,6 +68,8 @@ struct Column {
     values: Vec<f64>,
     /// What becomes of several rows that fall on one of the table.
     reduce: Function,
+    /// Seconds that its rows are to have at least.
+    least: u64,
 }
 
 /// Definitions and exports so far.
@@ -77,6 +87,9 @@ struct Script {
 /// # Errors
 /// rrdtool's messages where it has them.
 pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
+    if arguments.is_empty() {
+        return refused("can't make an xport without contents");
+    }
     let mut script = Script::default();
     for argument in arguments {
         if script.names.len().max(script.exports.len()) > SERIES_MAX {
@@ -84,6 +97,7 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
         }
         script.take(argument, plan)?;
     }
+    script.read(plan)?;
     if script.exports.is_empty() {
         return refused("no XPORT found, nothing to do");
     }
@@ -92,49 +106,92 @@ pub fn build(arguments: &[String], plan: &Plan) -> Result<Table> {
 
 impl Script {
     fn take(&mut self, argument: &str, plan: &Plan) -> Result<()> {
-        match argument.split_once(':') {
-            Some(("DEF", text)) => {
-                let (name, column) = read(text, plan)?;
-                self.define(name, Source::Series(column));
+        let (word, text) = match argument.split_once(':') {
+            Some((word, text)) => (word, Some(text)),
+            None => (argument, None),
+        };
+        let needed = |what: &str| text.ok_or_else(|| Error::Refused(what.to_string()));
+        let no_argument = || needed(&format!("No argument for definition of vdef/rrd in {argument}"));
+        match word {
+            "DEF" => {
+                let taken = |name: &str| self.find(name).is_some();
+                let (name, wanted) = definition::parse(argument, text.unwrap_or(""), plan, taken)?;
+                self.names.push(Named { name, source: Source::Wanted(wanted), shift: 0 });
+                Ok(())
             }
-            Some(("CDEF", text)) => {
-                let Some((name, text)) = text.split_once('=') else {
-                    return refused(format!("Cannot parse CDEF '{text}'"));
-                };
-                let Some(program) = Program::parse(text, |name| self.find(name)) else {
-                    return refused(format!("invalid rpn expression in: {text}"));
-                };
-                self.define(name.into(), Source::Expression(program));
+            "CDEF" => self.expression(no_argument()?),
+            "VDEF" => self.value(no_argument()?),
+            "SHIFT" => self.shift(no_argument()?, argument),
+            "XPORT" => self.export(needed("No positional VNAME")?, argument),
+            _ if argument.starts_with('=') => refused(format!("no command set in argument {argument}")),
+            _ => refused(format!("'{word}' is not a valid function name in {argument}")),
+        }
+    }
+
+    /// Reads the rows of each definition.
+    fn read(&mut self, plan: &Plan) -> Result<()> {
+        for named in &mut self.names {
+            if let Source::Wanted(wanted) = &named.source {
+                named.source = Source::Series(read(wanted, plan)?);
             }
-            Some(("VDEF", text)) => self.value(text)?,
-            Some(("SHIFT", text)) => self.shift(text, argument)?,
-            Some(("XPORT", text)) => {
-                let (name, legend) = text.split_once(':').unwrap_or((text, ""));
-                let Some(index) = self.find(name) else {
-                    return refused(format!("{name} is not a vname nor a number"));
-                };
-                if matches!(self.names[index].source, Source::Value(..)) {
-                    return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
-                }
-                self.exports.push((index, legend.replace("\\:", ":")));
-            }
-            _ => return refused(format!("'{argument}' is not a valid function name")),
         }
         Ok(())
     }
 
-    fn define(&mut self, name: String, source: Source) {
-        self.names.push(Named { name, source, shift: 0 });
+    /// Gives `source` a name nothing has yet.
+    fn define(&mut self, name: &str, source: Source) -> Result<()> {
+        if self.find(name).is_some() {
+            return refused(format!("trying to reuse vname {name}"));
+        }
+        self.names.push(Named { name: name.into(), source, shift: 0 });
+        Ok(())
+    }
+
+    fn expression(&mut self, text: &str) -> Result<()> {
+        let (name, text) = text.split_once('=').unwrap_or(("", text));
+        if text.is_empty() {
+            return refused("can not parse an empty rpn expression");
+        }
+        let program = match Program::parse_or_rest(text, |name| self.find(name)) {
+            Ok(program) => program,
+            Err(rest) => return refused(format!("don't understand '{rest}'")),
+        };
+        if self.steps_of(&program).next().is_none() {
+            return refused("rpn expressions without DEF or CDEF variables are not supported");
+        }
+        self.define(name, Source::Expression(program))
+    }
+
+    /// The series and expressions that `program` names.
+    fn steps_of<'a>(&'a self, program: &'a Program) -> impl Iterator<Item = usize> + 'a {
+        let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
+        names
+            .map(|node| node.variable)
+            .filter(|index| !matches!(self.names[*index].source, Source::Value(..)))
+    }
+
+    fn export(&mut self, text: &str, argument: &str) -> Result<()> {
+        let words = definition::words(text);
+        let name = words[0].as_str();
+        let Some(index) = self.find(name) else {
+            return refused(format!("{name} is not a vname nor a number"));
+        };
+        if matches!(self.names[index].source, Source::Value(..)) {
+            return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
+        }
+        if words.len() > 2 {
+            return definition::unused(&words[2..], argument);
+        }
+        self.exports.push((index, words.get(1).cloned().unwrap_or_default()));
+        Ok(())
     }
 
     fn find(&self, wanted: &str) -> Option<usize> {
-        self.names.iter().rposition(|named| named.name == wanted)
+        self.names.iter().position(|named| named.name == wanted)
     }
 
     fn value(&mut self, text: &str) -> Result<()> {
-        let Some((name, text)) = text.split_once('=') else {
-            return refused(format!("Cannot parse VDEF '{text}'"));
-        };
+        let (name, text) = text.split_once('=').unwrap_or(("", text));
         let Some((of, function)) = text.split_once(',') else {
             return refused(format!("Comma expected in VDEF definition {text}"));
         };
@@ -145,14 +202,18 @@ impl Script {
             return refused(format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'"));
         }
         let aggregate = Aggregate::parse(function, name)?;
-        self.define(name.into(), Source::Value(aggregate, index));
-        Ok(())
+        self.define(name, Source::Value(aggregate, index))
     }
 
     /// Seconds, or the name of a value that has them.
     fn shift(&mut self, text: &str, argument: &str) -> Result<()> {
-        let (name, by) = text.split_once(':').unwrap_or((text, ""));
+        let words = definition::words(text);
+        let name = words[0].as_str();
         let Some(index) = self.find(name) else { return refused(format!("vname {name} not found")) };
+        let Some(by) = words.get(1).map(String::as_str) else { return refused("No shift given") };
+        if words.len() > 2 {
+            return definition::unused(&words[2..], argument);
+        }
         if matches!(self.names[index].source, Source::Value(..)) {
             return refused(format!("Cannot shift a VDEF: '{name}' in line '{argument}'\n"));
         }
@@ -170,145 +231,124 @@ impl Script {
     }
 
     fn table(mut self, plan: &Plan) -> Result<Table> {
-        let step_of = |named: &Named| match &named.source {
-            Source::Series(column) => Some(column.step),
-            _ => None,
-        };
-        let finest = self.names.iter().filter_map(step_of).min().unwrap_or(1);
-        let step = finest.max(plan.step).max(1);
-        let signed = step as i64;
-        let start = plan.start - plan.start.rem_euclid(signed);
-        let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
-        let rows = usize::try_from((end - start) / signed).unwrap_or(0).max(1);
-        let reach = plan.end - plan.end.rem_euclid(signed) + signed;
-        let held = usize::try_from((reach - start) / signed).unwrap_or(0).max(rows);
-        let grid = Grid { start, step, held, now: plan.now };
-        let mut columns: Vec<Vec<f64>> = vec![];
+        let mut columns: Vec<Rows> = vec![];
         for named in &self.names {
-            columns.push(grid.column(&named.source, &columns)?);
+            columns.push(named.source.rows(&columns, plan)?);
         }
         for (index, by) in self.shifts {
-            self.names[index].shift = number::as_long(columns[by].first().copied().unwrap_or(0.0));
+            self.names[index].shift = number::as_long(columns[by].values.first().copied().unwrap_or(0.0));
         }
+        let steps = self.exports.iter().map(|(index, _)| columns[*index].step);
+        let grid = Grid::new(steps.reduce(common).unwrap_or(1), plan);
+        let signed = grid.step as i64;
+        let end = plan.end + (signed - 1) - (plan.end + signed - 1).rem_euclid(signed);
+        let rows = usize::try_from((end - grid.start) / signed).unwrap_or(0).max(1);
         let export = |(index, _): &(usize, String)| {
             let by = self.names[*index].shift / signed;
-            let from = |row: i64| usize::try_from(row).ok().and_then(|row| columns[*index].get(row)).copied();
-            (0..rows as i64).map(|row| from(row.saturating_sub(by)).unwrap_or(UNKNOWN)).collect()
+            let row = |row: i64| columns[*index].at(grid.start + (row.saturating_sub(by) + 1) * signed);
+            (0..rows as i64).map(row).collect()
         };
         let legends = self.exports.iter().map(|(_, legend)| legend.clone()).collect();
         let columns = self.exports.iter().map(export).collect();
-        Ok(Table { start: start + signed, end, step, legends, columns })
+        Ok(Table { start: grid.start + signed, end, step: grid.step, legends, columns })
     }
 }
 
-/// The rows that a table is made of.
-struct Grid {
-    start: i64,
-    step: u64,
-    /// Rows of each column. As rrdtool has it, the one in which the time asked for ends is among them: where that time
-    /// ends with a row, the row behind it, which is not shown but counts in values of a whole series and in predictions.
-    held: usize,
-    now: i64,
-}
-
-impl Grid {
-    fn begin(&self, row: usize) -> i64 {
-        self.start + row as i64 * self.step as i64
-    }
-
-    /// The rows of a definition; `before` are the columns it may name.
-    fn column(&self, source: &Source, before: &[Vec<f64>]) -> Result<Vec<f64>> {
-        match source {
-            Source::Series(column) => {
-                let row = |row| column.between(self.begin(row), self.begin(row + 1));
-                Ok((0..self.held).map(row).collect())
+impl Source {
+    /// The rows of a definition; `before` has those that it may name.
+    fn rows(&self, before: &[Rows], plan: &Plan) -> Result<Rows> {
+        match self {
+            // BUG if there is one: all were read.
+            Self::Wanted(_) => Ok(Rows { start: plan.start, step: 1, values: vec![] }),
+            Self::Series(column) => {
+                let grid = Grid::new(column.reduced_step(), plan);
+                let row = |row| column.between(grid.end(row) - grid.step as i64, grid.end(row));
+                Ok(Rows { start: grid.start, step: grid.step, values: (0..grid.held).map(row).collect() })
             }
-            Source::Value(aggregate, of) => Ok(vec![aggregate.of(&before[*of], self.step); self.held]),
-            Source::Expression(program) => self.computed(program, before),
+            Self::Value(aggregate, of) => {
+                let Rows { start, step, values } = &before[*of];
+                let values = vec![aggregate.of(values, *step); values.len()];
+                Ok(Rows { start: *start, step: *step, values })
+            }
+            Self::Expression(program) => computed(program, before, plan),
         }
     }
+}
 
-    fn computed(&self, program: &Program, before: &[Vec<f64>]) -> Result<Vec<f64>> {
-        let used: Vec<usize> = {
-            let names = program.nodes().iter().filter(|node| node.op == Op::Variable);
-            names.map(|node| node.variable).collect()
+/// The rows of an expression, as fine as the finest of what it names.
+fn computed(program: &Program, before: &[Rows], plan: &Plan) -> Result<Rows> {
+    let names = program.nodes().iter().filter(|node| matches!(node.op, Op::Variable | Op::PrevOther));
+    let used: Vec<usize> = names.map(|node| node.variable).collect();
+    let step = used.iter().map(|index| before[*index].step).reduce(common);
+    let grid = Grid::new(step.unwrap_or(1), plan);
+    let column = |(index, rows): (usize, &Rows)| match used.contains(&index) {
+        true => (0..grid.held).map(|row| rows.at(grid.end(row))).collect(),
+        false => vec![],
+    };
+    let columns: Vec<Vec<f64>> = before.iter().enumerate().map(column).collect();
+    let mut values: Vec<f64> = Vec::with_capacity(grid.held);
+    let mut variables = vec![UNKNOWN; before.len()];
+    for row in 0..grid.held {
+        let time = grid.end(row);
+        used.iter().for_each(|&index| variables[index] = columns[index][row]);
+        let place = Series {
+            time,
+            offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
+            step: grid.step,
+            row,
+            previous: values.last().copied().unwrap_or(UNKNOWN),
+            columns: &columns,
         };
-        let mut rows: Vec<f64> = Vec::with_capacity(self.held);
-        let mut variables = vec![UNKNOWN; before.len()];
-        for row in 0..self.held {
-            let time = self.begin(row + 1);
-            used.iter().for_each(|&index| variables[index] = before[index][row]);
-            let place = Series {
-                time,
-                offset: local_time::local(time).map_or(0, |(_, offset, _)| offset),
-                step: self.step,
-                row,
-                previous: rows.last().copied().unwrap_or(UNKNOWN),
-                columns: before,
-            };
-            let moment = Moment { variables: &variables, now: self.now, series: Some(place) };
-            rows.push(program.evaluate(&moment).map_err(Error::Refused)?);
-        }
-        Ok(rows)
+        let moment = Moment { variables: &variables, now: plan.now, series: Some(place) };
+        values.push(program.evaluate(&moment).map_err(Error::Refused)?);
+    }
+    Ok(Rows { start: grid.start, step: grid.step, values })
+}
+
+impl Plan {
+    /// Seconds that rows have at least.
+    fn least_step(&self) -> u64 {
+        let seconds = u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0);
+        self.step.max(seconds / self.rows.max(1)).clamp(1, STEP_MAX)
     }
 }
 
 /// The file a `DEF:` reads, and the daemon it wants flushed first.
 pub fn wanted(argument: &str) -> Option<(String, Option<String>)> {
-    let words = words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
+    let words = definition::words(argument.strip_prefix("DEF:")?.split_once('=')?.1);
     let daemon = words.iter().find_map(|word| word.strip_prefix("daemon=").map(str::to_string));
     Some((words.into_iter().next()?, daemon))
 }
 
-/// The parts of a `DEF:`; a colon in one of them is written with a backslash.
-fn words(text: &str) -> Vec<String> {
-    text.replace("\\:", "\u{0}").split(':').map(|word| word.replace('\u{0}', ":")).collect()
-}
-
-fn read(text: &str, plan: &Plan) -> Result<(String, Column)> {
-    let fail = || Error::Refused(format!("Cannot parse DEF '{text}'"));
-    let (name, rest) = text.split_once('=').ok_or_else(fail)?;
-    let words = words(rest);
-    let [path, source, function, options @ ..] = words.as_slice() else { return Err(fail()) };
-    let Some(function) = Function::from_name(function) else {
-        return refused(format!("unknown consolidation function '{function}'"));
-    };
-    let (mut step, mut reduce) = (plan.step, function);
-    let (mut start, mut end) = (None, None);
-    let when = |text: &str| When::parse(text, plan.now).map_err(Error::Refused);
-    for option in options {
-        match option.split_once('=') {
-            Some(("step", value)) => step = crate::spec::duration(value, 1).map_err(|_| fail())?,
-            Some(("start", value)) => start = Some(when(value)?),
-            Some(("end", value)) => end = Some(when(value)?),
-            Some(("daemon", _)) => {}
-            Some(("reduce", value)) => {
-                let Some(function) = Function::from_name(value) else {
-                    return refused(format!("unknown consolidation function '{value}'"));
-                };
-                reduce = function;
-            }
-            _ => return Err(fail()),
-        }
-    }
-    let start = start.unwrap_or_else(|| When::at(plan.start));
-    let end = end.unwrap_or_else(|| When::at(plan.end));
-    let (start, end) = When::range(&start, &end, plan.now).map_err(Error::Refused)?;
-    let rrd = Rrd::open(Path::new(path), Access::Read)?;
-    let wanted = step.max((plan.end.wrapping_sub(plan.start)).max(0) as u64 / plan.rows);
-    let fetched = fetch::fetch(&rrd, function, start, end, wanted.max(1))?;
+/// The rows that `wanted` names.
+fn read(wanted: &Definition, plan: &Plan) -> Result<Column> {
+    let Definition { path, source, function, reduce, .. } = wanted;
+    let rrd = Rrd::open(&text::path(path), Access::Read)?;
+    let least = wanted.step.max(plan.least_step());
+    let fetched = fetch::fetch(&rrd, *function, wanted.start, wanted.end, least)?;
     let Some(index) = rrd.header.source(source) else {
         return refused(format!("No DS called '{source}' in '{path}'"));
     };
     let width = rrd.header.sources().len();
     let values = fetched.values.iter().skip(index).step_by(width).copied().collect();
-    Ok((name.into(), Column { step: fetched.step, start: fetched.start, values, reduce }))
+    Ok(Column { step: fetched.step, start: fetched.start, values, reduce: *reduce, least })
 }
 
 impl Column {
+    /// Seconds of the rows made of these.
+    fn reduced_step(&self) -> u64 {
+        let step = self.step.max(1);
+        self.least.min(STEP_MAX).div_ceil(step).max(1).saturating_mul(step)
+    }
+
     /// The known rows that end within (`from`, `to`], made one.
     fn between(&self, from: i64, to: i64) -> f64 {
         let step = self.step as i64;
+        let end = self.start + step * self.values.len() as i64;
+        if to - from > step && (from < self.start || to > end) {
+            // As rrdtool has it: part of it lies outside of the time asked for.
+            return UNKNOWN;
+        }
         let first = (from - self.start).div_euclid(step).max(0) as usize;
         let last = (to - self.start + step - 1).div_euclid(step).max(0) as usize;
         let rows = self.values.get(first..last.min(self.values.len())).unwrap_or(&[]);

@@ -230,3 +230,53 @@ fn archives_come_and_go_without_touching_other_rows() {
         assert_eq!(rows(pair.theirs.run("dump t.rrd")), after);
     }
 }
+
+#[test]
+fn a_step_is_tuned_where_the_file_is_rebuilt_and_rows_keep_their_length() {
+    let mut pair = Pair::start("step");
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(40) {
+        let mut random = Random::new(seed);
+        let (_, _, mut log) = filled(&mut pair, &mut random, false);
+        let step = random.pick(&["1", "5", "10", "60", "100", "300", "600", "0", "-5", "x", "12s", "7", ""]);
+        // Alone it is passed over; beside a change of structure it must divide the step before.
+        let change = random.pick(&["", "DELRRA:99", "DEL:nobody", "-h d0:77"]);
+        let line = format!("tune t.rrd --step={step} {change}");
+        log.push(format!("seed {seed}: {line}"));
+        pair.same(&line, &log);
+        same_content(&mut pair, "t.rrd", &log);
+    }
+}
+
+#[test]
+fn rows_added_to_an_archive_are_filled_from_coarser_ones() {
+    let mut pair = Pair::start("rows");
+    let create = "create t.rrd --start 1000000000 --step 300 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5 RRA:AVERAGE:0.5:4:10 \
+                  RRA:AVERAGE:0.5:8:20";
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(40) {
+        let mut random = Random::new(seed);
+        let samples: Vec<String> =
+            (1..60).map(|index| format!("{}:{}", 1_000_000_000 + 300 * index, random.below(50))).collect();
+        let mut log = vec![create.to_string(), format!("update t.rrd {}", samples.join(" "))];
+        for line in &log {
+            assert_eq!(pair.theirs.run(line).error, None, "{line}");
+        }
+        pair.copy("t.rrd");
+        // Archives of more points than the one changed stay as they are in rrdtool, too.
+        for _ in 0..3 {
+            let (sign, count) = (random.pick(&["+", "="]), 6 + random.below(30));
+            let line = format!("tune t.rrd RRA#0:{sign}{count}");
+            log.push(format!("seed {seed}: {line}"));
+            pair.same(&line, &log);
+            let (theirs, ours) = pair.both("dump t.rrd");
+            let rows = |reply: Reply| {
+                let mut lines = reply.output;
+                let end = lines.iter().position(|line| line.contains("</rra>")).unwrap_or(0);
+                lines.truncate(end);
+                lines.retain(|line| line.contains("<row>"));
+                lines
+            };
+            assert_eq!(rows(ours), rows(theirs), "{}", log.join("\n"));
+            pair.copy("t.rrd");
+        }
+    }
+}

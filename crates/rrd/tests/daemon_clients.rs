@@ -7,7 +7,7 @@ mod served;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use served::{Daemon, last_on_disk};
+use served::{Daemon, check, last_on_disk, update};
 
 fn text(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -170,4 +170,69 @@ fn the_python_bindings_work_unchanged() {
     assert_eq!(lines.next(), Some("1000000300"));
     let error = lines.next().unwrap_or_default();
     assert!(error.contains("illegal attempt to update using time 1000000300"), "{told}");
+}
+
+#[test]
+fn our_own_tune_through_the_daemon_loses_nothing_that_comes_meanwhile() {
+    let dir = oracle::directory("tune-meanwhile");
+    let daemon = Daemon::ours(&dir, &["-j", "log"]);
+    let mut client = daemon.client();
+    client.order("CREATE t.rrd -s 1 -b 1000000000 DS:x:GAUGE:100000:U:U RRA:LAST:0.5:1:200000");
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let acknowledged = std::thread::scope(|scope| {
+        let updates = scope.spawn(|| {
+            let (mut client, mut taken, mut time) = (daemon.client(), vec![], 1_000_000_000);
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) && time < 1_000_190_000 {
+                time += 1;
+                if !client.ask(&update("t.rrd", time))[0].starts_with('-') {
+                    taken.push(time);
+                }
+            }
+            taken
+        });
+        for round in 0..10 {
+            // In place, and rebuilt.
+            for change in ["--heartbeat x:100001", "RRA:MAX:0.5:10:5", "DELRRA:1"] {
+                let mut tune = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+                tune.args(["tune", "t.rrd", "-D", &daemon.address()])
+                    .args(change.split(' '))
+                    .current_dir(&dir);
+                let output = tune.output().unwrap();
+                assert!(
+                    output.status.success(),
+                    "{round} {change}: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
+            }
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        updates.join().unwrap()
+    });
+    client.order("FLUSH t.rrd");
+    check(&dir.join("t.rrd"), &acknowledged);
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    assert_eq!(client.stat("UpdatesRefused"), 0);
+}
+
+#[test]
+fn templates_work_over_a_network_and_leave_computed_sources_out() {
+    let dir = oracle::directory("tune-template");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let daemon = Daemon::ours(&dir, &["-l", &address]);
+    let mut client = daemon.client();
+    client.order(
+        "CREATE t.rrd -s 300 -b 1000000000 DS:x:GAUGE:600:U:U DS:c:COMPUTE:x,2,* DS:y:GAUGE:600:U:U RRA:LAST:0.5:1:5",
+    );
+    let run = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_khz-rrd"));
+        command.args(line.split(' ')).args(["--daemon", &address]).current_dir("/").output().unwrap()
+    };
+    assert!(run("update -t y t.rrd 1000000300:5").status.success());
+    assert_eq!(client.ask("PENDING t.rrd"), ["1 updates pending", "1000000300:U:5"]);
+    let refused = run("update -t y:c t.rrd 1000000400:5:6");
+    let told = "there are fields in template (y:c) that are not in the rrdfile (x:c:y)";
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(told));
+    assert!(run("tune t.rrd --heartbeat x:7").status.success());
+    assert!(client.ask("INFO t.rrd").iter().any(|line| line == "ds[x].minimal_heartbeat 1 7"));
 }

@@ -244,3 +244,83 @@ fn it_does_not_start_over_a_journal_of_rrdcacheds() {
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_001);
     Daemon::ours(&dir, &["-j", log]);
 }
+
+/// Raises this process's limit of open files; whether it is that high then.
+fn open_files(wanted: u64) -> bool {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current.is_none_or(|current| current >= wanted)
+}
+
+#[test]
+fn ten_thousand_clients_are_served_at_once() {
+    if !open_files(10_500) {
+        println!("skipped: this process may not have so many files open");
+        return;
+    }
+    let dir = oracle::directory("clients");
+    let daemon = Daemon::ours(&dir, &[]);
+    let mut clients: Vec<Client> = (0..10_000).map(|_| daemon.client()).collect();
+    for client in &mut clients {
+        client.send("PING\n");
+    }
+    assert!(clients.iter_mut().all(|client| client.answer().is_some_and(|answer| answer == ["0 PONG"])));
+    let refused = daemon.client().answer().unwrap();
+    assert_eq!(refused, ["-1 too many connections: 10000 are served at once"]);
+}
+
+#[test]
+fn how_many_clients_are_served_can_be_set() {
+    let dir = oracle::directory("few-clients");
+    let daemon = Daemon::ours(&dir, &["--connections", "2"]);
+    // Whoever asked whether the daemon is there may have a place for a moment.
+    let served = |daemon: &Daemon| {
+        let started = std::time::Instant::now();
+        loop {
+            let mut client = daemon.client();
+            if client.try_ask("PING").is_some_and(|answer| answer == ["0 PONG"]) {
+                return client;
+            }
+            assert!(started.elapsed() < served::PATIENCE, "nobody is served");
+        }
+    };
+    let mut clients = vec![served(&daemon), served(&daemon)];
+    assert_eq!(daemon.client().answer().unwrap(), ["-1 too many connections: 2 are served at once"]);
+    drop(clients.pop());
+    // The place is free as soon as the daemon sees that the client is gone.
+    served(&daemon);
+}
+
+#[test]
+fn links_within_a_confining_base_are_followed_however_they_begin() {
+    let dir = oracle::directory("links").canonicalize().unwrap();
+    let daemon = Daemon::ours(&dir, &["-B", "-R", "-j", "log"]);
+    let mut client = daemon.client();
+    std::fs::create_dir(dir.join("real")).unwrap();
+    create(&mut client, "real/t.rrd");
+    let link = |from: &str, to: &Path| std::os::unix::fs::symlink(to, dir.join(from)).unwrap();
+    link("file.rrd", &dir.join("real/t.rrd"));
+    link("way", &dir.join("real"));
+    link("near", Path::new("real"));
+    link("out", Path::new("/etc"));
+    link("passwd.rrd", Path::new("/etc/passwd"));
+    for (index, name) in ["file.rrd", "way/t.rrd", "near/t.rrd"].into_iter().enumerate() {
+        let time = 1_000_000_001 + index as i64;
+        client.order(&update(name, time));
+        client.order(&format!("FLUSH {name}"));
+        assert_eq!(last_on_disk(&dir.join("real/t.rrd")), time, "{name}");
+        client.order(&format!("INFO {name}"));
+    }
+    create(&mut client, "way/new.rrd");
+    assert!(dir.join("real/new.rrd").exists());
+    for outside in [
+        "INFO passwd.rrd",
+        "INFO out/passwd",
+        "UPDATE passwd.rrd 1:1",
+        "CREATE out/t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:5",
+    ] {
+        let answer = client.ask(outside).remove(0);
+        assert!(answer.starts_with("-1 ") && answer.contains("Permission denied"), "{outside}: {answer}");
+    }
+}

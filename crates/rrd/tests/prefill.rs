@@ -152,3 +152,45 @@ fn averages_added_by_tune_go_on_with_the_row_that_is_open() {
         );
     });
 }
+
+#[test]
+fn large_archives_with_few_values_are_filled_with_them_and_nothing_else() {
+    // Four million rows, half of them of many points: a walk over all points would not end.
+    let mut pair = Pair::start("large");
+    let archives = "RRA:AVERAGE:0.5:1:864000 RRA:AVERAGE:0.5:60:525600 RRA:MAX:0.5:60:525600";
+    let create = format!("create a.rrd --start 1000000000 --step 1 DS:x:GAUGE:600:U:U {archives}");
+    assert_eq!(pair.theirs.run(&create).error, None);
+    let samples: Vec<String> =
+        (1..20).map(|index| format!("{}:{}", 1_000_000_000 + 300 * index, index * index % 17)).collect();
+    assert_eq!(pair.theirs.run(&format!("update a.rrd {}", samples.join(" "))).error, None);
+    pair.copy("a.rrd");
+    for line in [
+        "create new.rrd -s 1 -t a.rrd -r a.rrd",
+        "create new.rrd -s 1 -r a.rrd DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:964000 RRA:AVERAGE:0.5:300:105120",
+    ] {
+        assert_eq!(pair.both(line).0.error, None);
+        for (function, step) in [("AVERAGE", 1), ("AVERAGE", 60), ("MAX", 60), ("AVERAGE", 300)] {
+            let end = 1_000_000_000 + 300 * 21;
+            pair.same(
+                &format!("fetch new.rrd {function} -s {} -e {end} -r {step}", end - 20_000),
+                &[line.into()],
+            );
+        }
+        let known = |dir: &std::path::Path| {
+            let bytes = std::fs::read(dir.join("new.rrd")).unwrap();
+            let nan = f64::from_bits(0xfff8_0000_0000_0000).to_bits().to_le_bytes();
+            (bytes.len(), bytes.rchunks_exact(8).filter(|chunk| **chunk != nan).count())
+        };
+        assert_eq!(known(&pair.ours.dir), known(&pair.theirs.dir));
+    }
+}
+
+#[test]
+fn a_template_gives_the_start_where_none_is_given() {
+    each("start", |pair, random| {
+        source(pair, random, "a.rrd", &["x", "y"], false);
+        dumps(pair, "create new.rrd -t a.rrd");
+        dumps(pair, "create new.rrd -t a.rrd -b 1000000333");
+        dumps(pair, "create new.rrd -t a.rrd -s 30");
+    });
+}

@@ -203,3 +203,64 @@ fn compare(pair: &mut Pair, line: &str, log: &[String]) -> bool {
     }
     answered
 }
+
+#[test]
+fn tables_of_few_rows_and_of_series_of_different_steps_are_rrdtools() {
+    let mut pair = Pair::start("maxrows");
+    for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(40) {
+        let mut random = Random::new(seed);
+        let archives = [1 + random.below(3), 2 + random.below(5), 4 + random.below(9)];
+        let mut log = vec![format!(
+            "create t.rrd --start 1000000000 --step 60 DS:x:GAUGE:300:U:U RRA:LAST:0.5:{}:60 \
+             RRA:AVERAGE:0.5:{}:60 RRA:MAX:0.5:{}:60 RRA:MIN:0.5:2:40",
+            archives[0], archives[1], archives[2]
+        )];
+        let sample = |index: u64, random: &mut Random| match random.chance(10) {
+            true => format!("{}:U", 1_000_000_000 + 60 * index),
+            false => format!("{}:{}", 1_000_000_000 + 60 * index, random.below(100)),
+        };
+        let samples: Vec<String> = (1..90).map(|index| sample(index, &mut random)).collect();
+        log.push(format!("update t.rrd {}", samples.join(" ")));
+        for line in &log {
+            assert_eq!(pair.theirs.run(line).error, None, "{line}");
+        }
+        pair.copy("t.rrd");
+        for _ in 0..20 {
+            let start = 1_000_000_000 + random.below(3000);
+            let end = start + 60 + random.below(6000);
+            let (rows, step) = (10 + random.below(60), random.below(900));
+            let limit = match random.below(3) {
+                0 => format!("-m {rows}"),
+                1 => format!("--step {step}"),
+                _ => format!("-m {rows} --step {step}"),
+            };
+            let export =
+                random.pick(&["XPORT:a", "XPORT:b XPORT:c", "XPORT:c XPORT:d", "XPORT:e", "XPORT:f XPORT:a"]);
+            let line = format!(
+                "xport -t -s {start} -e {end} {limit} DEF:a=t.rrd:x:LAST DEF:b=t.rrd:x:AVERAGE DEF:c=t.rrd:x:MAX \
+                 DEF:d=t.rrd:x:MIN CDEF:e=a,b,+ CDEF:f=b,c,MAX {export}"
+            );
+            compare(&mut pair, &line, &log);
+        }
+    }
+}
+
+#[test]
+fn the_first_row_of_a_day_week_month_and_year_is_rrdtools() {
+    let mut pair = Pair::start("new");
+    for step in [1200, 3600, 5 * 3600, 86_400, 3 * 86_400, 7 * 86_400] {
+        let create =
+            format!("create t.rrd --start 978000000 --step {step} DS:x:GAUGE:300:U:U RRA:LAST:0.5:1:900");
+        assert_eq!(pair.theirs.run(&create).error, None);
+        pair.copy("t.rrd");
+        let end = 978_000_000 + 800 * step;
+        for word in ["NEWDAY", "NEWWEEK", "NEWMONTH", "NEWYEAR"] {
+            pair.same(
+                &format!(
+                    "xport -t -s 978000000 -e {end} -m 1000 DEF:a=t.rrd:x:LAST CDEF:n=a,POP,{word} XPORT:n"
+                ),
+                std::slice::from_ref(&create),
+            );
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::options;
 use super::print;
 use crate::error::{Error, Result, refused};
+use crate::text;
 use crate::{cache, doctor, file, import};
 
 /// Columns of a page strip; with a short name the line fits a terminal.
@@ -15,7 +16,7 @@ const STRIP: usize = 24;
 pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, &[("summary", ' ', true)])?;
     if let Some(directory) = parsed.value("summary") {
-        let summary = cache::summarise(Path::new(directory))?;
+        let summary = cache::summarise(&text::path(directory))?;
         print(out, &summary.text())?;
         return match summary.first_failure {
             Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be looked at")),
@@ -29,14 +30,14 @@ pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()
     let mut failed: Option<Error> = None;
     for name in files {
         let done = match action.as_str() {
-            "show" => show(Path::new(name), out),
-            "drop" => cache::drop_pages(Path::new(name)),
+            "show" => show(&text::path(name), out),
+            "drop" => cache::drop_pages(&text::path(name)),
             _ => return refused(format!("cache {action}: no such action; show, drop or --summary")),
         };
         if let Err(error) = done
             && let Some(before) = failed.replace(error)
         {
-            eprintln!("ERROR: {before}");
+            super::say(&format!("ERROR: {before}"));
         }
     }
     failed.map_or(Ok(()), Err)
@@ -46,7 +47,7 @@ fn show(path: &Path, out: &mut dyn Write) -> Result<()> {
     let found = cache::look(path)?;
     let dirty = found.dirty.map_or(String::new(), |pages| format!(", {pages} dirty"));
     let (count, pages, strip) = (found.count(), found.pages(), format!("[{}]", found.strip(STRIP)));
-    let path = path.display();
+    let path = text::name(path);
     print(
         out,
         &format!("{count:>6} of {pages:>6} pages{dirty}  {strip:<width$}  {path}\n", width = STRIP + 2),
@@ -56,18 +57,18 @@ fn show(path: &Path, out: &mut dyn Write) -> Result<()> {
 /// `doctor DIR`.
 pub(super) fn examine(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let [directory] = arguments else { return refused("doctor DIR") };
-    let facts = doctor::examine(Path::new(directory))?;
+    let facts = doctor::examine(&text::path(directory))?;
     print(out, &doctor::text(&doctor::advise(&facts)))
 }
 
 /// `import FOREIGN FILE`: turns a file of another machine into one of this.
 pub(super) fn foreign(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let [source, target] = arguments else { return refused("import FOREIGN FILE") };
-    let path = Path::new(source);
+    let path = &text::path(source);
     let bytes = std::fs::read(path).map_err(|error| Error::io("opening", path, error))?;
     let content = import::import(&bytes, path)?;
     let (header, values) = content.build(super::store::random_rows())?;
-    file::create(Path::new(target), &header, values.into_iter(), false)?;
+    file::create(&text::path(target), &header, values.into_iter(), false)?;
     let machine = import::recognise(&bytes, path);
     let described = machine.map_or(String::new(), |machine| {
         let order = if machine.big_endian { "big" } else { "little" };

@@ -6,12 +6,13 @@ use std::path::Path;
 use super::options::{self, Parsed};
 use super::print;
 use crate::at::When;
-use crate::client::Client;
+use crate::client::{self, Client};
 use crate::dump::Prologue;
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::number;
 use crate::rra::Function;
+use crate::text;
 use crate::{cache, fetch as range, info as facts, spec, xport as table};
 
 /// Opens a file to look, after the daemon has written what it holds for it.
@@ -19,7 +20,7 @@ fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
     if !parsed.has("noflush") {
         super::flush(parsed, name)?;
     }
-    Rrd::open(Path::new(name), Access::Read)
+    Rrd::open(&text::path(name), Access::Read)
 }
 
 pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
@@ -28,10 +29,30 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         return refused("Usage: rrdtool info [--daemon |-d <addr> [--noflush|-F]] <file>");
     };
     let mut text = String::new();
+    if let Some(address) = super::daemon(&parsed) {
+        let mut client = Client::connect(&address)?;
+        let name = client.name(name);
+        if !parsed.has("noflush") {
+            client.order(&["FLUSH", &name])?;
+        }
+        for line in client.order(&["INFO", &name])?.lines {
+            text.push_str(&client::fact(&line));
+        }
+        return print(out, &text);
+    }
     for (key, value) in facts::describe(&open(&parsed, name)?.header, name) {
         text.push_str(&format!("{key} = {value}\n"));
     }
     print(out, &text)
+}
+
+/// Whether the value of a time's option is one.
+fn is_time(name: &str, value: &str, now: i64) -> Result<()> {
+    if name != "start" && name != "end" {
+        return Ok(());
+    }
+    let parsed = When::parse(value, now);
+    parsed.map(|_| ()).map_err(|error| Error::Refused(format!("{name} time: {error}")))
 }
 
 /// Start and end of a range from their options; a day up to now unless said otherwise.
@@ -53,13 +74,20 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         ("align-start", 'a', false),
         ("daemon", 'd', true),
     ];
-    let parsed = options::parse(arguments, &known)?;
-    let resolution = match parsed.value("resolution").map(|text| spec::duration(text, 1)) {
-        Some(Ok(seconds)) => seconds,
-        Some(Err(why)) => return refused(format!("resolution: {why}")),
-        None => 1,
-    };
-    let (mut start, mut end) = times(&parsed, file::clock().seconds)?;
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
+    let now = file::clock().seconds;
+    let mut resolution = 1;
+    for (name, value) in &parsed.options {
+        match *name {
+            "resolution" => match spec::duration(value, 1) {
+                Ok(seconds) => resolution = seconds,
+                Err(why) => return refused(format!("resolution: {why}")),
+            },
+            _ => is_time(name, value, now)?,
+        }
+    }
+    wrong?;
+    let (mut start, mut end) = times(&parsed, now)?;
     if parsed.has("align-start") {
         let over = start.rem_euclid((resolution as i64).max(1));
         (start, end) = (start - over, end - over);
@@ -73,17 +101,19 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let Some([name, function]) = parsed.first() else {
         return refused("Usage: rrdtool fetch <file> <CF> [options]");
     };
-    let Some(function) = Function::from_name(function) else {
-        return refused(format!("unknown consolidation function '{function}'"));
+    let known = || match Function::from_name(function) {
+        Some(function) => Ok(function),
+        None => refused(format!("unknown consolidation function '{function}'")),
     };
     let (fetched, sources) = match super::daemon(&parsed) {
         // The daemon has no resolution; with one the file is looked at here.
         Some(address) if !parsed.has("resolution") => {
             let mut client = Client::connect(&address)?;
             let name = client.name(name);
-            client.fetch(&name, function.name(), start, end)?
+            client.fetch(&name, function, start, end)?
         }
         _ => {
+            let function = known()?;
             let rrd = open(&parsed, name)?;
             let fetched = range::fetch(&rrd, function, start, end, resolution)?;
             (fetched, rrd.header.sources().iter().map(|source| source.name.clone()).collect())
@@ -110,7 +140,8 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let known = [("header", 'h', true), ("no-header", 'n', false), ("daemon", 'd', true)];
-    let parsed = options::parse(arguments, &known)?;
+    let usage = "usage rrdtool dump [--header|-h {none,xsd,dtd}]\n[--no-header|-n]\n[--daemon|-d address]\nfile.rrd [file.xml]";
+    let parsed = options::parse(arguments, &known).or_else(|_| refused(usage))?;
     let prologue = match (parsed.has("no-header"), parsed.value("header")) {
         (true, _) | (_, Some("none")) => Prologue::None,
         (_, Some("xsd")) => Prologue::Xsd,
@@ -120,15 +151,17 @@ pub(super) fn dump(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         [name] => crate::dump::dump(&open(&parsed, name)?, prologue, out),
         [name, target] => {
             let rrd = open(&parsed, name)?;
-            let failed = |error| Error::io("opening", target.as_str(), error);
-            let mut file = std::io::BufWriter::new(std::fs::File::create(target).map_err(failed)?);
+            let is_same = text::path(target).canonicalize().ok() == text::path(name).canonicalize().ok();
+            if is_same {
+                return refused(format!("'{name}' is not dumped onto itself"));
+            }
+            let failed = |error| Error::io("opening", text::path(target), error);
+            let mut file =
+                std::io::BufWriter::new(std::fs::File::create(text::path(target)).map_err(failed)?);
             crate::dump::dump(&rrd, prologue, &mut file)?;
             file.flush().map_err(failed)
         }
-        _ => refused(
-            "usage rrdtool dump [--header|-h {none,xsd,dtd}] [--no-header|-n] [--daemon|-d address] \
-             file.rrd [file.xml]",
-        ),
+        _ => refused(usage),
     }
 }
 
@@ -152,7 +185,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         match super::daemon(&parsed) {
             // What it holds counts, and is not written for this: the end of the newest primary point.
             Some(address) => Client::connect(&address)?.last(name),
-            None => Ok(Rrd::open(Path::new(name), Access::Read)?.header.last_update()),
+            None => Ok(Rrd::open(&text::path(name), Access::Read)?.header.last_update()),
         }
     };
     stamp(find(), out)
@@ -160,16 +193,18 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 
 pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
-        let parsed = options::parse(arguments, &[("rraindex", 'a', true), ("daemon", 'd', true)])?;
+        let parsed = options::parse(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)])?;
         // rrdtool reads a number that is none as 0.
-        let index = number::decimal(parsed.value("rraindex").unwrap_or("0").as_bytes());
-        let index = number::as_long(index.map_or(0.0, |(value, _)| value));
+        let index = number::c_long(parsed.value("rraindex").unwrap_or("0"));
         if index < 0 {
             return refused("invalid rraindex number");
         }
         let Some([name]) = parsed.first() else {
-            return refused("Usage: rrdtool first [--rraindex number] [--daemon|-d <addr>] <file>");
+            return refused("usage rrdtool first [--rraindex number] [--daemon|-d <addr>] file.rrd");
         };
+        if let Some(address) = super::daemon(&parsed) {
+            return Client::connect(&address)?.first(name, index);
+        }
         let header = open(&parsed, name)?.header;
         let rra = usize::try_from(index).ok().filter(|index| *index < header.archives().len());
         let Some(rra) = rra else { return refused("invalid rraindex number") };
@@ -186,7 +221,7 @@ pub(super) fn last_update(arguments: &[String], out: &mut dyn Write) -> Result<(
     };
     let header = open(&parsed, name)?.header;
     let names: String = header.sources().iter().map(|source| format!(" {}", source.name)).collect();
-    let reading = |ds| format!(" {}", String::from_utf8_lossy(header.last_reading(ds)));
+    let reading = |ds| format!(" {}", text::of(header.last_reading(ds)));
     let readings: String = (0..header.sources().len()).map(reading).collect();
     print(out, &format!("{names}\n\n{:>10}:{readings}\n", header.last_update()))
 }
@@ -202,18 +237,26 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         ("showtime", 't', false),
         ("daemon", 'd', true),
     ];
-    let parsed = options::parse(arguments, &known)?;
-    let count = |name: &str, default: u64| match parsed.value(name) {
-        Some(text) => {
-            number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value))
-        }
-        None => default,
-    };
-    let rows = count("maxrows", 400);
-    if rows < 10 {
-        return refused("maxrows below 10 rows");
-    }
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
     let now = file::clock().seconds;
+    let count =
+        |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_unsigned_long(value));
+    let (mut rows, mut step) = (400, 0);
+    for (name, value) in &parsed.options {
+        match *name {
+            "maxrows" => {
+                rows = count(value);
+                // A negative number is one above all others.
+                if rows < 10 || i64::try_from(rows).is_err() {
+                    return refused("maxrows below 10 rows");
+                }
+            }
+            // A negative one is none.
+            "step" => step = Some(count(value)).filter(|step| i64::try_from(*step).is_ok()).unwrap_or(0),
+            _ => is_time(name, value, now)?,
+        }
+    }
+    wrong?;
     let (start, end) = times(&parsed, now)?;
     if start < 3600 * 24 * 365 * 10 {
         return refused("the first entry to fetch should be after 1980");
@@ -221,7 +264,7 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     if end < start {
         return refused(format!("start ({start}) should be less than end ({end})"));
     }
-    let plan = table::Plan { start, end, step: count("step", 0), rows, now };
+    let plan = table::Plan { start, end, step, rows, now };
     for argument in &parsed.rest {
         match table::wanted(argument) {
             Some((path, Some(address))) => super::flush_through(&address, &path)?,
@@ -248,15 +291,26 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let words: &[&str] = if is_recursive { &["LIST", "RECURSIVE", path] } else { &["LIST", path] };
         (Client::connect(&address)?.order(words)?.lines, 0)
     } else {
-        match listed(Path::new(path), is_recursive) {
+        match listed(&text::path(path), is_recursive) {
             // It says so and calls it done; a script that looks through many directories may count on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
+                // A file of its own kind is told of as the argument that it is.
+                let source = match source.kind() {
+                    std::io::ErrorKind::NotADirectory if path.ends_with(".rrd") => {
+                        std::io::Error::from_raw_os_error(libc::EINVAL)
+                    }
+                    _ => source,
+                };
                 eprint!("{}", crate::error::os_text(&source));
                 return Ok(());
             }
             listed => listed?,
         }
     };
+    if names.is_empty() && super::started_as("rrdtool") {
+        // As it tells of a directory without any.
+        eprint!("Success");
+    }
     print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     match unread {
         0 => Ok(()),
@@ -272,13 +326,13 @@ fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
     if is_recursive {
         let mut unread = 0;
         let files = cache::rrd_files(directory, &mut unread);
-        let name = |file: &Path| file.strip_prefix(directory).unwrap_or(file).to_string_lossy().into_owned();
+        let name = |file: &Path| text::name(file.strip_prefix(directory).unwrap_or(file));
         return Ok((files.iter().map(|file| name(file)).collect(), unread));
     }
     let mut names = vec![];
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = text::name(entry.file_name());
         if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             names.push(name);
         }
@@ -289,23 +343,14 @@ fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
 
 pub(super) fn flush(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &[("daemon", 'd', true)])?;
+    if parsed.rest.is_empty() {
+        return refused("Usage: rrdtool flushcached [--daemon|-d <addr>] <file> [<file> ...]");
+    }
     let Some(address) = super::daemon(&parsed) else {
         return refused(
             "Daemon address \"(null)\" unknown. Please use the \"--daemon\" option to set an address on the \
              command line or set the \"RRDCACHED_ADDRESS\" environment variable.",
         );
     };
-    let mut client = Client::connect(&address)?;
-    for (index, file) in parsed.rest.iter().enumerate() {
-        let name = client.name(file);
-        let answer = client.ask(&["FLUSH", &name])?;
-        if answer.code < 0 {
-            let left = parsed.rest.len() - index - 1;
-            let text = answer.text;
-            return refused(format!(
-                "Flushing of file \"{file}\" failed: {text}. Skipping remaining {left} files."
-            ));
-        }
-    }
-    Ok(())
+    super::through::flush(&parsed.rest, &address)
 }

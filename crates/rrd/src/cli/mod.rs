@@ -5,12 +5,14 @@ mod inspect;
 mod options;
 mod pipe;
 mod store;
+mod through;
 
 use std::io::Write;
 
 use crate::client::Client;
 use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
+use crate::text;
 use crate::{spec, tune as change};
 
 /// The version whose behaviour this is.
@@ -28,7 +30,7 @@ pub fn run(arguments: &[String]) -> i32 {
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("ERROR: {error}");
+            say(&format!("ERROR: {error}"));
             1
         }
     }
@@ -50,7 +52,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
-        "tune" => store::tune(rest, out),
+        "tune" => store::tune(rest),
         "resize" => store::resize(rest),
         "restore" => store::restore(rest),
         "info" => inspect::info(rest, out),
@@ -148,7 +150,9 @@ pub(crate) fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<(
 /// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
 fn daemon(parsed: &options::Parsed) -> Option<String> {
     let named = parsed.value("daemon").map(str::to_string);
-    named.or_else(|| std::env::var("RRDCACHED_ADDRESS").ok()).filter(|address| !address.is_empty())
+    named
+        .or_else(|| std::env::var_os("RRDCACHED_ADDRESS").map(text::name))
+        .filter(|address| !address.is_empty())
 }
 
 /// Has the daemon, if there is one to go through, write what it holds for `file`.
@@ -160,17 +164,17 @@ fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
 fn flush_through(address: &str, file: &str) -> Result<()> {
     let mut client = Client::connect(address)?;
     let name = client.name(file);
-    let answer = client.ask(&["FLUSH", &name])?;
-    // A file the daemon cannot find is told of when it is opened here.
-    match answer.code < 0 && !answer.text.starts_with("No such file") {
-        true => Err(Error::Refused(format!("rrdcached@{address}: {}", answer.text))),
-        false => Ok(()),
-    }
+    client.order(&["FLUSH", &name]).map(|_| ())
+}
+
+/// Writes a line to standard error; there is nobody to tell that it failed.
+pub(crate) fn say(line: &str) {
+    let _ = std::io::stderr().write_all(&text::bytes(&format!("{line}\n")));
 }
 
 /// Writes `text` to the command's output.
 fn print(out: &mut dyn Write, text: &str) -> Result<()> {
-    out.write_all(text.as_bytes()).map_err(|error| Error::io("writing", "standard output", error))
+    out.write_all(&text::bytes(text)).map_err(|error| Error::io("writing", "standard output", error))
 }
 
 #[cfg(test)]

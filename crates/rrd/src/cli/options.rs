@@ -37,7 +37,18 @@ impl Parsed {
 /// # Errors
 /// An unknown option, or one without its value.
 pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
+    let (parsed, outcome) = parse_up_to(arguments, known);
+    outcome.map(|()| parsed)
+}
+
+/// What stands before the first word that is wrong, and what is wrong with it: values before it are looked at first.
+pub fn parse_up_to(arguments: &[String], known: &[Known]) -> (Parsed, Result<()>) {
     let mut parsed = Parsed::default();
+    let outcome = take(arguments, known, &mut parsed);
+    (parsed, outcome)
+}
+
+fn take(arguments: &[String], known: &[Known], parsed: &mut Parsed) -> Result<()> {
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         if word == "--" {
@@ -57,12 +68,33 @@ pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
             };
             parsed.options.push((name, value));
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            short(letters, known, &mut words, &mut parsed)?;
+            short(letters, known, &mut words, parsed)?;
         } else {
             parsed.rest.push(word.clone());
         }
     }
-    Ok(parsed)
+    Ok(())
+}
+
+/// Whether the last of `arguments` is an option's letter without its value.
+pub fn lacks_value(arguments: &[String], known: &[Known]) -> bool {
+    let takes = |found: Option<&Known>| found.is_some_and(|(_, _, takes)| *takes);
+    let is_bare = |word: &str| {
+        let mut letters = word.strip_prefix('-').unwrap_or("").chars();
+        let letter = letters.next();
+        letters.next().is_none() && takes(known.iter().find(|(_, short, _)| Some(*short) == letter))
+    };
+    // Whether the last word is an option depends on all before it.
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            return false;
+        }
+        if is_bare(word) && words.next().is_none() {
+            return true;
+        }
+    }
+    false
 }
 
 fn short(
@@ -82,7 +114,10 @@ fn short(
         }
         let glued = rest.as_str();
         let value = match glued.is_empty() {
-            true => required(words.next(), &letter.to_string())?,
+            true => match words.next() {
+                Some(value) => value.clone(),
+                None => return refused(format!("option requires an argument -- '{letter}'")),
+            },
             false => glued.to_string(),
         };
         parsed.options.push((name, value));
@@ -98,37 +133,29 @@ fn required(value: Option<&String>, name: &str) -> Result<String> {
     }
 }
 
-/// Splits a line as the pipe mode does: blanks separate, quotes hold together, a backslash keeps the next
-/// character. `None` for a quote that does not end.
+/// Splits a line as the pipe mode does: blanks separate, quotes hold together, and nothing else means anything. `None`
+/// for a quote that does not end.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote, mut open) = (vec![], String::new(), None, false);
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
+    for letter in line.chars() {
         match (letter, quote) {
-            ('\\', Some('\'')) => word.push('\\'),
-            ('\\', _) => {
-                word.extend(letters.next());
-                open = true;
-            }
             (letter, Some(end)) if letter == end => quote = None,
-            (letter, Some(_)) => word.push(letter),
-            ('"' | '\'', None) => {
-                quote = Some(letter);
-                open = true;
-            }
-            (letter, None) if letter.is_ascii_whitespace() => {
-                if open || !word.is_empty() {
+            ('"' | '\'', None) => (quote, open) = (Some(letter), true),
+            (' ', None) => {
+                if std::mem::take(&mut open) {
                     words.push(std::mem::take(&mut word));
                 }
-                open = false;
             }
-            (letter, None) => word.push(letter),
+            (letter, _) => {
+                word.push(letter);
+                open = true;
+            }
         }
     }
     if quote.is_some() {
         return None;
     }
-    if open || !word.is_empty() {
+    if open {
         words.push(word);
     }
     Some(words)
@@ -160,7 +187,7 @@ mod tests {
 
     #[test]
     fn quotes_hold_words_together() {
-        assert_eq!(words(r#"a "b c" 'd "e' f\ g """#).unwrap(), ["a", "b c", "d \"e", "f g", ""]);
+        assert_eq!(words(r#"a "b c" 'd "e' f\ g """#).unwrap(), ["a", "b c", "d \"e", "f\\", "g", ""]);
         assert_eq!(words("a \"b"), None);
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{command, options, print};
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Bytes one line may have; rrdtool grows without end.
 const LINE_MAX: u64 = 1 << 20;
@@ -12,9 +13,9 @@ const LINE_MAX: u64 = 1 << 20;
 /// Serves until `quit` or the end of `input`. Returns the exit code.
 pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut dyn Write) -> i32 {
     if let Some(directory) = directory
-        && let Err(error) = std::env::set_current_dir(directory)
+        && let Err(error) = std::env::set_current_dir(text::path(directory))
     {
-        eprintln!("ERROR: {}", Error::io("changing to", directory.as_str(), error));
+        super::say(&format!("ERROR: {}", Error::io("changing to", text::path(directory), error)));
         return 1;
     }
     loop {
@@ -23,18 +24,17 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
             Ok(0) | Err(_) => return 0,
             Ok(_) => {}
         }
-        let line = String::from_utf8_lossy(&line);
+        let line = text::of(&line);
         let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
-            None => refused("unterminated quote"),
-            Some(words) if words.is_empty() => refused("not enough arguments"),
-            Some(words) if words[0] == "quit" && words.len() == 1 => return 0,
+            None => refused("creating arguments"),
+            Some(words) if words == ["quit"] => return 0,
             Some(words) => one(&words, out),
         };
         let answer = match outcome {
             Ok(()) => status(),
             Err(error) => format!("ERROR: {error}\n"),
         };
-        if out.write_all(answer.as_bytes()).and_then(|()| out.flush()).is_err() {
+        if out.write_all(&text::bytes(&answer)).and_then(|()| out.flush()).is_err() {
             return 1;
         }
     }
@@ -48,7 +48,8 @@ fn status() -> String {
 }
 
 fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
-    let (name, rest) = (words[0].as_str(), &words[1..]);
+    let Some((name, rest)) = words.split_first() else { return command(words, out) };
+    let name = name.as_str();
     let wanted = match name {
         "cd" | "mkdir" => 1,
         "pwd" | "ls" | "quit" => 0,
@@ -58,16 +59,16 @@ fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
         return refused(format!("invalid parameter count for {name}"));
     }
     match name {
-        "cd" => match std::env::set_current_dir(&rest[0]) {
+        "cd" => match std::env::set_current_dir(text::path(&rest[0])) {
             Ok(()) => Ok(()),
             Err(error) => refused(format!("chdir {} {}", rest[0], crate::error::os_text(&error))),
         },
-        "mkdir" => match std::fs::create_dir(&rest[0]) {
+        "mkdir" => match std::fs::create_dir(text::path(&rest[0])) {
             Ok(()) => Ok(()),
             Err(error) => refused(format!("mkdir {}: {}", rest[0], crate::error::os_text(&error))),
         },
         "pwd" => match std::env::current_dir() {
-            Ok(dir) => print(out, &format!("{}\n", dir.display())),
+            Ok(dir) => print(out, &format!("{}\n", text::name(&dir))),
             Err(error) => Err(Error::io("reading", ".", error)),
         },
         _ => list_directory(Path::new("."), out),
@@ -77,9 +78,11 @@ fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
 /// Directories as `d name`, `.rrd` files as `- name`.
 fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
     let failed = |error| Error::io("reading", path, error);
+    // They are in the directory, too.
+    print(out, "d .\nd ..\n")?;
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = text::name(entry.file_name());
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
             print(out, &format!("d {name}\n"))?;

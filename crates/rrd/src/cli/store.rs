@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::Path;
 
 use super::options::{self, Parsed};
-use super::print;
+use super::{print, through};
 use crate::at::When;
-use crate::client::Client;
 use crate::content::Content;
 use crate::create::{self as plan, Plan};
 use crate::error::{Error, Result, refused};
 use crate::file::{self, Access, Rrd};
 use crate::info::number_text;
 use crate::number;
+use crate::text;
 use crate::update::{Applied, Failure, Options};
 use crate::{prefill, restore as xml, spec, tune as change};
 
@@ -51,41 +51,43 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         ("template", 't', true),
         ("no-overwrite", 'O', false),
     ];
-    let parsed = options::parse(arguments, &known)?;
+    let (parsed, wrong) = options::parse_up_to(arguments, &known);
     let now = file::clock().seconds;
-    let mut start = now - 10;
+    let mut start = (now - 10, 0);
     let (mut step, mut template) = (STEP_DEFAULT, None);
     for (name, value) in &parsed.options {
         match *name {
-            "start" => start = start_time(value, now)?,
-            "step" => {
-                step = spec::duration(value, 1).map_err(|why| Error::Refused(format!("step size: {why}")))?;
-            }
+            "start" => start = (start_time(value, now)?, 0),
+            "step" => step = self::step(value)?,
             "template" => template = Some(value),
+            "source" => is_regular(value)?,
             _ => {}
         }
     }
+    wrong?;
     let Some((name, specs)) = parsed.rest.split_first() else {
-        return refused("you must define at least one Round Robin Archive");
+        return refused("need name of an rrd file to create");
     };
-    let path = Path::new(name);
+    let path = &text::path(name);
+    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
+        return through::create(&parsed, &address, start.0);
+    }
     if parsed.has("no-overwrite") && path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
-    if let Some(address) = super::daemon(&parsed).filter(|_| place == Place::WhereNamed) {
-        return order(&parsed, &address, start, step);
-    }
     let mut definition = Plan::default();
     if let Some(template) = template {
-        let Ok(rrd) = Rrd::open(Path::new(template), Access::Read) else {
+        let Ok(rrd) = Rrd::open(&text::path(template), Access::Read) else {
             return refused(format!("Cannot open template RRD {template}"));
         };
         if !parsed.has("step") {
             step = rrd.header.step();
         }
+        if !parsed.has("start") {
+            start = (rrd.header.last_update(), 0);
+        }
         definition.take(rrd.header.definition());
     }
-    let files = past(&parsed)?;
     let hash = spec::season_hash(name);
     let mut mappings = vec![None; definition.sources.len()];
     for spec in specs {
@@ -101,49 +103,40 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
         }
     }
     let definition = definition.definition(step)?;
+    let files = past(&parsed)?;
     if files.is_empty() {
-        let header = plan::header(definition, start, random_rows())?;
+        let mut header = plan::header(definition, start.0, random_rows())?;
+        header.set_last_update(start.0, start.1);
         return file::create(path, &header, std::iter::empty(), true);
     }
     let newest = files.iter().map(|content| content.last_update).max().filter(|_| !parsed.has("start"));
-    let content = prefill::fill(definition, newest.unwrap_or((start, 0)), &mappings, &files)?;
+    let content = prefill::fill(definition, newest.unwrap_or(start), &mappings, &files)?;
     let (header, values) = content.build(random_rows())?;
     file::create(path, &header, values.into_iter(), true)
+}
+
+/// Refuses what cannot be a file to fill from.
+fn is_regular(name: &str) -> Result<()> {
+    match text::path(name).metadata() {
+        Ok(there) if there.is_file() => Ok(()),
+        Ok(_) => refused(format!("Not a regular file: {name}")),
+        Err(error) => {
+            let why = crate::error::os_text(&error);
+            refused(format!("error checking for source RRD {name}: {why}"))
+        }
+    }
 }
 
 /// The files that a new one is to be filled from, whole.
 fn past(parsed: &Parsed) -> Result<Vec<Content>> {
     let named = parsed.options.iter().filter(|(option, _)| *option == "source");
-    named
-        .map(|(_, name)| match Rrd::open(Path::new(name), Access::Read) {
-            Ok(rrd) => Content::read(&rrd),
-            Err(Error::Io { source, .. }) => {
-                let why = crate::error::os_text(&source);
-                refused(format!("error checking for source RRD {name}: {why}"))
-            }
-            Err(error) => Err(error),
-        })
-        .collect()
+    named.map(|(_, name)| Content::read(&Rrd::open(&text::path(name), Access::Read)?)).collect()
 }
 
-/// Has the daemon create the file.
-fn order(parsed: &Parsed, address: &str, start: i64, step: u64) -> Result<()> {
-    let mut client = Client::connect(address)?;
-    let (start, step) = (start.to_string(), step.to_string());
-    let name = client.name(&parsed.rest[0]);
-    let mut words = vec!["CREATE", &name, "-s", &step, "-b", &start];
-    if parsed.has("no-overwrite") {
-        words.push("-O");
-    }
-    for (option, value) in &parsed.options {
-        match *option {
-            "template" => words.extend(["-t", value]),
-            "source" => words.extend(["-r", value]),
-            _ => {}
-        }
-    }
-    words.extend(parsed.rest[1..].iter().map(String::as_str));
-    client.order(&words).map(|_| ())
+/// Seconds a primary point, as the option has it.
+pub(super) fn step(text: &str) -> Result<u64> {
+    let step = spec::duration(text, 1);
+    step.map_err(|why| Error::Refused(format!("step size: {why}")))
 }
 
 fn start_time(text: &str, now: i64) -> Result<i64> {
@@ -158,7 +151,7 @@ fn start_time(text: &str, now: i64) -> Result<i64> {
 }
 
 /// The file and the samples of an update.
-fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
+pub(super) fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
     match parsed.rest.split_first() {
         Some((name, samples)) if !samples.is_empty() => Ok((name, samples)),
         _ => refused("Not enough arguments"),
@@ -167,7 +160,7 @@ fn file_and_samples(parsed: &Parsed) -> Result<(&String, &[String])> {
 
 fn apply(parsed: &Parsed, record: bool) -> Result<(Rrd, Applied)> {
     let (name, samples) = file_and_samples(parsed)?;
-    let mut rrd = Rrd::open(Path::new(name), Access::Write)?;
+    let mut rrd = Rrd::open(&text::path(name), Access::Write)?;
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     let options = Options {
         name,
@@ -187,32 +180,9 @@ const UPDATE_OPTIONS: [options::Known; 3] =
 pub(super) fn update(arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, &UPDATE_OPTIONS)?;
     match super::daemon(&parsed) {
-        Some(address) => send(&parsed, &address),
+        Some(address) => through::update(&parsed, &address),
         None => apply(&parsed, false).map(|_| ()),
     }
-}
-
-/// Sends an update to the daemon, which takes absolute times and whole rows only.
-fn send(parsed: &Parsed, address: &str) -> Result<()> {
-    let (name, samples) = file_and_samples(parsed)?;
-    if parsed.has("template") {
-        return refused("The caching daemon cannot be used together with templates yet.");
-    }
-    let now = file::clock();
-    let mut client = Client::connect(address)?;
-    let name = client.name(name);
-    let mut words = vec!["UPDATE".to_string(), name];
-    for sample in samples {
-        words.push(match sample.strip_prefix("N:") {
-            Some(values) => format!("{}.{:06}:{values}", now.seconds, now.usec),
-            None if sample.contains('@') => {
-                return refused("at-style times cannot be sent to the caching daemon");
-            }
-            None => sample.clone(),
-        });
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    client.order(&words).map(|_| ())
 }
 
 pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Result<()> {
@@ -238,27 +208,44 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
     print(out, &text)
 }
 
-pub(super) fn tune(arguments: &[String], out: &mut dyn Write) -> Result<()> {
-    let parsed = options::parse(arguments, change::OPTIONS)?;
+pub(super) fn tune(arguments: &[String]) -> Result<()> {
+    // A letter's value that is missing is an empty one, and a file that is missing is told of first.
+    let mut padded = arguments.to_vec();
+    if options::lacks_value(arguments, change::OPTIONS) {
+        padded.push(String::new());
+    }
+    let (parsed, wrong) = options::parse_up_to(&padded, change::OPTIONS);
+    let Some(name) = arguments.iter().find(|word| parsed.rest.contains(word) || !word.starts_with('-'))
+    else {
+        return refused("missing file name");
+    };
+    if wrong.is_err() {
+        let lacks = matches!(&wrong, Err(error) if error.to_string().starts_with("option requires argument"));
+        if lacks && parsed.rest.len() < 2 {
+            return refused("missing file name");
+        }
+        // The file, and what comes before, is looked at before what is wrong is reached.
+        change::check(&Rrd::open(&text::path(name), Access::Write)?, &parsed.options)?;
+        wrong?;
+    }
+    if parsed.rest.is_empty() {
+        return refused("missing file name");
+    }
+    match super::daemon(&parsed) {
+        Some(address) => through::tune(&parsed, &address),
+        None => tune_here(&parsed),
+    }
+}
+
+/// Tunes a file in this process.
+pub(super) fn tune_here(parsed: &Parsed) -> Result<()> {
     let Some((name, specs)) = parsed.rest.split_first() else { return refused("missing file name") };
-    super::flush(&parsed, name)?;
-    let rrd = Rrd::open(Path::new(name), Access::Write)?;
-    if parsed.options.is_empty() && specs.is_empty() {
-        return print(out, &change::summary(&rrd.header));
-    }
-    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())?;
-    if let Some(address) = super::daemon(&parsed) {
-        // The daemon reads the file anew at its next update.
-        let mut client = Client::connect(&address)?;
-        let name = client.name(name);
-        client.ask(&["FORGET", &name])?;
-    }
-    Ok(())
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
+    change::tune(&rrd, &parsed.options, specs, spec::season_hash(name), random_rows())
 }
 
 pub(super) fn resize(arguments: &[String]) -> Result<()> {
     let [name, rra, direction, rows] = arguments else { return refused("wrong number of parameters") };
-    let rrd = Rrd::open(Path::new(name), Access::Write)?;
     let number = |text: &str| number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
     let by = match direction.as_str() {
         "GROW" => number(rows),
@@ -268,6 +255,7 @@ pub(super) fn resize(arguments: &[String]) -> Result<()> {
     if number(rows) < 1 {
         return refused("Please grow or shrink with at least 1 row");
     }
+    let rrd = Rrd::open(&text::path(name), Access::Write)?;
     let rra = number(rra);
     if rra < 0 || rra >= rrd.header.archives().len() as i64 {
         return refused("no such RRA in this RRD");
@@ -282,15 +270,15 @@ pub(super) fn restore(arguments: &[String]) -> Result<()> {
         return refused("usage rrdtool restore [--range-check|-r] [--force-overwrite|-f] file.xml file.rrd");
     };
     let force = parsed.has("force-overwrite");
-    let target = Path::new(target);
+    let target = &text::path(target);
+    let text = match source.as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        name => std::fs::read_to_string(text::path(name)),
+    };
+    let Ok(text) = text else { return refused(format!("Could not create xml reader for: {source}")) };
     if !force && target.symlink_metadata().is_ok() {
         return Err(Error::io("creating", target, std::io::Error::from_raw_os_error(libc::EEXIST)));
     }
-    let text = match source.as_str() {
-        "-" => std::io::read_to_string(std::io::stdin()),
-        name => std::fs::read_to_string(name),
-    };
-    let Ok(text) = text else { return refused(format!("Could not create xml reader for: {source}")) };
     let (header, values) = xml::parse(&text, parsed.has("range-check"), random_rows())?;
     file::create(target, &header, values.into_iter(), force)
 }

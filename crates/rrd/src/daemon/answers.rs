@@ -12,6 +12,7 @@ use crate::fetch::{self, Fetched};
 use crate::info::{self, Value};
 use crate::number;
 use crate::rra::Function;
+use crate::text;
 
 /// Seconds a FETCH reaches back that does not say.
 const DAY: i64 = 86_400;
@@ -186,7 +187,7 @@ pub(super) fn fetch_binary(pending: &Pending, file: &str, words: &[String]) -> R
 pub(super) fn directory(base: &Base, path: &str, recursive: bool) -> Result<String> {
     let whole = format!(
         "{}/{}",
-        base.directory().display().to_string().trim_end_matches('/'),
+        text::name(base.directory().as_os_str()).trim_end_matches('/'),
         path.trim_start_matches('/')
     );
     let denied = |what: &str| Error::Refused(format!("List {whole}: {what}"));
@@ -203,12 +204,12 @@ pub(super) fn directory(base: &Base, path: &str, recursive: bool) -> Result<Stri
     if recursive {
         let mut failed = 0;
         for file in cache::rrd_files(&directory, &mut failed) {
-            names.push(file.strip_prefix(&directory).unwrap_or(&file).to_string_lossy().into_owned());
+            names.push(text::name(file.strip_prefix(&directory).unwrap_or(&file)));
         }
     } else {
         for entry in read(&directory, &whole)? {
             let entry = entry.map_err(|error| Error::io("reading", whole.as_str(), error))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = text::name(entry.file_name());
             if name.ends_with(".rrd") || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 names.push(name);
             }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Where names lie.
 #[derive(Debug)]
@@ -51,13 +52,13 @@ impl Base {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
         let open = || rustix::fs::open(&real, flags, Mode::empty()).map_err(|error| failed(error.into()));
         let root = confine.then(open).transpose()?;
-        let text = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_string();
+        let text = |path: &Path| text::name(path).trim_end_matches('/').to_string();
         Ok(Self { given: text(directory), directory: text(&real), root })
     }
 
     /// The directory itself.
-    pub fn directory(&self) -> &Path {
-        Path::new(if self.directory.is_empty() { "/" } else { &self.directory })
+    pub fn directory(&self) -> Cow<'_, Path> {
+        text::path(if self.directory.is_empty() { "/" } else { &self.directory })
     }
 
     /// Whether every file must be below it.
@@ -113,18 +114,33 @@ impl Base {
     fn resolve(&self, whole: &str, flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
         let opened = match &self.root {
-            None => rustix::fs::open(whole, flags, Mode::empty()),
+            None => rustix::fs::open(&*text::path(whole), flags, Mode::empty()),
             Some(root) => {
                 let below = whole.strip_prefix(self.directory.as_str()).unwrap_or("").trim_start_matches('/');
                 let below = if below.is_empty() { "." } else { below };
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-                rustix::fs::openat2(root, below, flags, Mode::empty(), resolve)
+                rustix::fs::openat2(root, &*text::path(below), flags, Mode::empty(), resolve)
             }
         };
-        match opened {
-            Err(rustix::io::Errno::XDEV) if self.root.is_some() => denied(whole),
-            opened => opened.map_err(|error| Error::io("opening", whole, error.into())),
+        match (opened, &self.root) {
+            (Err(rustix::io::Errno::XDEV), Some(root)) => self.resolve_links(root, whole, flags),
+            (opened, _) => opened.map_err(|error| Error::io("opening", text::path(whole), error.into())),
         }
+    }
+
+    /// Opens a file whose way leads over links that begin at the root. The kernel does not follow those below a
+    /// directory, so they are followed here, and then no link is: where one was put since, it leads nowhere.
+    fn resolve_links(&self, root: &OwnedFd, whole: &str, flags: OFlags) -> Result<OwnedFd> {
+        let failed = |error: std::io::Error| Error::io("opening", whole, error);
+        let real = text::name(text::path(whole).canonicalize().map_err(failed)?);
+        let below = match real.strip_prefix(self.directory.as_str()) {
+            Some("") => ".",
+            Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
+            _ => return denied(whole),
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(root, &*text::path(below), flags, Mode::empty(), resolve)
+            .map_err(|error| failed(error.into()))
     }
 
     /// The directory of the file called `whole`, to make or replace the file in.
@@ -133,10 +149,10 @@ impl Base {
     /// As [`Base::open`].
     pub(super) fn parent(&self, whole: &str) -> Result<Parent> {
         let Some((directory, name)) = whole.rsplit_once('/').filter(|_| self.root.is_some()) else {
-            return Ok(Parent { _directory: None, path: whole.into() });
+            return Ok(Parent { _directory: None, path: text::path(whole).into_owned() });
         };
         let directory = self.resolve(directory, OFlags::DIRECTORY | OFlags::PATH)?;
-        let path = PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()));
+        let path = text::path(&format!("/proc/self/fd/{}/{name}", directory.as_raw_fd())).into_owned();
         Ok(Parent { _directory: Some(directory), path })
     }
 
@@ -152,7 +168,7 @@ impl Base {
             let parent = self.parent(directory)?;
             match std::fs::create_dir(&parent.path) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io("creating", directory, error));
+                    return Err(Error::io("creating", text::path(directory), error));
                 }
                 _ => at += length + 1,
             }

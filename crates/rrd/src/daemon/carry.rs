@@ -92,7 +92,7 @@ impl State {
     }
 
     /// Appends the samples of a file to `records`; `None`, and nothing, where one does not fit a record.
-    fn encode(&self, id: Id, records: &mut Vec<u8>) -> Option<()> {
+    pub(super) fn encode(&self, id: Id, records: &mut Vec<u8>) -> Option<()> {
         let (file, before) = (self.nodes.name(id), records.len());
         // A header still to be put back is as good as samples.
         for image in self.torn.get(file).unwrap_or(&[]) {

@@ -43,10 +43,13 @@ impl Pending {
     /// What is to be done about once a second: old samples of silent files, limits, the log's end.
     pub fn tick(&self) {
         let now = self.now();
-        let mut state = self.lock();
+        let state = self.lock();
         if state.replaying {
             return;
         }
+        drop(state);
+        self.look_after_log();
+        let mut state = self.lock();
         if now.saturating_sub(state.queue.swept) >= self.limits.sweep {
             state.queue.swept = now;
             self.sweep(&mut state, now);

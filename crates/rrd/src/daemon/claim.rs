@@ -13,6 +13,7 @@ use super::stamp::stamp;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
+use crate::text;
 
 /// The sole right to work on a file.
 pub(super) struct Claim<'a> {
@@ -50,7 +51,7 @@ impl Pending {
     /// It cannot be read.
     pub fn view(&self, name: &str) -> Result<View<'_>> {
         let claim = self.claim(name);
-        let mut rrd = Rrd::over(self.base.open(name, false)?, Path::new(name))?;
+        let mut rrd = Rrd::over(self.base.open(name, false)?, &text::path(name))?;
         let samples = {
             let state = self.lock();
             if let Some(images) = state.torn.get(name) {
@@ -114,7 +115,7 @@ impl Pending {
 
     fn commit(&self, ticket: Option<Ticket>) -> Result<()> {
         match (&self.log, ticket) {
-            (Some(log), Some(ticket)) => log.commit(ticket),
+            (Some(log), Some(ticket)) => self.commit_or_renew(log, ticket),
             _ => Ok(()),
         }
     }
@@ -166,7 +167,7 @@ impl Pending {
         let Some(log) = &self.log else { return Ok(()) };
         // An older header must not come back.
         self.sync(name)?;
-        log.commit(log.stage(&Entry::Forget { file: name, from: i64::MAX })?)
+        self.commit_or_renew(log, log.stage(&Entry::Forget { file: name, from: i64::MAX })?)
     }
 
     /// Has the file called `name` and its name on disk.

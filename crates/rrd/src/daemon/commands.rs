@@ -142,7 +142,8 @@ impl Permissions {
     /// The name that is no command.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut mask = 0;
-        for name in list.split(',').map(str::trim).chain(["HELP", "QUIT"]) {
+        let named = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+        for name in named.chain(["HELP", "QUIT"]) {
             let Some(index) = COMMANDS.iter().position(|command| command.name.eq_ignore_ascii_case(name))
             else {
                 return Err(name.into());
@@ -170,6 +171,10 @@ mod tests {
             COMMANDS.iter().filter(|command| some.allow(command)).map(|command| command.name).collect();
         assert_eq!(allowed, ["FLUSH", "PENDING", "HELP", "QUIT"]);
         assert_eq!(Permissions::parse("FLUSH,NOPE"), Err("NOPE".into()));
+        // As in rrdcached nothing is no error, and lets through those two.
+        let none = Permissions::parse("").unwrap();
+        assert_eq!(COMMANDS.iter().filter(|command| none.allow(command)).count(), 2);
+        assert_eq!(Permissions::parse(",FLUSH,"), Permissions::parse("FLUSH"));
         assert!(COMMANDS.iter().all(|command| Permissions::ALL.allow(command)));
     }
 }

@@ -8,9 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::log::{PREFIX, Settings, Ticket};
+use super::reach::Gone;
 use super::record::{self, Entry};
 use super::storage::Appended;
 use crate::error::{Error, Result, os_text, refused};
+use crate::text;
 
 /// Bytes after which a new segment begins: small enough that space comes back, large enough that a busy
 /// daemon opens few.
@@ -18,7 +20,7 @@ const SEGMENT_MAX: u64 = 64 << 20;
 /// Segments a full log has at least: only whole ones can go.
 const SEGMENTS_MIN: u64 = 8;
 /// How long nothing is taken after a write failed; then it is tried again.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 /// Failed commits remembered for those who have not asked yet.
 const FAILURES_MAX: usize = 256;
 
@@ -77,6 +79,8 @@ pub(super) struct Shared {
     pub(super) refusing: Mutex<Option<(Option<Instant>, String)>>,
     /// Why no segment goes any more, whatever is in files.
     pub(super) kept: Mutex<Option<String>>,
+    /// Why a restart would not find all of it, if so.
+    pub(super) gone: Mutex<Option<Gone>>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -140,9 +144,11 @@ impl Shared {
     }
 
     fn append(&self, tail: &mut Tail, bytes: &[u8]) -> std::result::Result<(), String> {
-        if let Err(error) = tail.segment.append(bytes) {
-            let directory = self.settings.directory.display();
-            let why = format!("the log in '{directory}' cannot be written: {}", os_text(&error));
+        let appended = tail.segment.append(bytes).map_err(|error| {
+            let directory = text::name(&self.settings.directory);
+            format!("the log in '{directory}' cannot be written: {}", os_text(&error))
+        });
+        if let Err(why) = appended.and_then(|()| self.reach(tail, tail.length + bytes.len() as u64)) {
             // Part of a record may be there; what follows it would be found only by searching.
             let until = tail.segment.cut(tail.length).is_ok().then(|| Instant::now() + REST);
             self.refuse(until, why.clone());
@@ -166,7 +172,7 @@ impl Shared {
     }
 
     /// Takes nothing until then, or ever; what has no end is not forgotten for what has.
-    fn refuse(&self, until: Option<Instant>, why: String) {
+    pub(super) fn refuse(&self, until: Option<Instant>, why: String) {
         let mut refusing = lock(&self.refusing);
         if refusing.as_ref().is_none_or(|(until, _)| until.is_some()) {
             *refusing = Some((until, why));
@@ -197,7 +203,7 @@ impl Shared {
         segment.sync().map_err(|error| {
             let why = format!(
                 "the log in '{}' could not be synced: {}",
-                self.settings.directory.display(),
+                text::name(&self.settings.directory),
                 os_text(&error)
             );
             // After a failed sync the kernel may have dropped the pages: trying again would lie.

@@ -6,6 +6,7 @@ use super::pending::Pending;
 use super::protocol::Rules;
 use crate::cli;
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Earliest start rrdcached takes.
 const START_MIN: i64 = 3600 * 24 * 365 * 10;
@@ -67,7 +68,7 @@ pub(super) fn create(pending: &Pending, rules: &Rules, file: &str, words: &[Stri
         base.make_parents(file).map_err(told)?;
     }
     let parent = base.parent(file)?;
-    arguments[0] = parent.path.to_string_lossy().into_owned();
+    arguments[0] = text::name(&parent.path);
     pending.replace(file, || {
         cli::create_here(&arguments).map_err(|error| {
             let told = format!("RRD Error: {error}").replace(arguments[0].as_str(), file);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::log::PREFIX;
 use super::record::{self, Records};
 use crate::error::{Error, Result};
+use crate::text;
 
 /// Segments left by earlier runs, to be replayed.
 #[derive(Debug)]
@@ -51,7 +52,10 @@ impl Left {
             let mut records = record::records(&bytes);
             take(*number, &mut records);
             let told = |(at, length)| {
-                format!("'{}': {length} bytes at byte {at} are no record and are passed over", path.display())
+                format!(
+                    "'{}': {length} bytes at byte {at} are no record and are passed over",
+                    text::name(path)
+                )
             };
             damage.extend(records.damage.into_iter().map(told));
         }

@@ -14,12 +14,13 @@ use super::pending::Pending;
 use super::protocol::{LINE_MAX, Next, Rules, Session};
 use crate::client::{PORT, host_and_port};
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Bytes read at once, and so taken together: a few hundred updates share their system calls, and what they need on the
 /// way stays small.
 const READ: usize = 1 << 14;
-/// Connections served at once; each has a thread.
-const CONNECTIONS_MAX: usize = 2000;
+/// Connections served at once if nothing else is said; each has a thread, and rrdcached serves as many.
+pub const CONNECTIONS: usize = 10_000;
 /// Connections that may wait to be accepted; as rrdcached has it.
 const BACKLOG: i32 = 511;
 
@@ -56,7 +57,7 @@ enum Kind {
 pub fn open(address: &Address) -> Result<Vec<Socket>> {
     let text = address.address.as_str();
     match text.strip_prefix("unix:").or(Some(text).filter(|text| text.starts_with('/'))) {
-        Some(path) => Ok(vec![open_unix(Path::new(path), address)?]),
+        Some(path) => Ok(vec![open_unix(&text::path(path), address)?]),
         None => open_tcp(text, address.rules),
     }
 }
@@ -120,7 +121,7 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
 /// Removes a socket nobody answers on, left by a daemon that was killed.
 fn remove_dead(path: &Path) -> Result<()> {
     if path.exists() && UnixStream::connect(path).is_ok() {
-        return refused(format!("another daemon answers on {}", path.display()));
+        return refused(format!("another daemon answers on {}", text::name(path)));
     }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("removing", path, error)),
@@ -138,7 +139,7 @@ impl Socket {
     ///
     /// # Errors
     /// No thread could be started.
-    pub fn serve(self, pending: Arc<Pending>, busy: Arc<AtomicUsize>) -> Result<()> {
+    pub fn serve(self, pending: Arc<Pending>, places: Arc<Places>) -> Result<()> {
         if let Kind::Tcp(listener) = &self.kind {
             let _ = net::listen(listener, BACKLOG);
         }
@@ -148,14 +149,12 @@ impl Socket {
             match &kind {
                 Kind::Unix(listener) => {
                     let Ok((stream, _)) = listener.accept() else { continue };
-                    let Ok(reader) = stream.try_clone() else { continue };
-                    meet(reader, stream, &pending, rules, &busy);
+                    meet(stream, &pending, rules, &places);
                 }
                 Kind::Tcp(listener) => {
                     let Ok((stream, _)) = listener.accept() else { continue };
-                    let Ok(reader) = stream.try_clone() else { continue };
                     let _ = stream.set_nodelay(true);
-                    meet(reader, stream, &pending, rules, &busy);
+                    meet(stream, &pending, rules, &places);
                 }
             }
         };
@@ -163,26 +162,50 @@ impl Socket {
     }
 }
 
-fn meet(
-    mut reader: impl Read + Send + 'static,
-    mut writer: impl Write + Send + 'static,
-    pending: &Arc<Pending>,
-    rules: Rules,
-    busy: &Arc<AtomicUsize>,
-) {
-    if busy.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-        busy.fetch_sub(1, Ordering::Relaxed);
+fn meet<S>(stream: S, pending: &Arc<Pending>, rules: Rules, places: &Arc<Places>)
+where
+    S: Send + 'static,
+    for<'a> &'a S: Read + Write,
+{
+    if !places.take() {
         // Whoever asks one too many gets a word instead of silence.
-        let _ = writer.write_all(b"-1 too many connections\n");
+        let most = places.most;
+        let _ =
+            (&stream).write_all(format!("-1 too many connections: {most} are served at once\n").as_bytes());
         return;
     }
-    let (pending, counted) = (pending.clone(), busy.clone());
+    let (pending, counted) = (pending.clone(), places.clone());
     let started = super::spawn("khz-rrd-client", move || {
-        let _ = converse(&mut reader, &mut writer, &pending, rules);
-        counted.fetch_sub(1, Ordering::Relaxed);
+        let _ = converse(&mut &stream, &mut &stream, &pending, rules);
+        counted.give();
     });
     if started.is_err() {
-        busy.fetch_sub(1, Ordering::Relaxed);
+        places.give();
+    }
+}
+
+/// How many connections may be served, and are.
+pub struct Places {
+    most: usize,
+    busy: AtomicUsize,
+}
+
+impl Places {
+    /// Places for `most` connections.
+    pub fn new(most: usize) -> Self {
+        Self { most, busy: AtomicUsize::new(0) }
+    }
+
+    fn take(&self) -> bool {
+        let free = self.busy.fetch_add(1, Ordering::Relaxed) < self.most;
+        if !free {
+            self.give();
+        }
+        free
+    }
+
+    fn give(&self) {
+        self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -41,10 +41,10 @@ pub struct Settings {
 
 /// The log.
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     syncer: Option<std::thread::JoinHandle<()>>,
     /// The directory, locked for as long as this lives.
-    _directory: File,
+    pub(super) directory: Mutex<File>,
 }
 
 /// A place in the log: everything staged up to it.
@@ -87,12 +87,13 @@ impl Log {
             current: AtomicU32::new(current),
             refusing: Mutex::new(None),
             kept: Mutex::new(None),
+            gone: Mutex::new(None),
         });
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());
         let syncer = Some(syncer.map_err(failed("starting a thread for"))?);
-        Ok((Self { shared, syncer, _directory: locked }, left))
+        Ok((Self { shared, syncer, directory: Mutex::new(locked) }, left))
     }
 
     /// Whether updates of `bytes` can be taken now.
@@ -104,6 +105,9 @@ impl Log {
             && until.is_none_or(|until| Instant::now() < until)
         {
             return refused(why.clone());
+        }
+        if let Some(gone) = self.gone().filter(|gone| gone.is_lost) {
+            return refused(gone.why);
         }
         let (held, most) = (self.bytes(), self.shared.settings.bytes_max);
         if held + bytes > most {
@@ -258,7 +262,7 @@ impl Log {
     /// Why the log takes nothing at present, or lets nothing go.
     pub fn trouble(&self) -> Option<String> {
         let refusing = lock(&self.shared.refusing).as_ref().map(|(_, why)| why.clone());
-        refusing.or_else(|| self.kept())
+        refusing.or_else(|| self.gone().map(|gone| gone.why)).or_else(|| self.kept())
     }
 
     /// The machine's boot.
@@ -269,7 +273,7 @@ impl Log {
 
 /// Has the log's directory for this daemon alone: another one would take the segments that grow here for what an earlier
 /// run left, and remove them. The kernel lets go of the lock when the process ends, however it does.
-fn lock_directory(directory: &Path) -> Result<File> {
+pub(super) fn lock_directory(directory: &Path) -> Result<File> {
     let file = File::open(directory).map_err(|error| Error::io("opening", directory, error))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),

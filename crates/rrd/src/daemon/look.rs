@@ -1,7 +1,6 @@
 //! What a file is known to be, and looking at it where it is new or seems to have changed; takes no updates.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
 use std::sync::MutexGuard;
 
 use super::nodes::{Flags, Id};
@@ -11,6 +10,7 @@ use super::stamp;
 use super::state::{Look, Shape, State};
 use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
+use crate::text;
 
 impl Pending {
     /// The number of the file called `name`, looked at if it is new.
@@ -70,7 +70,7 @@ impl Pending {
             return refused(format!("Not a regular file: {name}"));
         }
         let place = place(&file);
-        let rrd = Rrd::over(file, Path::new(name));
+        let rrd = Rrd::over(file, &text::path(name));
         let rrd = rrd.map_err(|error| Error::Refused(format!("RRD Error: {}", told(error))))?;
         let header = &rrd.header;
         let coarse =

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// Names of levels, the gravest first; a level's number is its place.
 const LEVELS: [&str; 8] =
@@ -107,15 +108,15 @@ impl Messages {
     fn write(&self, level: Level, text: &str) {
         // There is nobody to tell that telling failed.
         let _ = match &self.sink {
-            Sink::Terminal => writeln!(std::io::stderr(), "rrdcached: {text}"),
+            Sink::Terminal => std::io::stderr().write_all(&text::bytes(&format!("rrdcached: {text}\n"))),
             Sink::File(file) => {
                 let mut file = file;
                 let now = crate::file::clock().seconds;
-                writeln!(file, "[{now}] {text}")
+                file.write_all(&text::bytes(&format!("[{now}] {text}\n")))
             }
             Sink::System(socket) => {
                 let (pid, priority) = (std::process::id(), FACILITY | level.0);
-                socket.send(format!("<{priority}>rrdcached[{pid}]: {text}").as_bytes()).map(|_| ())
+                socket.send(&text::bytes(&format!("<{priority}>rrdcached[{pid}]: {text}"))).map(|_| ())
             }
             Sink::Nothing => Ok(()),
         };

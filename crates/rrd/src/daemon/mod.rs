@@ -27,7 +27,9 @@ mod place;
 pub mod process;
 pub mod protocol;
 pub mod queue;
+mod reach;
 pub mod record;
+mod renew;
 mod replay;
 mod restore;
 mod retry;
@@ -40,10 +42,10 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 use base::Base;
 use listen::Address;
 use log::Log;
@@ -74,6 +76,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Threads that write.
     pub writers: u32,
+    /// Connections served at once.
+    pub connections: usize,
     /// Where relative names lie.
     pub base: PathBuf,
     /// Whether every file must be below it.
@@ -105,6 +109,7 @@ impl Default for Settings {
             log_max: 8 << 30,
             limits: Limits { open_max: 0, ..Limits::default() },
             writers: 4,
+            connections: listen::CONNECTIONS,
             base: "/tmp".into(),
             confine: false,
             always_write: false,
@@ -137,7 +142,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
 /// A socket, the log, the base directory or the pid file cannot be had.
 pub fn serve(settings: Settings) -> Result<()> {
     for warning in &settings.warnings {
-        eprintln!("WARNING: {warning}");
+        crate::cli::say(&format!("WARNING: {warning}"));
     }
     let pid_file = match (&settings.pid_file, settings.foreground) {
         (Some(path), _) => Some(PidFile::claim(path)?),
@@ -218,9 +223,9 @@ fn converse(
         let pending = pending.clone();
         writers.push(spawn("khz-rrd-write", move || pending.work())?);
     }
-    let busy = Arc::new(AtomicUsize::new(0));
+    let places = Arc::new(listen::Places::new(settings.connections));
     for socket in sockets {
-        socket.serve(pending.clone(), busy.clone())?;
+        socket.serve(pending.clone(), places.clone())?;
     }
     if let Some(left) = left {
         let pending = pending.clone();
@@ -257,7 +262,7 @@ fn no_journals(directory: &Path) -> Result<()> {
     match entries.into_iter().find(journal) {
         Some(entry) => refused(format!(
             "'{}' is a journal of rrdcached, which is not read here: start rrdcached once more and end it with SIGUSR1",
-            entry.path().display()
+            text::name(entry.path())
         )),
         None => Ok(()),
     }

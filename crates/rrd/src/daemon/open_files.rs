@@ -9,13 +9,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::base::Base;
 use super::nodes::Id;
 use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
+use crate::text;
 
 /// Files kept open.
 pub(super) struct OpenFiles {
@@ -43,7 +43,7 @@ impl OpenFiles {
             Some(file) => lock(&file, name).map(|()| file),
             None => open_locked(base, name),
         };
-        Rrd::over(file?, Path::new(name))
+        Rrd::over(file?, &text::path(name))
     }
 
     /// Unlocks a file and keeps it. Past the limit it is closed and not an older one: files are written in turns, and
@@ -74,7 +74,7 @@ pub(super) fn open_locked(base: &Base, name: &str) -> Result<File> {
 /// Whether `file` is still the one called `name`.
 fn same(file: &File, name: &str) -> bool {
     let of = |metadata: io::Result<std::fs::Metadata>| metadata.map(|it| (it.dev(), it.ino())).ok();
-    of(std::fs::metadata(name)).is_some_and(|there| of(file.metadata()) == Some(there))
+    of(std::fs::metadata(text::path(name))).is_some_and(|there| of(file.metadata()) == Some(there))
 }
 
 fn lock(file: &File, name: &str) -> Result<()> {

@@ -1,6 +1,5 @@
 //! The daemon's command line: rrdcached's options with its meaning, and a few of its own with long names.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Settings;
@@ -12,12 +11,13 @@ use super::process;
 use super::protocol::Rules;
 use crate::error::{Error, Result, refused};
 use crate::spec;
+use crate::text;
 
 /// Letters that take a value, and those that take none.
 const VALUED: &str = "abfGjlmoPpstUVwz";
 const PLAIN: &str = "BFgLOR";
 /// Options beyond rrdcached's; each takes a value.
-const LONG: [&str; 5] = ["commit-window", "memory-max", "log-max", "spread", "open-files"];
+const LONG: [&str; 6] = ["commit-window", "memory-max", "log-max", "spread", "open-files", "connections"];
 
 /// Most threads that write; each has a file under its hands.
 const WRITERS_MAX: u32 = 64;
@@ -61,6 +61,8 @@ Usage: rrdcached [options]
                        (default 1200)
   --open-files N       files kept open (default: half of what the system
                        allows, at most 100000)
+  --connections N      clients served at once (default 10000); each takes a
+                       thread and an open file
 ";
 
 fn number(option: &str, text: &str) -> Result<u64> {
@@ -172,8 +174,8 @@ impl Parsed {
             'w' => settings.limits.timeout = seconds("-w", value, 0)?,
             'z' => settings.limits.delay = seconds("-z", value, 0)?,
             'f' => settings.limits.sweep = seconds("-f", value, 1)?,
-            'j' => settings.log = Some(PathBuf::from(value)),
-            'b' => settings.base = PathBuf::from(value),
+            'j' => settings.log = Some(text::path(value).into_owned()),
+            'b' => settings.base = text::path(value).into_owned(),
             't' => {
                 let threads = number("-t", value)?;
                 settings.writers = u32::try_from(threads).unwrap_or(0);
@@ -181,8 +183,8 @@ impl Parsed {
                     return refused(format!("Invalid thread count: -t {value}; 1 to {WRITERS_MAX}"));
                 }
             }
-            'p' => settings.pid_file = Some(PathBuf::from(value)),
-            'o' => settings.messages = Some(PathBuf::from(value)),
+            'p' => settings.pid_file = Some(text::path(value).into_owned()),
+            'o' => settings.messages = Some(text::path(value).into_owned()),
             'U' => settings.user = Some(process::user(value)?),
             'G' => settings.group = Some(process::group(value)?),
             'V' => {
@@ -204,6 +206,7 @@ impl Parsed {
             "commit-window" => settings.window = Duration::from_millis(number(name, value)?),
             "memory-max" => limits.memory_max = size(name, value)?,
             "log-max" => settings.log_max = size(name, value)?,
+            "connections" => settings.connections = number(name, value)? as usize,
             "spread" => limits.spread = seconds(name, value, 0)?,
             _ => limits.open_max = number(name, value)? as usize,
         }

@@ -13,6 +13,7 @@ use super::record::{self, Entry};
 use super::stamp;
 use super::state::State;
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// When to write, and how much may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub struct Pending {
     pub(super) base: Base,
     pub(super) open: OpenFiles,
     pub(super) messages: Messages,
+    /// Taken while the log is renewed; whether the administrator was told that it is gone.
+    pub(super) renewing: Mutex<bool>,
     started: Instant,
 }
 
@@ -118,6 +121,7 @@ impl Pending {
             limits,
             base,
             messages,
+            renewing: Mutex::default(),
             started: Instant::now(),
         }
     }
@@ -171,7 +175,7 @@ impl Pending {
         self.stage(&mut state, &mut intake);
         drop(state);
         if let (Some(log), Some(ticket)) = (&self.log, intake.ticket)
-            && let Err(error) = log.commit(ticket)
+            && let Err(error) = self.commit_or_renew(log, ticket)
         {
             // They stay in memory and may reach their files, but nothing is promised.
             let text = error.to_string();
@@ -367,7 +371,7 @@ impl Pending {
 /// An error with the place of the damage, where there is one.
 pub(super) fn told(error: Error) -> Error {
     match error.place() {
-        Some((path, offset)) => Error::Refused(format!("{error} ('{}' at byte {offset})", path.display())),
+        Some((path, offset)) => Error::Refused(format!("{error} ('{}' at byte {offset})", text::name(path))),
         None => error,
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, refused};
+use crate::text;
 
 /// The process's number in a file, removed when it ends in good order.
 pub struct PidFile(PathBuf);
@@ -28,7 +29,7 @@ impl PidFile {
                 {
                     return refused(format!(
                         "another rrdcached runs as process {pid}, says '{}'",
-                        path.display(),
+                        text::name(path),
                         pid = pid.as_raw_nonzero()
                     ));
                 }

@@ -13,6 +13,7 @@ use super::pending::{Pending, Update};
 use crate::cli;
 use crate::error::{Error, Result, refused};
 use crate::file::Rrd;
+use crate::text;
 
 /// Bytes a line may have; rrdcached takes 4096.
 pub const LINE_MAX: usize = 1 << 16;
@@ -75,8 +76,7 @@ impl<'a> Session<'a> {
             let line = &lines[begin..end];
             begin = end + 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let line =
-                std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+            let line = text::of(line);
             match self.as_update(line) {
                 Ok(update) => waiting.push(update),
                 Err(line) => {
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
                 (None, Ok(taken)) => {
                     out.extend(format!("0 errors, enqueued {taken} value(s).\n").as_bytes());
                 }
-                (None, Err(error)) => out.extend(format!("-1 {error}\n").as_bytes()),
+                (None, Err(error)) => out.extend(text::bytes(&format!("-1 {error}\n")).iter()),
             }
         }
         waiting.clear();
@@ -160,7 +160,7 @@ impl<'a> Session<'a> {
         let outcome = self.dispatch(name, words.get(1..).unwrap_or(&[]));
         let (text, next) = match outcome {
             Ok((text, next)) => (text, next),
-            Err(error) => (format!("-1 {error}\n").into_bytes(), Next::Read),
+            Err(error) => (text::bytes(&format!("-1 {error}\n")).into_owned(), Next::Read),
         };
         match &mut self.batch {
             // The answer to BATCH itself.
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
             Some(batch) => {
                 // Errors are told at the end, successes never.
                 if let Some(error) = text.strip_prefix(b"-1 ") {
-                    batch.error(batch.commands, String::from_utf8_lossy(error).trim_end());
+                    batch.error(batch.commands, text::of(error).trim_end());
                 }
             }
             None => out.extend(text),
@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
             }
             _ => self.text(command, words)?,
         };
-        Ok((text.into_bytes(), Next::Read))
+        Ok((text::bytes(&text).into_owned(), Next::Read))
     }
 
     /// The file a command is about.
@@ -252,6 +252,9 @@ impl<'a> Session<'a> {
                 match pending.flush(&file)? {
                     Some(()) => format!("0 Successfully flushed {file}.\n"),
                     None => match pending.base().open(&file, false) {
+                        Ok(opened) if opened.metadata().is_ok_and(|of| of.is_dir()) => {
+                            return refused(format!("No such file: {file}."));
+                        }
                         Ok(_) => format!("0 Nothing to flush: {file}.\n"),
                         Err(Error::Io { .. }) => return refused(format!("No such file: {file}.")),
                         Err(denied) => return Err(denied),
@@ -323,7 +326,7 @@ impl<'a> Session<'a> {
         let tuned = self.pending.change(file, || {
             let parent = base.parent(file)?;
             let rrd = Rrd::over(open_locked(base, file)?, &parent.path)?;
-            let shown = parent.path.to_string_lossy();
+            let shown = text::name(&parent.path);
             cli::tune_open(&rrd, file, &words[2..])
                 .map_err(|error| Error::Refused(error.to_string().replace(&*shown, file)))
         });
@@ -348,7 +351,7 @@ impl Batch {
                 self.errors - self.told.len() as u64
             ));
         }
-        list("errors", &self.told).into_bytes()
+        text::bytes(&list("errors", &self.told)).into_owned()
     }
 }
 

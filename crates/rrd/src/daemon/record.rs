@@ -9,6 +9,7 @@
 //! kind 4  boot        text; no name: what the segment holds was written in it
 //! ```
 //!
+//! Names and samples are text as [`crate::text`] has it: where they are UTF-8, which they are as a rule, their own bytes.
 //! `length` counts from the kind on, and the checksum is over the same bytes. A forget with the smallest stamp (another
 //! file has the name) or the largest (the file is on disk as it is) makes the file's images void.
 

@@ -21,7 +21,6 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::path::Path;
 
 use super::image::{Identity, Kept};
 use super::open_files::open_locked;
@@ -31,6 +30,7 @@ use super::stamp::stamp;
 use super::writer::options;
 use crate::error::{Error, Result};
 use crate::file::Rrd;
+use crate::text;
 
 /// What is read of images, file by file.
 pub(super) struct Images {
@@ -145,7 +145,7 @@ impl Pending {
     }
 
     fn put_back(&self, name: &str, images: &[Kept], whole: bool) -> Result<Back> {
-        let mut rrd = Rrd::over(open_locked(&self.base, name)?, Path::new(name))?;
+        let mut rrd = Rrd::over(open_locked(&self.base, name)?, &text::path(name))?;
         let identity = Identity::of(&rrd)?;
         let Some((must, live)) = fitting(images, &rrd, &identity) else {
             return Ok(Back::Left("is another file now"));
@@ -181,7 +181,7 @@ impl Pending {
     pub(super) fn mend(&self, name: &str) -> Result<()> {
         let Some(images) = self.lock().torn.remove(name) else { return Ok(()) };
         let mended = open_locked(&self.base, name)
-            .and_then(|file| Rrd::over(file, Path::new(name)))
+            .and_then(|file| Rrd::over(file, &text::path(name)))
             .and_then(|rrd| self.mend_open(name, rrd, &images, self.logged(name)).map(|_| ()));
         match mended {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::reach;
+
 /// Makes files that only grow.
 pub trait Storage: Send + Sync {
     /// Makes the file `path`, so that its name survives a loss of power.
@@ -40,6 +42,13 @@ pub trait Appended: Send + Sync {
     /// # Errors
     /// What the system says.
     fn cut(&self, length: u64) -> io::Result<()>;
+    /// Whether the name `path` leads to this file, and to its first `length` bytes.
+    ///
+    /// # Errors
+    /// It does not, and why.
+    fn is_at(&self, _path: &Path, _length: u64) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The file system.
@@ -65,6 +74,14 @@ impl Appended for File {
     }
 
     fn cut(&self, length: u64) -> io::Result<()> {
-        self.set_len(length)
+        // Nothing to be done where nothing was written: a disk that is read-only now refuses even that.
+        match self.metadata() {
+            Ok(told) if told.len() == length => Ok(()),
+            _ => self.set_len(length),
+        }
+    }
+
+    fn is_at(&self, path: &Path, length: u64) -> io::Result<()> {
+        reach::is_at(self, path, length)
     }
 }

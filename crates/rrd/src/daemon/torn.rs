@@ -26,6 +26,11 @@ impl Torn {
         self.images.get(name).map(Vec::as_slice)
     }
 
+    /// Every file's name with its images.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &[Kept])> {
+        self.images.iter().map(|(name, images)| (name.as_str(), images.as_slice()))
+    }
+
     pub(super) fn insert(&mut self, name: &str, images: Vec<Kept>) {
         self.remove(name);
         self.bytes += bytes(name, &images);

@@ -3,6 +3,7 @@
 use super::evaluate::{Moment, STACK_MAX, Stack, underflow};
 use super::order::{deviation, mean, merge_sort};
 use super::{Node, Op};
+use crate::local_time;
 use crate::number::{self, UNKNOWN};
 
 /// Rows at the begin of a series from which nothing is predicted.
@@ -62,6 +63,9 @@ impl Stack {
             Op::Count => self.push(series.row as f64 + 1.0),
             Op::Prev => self.push(series.previous),
             Op::PrevOther => self.push(series.at(node.variable, series.row.checked_sub(1))),
+            Op::NewDay | Op::NewWeek | Op::NewMonth | Op::NewYear => {
+                self.push(f64::from(u8::from(begins(node.op, series.time, series.step))));
+            }
             op => {
                 let name = Op::ALL.iter().find(|(known, _)| *known == op).map_or("", |(_, name)| name);
                 return Err(format!("operator {name} is not supported here"));
@@ -133,6 +137,20 @@ impl Stack {
                 Ok((0..count.unsigned_abs()).map(|times| base * f64::from(times)).collect())
             }
         }
+    }
+}
+
+/// Whether the row that ends at `time` is the first of a local day, week, month or year. Weeks begin on Sunday.
+fn begins(period: Op, time: i64, step: u64) -> bool {
+    let fields = |time| local_time::local(time).map(|(fields, _, _)| fields);
+    let (Some(now), Some(before)) = (fields(time), fields(time.saturating_sub_unsigned(step))) else {
+        return false;
+    };
+    match period {
+        Op::NewDay => (now.year, now.month, now.day) != (before.year, before.month, before.day),
+        Op::NewWeek => now.weekday == 0 && before.weekday != 0,
+        Op::NewMonth => (now.year, now.month) != (before.year, before.month),
+        _ => now.year != before.year,
     }
 }
 

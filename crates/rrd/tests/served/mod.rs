@@ -26,7 +26,16 @@ impl Daemon {
     }
 
     /// Starts `command`, a daemon's without its first socket.
-    pub fn spawn(mut command: Command, dir: &Path) -> Self {
+    pub fn spawn(command: Command, dir: &Path) -> Self {
+        Self::spawn_with(command, dir, Stdio::null())
+    }
+
+    /// One whose standard error can be read.
+    pub fn spawn_heard(command: Command, dir: &Path) -> Self {
+        Self::spawn_with(command, dir, Stdio::piped())
+    }
+
+    fn spawn_with(mut command: Command, dir: &Path, stderr: Stdio) -> Self {
         let socket = dir.join("socket");
         let _ = std::fs::remove_file(&socket);
         let child = command
@@ -34,7 +43,7 @@ impl Daemon {
             .arg(format!("unix:{}", socket.display()))
             .current_dir(dir)
             .env_remove("RRDCACHED_ADDRESS")
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}; install Debian's package `rrdcached`"));
         let mut daemon = Self { child, socket };
@@ -129,6 +138,12 @@ impl Client {
             lines.push(line.trim_end_matches('\n').to_string());
         }
         Some(lines)
+    }
+
+    /// An answer, if the daemon gives one.
+    pub fn try_ask(&mut self, line: &str) -> Option<Vec<String>> {
+        self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).ok()?;
+        self.answer()
     }
 
     pub fn ask(&mut self, line: &str) -> Vec<String> {

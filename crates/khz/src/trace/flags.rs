@@ -105,7 +105,7 @@ pub struct PlotFlags {
 pub const CORRELATE_EXAMPLES: &str = "\
 Examples:
   khz correlate run.khzt --with node1:kernel.interrupts
-  khz correlate run.khzt --with 'node3:net.rx_bytes[lo]' --lag 30s \\
+  khz correlate run.khzt --with node3:kernel.context_switches --lag 30s \\
           --match 'node*:pressure.*'
   khz correlate run.khzt --with node2:load.1m --json
 

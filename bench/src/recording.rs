@@ -82,7 +82,7 @@ fn play(program: &Path, folder: &Path, seconds: u64) -> Result<Turn, BenchError>
     drop(simulation);
     Ok(Turn {
         rows: sum(|lane| lane.rows),
-        missing: sum(|lane| lane.missing),
+        missing: sum(|lane| lane.missing().rows),
         values: sum(|lane| lane.values),
         bytes: fs::metadata(&file).map_err(BenchError::file(&file))?.len(),
         seconds: span,

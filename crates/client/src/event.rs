@@ -44,7 +44,8 @@ impl fmt::Display for Value {
 pub enum Event {
     /// A value that its condition lets through.
     Value(Value),
-    /// Rows of a node that will not come any more.
+    /// Rows of a node that will not come any more: lost on the way, missed while the hub was away, or, where a node was
+    /// started again, the ticks without one.
     Lost {
         /// The node.
         node: Arc<str>,

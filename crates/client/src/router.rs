@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::{Decoder, SchemaDecoder};
 use khz_link::driver::FollowingSink;
+use khz_link::limits::FOLLOWED_MAX;
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
-use khz_model::Nanos;
+use khz_model::{Nanos, Stamp};
 
 use crate::condition::{Condition, Gate};
 use crate::event::{Event, Value};
@@ -42,28 +43,68 @@ struct Lane {
     route: Route,
     schema: SchemaDecoder,
     gates: Vec<Gate>,
+    period: Nanos,
+    /// The last row, of this lane or of the one before it.
+    last: Option<Last>,
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+struct Last {
+    epoch: u64,
+    stamp: Stamp,
+}
+
+impl Lane {
+    /// Rows that could have been made since the last one, where its lane was of another epoch; within one the hub says what is lost.
+    fn ticks_missed(&self, epoch: u64, stamp: Stamp) -> u64 {
+        let Some(last) = self.last.filter(|last| last.epoch != epoch) else { return 0 };
+        let passed = stamp.real().since(last.stamp.real()).0.saturating_add(self.period.0 / 2);
+        passed.checked_div(self.period.0).unwrap_or(0).saturating_sub(1)
+    }
 }
 
 /// The link's sink.
 pub(crate) struct Router {
     routes: Routes,
     lanes: HashMap<LaneKey, Lane>,
+    /// The last row of lanes that are over, by node and interest.
+    last: HashMap<(String, String), Last>,
     is_down: bool,
 }
 
 impl Router {
     pub fn new(routes: Routes) -> Self {
-        Router { routes, lanes: HashMap::new(), is_down: false }
+        Router { routes, lanes: HashMap::new(), last: HashMap::new(), is_down: false }
+    }
+
+    fn leave(&mut self, key: &LaneKey) {
+        let Some(last) = self.lanes.remove(key).and_then(|lane| lane.last) else { return };
+        if self.last.len() < FOLLOWED_MAX {
+            self.last.insert((key.node.clone(), key.name.clone()), last);
+        }
     }
 }
 
 impl FollowSink for Router {
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
         let route = self.routes.lock().get(&offer.interest)?.clone();
-        let new =
-            Lane { node: lane.node.as_str().into(), route, schema: SchemaDecoder::new(), gates: Vec::new() };
+        let new = Lane {
+            node: lane.node.as_str().into(),
+            route,
+            schema: SchemaDecoder::new(),
+            gates: Vec::new(),
+            period: offer.period,
+            last: self.last.remove(&(lane.node.clone(), lane.name.clone())),
+        };
         self.lanes.insert(lane.clone(), new);
         Some(Wish { span: Nanos(0), prompt: false })
+    }
+
+    fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.period = offer.period;
+        }
     }
 
     fn schema(&mut self, lane: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
@@ -77,9 +118,15 @@ impl FollowSink for Router {
         }
     }
 
-    fn row(&mut self, lane: &LaneKey, _: u64, row: &Decoder) {
-        let Some(Lane { node, route, schema, gates }) = self.lanes.get_mut(lane) else { return };
+    fn row(&mut self, key: &LaneKey, _: u64, row: &Decoder) {
+        let Some(lane) = self.lanes.get_mut(key) else { return };
         let stamp = row.stamp();
+        let missed = lane.ticks_missed(key.epoch, stamp);
+        lane.last = Some(Last { epoch: key.epoch, stamp });
+        let Lane { node, route, schema, gates, .. } = lane;
+        if missed > 0 {
+            route.queue.push(Event::Lost { node: node.clone(), rows: missed });
+        }
         gates.resize_with(schema.series().len(), || Gate::new(route.condition.clone()));
         let mut events = Vec::new();
         for (slot, (series, gate)) in schema.series().iter().zip(gates).enumerate() {
@@ -110,7 +157,7 @@ impl FollowSink for Router {
     }
 
     fn closed(&mut self, lane: &LaneKey) {
-        self.lanes.remove(lane);
+        self.leave(lane);
     }
 }
 
@@ -121,7 +168,7 @@ impl FollowingSink for Router {
     }
 
     fn down(&mut self, problem: &str) {
-        self.lanes.clear();
+        self.lanes.keys().cloned().collect::<Vec<_>>().iter().for_each(|lane| self.leave(lane));
         if !std::mem::replace(&mut self.is_down, true) {
             self.routes.tell_all(&Event::Down { problem: problem.to_owned() });
         }

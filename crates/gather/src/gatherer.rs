@@ -25,6 +25,13 @@ use crate::source::{Published, Source};
 /// There are never more lanes than this at once: fixed ones and those that readers opened.
 pub const LANES_MAX: usize = 24;
 
+/// A lane that readers have opened lives on for so long after the last has gone: a hub or a reader that was away for a moment
+/// finds the same rows under the same numbers.
+pub const LINGER: Nanos = Nanos::from_secs(10);
+
+/// So many lanes live on at most: each costs what it would with a reader.
+pub const LINGERING_MAX: usize = 8;
+
 /// Lanes slower than this are not worth slowing down.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
@@ -312,6 +319,9 @@ impl Gatherer {
             return Ok(lane.view.clone());
         }
         if self.lanes.len() >= LANES_MAX {
+            self.close_longest_unread();
+        }
+        if self.lanes.len() >= LANES_MAX {
             return Err(QueryError::Full { what: "lanes of different rates", limit: LANES_MAX });
         }
         let now = clock::stamp();
@@ -352,12 +362,27 @@ impl Gatherer {
         }
     }
 
+    /// Lanes that nobody has read for long close, and the oldest of too many. The CPU ceiling holds for them as for others:
+    /// they run slower, and who comes back finds them all the same.
     fn close_unread_lanes(&mut self) {
+        let now = clock::boot();
         let mut index = 0;
-        self.lanes.retain(|lane| {
+        self.lanes.retain_mut(|lane| {
             index += 1;
-            index <= self.fixed_lanes || lane.readers() > 0
+            index <= self.fixed_lanes || !lane.is_unread_for(LINGER, now)
         });
+        while self.lanes.iter().filter(|lane| lane.unread_since.is_some()).count() > LINGERING_MAX {
+            self.close_longest_unread();
+        }
+    }
+
+    /// The lane that nobody has read for the longest makes room, if there is one.
+    fn close_longest_unread(&mut self) {
+        let unread = |lane: &Lane| lane.unread_since.filter(|_| lane.readers() == 0);
+        let lanes = self.lanes.iter().enumerate();
+        if let Some((_, at)) = lanes.filter_map(|(at, lane)| Some((unread(lane)?, at))).min() {
+            self.lanes.remove(at);
+        }
     }
 
     /// Once a second: what did we cost, and is it below the ceiling? Above it fast lanes run at half their rate,

@@ -65,6 +65,10 @@ pub(crate) struct Lane {
     pub ticks: Ticks,
     /// The period that was asked for; `ticks` may run slower under the CPU ceiling.
     pub asked: Nanos,
+    /// Since when nobody reads it, if anybody has.
+    pub unread_since: Option<Nanos>,
+    /// Its period has changed since the present block began.
+    is_repaced: bool,
     /// When the last row on demand was gathered.
     pub given: Option<Nanos>,
     /// For each source of the agent the shortest time between two gathers for this lane; `None`: not its source.
@@ -123,6 +127,8 @@ impl Lane {
             view: Arc::new(view),
             ticks: if rate.is_some() { Ticks::new(period, now) } else { Ticks::never() },
             asked: period,
+            unread_since: None,
+            is_repaced: false,
             given: None,
             by_source: vec![Vec::new(); members.len()],
             members,
@@ -151,6 +157,8 @@ impl Lane {
             self.ticks.set_period(period, now);
             self.encoder.set_period(period);
             self.ring.set_period(period);
+            // A block tells the time between its rows.
+            self.is_repaced = true;
             self.view.period.store(period.0, Ordering::Relaxed);
         }
     }
@@ -220,7 +228,8 @@ impl Lane {
         }
         let slots = &self.slots[..self.schema.slots];
         let grown = slots.len() != self.encoder.slots();
-        if (grown || self.encoder.wants_new_block(stamp) || self.is_half_the_ring())
+        let is_repaced = std::mem::take(&mut self.is_repaced);
+        if (grown || is_repaced || self.encoder.wants_new_block(stamp) || self.is_half_the_ring())
             && let Some(header) = self.encoder.close()
         {
             self.ring.close(&header);
@@ -316,6 +325,16 @@ impl Lane {
     /// Bytes of the ring in use.
     pub fn ring_used(&self) -> u64 {
         self.ring.used()
+    }
+
+    /// True when nobody has read it for so long. Rows on demand are for nobody else.
+    pub fn is_unread_for(&mut self, time: Nanos, now: Nanos) -> bool {
+        if self.readers() > 0 {
+            self.unread_since = None;
+            return false;
+        }
+        let since = *self.unread_since.get_or_insert(now);
+        self.asked == Nanos(0) || now.since(since) >= time
     }
 
     /// Subscriptions that follow it.

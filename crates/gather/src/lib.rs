@@ -36,7 +36,7 @@ pub mod ticks;
 pub use agent::{Agent, Ending};
 pub use catalogue::catalogue;
 pub use error::GatherError;
-pub use gatherer::LANES_MAX;
+pub use gatherer::{LANES_MAX, LINGER, LINGERING_MAX};
 pub use inbox::REQUESTS_MAX;
 pub use jobs::{DATAGRAM_MAX, JOB_METRICS_MAX, JOB_SERIES_MAX, JobDoor};
 pub use kernel_text::TEXT_BYTES_MAX;

@@ -332,7 +332,41 @@ fn lanes_that_come_and_go_take_no_new_slots_for_their_own_numbers() {
     follow(50);
     let first = own_slots();
     (51..90).for_each(follow);
-    assert!(own_slots() <= first + 6, "a lane may open before the one before it has closed");
+    let (slots, lanes) = (own_slots(), khz_gather::LINGERING_MAX + 1);
+    assert!(
+        slots <= first + 6 * lanes,
+        "{slots}: so many live on, and one may open before another has closed"
+    );
+    agent.stop();
+}
+
+#[test]
+fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let follow = |hz| agent.follow(&patterns("load.*"), Rate::from_hz(hz).unwrap(), true).unwrap();
+    let lane = follow(100);
+    let (epoch, name) = (lane.epoch(), lane.name().to_owned());
+    wait_for("rows", || (decoded(&lane).len() >= 5).then_some(()));
+    let before = decoded(&lane).len();
+    let ring = lane.reader().clone();
+    drop(lane);
+    // Rows are gathered while nobody is there.
+    let rows = || {
+        let mut cursor = khz_ring::Cursor::new(ring.clone(), ring.oldest());
+        std::iter::from_fn(|| Some(cursor.advance()).filter(|e| *e != khz_ring::Event::UpToDate))
+            .filter(|event| *event == khz_ring::Event::Row)
+            .count()
+    };
+    wait_for("rows that nobody reads", || (rows() >= before + 5).then_some(()));
+    let again = follow(100);
+    assert_eq!((again.epoch(), again.name()), (epoch, name.as_str()));
+    assert!(decoded(&again).iter().map(|(number, _)| *number).eq(0..decoded(&again).len() as u64));
+    drop(again);
+    // Others that are left make it the oldest of too many.
+    for hz in 0..khz_gather::LINGERING_MAX as u64 {
+        follow(200 + hz);
+    }
+    assert_ne!(follow(100).epoch(), epoch);
     agent.stop();
 }
 

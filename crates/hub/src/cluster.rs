@@ -278,6 +278,7 @@ impl Cluster {
         for node in nodes {
             let mut node = node.lock();
             node.trim(share);
+            node.forget_late(now);
             node.forget_demand(now);
         }
     }
@@ -364,6 +365,7 @@ fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::follow::Numbers;
     use crate::query::{ClusterSubscription, Pace};
     use khz_model::{Interest, Pattern, QueryError};
 
@@ -394,7 +396,7 @@ mod tests {
             let patterns = vec![Pattern::everything()];
             Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false }
         };
-        let follow = || ClusterSubscription::new(cluster.clone(), interest(), Pace::Flushed);
+        let follow = || ClusterSubscription::new(cluster.clone(), interest(), Pace::Flushed, Numbers::Doors);
         let all = cluster.follow_bytes.take(cluster.follow_bytes_max() + 1).unwrap();
         let refused = follow().err().unwrap();
         assert!(matches!(refused, QueryError::Full { .. }), "{refused}");

@@ -1,16 +1,23 @@
 //! A reader's place at one node: it follows the lane that serves it, decodes what is new, and picks the columns
-//! that its patterns select.
+//! that its patterns select. Every row is handed out once, or told as lost; [`late`] is about those that come late.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
-use khz_model::{Absence, Delivery, Nanos, Notice, Pattern, Reading, Row, Series};
+use khz_link::WantFrame;
+use khz_model::{Delivery, Nanos, Notice, Pattern, Stamp};
+use ring::digest::{Context, SHA256};
 
 use crate::interest::Wish;
-use crate::lane::{Piece, Place};
+use crate::lane::{Lane, Piece, Place};
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
+
+mod columns;
+mod late;
+
+pub(crate) use columns::Columns;
 
 /// One look hands out at most about so many bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
 const BYTES_A_LOOK: usize = 128 << 10;
@@ -24,30 +31,51 @@ const BYTES_A_SLOT: usize = 8 + 1 + 4;
 /// Rows that a lane may have lost in one go: a year at 1,000 Hz.
 const LEAP_MAX: u64 = 1 << 35;
 
+/// Whatever number comes first.
+const ANY: u64 = u64::MAX;
+
+/// How rows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// Not at all: a door sees rows that come and how many do not. It begins with the newest, and goes on where the node
+    /// changes its lane.
+    Doors,
+    /// By the hub: the same for a reader of the first version, once it wants the lane.
+    Hubs,
+    /// By the node: the reader says from which row on it wants a lane, and a lane that changes is over.
+    Nodes,
+}
+
 /// Follows one node.
 pub(crate) struct Follower {
     pub node: Arc<SharedNode>,
     patterns: Arc<Vec<Pattern>>,
+    numbers: Numbers,
     /// What is wanted beyond the base lane, and its number at the node.
     wish: Option<u32>,
-    /// Rows are handed out this far apart at least; 0: all.
+    /// Rows are handed out about this far apart; 0: all.
     period: Nanos,
     /// Rows that were gathered before are not handed out.
     since: Nanos,
-    /// The lane that is followed now, and its period.
-    lane: Option<u64>,
-    lane_period: Nanos,
+    /// The lane that is followed now.
+    lane: Option<Followed>,
     place: Place,
     decoder: Decoder,
     columns: Columns,
-    /// Number of the row that should come next.
-    expected: Option<u64>,
+    /// The period that was told with them.
+    period_told: Nanos,
+    /// The next number that was not handed out or told of.
+    expected: u64,
     /// When the last row that was handed out was gathered.
-    last: Option<Nanos>,
-    /// The first row is the newest there is; what stands before it in its block is history.
-    joining: bool,
+    last: Option<Stamp>,
     /// Rows were decoded and not handed out since the last one that was.
     skipped: bool,
+    /// The reader wants it; before, it only hears what there is.
+    begun: bool,
+    /// Rows that are not here are lost only where the node says so.
+    is_past: bool,
+    /// What a reader who wants late rows too still lacks.
+    late: Option<late::Lacking>,
     told: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
@@ -56,66 +84,80 @@ pub(crate) struct Follower {
     pieces: Vec<(Option<Arc<Schema>>, usize)>,
 }
 
-/// The slots that a reader wants, and what they mean.
-#[derive(Debug, Default)]
-pub(crate) struct Columns {
-    slots: Vec<u32>,
-    /// The column of each slot.
-    columns: Vec<Option<u32>>,
-    pub series: Arc<Vec<Series>>,
-    schema: Option<Arc<Schema>>,
+/// A lane, of which one of every so many rows is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Followed {
+    id: u64,
+    epoch: u64,
+    every: u64,
+    /// Time between two rows of the node.
+    lane_period: Nanos,
 }
 
-impl Columns {
-    /// Takes the columns out of a schema; `true` when they are others than before.
-    pub fn choose(&mut self, schema: &Arc<Schema>, patterns: &[Pattern]) -> bool {
-        if self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
-            return false;
-        }
-        let chosen = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
-        let (slots, series): (Vec<u32>, Vec<Series>) =
-            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
-        self.columns = vec![None; schema.series().len()];
-        for (&slot, column) in slots.iter().zip(0..) {
-            self.columns[slot as usize] = Some(column);
-        }
-        self.slots = slots;
-        self.series = Arc::new(series);
-        self.schema = Some(schema.clone());
-        true
+impl Followed {
+    /// The lane as this reader sees it.
+    fn of(lane: &Lane, id: u64, period: Nanos) -> Self {
+        let Lane { epoch, period: lane_period, .. } = *lane;
+        Followed { id, epoch, every: every(period, lane_period), lane_period }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    fn is(&self, other: &Followed) -> bool {
+        (self.id, self.every) == (other.id, other.every)
     }
 
-    /// One chosen reading of the decoder's row.
-    pub fn reading(&self, decoder: &Decoder, column: usize) -> Reading {
-        let reading = self.slots.get(column).and_then(|&slot| decoder.reading(slot as usize));
-        reading.unwrap_or(Reading::Absent(Absence::NotYet))
+    /// The epoch that the reader sees: thinned rows have other numbers.
+    pub fn epoch(&self) -> u64 {
+        if self.every == 1 { self.epoch } else { thinned(self.epoch, self.every) }
     }
 
-    /// The columns that the decoder's row has changed, in order.
-    pub fn changed<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = usize> + 'a {
-        let column = |&slot: &u32| self.columns.get(slot as usize).copied().flatten();
-        decoder.changed().iter().filter_map(column).map(|column| column as usize)
+    /// Time between two of the rows that are handed out.
+    pub fn period(&self) -> Nanos {
+        Nanos(self.lane_period.0.saturating_mul(self.every))
     }
 
-    /// One row.
-    pub fn row(&self, decoder: &Decoder) -> Row {
-        let readings = (0..self.slots.len()).map(|column| self.reading(decoder, column)).collect();
-        Row { stamp: decoder.stamp(), readings }
+    /// The reader's number of a row.
+    fn number(&self, row: u64) -> u64 {
+        row / self.every
     }
+
+    /// The number of the newest row that there is; before any has come, as the node has said it.
+    fn newest(&self, lane: &Lane) -> Option<u64> {
+        let next = if lane.has_rows() { lane.next_row() } else { lane.next_offered };
+        next.checked_sub(1).map(|row| self.number(row))
+    }
+}
+
+/// The epoch of a lane of which one of every so many rows is handed out.
+pub(crate) fn thinned(epoch: u64, every: u64) -> u64 {
+    let mut context = Context::new(&SHA256);
+    context.update(b"khz every");
+    context.update(&epoch.to_le_bytes());
+    context.update(&every.to_le_bytes());
+    let digest = context.finish();
+    digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// One of so many rows makes this period out of the lane's; a half is rounded down.
+fn every(period: Nanos, lane: Nanos) -> u64 {
+    if lane == Nanos(0) || period <= lane {
+        return 1;
+    }
+    let twice = u128::from(period.0) * 2 - u128::from(lane.0);
+    u64::try_from(twice.div_ceil(u128::from(lane.0) * 2)).unwrap_or(1)
 }
 
 /// What [`Follower::look`] came upon, in order.
 pub(crate) enum Seen<'a> {
-    /// The columns are these from here on.
-    Columns(&'a Columns, Nanos),
-    /// A row, and whether the decoder's changes are all there are since the one before.
-    Row(&'a Columns, &'a Decoder, bool),
-    /// So many rows were given up before this reader fetched them.
-    Lost(u64),
+    /// The lane that was followed is over; another one may follow.
+    Over,
+    /// The columns are these from here on; the oldest row that can be had, and the one that comes next.
+    Columns(&'a Columns, Followed, (u64, u64)),
+    /// A row, its number, and whether the decoder's changes are all there are since the one before.
+    Row(&'a Columns, &'a Decoder, u64, bool),
+    /// A row that comes late; the columns are those of its own time.
+    Late(&'a Columns, &'a Decoder, u64, bool),
+    /// These rows (the last not included) will not come.
+    Lost(u64, u64),
 }
 
 impl Follower {
@@ -125,6 +167,7 @@ impl Follower {
         patterns: Arc<Vec<Pattern>>,
         wish: Option<&Wish>,
         period: Nanos,
+        numbers: Numbers,
     ) -> Option<Self> {
         let wish = match wish {
             Some(wish) => Some(node.lock().wish(wish)?),
@@ -133,18 +176,21 @@ impl Follower {
         Some(Follower {
             node,
             patterns,
+            numbers,
             wish,
             period,
             since: Nanos(0),
             lane: None,
-            lane_period: Nanos::SECOND,
             place: Place { first_row: 0, offset: 0 },
             decoder: Decoder::new(),
             columns: Columns::default(),
-            expected: None,
+            period_told: Nanos(0),
+            expected: 0,
             last: None,
-            joining: true,
             skipped: true,
+            begun: numbers == Numbers::Doors,
+            is_past: false,
+            late: None,
             told: false,
             touched: None,
             bytes: Vec::new(),
@@ -171,17 +217,58 @@ impl Follower {
     pub fn rewind(&mut self, span: Nanos) {
         let shared = self.node.clone();
         let node = shared.lock();
-        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return };
+        let Some(lane) = self.lane.and_then(|followed| node.lane_or_former(followed.id)) else { return };
         let newest = lane.newest().map_or(Nanos(0), |newest| newest.boot);
         self.since = newest.since(span);
         self.place = lane.join_since(self.since);
-        (self.decoder, self.expected, self.last, self.touched) = (Decoder::new(), None, None, None);
-        (self.joining, self.skipped) = (false, true);
+        (self.decoder, self.expected, self.touched) = (Decoder::new(), ANY, None);
+        (self.skipped, self.begun, self.is_past) = (true, true, self.numbers == Numbers::Nodes);
+    }
+
+    /// The reader wants these rows of the lane that he was offered.
+    pub fn begin(&mut self, want: &WantFrame<'_>) {
+        if self.numbers != Numbers::Nodes {
+            // From the row on that was the newest when the lane was offered.
+            (self.begun, self.touched) = (true, None);
+            return;
+        }
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let Some((followed, lane)) = self.lane.and_then(|f| Some((f, node.lane_mut(f.id)?))) else { return };
+        let is_same = want.epoch == followed.epoch();
+        let mut from = if is_same { want.from_row } else { followed.newest(lane).unwrap_or(0) };
+        // The present block begins at the latest here, also where nothing has come yet.
+        let live = lane.live().unwrap_or(lane.next_offered);
+        if let Some(late) = &self.late {
+            late.leave(lane);
+        }
+        self.late = (want.span > Nanos(0)).then(|| {
+            from = from.max(lane.first_number_since(want.span, followed.every));
+            late::Lacking::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
+        });
+        self.place = lane.join();
+        (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
+        (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
+    }
+
+    /// The lane is not wanted any more.
+    pub fn leave(&mut self) {
+        (self.begun, self.touched) = (false, None);
     }
 
     /// True when there was nothing more at the last look.
     pub fn is_caught_up(&self) -> bool {
         self.touched.is_some()
+    }
+
+    /// The oldest row of the lane that can be had, by this reader's numbers, and the one that comes next.
+    fn rows(&self) -> (u64, u64) {
+        let node = self.node.lock();
+        let lane = self.lane.and_then(|followed| Some((followed, node.lane(followed.id)?)));
+        lane.map_or((0, 0), |(followed, lane)| {
+            let next = followed.newest(lane).map_or(0, |newest| newest + 1);
+            (followed.number(lane.oldest_row()).min(next), next)
+        })
     }
 
     /// The rows that came since, one call of `seen` for each.
@@ -190,16 +277,15 @@ impl Follower {
         if self.touched == Some(touched) {
             return;
         }
-        self.touched = self.copy().then_some(touched);
+        let is_over = self.change_lane_when_over(&mut seen);
+        let is_all = self.copy() && !is_over;
+        self.touched = is_all.then_some(touched);
         let (bytes, mut pieces) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.pieces));
         let mut from = 0;
         let last_piece = pieces.len();
         for (number, (schema, to)) in pieces.drain(..).enumerate() {
-            if let Some(schema) = schema
-                && self.columns.choose(&schema, &self.patterns)
-            {
-                let period = if self.period == Nanos(0) { self.lane_period } else { self.period };
-                seen(Seen::Columns(&self.columns, period));
+            if let Some(schema) = schema {
+                self.choose(&schema, &mut seen);
             }
             self.decode(&bytes[from..to], number + 1 == last_piece, &mut seen);
             from = to;
@@ -207,14 +293,15 @@ impl Follower {
         if bytes.capacity() <= BYTES_KEPT {
             (self.bytes, self.pieces) = (bytes, pieces);
         }
+        if !self.look_for_late(&mut seen) {
+            self.touched = None;
+        }
     }
 
     /// About the bytes that it holds.
     pub fn held(&self) -> u64 {
-        let columns = self.columns.columns.len() * size_of::<Option<u32>>()
-            + self.columns.slots.len() * (size_of::<u32>() + size_of::<Series>());
         let decoded = self.decoder.slots() * BYTES_A_SLOT;
-        (size_of::<Follower>() + columns + decoded + self.bytes.capacity()) as u64
+        (size_of::<Follower>() + self.columns.held() + decoded + self.bytes.capacity()) as u64
     }
 
     /// What a follower of a node with so many slots will hold at the least.
@@ -222,78 +309,97 @@ impl Follower {
         (size_of::<Follower>() + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
     }
 
+    fn choose(&mut self, schema: &Arc<Schema>, seen: &mut impl FnMut(Seen<'_>)) {
+        let are_others = self.columns.choose(schema, &self.patterns);
+        if let Some(followed) = self.lane
+            && (are_others || self.period_told != followed.period())
+        {
+            self.period_told = followed.period();
+            let rows = if self.numbers == Numbers::Nodes { self.rows() } else { (0, 0) };
+            seen(Seen::Columns(&self.columns, followed, rows));
+        }
+    }
+
     fn decode(&mut self, mut bytes: &[u8], newest: bool, seen: &mut impl FnMut(Seen<'_>)) {
-        let mut joined = false;
         while !bytes.is_empty() {
             match self.decoder.step(bytes) {
-                Ok(Step::Header(length)) => {
-                    bytes = &bytes[length..];
-                    let lost = self.lost();
-                    if lost > 0 {
-                        seen(Seen::Lost(lost));
-                    }
-                }
+                Ok(Step::Header(length)) => bytes = &bytes[length..],
                 Ok(Step::Row(length)) => {
                     bytes = &bytes[length..];
-                    self.expected = Some(self.decoder.next_row());
-                    if self.joining {
-                        joined = true;
-                    } else if self.is_due() {
-                        let all = !std::mem::replace(&mut self.skipped, false);
-                        seen(Seen::Row(&self.columns, &self.decoder, all));
-                    } else {
-                        self.skipped = true;
-                    }
+                    self.row(seen);
                 }
                 // Rows were scanned when they came: what does not decode is the unfinished end.
                 Ok(Step::Incomplete) | Err(_) => break,
             }
         }
-        let unfinished = bytes.len();
-        self.place.offset -= if newest { unfinished } else { 0 };
-        if joined && newest {
-            self.joining = false;
-            self.skipped = false;
-            self.last = Some(self.decoder.stamp().boot);
-            seen(Seen::Row(&self.columns, &self.decoder, false));
-        }
+        self.place.offset -= if newest { bytes.len() } else { 0 };
     }
 
-    /// Half a period of the rows may be missing: ticks are not exactly a period apart.
-    fn is_due(&mut self) -> bool {
-        let now = self.decoder.stamp().boot;
-        if now < self.since {
-            return false;
+    /// Hands the decoder's row out, if it is wanted.
+    fn row(&mut self, seen: &mut impl FnMut(Seen<'_>)) {
+        let Some(followed) = self.lane else { return };
+        let number = followed.number(self.decoder.next_row() - 1);
+        let is_first = self.expected == ANY;
+        // A node whose numbers leap back that far has begun to count from there.
+        let is_known = !is_first && number < self.expected && self.expected - number <= LEAP_MAX;
+        if is_known || self.decoder.stamp().boot < self.since || !self.is_lacking(number) {
+            self.skipped = true;
+            return;
         }
-        let lane = self.decoder.header().map_or(0, |header| header.period.0);
-        let due = self.last.is_none_or(|last| now.since(last).0 + lane / 2 >= self.period.0);
-        if due {
-            self.last = Some(now);
+        if !is_first {
+            self.leap(number, seen);
         }
-        due
+        let all = !std::mem::replace(&mut self.skipped, false);
+        if let Some(late) = &mut self.late {
+            late.given(number, number + 1, seen);
+        }
+        (self.expected, self.last) = (number + 1, Some(self.decoder.stamp()));
+        seen(Seen::Row(&self.columns, &self.decoder, number, all));
     }
 
-    /// Rows between the one that should come next and the block that begins. A node that leaps further than any lane is
-    /// long has not lost them.
-    fn lost(&mut self) -> u64 {
-        let first = self.decoder.header().map(|header| header.first_row);
-        let expected = std::mem::replace(&mut self.expected, first);
-        let lost = first.unwrap_or(0).saturating_sub(expected.or(first).unwrap_or(0));
-        if lost > LEAP_MAX { 0 } else { lost }
+    /// True where a number was not handed out before.
+    fn is_lacking(&self, number: u64) -> bool {
+        self.late.as_ref().is_none_or(|late| late.lacks(number))
+    }
+
+    /// Says what lies between the number that should come next and this one. A node that leaps further than any lane is
+    /// long has not lost that.
+    fn leap(&mut self, number: u64, seen: &mut impl FnMut(Seen<'_>)) {
+        let (from, to) = (self.expected, number);
+        if from >= to {
+            return;
+        }
+        if to - from > LEAP_MAX {
+            if let Some(late) = &mut self.late {
+                late.given(from, to, seen);
+            }
+        } else if self.is_past {
+            let node = self.node.lock();
+            let lane = self.lane.and_then(|followed| node.lane_or_former(followed.id));
+            let lost = lane.map_or_else(Vec::new, |lane| lane.late.lost(from, to));
+            drop(node);
+            lost.into_iter().for_each(|(from, to)| seen(Seen::Lost(from, to)));
+        } else {
+            match &mut self.late {
+                Some(late) => late.look_again(),
+                None => seen(Seen::Lost(from, to)),
+            }
+        }
     }
 
     /// Copies what is new out of the node, which is locked for no longer than that; `false` when there is more.
     fn copy(&mut self) -> bool {
         self.bytes.clear();
         self.pieces.clear();
+        let Some(followed) = self.lane else { return true };
         let shared = self.node.clone();
-        let mut node = shared.lock();
-        let wanted = self.lane_of(&node);
-        if wanted != self.lane {
-            self.change_lane(&mut node, wanted);
+        let node = shared.lock();
+        let Some(lane) = node.lane_or_former(followed.id) else { return true };
+        if !self.begun {
+            // So far he only hears what there is.
+            self.pieces.extend(lane.present_schema().map(|schema| (Some(schema.clone()), 0)));
+            return true;
         }
-        let Some(lane) = self.lane.and_then(|id| node.lane(id)) else { return true };
-        self.lane_period = lane.period;
         while self.bytes.len() < BYTES_A_LOOK {
             match lane.read(&mut self.place, &mut self.bytes) {
                 Piece::Nothing => return true,
@@ -305,31 +411,75 @@ impl Follower {
     }
 
     /// The lane that serves the wish; the base lane without one, and after a refusal.
-    fn lane_of(&self, node: &Node) -> Option<u64> {
-        let Some(number) = self.wish else { return node.base() };
-        match node.interest(number) {
-            Some(interest) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
+    fn lane_of(&self, node: &Node) -> Option<Followed> {
+        let present = self.lane.map(|followed| followed.id);
+        let id = match self.wish.map(|number| node.interest(number)) {
+            None => node.base(),
+            Some(Some(interest)) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
             // Until the node has answered, and while it is away, the lane that served stays.
-            Some(interest) => interest.lane.or(self.lane),
-            None => None,
-        }
+            Some(Some(interest)) => interest.lane.or(present),
+            Some(None) => None,
+        };
+        let lane = |id| Some(Followed::of(node.lane_or_former(id)?, id, self.period));
+        id.and_then(lane)
     }
 
-    fn change_lane(&mut self, node: &mut Node, wanted: Option<u64>) {
-        self.leave_lane(node);
+    /// Goes to the lane that serves now, once everything of the one before was handed out; `true` where that is not so
+    /// yet, so that there is more.
+    fn change_lane_when_over(&mut self, seen: &mut impl FnMut(Seen<'_>)) -> bool {
+        let shared = self.node.clone();
+        let mut node = shared.lock();
+        let wanted = self.lane_of(&node);
+        match (&mut self.lane, wanted) {
+            (Some(present), Some(wanted)) if present.is(&wanted) => {
+                *present = wanted;
+                return false;
+            }
+            (None, None) => return false,
+            _ => {}
+        }
+        if self.begun && self.has_more(&node) {
+            return true;
+        }
+        let before = self.lane;
+        let lacking = self.late.take().map(|late| late.end(self.expected));
+        self.leave_lane(&mut node);
         self.lane = wanted;
-        if let Some(lane) = wanted.and_then(|id| node.lane_mut(id)) {
+        let mut gap = 0;
+        if let Some((followed, lane)) = wanted.and_then(|f| Some((f, node.lane_mut(f.id)?))) {
             lane.readers += 1;
             self.place = lane.join();
+            // By count: nobody knows how many rows of the epoch before there were.
+            gap = self.last.map_or(0, |last| lane.ticks_since(last, followed.period()));
+            self.expected = followed.newest(lane).unwrap_or(ANY);
         }
-        self.decoder = Decoder::new();
-        self.expected = None;
-        self.joining = true;
+        drop(node);
+        (self.decoder, self.skipped, self.is_past) = (Decoder::new(), true, false);
+        self.columns = Columns::default();
+        self.begun &= self.numbers != Numbers::Nodes;
+        lacking.into_iter().flatten().for_each(|(from, to)| seen(Seen::Lost(from, to)));
+        if before.is_some() {
+            match self.numbers {
+                Numbers::Nodes => seen(Seen::Over),
+                _ if gap > 0 => seen(Seen::Lost(0, gap)),
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether rows of the present lane wait to be handed out.
+    fn has_more(&self, node: &Node) -> bool {
+        let lane = self.lane.and_then(|followed| node.lane_or_former(followed.id));
+        lane.is_some_and(|lane| !lane.is_read(&self.place))
     }
 
     fn leave_lane(&mut self, node: &mut Node) {
-        if let Some(lane) = self.lane.take().and_then(|id| node.lane_mut(id)) {
+        if let Some(lane) = self.lane.take().and_then(|followed| node.lane_mut(followed.id)) {
             lane.readers = lane.readers.saturating_sub(1);
+            if let Some(late) = self.late.take() {
+                late.leave(lane);
+            }
         }
     }
 }
@@ -349,13 +499,13 @@ impl Drop for Follower {
 pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<Delivery> {
     let mut deliveries: Vec<Delivery> = Vec::new();
     let name = follower.node.name.clone();
-    let (mut lost, mut readings) = (0, 0);
+    let (mut lost, mut readings) = (0u64, 0);
     follower.look(|seen| match seen {
-        Seen::Columns(..) => {}
-        Seen::Lost(rows) => lost += rows,
+        Seen::Columns(..) | Seen::Over | Seen::Late(..) => {}
+        Seen::Lost(from, to) => lost = lost.saturating_add(to - from),
         Seen::Row(columns, ..) if columns.is_empty() => {}
-        Seen::Row(..) if readings > readings_max => lost += 1,
-        Seen::Row(columns, decoder, _) => {
+        Seen::Row(..) if readings > readings_max => lost = lost.saturating_add(1),
+        Seen::Row(columns, decoder, ..) => {
             let row = columns.row(decoder);
             readings += row.readings.len();
             match deliveries.last_mut() {
@@ -374,4 +524,20 @@ pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<De
         deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost });
     }
     deliveries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slower_reader_gets_one_of_so_many_rows() {
+        let every = |period: u64, lane: u64| every(Nanos(period), Nanos(lane));
+        assert_eq!([every(1, 1), every(1, 10), every(0, 5), every(3, 1), every(7, 0)], [1, 1, 1, 3, 1]);
+        // A half is rounded down: rather a row too many than one too few.
+        assert_eq!([every(15, 10), every(16, 10), every(25, 10), every(26, 10)], [1, 2, 2, 3]);
+        assert_eq!(every(u64::MAX, 1), u64::MAX);
+        // It never changes: another hub must come to the same.
+        assert_eq!(thinned(0x0123_4567_89ab_cdef, 10), 0x6b13_d64c_b248_bb01);
+    }
 }

@@ -12,6 +12,9 @@ use crate::generations::{Generations, Offered};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX};
 use crate::schemas::{Schema, Schemas};
 
+mod late;
+pub(crate) use late::{Late, Part};
+
 /// Why bytes of a node are refused; it is cut off with this.
 pub(crate) type Reject = &'static str;
 
@@ -77,6 +80,8 @@ pub(crate) struct Lane {
     pub name: String,
     pub epoch: u64,
     pub period: Nanos,
+    /// The row that came next when it was offered last.
+    pub next_offered: u64,
     schemas: Generations,
     open: Option<Open>,
     /// Blocks before the present one, in the order of their rows.
@@ -86,12 +91,18 @@ pub(crate) struct Lane {
     received: Ranges,
     /// Rows that the node said it has lost.
     lost: u64,
+    /// Rows received and lost in epochs before this one.
+    before: (u64, u64),
     /// Rows that came after newer ones.
-    pub late: u64,
+    pub late_rows: u64,
     /// Rows that came twice.
     pub twice: u64,
     /// Readers that follow it.
     pub readers: usize,
+    /// Those of them that want rows which came late, too.
+    pub late_readers: usize,
+    /// What they lack.
+    pub late: Late,
     latest: Option<Box<Latest>>,
     /// A closed block that is arriving in pieces.
     past: Vec<u8>,
@@ -105,24 +116,38 @@ impl Lane {
             name: name.to_owned(),
             epoch,
             period,
+            next_offered: 0,
             schemas: Generations::default(),
             open: None,
             recent: VecDeque::new(),
             recent_bytes: 0,
             received: Ranges::default(),
             lost: 0,
-            late: 0,
+            before: (0, 0),
+            late_rows: 0,
             twice: 0,
             readers: 0,
+            late_readers: 0,
+            late: Late::default(),
             latest: None,
             past: Vec::new(),
             alive: false,
         }
     }
 
+    /// The same for a lane that has had other epochs, in which so many rows were received, lost, and late.
+    pub fn after(name: &str, epoch: u64, period: Nanos, (rows, lost, late): (u64, u64, u64)) -> Self {
+        Lane { before: (rows, lost), late_rows: late, ..Lane::new(name, epoch, period) }
+    }
+
     /// Slots of the present generation.
     pub fn slots(&self) -> usize {
         self.schemas.present().map_or(0, |schema| schema.series().len())
+    }
+
+    /// What the slots mean now, as nodes share it.
+    pub fn present_schema(&self) -> Option<&Arc<Schema>> {
+        self.schemas.present()
     }
 
     /// Bytes that are here of the schema that was offered last.
@@ -204,17 +229,22 @@ impl Lane {
     /// Rows received.
     pub fn rows(&self) -> u64 {
         // Rows that were lost and came after all are taken back when they turn out to be damaged.
-        self.received.rows().saturating_sub(self.lost())
+        self.received.rows().saturating_sub(self.lost_now()).saturating_add(self.before.0)
     }
 
     /// Rows lost for good: the node does not have them, or there are more holes than can be remembered.
     pub fn lost(&self) -> u64 {
+        self.lost_now().saturating_add(self.before.1)
+    }
+
+    fn lost_now(&self) -> u64 {
         self.lost + self.received.given_up()
     }
 
     /// Its connection has ended; what had begun to come begins anew.
     pub fn hang_up(&mut self) {
         self.alive = false;
+        self.late.leave();
         self.past = Vec::new();
     }
 
@@ -257,6 +287,7 @@ impl Lane {
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
+        self.late.began(header.first_row);
         let mut buffer = self.put_open_away(keep, header.first_row);
         buffer.clear();
         self.period = header.period;
@@ -380,16 +411,22 @@ impl Lane {
         }
         let end = header.first_row.checked_add(u64::from(rows)).ok_or("rows that cannot be counted")?;
         let added = self.received.add(header.first_row, end);
-        self.late += added;
+        self.late_rows += added;
         self.twice += u64::from(rows) - added;
+        let block = Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) };
+        if self.late_readers > 0 {
+            self.late.take(block.clone(), crate::clock::boot());
+        }
         if keep {
-            self.insert(Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) });
+            self.insert(block);
         }
         Ok(added)
     }
 
     /// The node does not have these rows any more.
     pub fn lose(&mut self, from: u64, to: u64) -> u64 {
+        // A reader may have heard of the lane before we did.
+        self.late.lose(from, to);
         // Rows from before we first heard of the lane are nobody's loss.
         let from = from.max(self.received.start().unwrap_or(to));
         let lost = self.received.add(from, to);
@@ -497,6 +534,51 @@ impl Lane {
         take(bytes, schema, place, out)
     }
 
+    /// The present block as it is, if it has rows.
+    fn open_block(&self) -> Option<Block> {
+        let open = self.open.as_ref().filter(|open| open.scanner.rows() > 0)?;
+        let (header, rows, schema) = (open.header, open.scanner.rows(), open.schema.clone());
+        Some(Block { header, rows, schema, bytes: Arc::new(open.bytes.clone()) })
+    }
+
+    /// The first row of the present block: where a reader begins with what comes.
+    pub fn live(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.header.first_row)
+    }
+
+    /// The oldest row that is here.
+    pub fn oldest_row(&self) -> u64 {
+        let oldest = self.recent.front().map(|block| block.header.first_row);
+        oldest.or(self.live()).unwrap_or(self.next_offered)
+    }
+
+    /// True when there is nothing behind a reader's place.
+    pub fn is_read(&self, place: &Place) -> bool {
+        let Some(open) = &self.open else { return true };
+        // The start of a row whose end will not come is nothing.
+        place.first_row == open.header.first_row
+            && place.offset + open.scanner.unfinished() >= open.bytes.len()
+    }
+
+    /// The number of the first row that is so old or younger, where one of every so many has a number; 0 where all may be.
+    pub fn first_number_since(&self, span: Nanos, every: u64) -> u64 {
+        let Some(newest) = self.newest().filter(|_| span < Nanos(u64::MAX)) else { return 0 };
+        // Rows that are on their way may be of any age: the time between rows tells which are too old.
+        let rows = span.0.checked_div(self.period.0).unwrap_or(u64::MAX).saturating_add(1);
+        let by_period = self.next_row().saturating_sub(rows);
+        let since = newest.boot.since(span);
+        let begun = |block: &&Block| block.header.stamp.boot <= since;
+        let here = self.recent.iter().take_while(begun).last().map_or(0, |block| block.header.first_row);
+        here.max(by_period) / every
+    }
+
+    /// How many rows one period apart there could be between a moment and the newest row.
+    pub fn ticks_since(&self, last: Stamp, period: Nanos) -> u64 {
+        let Some(newest) = self.newest() else { return 0 };
+        let passed = newest.real().since(last.real()).0.saturating_add(period.0 / 2);
+        passed.checked_div(period.0).unwrap_or(0).saturating_sub(1)
+    }
+
     /// Blocks with rows from `since` (the node's boot clock) on, oldest first, the present one as it is.
     pub fn blocks_since(&self, since: Nanos) -> Vec<Block> {
         let begins = |block: &Block| block.header.stamp.boot <= since;
@@ -504,12 +586,7 @@ impl Lane {
         let mut blocks: Vec<Block> = self.recent.iter().skip(first).cloned().collect();
         if let Some(open) = self.open.as_ref().filter(|open| open.scanner.rows() > 0) {
             blocks.retain(|block| block.header.first_row != open.header.first_row);
-            blocks.push(Block {
-                header: open.header,
-                rows: open.scanner.rows(),
-                schema: open.schema.clone(),
-                bytes: Arc::new(open.bytes.clone()),
-            });
+            blocks.extend(self.open_block());
         }
         blocks.sort_by_key(Block::end);
         blocks

@@ -33,6 +33,8 @@ mod server;
 #[cfg(test)]
 mod simulation;
 mod source;
+#[cfg(test)]
+mod storm;
 mod text_source;
 mod texts;
 mod wire;

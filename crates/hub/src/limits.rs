@@ -53,6 +53,12 @@ pub const LANE_BYTES_FREE: u64 = 256 << 10;
 /// Blocks of a lane that are kept for readers that follow it, whatever the history: a second at 1,000 Hz.
 pub const BLOCKS_FOR_READERS: usize = 8;
 
+/// Bytes of blocks of a lane that came late and that readers have not fetched yet: an eighth of a second of the fastest that a node sends them.
+pub const LATE_BYTES_MAX: usize = 512 << 10;
+
+/// Readers fetch them ten times a second; those that have not done so after this time are too slow.
+pub const LATE_KEPT: Nanos = Nanos::from_secs(5);
+
 /// Blocks of one lane in the history.
 pub const BLOCKS_MAX: usize = 65_536;
 

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     TextNow { number: u32, ask: u32 },
     /// It is not wanted any more.
     Unread { number: u32 },
+    /// Rows of a lane are wanted once more.
+    Again { lane: u32, from: u64, to: u64 },
     /// A lane is not wanted any more.
     Leave { lane: u32 },
     /// The server ends.
@@ -46,6 +48,7 @@ impl Command {
             }
             Command::Now { number, ask } => end.now(number, ask, out),
             Command::Dismiss { number } => end.dismiss(number, out),
+            Command::Again { lane, from, to } => end.again(lane, from, to, out),
             Command::Leave { lane } => end.leave(lane, out),
             Command::Read { number, path, period } => {
                 end.read(&ReadFrame { number, node: "", period, path: &path }, out);

@@ -86,7 +86,21 @@ impl Counted {
         Counted {
             rows: self.rows.saturating_add(lane.rows()),
             lost: self.lost.saturating_add(lane.lost()),
-            late: self.late.saturating_add(lane.late),
+            late: self.late.saturating_add(lane.late_rows),
+        }
+    }
+
+    /// What a lane that is over has counted: what was awaited does not come any more.
+    fn of_former(lane: &Lane) -> Self {
+        let counted = Counted::default().and(lane);
+        Counted { lost: counted.lost.saturating_add(lane.awaited()), ..counted }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Counted {
+            rows: self.rows.saturating_add(other.rows),
+            lost: self.lost.saturating_add(other.lost),
+            late: self.late.saturating_add(other.late),
         }
     }
 }
@@ -141,6 +155,8 @@ pub(crate) struct Node {
     pub numbers: Vec<(u32, u64)>,
     /// Lanes of former epochs, for their history.
     pub former: Vec<Lane>,
+    /// Their ids, beside them: readers fetch what they have not yet.
+    former_ids: Vec<u64>,
     /// What lanes that are gone had counted: a node's counters never fall.
     gone: Counted,
     /// Wishes that may come.
@@ -158,6 +174,8 @@ pub(crate) struct Node {
     pub texts: Texts,
     /// It understands wishes for them.
     knows: Knows,
+    /// It can be asked for rows once more.
+    pub knows_again: bool,
     pub clock_offset: Option<i64>,
     pub round_trip: Option<Nanos>,
     pub retransmitted: Option<u64>,
@@ -184,6 +202,7 @@ impl Node {
             lane_ids: Vec::new(),
             numbers: Vec::new(),
             former: Vec::new(),
+            former_ids: Vec::new(),
             gone: Counted::default(),
             wishes: Allowance::full(now),
             schema_work: (SCHEMA_WORK_MAX, now),
@@ -194,6 +213,7 @@ impl Node {
             lanes_made: 0,
             texts: Texts::new(now),
             knows: Knows::default(),
+            knows_again: false,
             clock_offset: None,
             round_trip: None,
             retransmitted: None,
@@ -251,6 +271,7 @@ impl Node {
         self.problem = another_boot.then(|| {
             "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
         });
+        self.knows_again = false;
         self.forget_connection();
     }
 
@@ -348,9 +369,31 @@ impl Node {
         self.lanes.get(self.lane_ids.iter().position(|&known| known == id)?)
     }
 
+    /// The same, also when its epoch is over: readers may not have fetched all of it.
+    pub fn lane_or_former(&self, id: u64) -> Option<&Lane> {
+        let former = || self.former.get(self.former_ids.iter().position(|&known| known == id)?);
+        self.lane(id).or_else(former)
+    }
+
     /// The lane with that id, to change.
     pub fn lane_mut(&mut self, id: u64) -> Option<&mut Lane> {
+        if let Some(at) = self.former_ids.iter().position(|&known| known == id) {
+            return self.former.get_mut(at);
+        }
         self.lanes.get_mut(self.lane_ids.iter().position(|&known| known == id)?)
+    }
+
+    /// Asks the node for rows of a lane once more; `false`: it cannot be asked.
+    pub fn ask_again(&mut self, id: u64, from: u64, to: u64) -> bool {
+        let number = self.numbers.iter().find(|&&(_, known)| known == id).map(|&(number, _)| number);
+        let (Some(lane), Some(link), true) = (number, self.link.clone(), self.knows_again) else {
+            return false;
+        };
+        if let Some(known) = self.lane_mut(id) {
+            known.late.ask(from, to);
+        }
+        link.mailbox.put(link.connection, Command::Again { lane, from, to });
+        true
     }
 
     /// The lane with that number on the present connection.
@@ -375,17 +418,23 @@ impl Node {
     /// The lane that an offer speaks of: known, or new. A new epoch of a known lane puts the former one aside.
     pub fn offered(&mut self, number: u32, name: &str, epoch: u64, period: Nanos) -> Option<u64> {
         let known = self.lanes.iter().position(|lane| lane.name == name);
+        let mut before = Counted::default();
         if let Some(at) = known {
             if self.lanes[at].epoch == epoch {
                 self.lanes[at].period = period;
                 self.number(number, self.lane_ids[at]);
                 return Some(self.lane_ids[at]);
             }
-            let former = self.remove_lane(at);
-            if former.recent_bytes > 0 {
+            let id = self.lane_ids.remove(at);
+            let former = self.lanes.remove(at);
+            // The lane goes on counting under its name.
+            before = Counted::of_former(&former);
+            if former.recent_bytes > 0 || former.readers > 0 {
                 self.former.push(former);
+                self.former_ids.push(id);
                 if self.former.len() > FORMER_LANES_MAX {
                     self.former.remove(0);
+                    self.former_ids.remove(0);
                 }
             }
         }
@@ -394,10 +443,22 @@ impl Node {
         }
         self.lanes_made += 1;
         let id = self.lanes_made;
-        self.lanes.push(Lane::new(name, epoch, period));
+        self.lanes.push(Lane::after(name, epoch, period, (before.rows, before.lost, before.late)));
         self.lane_ids.push(id);
         self.number(number, id);
         Some(id)
+    }
+
+    /// A lane is wanted from this row on, or what comes of it, on a connection that has just been made or has just offered it; what a reader has
+    /// had asked for on the one before is asked for again.
+    pub fn wants(&mut self, id: u64, from: Option<u64>) {
+        let Some(lane) = self.lane_mut(id) else { return };
+        if !lane.late.want(from) {
+            return;
+        }
+        for (from, to) in lane.late.asked().to_vec() {
+            self.ask_again(id, from, to);
+        }
     }
 
     /// A lane has one number, and a number one lane; those of lanes that are gone go with them.
@@ -411,7 +472,7 @@ impl Node {
     fn remove_lane(&mut self, at: usize) -> Lane {
         self.lane_ids.remove(at);
         let lane = self.lanes.remove(at);
-        self.gone = self.gone.and(&lane);
+        self.gone = self.gone.plus(Counted::of_former(&lane));
         lane
     }
 
@@ -451,6 +512,7 @@ impl Node {
         }
         if let Some(lane) = self.lane_mut(id) {
             lane.alive = false;
+            lane.late.leave();
         }
         self.drop_unread_lanes();
     }
@@ -501,6 +563,9 @@ impl Node {
         if let Some(id) = gone.lane.filter(|&id| !is_shared && Some(id) != self.base())
             && let Some(&(lane, _)) = self.numbers.iter().find(|&&(_, known)| known == id)
         {
+            if let Some(known) = self.lane_mut(id) {
+                known.late.leave();
+            }
             link.mailbox.put(link.connection, Command::Leave { lane });
         }
     }
@@ -609,6 +674,13 @@ impl Node {
     pub fn history_lanes(&self) -> usize {
         let has_past = |lane: &&Lane| lane.recent_bytes > 0 || lane.name == BASE;
         self.lanes.iter().chain(&self.former).filter(has_past).count()
+    }
+
+    /// What came late and was not fetched is given up.
+    pub fn forget_late(&mut self, now: Nanos) {
+        for lane in self.lanes.iter_mut().chain(&mut self.former) {
+            lane.late.keep_house(now, lane.late_readers > 0);
+        }
     }
 
     /// No lane keeps more of the past than this.
@@ -730,7 +802,7 @@ fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
         rows: lane.rows(),
         awaited: lane.awaited(),
         lost: lane.lost(),
-        late: lane.late,
+        late: lane.late_rows,
     })
 }
 

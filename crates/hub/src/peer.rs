@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
@@ -17,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::interest::Told;
+use crate::lane::Lane;
 use crate::limits::HISTORY_SPAN;
 use crate::mailbox::Mailbox;
 use crate::node::{self, BASE, Link, Node, SharedNode};
@@ -109,6 +111,7 @@ impl Talk<'_> {
             let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
             node.connect(identity, hello.program, Some(self.caller), link, self.now);
             node.connect_texts(Knows::from_abilities(hello.abilities));
+            node.knows_again = hello.version >= VERSION_OF_NUMBERS;
             for interest in &node.interests {
                 let command = crate::mailbox::Command::Interest {
                     number: interest.number,
@@ -189,6 +192,9 @@ impl Talk<'_> {
         if is_boost && !node.interests.iter().any(|interest| interest.lane == Some(id)) {
             return None;
         }
+        if lane.has_rows() && lane.late_readers > 0 {
+            return Some(missed(lane, self.is_prompt(node, id)));
+        }
         // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
         let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
             Nanos(0)
@@ -219,7 +225,11 @@ impl HubSide for Talk<'_> {
             _ => {
                 let epochs = self.cluster.epochs(self.connection);
                 let is_hub = hello.machine != [0; 16];
-                *self.peer = Peer::Reader(Box::new(Reader::new(identity, is_hub, epochs)));
+                *self.peer = Peer::Reader(Box::new(Reader::new(
+                    identity,
+                    is_hub,
+                    (hello.version < VERSION_OF_NUMBERS).then_some(epochs),
+                )));
                 Ok(())
             }
         });
@@ -237,9 +247,16 @@ impl HubSide for Talk<'_> {
             if let Some(interest) = node.interests.iter_mut().find(|i| i.number == offer.interest) {
                 interest.lane = Some(id);
             }
+            if let Some(lane) = node.lane_mut(id) {
+                lane.next_offered = offer.next_row;
+            }
             self.offer_schema(node, id, offer);
             node.demand_lane(offer.interest, &self.cluster.counts);
-            Ok(self.wanted(node, id, offer))
+            let want = self.wanted(node, id, offer);
+            if let Some(want) = &want {
+                node.wants(id, wanted_from(want));
+            }
+            Ok(want)
         })
     }
 
@@ -334,14 +351,20 @@ impl HubSide for Talk<'_> {
             interest.lane = Some(id);
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
-            Ok(Some(Want {
-                epoch: lane.epoch,
-                from_row: lane.next_row(),
-                span: Nanos(0),
-                schema_bytes: lane.schema_bytes(),
-                prompt: self.is_prompt(node, id),
-                have: Vec::new(),
-            }))
+            let want = if lane.has_rows() && lane.late_readers > 0 {
+                missed(lane, self.is_prompt(node, id))
+            } else {
+                Want {
+                    epoch: lane.epoch,
+                    from_row: lane.next_row(),
+                    span: Nanos(0),
+                    schema_bytes: lane.schema_bytes(),
+                    prompt: self.is_prompt(node, id),
+                    have: Vec::new(),
+                }
+            };
+            node.wants(id, wanted_from(&want));
+            Ok(Some(want))
         })
     }
 
@@ -439,7 +462,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn want(&mut self, want: &WantFrame<'_>) -> Taken {
-        self.reader()?.want(want.lane, want.span);
+        self.reader()?.want(want);
         Ok(())
     }
 
@@ -447,6 +470,24 @@ impl HubSide for Talk<'_> {
         self.reader()?.leave(lane);
         Ok(())
     }
+}
+
+/// Everything that was missed of a lane of which rows have come: a reader waits for it.
+fn missed(lane: &Lane, prompt: bool) -> Want {
+    let have = newest(lane.received());
+    Want {
+        epoch: lane.epoch,
+        from_row: have.first().map_or(0, |&(from, _)| from),
+        span: Nanos(u64::MAX),
+        schema_bytes: lane.schema_bytes(),
+        prompt,
+        have,
+    }
+}
+
+/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes.
+fn wanted_from(want: &Want) -> Option<u64> {
+    (want.span > Nanos(0)).then_some(want.from_row)
 }
 
 /// The newest of the ranges, as many as a Want can carry.

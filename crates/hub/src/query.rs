@@ -14,7 +14,7 @@ use khz_model::{
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::demand::Files;
-use crate::follow::{Columns, Follower, deliveries};
+use crate::follow::{Columns, Follower, Numbers, deliveries};
 use crate::interest::Wish;
 use crate::lane::{Block, Lane};
 use crate::look::{self, HubLook};
@@ -224,7 +224,8 @@ impl Query for HubQuery {
             return Err(QueryError::AboveCeiling { asked: interest.rate, ceiling });
         }
         self.checked(&interest.patterns)?;
-        Ok(Box::new(ClusterSubscription::new(self.cluster.clone(), interest, Pace::Flushed)?))
+        let cluster = self.cluster.clone();
+        Ok(Box::new(ClusterSubscription::new(cluster, interest, Pace::Flushed, Numbers::Doors)?))
     }
 
     fn history_of(
@@ -345,6 +346,8 @@ pub(crate) struct ClusterSubscription {
     interest: Interest,
     /// How its rows come.
     pace: Pace,
+    /// How they are counted.
+    numbers: Numbers,
     followers: Vec<Follower>,
     /// Whose turn is first when not all come to theirs.
     next: usize,
@@ -356,7 +359,12 @@ pub(crate) struct ClusterSubscription {
 
 impl ClusterSubscription {
     /// Refused where readers hold as much as they may.
-    pub fn new(cluster: Arc<Cluster>, interest: Interest, pace: Pace) -> Result<Self, QueryError> {
+    pub fn new(
+        cluster: Arc<Cluster>,
+        interest: Interest,
+        pace: Pace,
+        numbers: Numbers,
+    ) -> Result<Self, QueryError> {
         let needed = needed(&cluster, &interest.patterns);
         let share = cluster.may_follow(needed).then(|| cluster.follow_bytes.take(needed)).flatten();
         let Some(share) = share else {
@@ -368,6 +376,7 @@ impl ClusterSubscription {
             cluster,
             interest,
             pace,
+            numbers,
             followers: Vec::new(),
             next: 0,
             seen: u64::MAX,
@@ -419,11 +428,11 @@ impl ClusterSubscription {
         let wish = Wish { patterns: patterns.clone(), rate: Some(rate), exact, prompt };
         let wish = (!is_base).then_some(&wish);
         let (name, patterns) = (node.name.clone(), Arc::new(patterns));
-        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, period);
+        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, period, self.numbers);
         if follower.is_none() {
             let text = "is asked for too many different things; showing the base lane: try again when others have gone";
             self.notices.push(Notice { node: name, text: text.into() });
-            follower = Follower::new(node, patterns, None, period);
+            follower = Follower::new(node, patterns, None, period, self.numbers);
         }
         self.followers.extend(follower);
     }

@@ -3,20 +3,21 @@
 
 use std::sync::Arc;
 
-use khz_block::{Decoder, Encoder, HEADER_BYTES, SchemaEncoder};
-use khz_link::frame::kind;
-use khz_link::{End, InterestFrame, LaneOffer, Reason, Reject, Told, put};
-use khz_model::{Interest, Misses, Nanos, Pattern, Rate, Reading, Row, Series, Stamp};
+use khz_link::{InterestFrame, Reason, Reject, Told, WantFrame};
+use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
-use ring::digest::{SHA256, digest};
 
 use crate::cluster::Cluster;
-use crate::counts::Counts;
-use crate::follow::{Columns, Follower, Seen};
 use crate::limits::INTERESTS_MAX;
 use crate::query::{ClusterSubscription, HubQuery, Pace};
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
+
+mod feed_lane;
+mod generations;
+mod late_block;
+
+use feed_lane::{FeedLane, Numbering};
 
 /// Somebody who wants rows.
 pub(crate) struct Reader {
@@ -24,9 +25,7 @@ pub(crate) struct Reader {
     /// It is a hub that gets its nodes from here.
     pub is_hub: bool,
     feeds: Vec<Feed>,
-    lanes_made: u32,
-    /// Where the epochs of its lanes begin.
-    epochs: u64,
+    numbering: Numbering,
     /// Answers that wait for the next pump: there is no room for them where interests come in.
     answers: Vec<(u32, Result<Rate, String>)>,
     /// What of an interest nobody has, said behind its answer.
@@ -49,35 +48,14 @@ struct Feed {
     fresh: bool,
 }
 
-/// The lane of one node for one interest.
-struct FeedLane {
-    number: u32,
-    epoch: u64,
-    wanted: bool,
-    /// Nothing more comes in it.
-    is_over: bool,
-    generation: u32,
-    columns: Option<Arc<Vec<Series>>>,
-    /// The row that was the newest when the lane was offered: it is the first to be sent when the lane is wanted.
-    held: Option<Row>,
-    /// Columns that the schema has room for.
-    width: usize,
-    encoder: Encoder,
-    schema: Vec<u8>,
-    /// How much of the schema was sent.
-    schema_sent: usize,
-    /// The row under construction, kept for its memory.
-    bytes: Vec<u8>,
-}
-
 impl Reader {
-    pub fn new(identity: Identity, is_hub: bool, epochs: u64) -> Self {
+    /// `epochs` where its lanes are numbered here: it knows no other way.
+    pub fn new(identity: Identity, is_hub: bool, epochs: Option<u64>) -> Self {
         Reader {
             identity,
             is_hub,
             feeds: Vec::new(),
-            lanes_made: 0,
-            epochs,
+            numbering: Numbering::new(epochs),
             answers: Vec::new(),
             remarks: Vec::new(),
             roster: None,
@@ -118,7 +96,8 @@ impl Reader {
             (false, true) => Pace::Prompt,
             (false, false) => Pace::Flushed,
         };
-        let subscription = ClusterSubscription::new(cluster.clone(), interest, pace);
+        let subscription =
+            ClusterSubscription::new(cluster.clone(), interest, pace, self.numbering.numbers());
         let subscription = subscription.map_err(|error| error.to_string())?;
         self.dismiss(frame.number);
         self.feeds.push(Feed {
@@ -146,29 +125,23 @@ impl Reader {
         }
     }
 
-    /// A lane that was offered is wanted; one of the past, so far back.
-    pub fn want(&mut self, lane: u32, span: Nanos) {
-        self.set_wanted(lane, true);
-        for feed in self.feeds.iter_mut().filter(|feed| feed.pace == Pace::Past) {
-            let Some(at) = feed.lanes.iter().position(|known| known.number == lane) else { continue };
-            feed.lanes[at].held = None;
+    /// A lane that was offered is wanted.
+    pub fn want(&mut self, want: &WantFrame<'_>) {
+        for feed in &mut self.feeds {
+            let Some(at) = feed.lanes.iter().position(|lane| lane.number == want.lane) else { continue };
+            feed.fresh |= !feed.lanes[at].wanted;
             if let Some(follower) = feed.subscription.followers().get_mut(at) {
-                follower.rewind(span);
+                feed.lanes[at].want(want, follower, feed.pace == Pace::Past);
             }
         }
     }
 
     /// It is not wanted any more.
     pub fn leave(&mut self, lane: u32) {
-        self.set_wanted(lane, false);
-    }
-
-    fn set_wanted(&mut self, number: u32, wanted: bool) {
         for feed in &mut self.feeds {
-            let Some(at) = feed.lanes.iter().position(|lane| lane.number == number) else { continue };
-            let was_wanted = std::mem::replace(&mut feed.lanes[at].wanted, wanted);
-            if wanted && !was_wanted {
-                feed.fresh = true;
+            let Some(at) = feed.lanes.iter().position(|known| known.number == lane) else { continue };
+            if let Some(follower) = feed.subscription.followers().get_mut(at) {
+                feed.lanes[at].leave(follower);
             }
         }
     }
@@ -223,8 +196,7 @@ impl Reader {
             let (number, pace) = (feed.number, feed.pace);
             let followers = feed.subscription.followers();
             while feed.lanes.len() < followers.len() {
-                self.lanes_made += 1;
-                feed.lanes.push(FeedLane::new(self.lanes_made, self.epochs));
+                feed.lanes.push(FeedLane::new(&mut self.numbering));
             }
             // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
             let (all, first) = (followers.len(), feed.next);
@@ -237,7 +209,7 @@ impl Reader {
                 if lane.is_over {
                     continue;
                 }
-                has_more |= lane.pump(number, follower, cluster, out);
+                has_more |= lane.pump(number, follower, &mut self.numbering, cluster, out);
                 if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
                     lane.close(out);
                 }
@@ -245,212 +217,5 @@ impl Reader {
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more
-    }
-}
-
-impl FeedLane {
-    fn new(number: u32, epochs: u64) -> Self {
-        FeedLane {
-            number,
-            epoch: epochs.wrapping_add(u64::from(number)),
-            wanted: false,
-            is_over: false,
-            generation: 0,
-            columns: None,
-            held: None,
-            width: 0,
-            encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
-            schema: Vec::new(),
-            schema_sent: 0,
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Says what has come; `true`: that is not all.
-    fn pump(&mut self, interest: u32, follower: &mut Follower, cluster: &Cluster, out: &mut Vec<u8>) -> bool {
-        if self.columns.is_some() && !self.wanted {
-            return false;
-        }
-        let node = follower.node.name.clone();
-        let (mut rows, mut sent) = (None, 0);
-        if let Some(row) = self.held.take_if(|_| self.wanted) {
-            self.begin_block(row.stamp, |column| row.readings[column], &mut rows, out);
-            self.put_row(&mut rows, out);
-            sent += 1;
-        }
-        follower.look(|seen| match seen {
-            Seen::Columns(columns, period) => {
-                self.end_block(&mut rows, out);
-                self.offer(interest, node.as_str(), &columns.series, period, out);
-            }
-            Seen::Row(columns, decoder, all_changes) if !columns.is_empty() && self.wanted => {
-                self.row(columns, decoder, all_changes, &mut rows, out);
-                sent += 1;
-            }
-            Seen::Row(columns, decoder, _) => self.held = (!columns.is_empty()).then(|| columns.row(decoder)),
-            Seen::Lost(lost) => {
-                self.end_block(&mut rows, out);
-                self.lose(lost, out);
-                Counts::add(&cluster.counts.reader_lost, lost);
-            }
-        });
-        close(rows, out);
-        Counts::add(&cluster.counts.reader_rows, sent);
-        if let Some(notice) = follower.take_notice() {
-            Told {
-                interest,
-                granted: true,
-                period: Nanos(0),
-                text: &format!("{node}: {}", notice.text),
-                lane: 0,
-            }
-            .put(out);
-        }
-        !follower.is_caught_up()
-    }
-
-    /// Tells the reader what the columns are from here on.
-    fn offer(
-        &mut self,
-        interest: u32,
-        node: &str,
-        series: &Arc<Vec<Series>>,
-        period: Nanos,
-        out: &mut Vec<u8>,
-    ) {
-        let mut schema = Vec::new();
-        let mut encoder = SchemaEncoder::new();
-        // A schema has its limits; a reader that asks for more than one holds gets the first.
-        self.width = series.iter().take_while(|one| encoder.append(one, &mut schema).is_ok()).count();
-        let hash = digest(&SHA256, &schema);
-        let mut schema_hash = [0; 16];
-        schema_hash.copy_from_slice(&hash.as_ref()[..16]);
-        self.generation += 1;
-        let next_row = self.encoder.rows();
-        self.encoder = Encoder::new(self.number as u16, self.generation, period);
-        self.encoder.resume(next_row, self.generation);
-        self.columns = Some(series.clone());
-        let offer = LaneOffer {
-            lane: self.number,
-            node,
-            name: &format!("interest{interest}"),
-            epoch: self.epoch,
-            generation: self.generation,
-            period,
-            interest,
-            oldest_row: next_row,
-            next_row,
-            schema_bytes: schema.len() as u64,
-            schema_hash,
-        };
-        offer.put(out);
-        (self.schema, self.schema_sent) = (schema, 0);
-    }
-
-    fn row(
-        &mut self,
-        columns: &Columns,
-        decoder: &Decoder,
-        all_changes: bool,
-        rows: &mut Option<put::Open>,
-        out: &mut Vec<u8>,
-    ) {
-        let (stamp, width) = (decoder.stamp(), self.width);
-        if self.encoder.rows_open() > 0 && self.encoder.wants_new_block(stamp) {
-            self.end_block(rows, out);
-        }
-        if self.encoder.rows_open() == 0 {
-            self.begin_block(stamp, |column| columns.reading(decoder, column), rows, out);
-        } else {
-            self.bytes.clear();
-            let reading = |column: usize| parts(columns.reading(decoder, column));
-            if all_changes {
-                let changed = columns.changed(decoder).take_while(|&column| column < width);
-                self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
-            } else {
-                self.encoder.delta_row(stamp, 0..width, reading, &mut self.bytes);
-            }
-            if rows.is_none() {
-                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
-            }
-        }
-        self.put_row(rows, out);
-    }
-
-    /// Puts the first row of a block under construction.
-    fn begin_block(
-        &mut self,
-        stamp: Stamp,
-        reading: impl Fn(usize) -> Reading,
-        rows: &mut Option<put::Open>,
-        out: &mut Vec<u8>,
-    ) {
-        self.send_schema(out);
-        self.bytes.clear();
-        self.encoder.key_row(stamp, self.width, |column| parts(reading(column)), &mut self.bytes);
-        *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
-    }
-
-    /// Says the row that was constructed, in as many frames as it needs.
-    fn put_row(&self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
-        for piece in self.bytes.chunks(PIECE) {
-            // A frame has its limit: what does not fit goes on in another.
-            if rows.is_none() {
-                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
-            }
-            out.extend_from_slice(piece);
-            if self.bytes.len() > PIECE {
-                close(rows.take(), out);
-            }
-        }
-        if out.len() > PIECE {
-            close(rows.take(), out);
-        }
-    }
-
-    fn send_schema(&mut self, out: &mut Vec<u8>) {
-        while self.schema_sent < self.schema.len() {
-            let end = self.schema.len().min(self.schema_sent + PIECE);
-            let frame = put::open_schema(out, self.number, self.generation, self.schema_sent as u64);
-            out.extend_from_slice(&self.schema[self.schema_sent..end]);
-            frame.close(out);
-            self.schema_sent = end;
-        }
-        self.schema = Vec::new();
-        self.schema_sent = 0;
-    }
-
-    fn end_block(&mut self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
-        close(rows.take(), out);
-        let Some((count, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) else { return };
-        debug_assert!(bytes as usize >= HEADER_BYTES || count > 0);
-        End { lane: self.number, rows: count, bytes, crc }.put(out);
-    }
-
-    /// All rows of the past are said.
-    fn close(&mut self, out: &mut Vec<u8>) {
-        self.end_block(&mut None, out);
-        put::closed(out, self.number);
-        self.is_over = true;
-    }
-
-    /// Rows that were overwritten before they could be sent take numbers too.
-    fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
-        let from = self.encoder.rows();
-        put::lost(out, self.number, from, from + lost);
-        self.encoder.resume(from + lost, self.generation);
-    }
-}
-
-/// Rows are put into frames of about this size.
-const PIECE: usize = 64 << 10;
-
-fn parts(reading: Reading) -> (u8, u64) {
-    (reading.state(), reading.bits())
-}
-
-fn close(rows: Option<put::Open>, out: &mut [u8]) {
-    if let Some(frame) = rows {
-        frame.close(out);
     }
 }

@@ -63,7 +63,12 @@ pub(crate) struct Sink {
 struct Lane {
     node: Arc<SharedNode>,
     connection: u64,
+    /// Of this connection alone: the slots of its blocks are those that the hub below has chosen on it, and not the
+    /// node's own. The rows have the node's numbers.
+    epoch: u64,
     period: Nanos,
+    /// The row that came next when it was offered.
+    next_row: u64,
     encoder: Encoder,
     /// What its slots mean, whoever speaks for the node when that comes.
     schemas: Generations,
@@ -79,7 +84,7 @@ const LANE: u32 = 1;
 
 impl Lane {
     /// The node is there, as if it had connected; `false`: somebody else speaks for it.
-    fn connect(&mut self, key: &LaneKey, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
+    fn connect(&mut self, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
         let now = clock::boot();
         let mut node = self.node.lock();
         if node.is_linked(self.connection) {
@@ -91,11 +96,12 @@ impl Lane {
         let link = Link { mailbox: mailbox.clone(), connection: self.connection };
         node.connect(Identity::default(), &format!("through {hub}"), None, link, now);
         node.connect_texts(crate::texts::Knows::default());
-        if node.offered(LANE, BASE, key.epoch, self.period).is_none() {
+        if node.offered(LANE, BASE, self.epoch, self.period).is_none() {
             return false;
         }
         if let Some(lane) = node.numbered(LANE) {
-            lane.alive = true;
+            (lane.alive, lane.next_offered) = (true, self.next_row);
+            lane.late.want(Some(self.next_row.saturating_sub(1)));
         }
         drop(node);
         self.node.set_up(true);
@@ -185,10 +191,13 @@ impl FollowSink for Sink {
         let name = NodeName::new(&key.node).ok()?;
         let node = self.cluster.node_or_new(&name, clock::boot())?;
         self.made += 1;
+        let connection = THROUGH_HUB | (self.number as u64) << 40 | self.made;
         let lane = Lane {
             node,
-            connection: THROUGH_HUB | (self.number as u64) << 40 | self.made,
+            connection,
+            epoch: self.cluster.epochs(connection) ^ key.epoch,
             period: offer.period,
+            next_row: offer.next_row,
             encoder: Encoder::new(0, offer.generation, offer.period),
             schemas: Generations::default(),
             generation: offer.generation,
@@ -222,7 +231,7 @@ impl FollowSink for Sink {
 
     fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
-        if !lane.connect(key, &self.mailbox, &self.hub) {
+        if !lane.connect(&self.mailbox, &self.hub) {
             return;
         }
         if let Err(problem) = lane.row(number, row, &self.cluster.counts, self.cluster.keeps_history()) {

@@ -20,6 +20,11 @@ pub enum Done {
         /// The nodes that did not answer.
         missing: Vec<String>,
     },
+    /// Some rows did not come: exit code 3.
+    Lacking {
+        /// What is missing, as a sentence.
+        said: String,
+    },
 }
 
 /// A command that did not.
@@ -77,6 +82,7 @@ pub fn exit(outcome: Outcome) -> (ExitCode, Option<String>) {
         Ok(Done::Partly { missing }) => {
             (ExitCode::from(3), Some(format!("no answer from {}", fold(missing))))
         }
+        Ok(Done::Lacking { said }) => (ExitCode::from(3), Some(said)),
         Err(Failure::Usage(problem)) => (ExitCode::from(2), Some(problem)),
         Err(Failure::Work(problem)) => (ExitCode::from(1), Some(problem)),
         Err(Failure::Told) => (ExitCode::from(1), None),

@@ -123,6 +123,7 @@ impl<L: Lane> AgentEnd<L> {
                     lanes.prompt(id, false);
                 }
             }
+            Frame::Again { lane, from, to } => self.again(*lane, *from, *to)?,
             Frame::Interest(interest) => self.interest(interest, lanes, out),
             Frame::Dismiss { number } => self.dismiss(*number, lanes),
             Frame::Now { interest, ask } if self.interests.contains(interest) => lanes.now(*interest, *ask),
@@ -168,6 +169,22 @@ impl<L: Lane> AgentEnd<L> {
         self.book.scratch = scratch;
         let wait = flush::wait(self.interval(), self.phase, wall);
         self.next_flush = self.next_flush.min(Nanos(now.0 + wait.0));
+        Ok(())
+    }
+
+    fn again(&mut self, lane: u32, from: u64, to: u64) -> Result<(), LinkError> {
+        let LaneBook { scratch, .. } = &mut self.book;
+        let mut scratch = std::mem::take(scratch);
+        let unknown =
+            |()| LinkError::Rejected(Reject::protocol("an Again for a lane that was never offered"));
+        // A lane that is gone, or was left, was meant before that arrived.
+        if let Some(entry) = self.book.numbered(lane).map_err(unknown)?
+            && let Some(sender) = &mut entry.sender
+        {
+            sender.again(&entry.lane, from, to, &mut scratch);
+            self.has_past = true;
+        }
+        self.book.scratch = scratch;
         Ok(())
     }
 

@@ -59,6 +59,14 @@ impl Backfill {
         let mut gaps = std::mem::take(&mut self.gaps);
         gaps.extend(self.blocks.drain(..).map(|block| (block.from, block.to)));
         gaps.sort_unstable();
+        // What is asked for twice is sent once.
+        gaps.dedup_by(|next, gap| {
+            let overlaps = next.0 < gap.1;
+            if overlaps {
+                gap.1 = gap.1.max(next.1);
+            }
+            overlaps
+        });
         let Some(&(_, end)) = gaps.last() else { return };
         let mut covered = 0;
         for found in Walk::new(lane, scratch).take_while(|found| found.first_row < end) {

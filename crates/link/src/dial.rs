@@ -8,7 +8,7 @@ use khz_model::Nanos;
 
 use crate::error::LinkError;
 use crate::frame::Frame;
-use crate::limits::{SILENCE, VERSION, WELCOME_LATE};
+use crate::limits::{SILENCE, VERSION, VERSION_LOWEST, WELCOME_LATE};
 use crate::message::{Greeting, Hello, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
 
 /// Makes a proof for a greeting's nonce, with a token.
@@ -66,6 +66,8 @@ pub(crate) struct Dial {
     hub: HubName,
     /// What the hub understands.
     abilities: u8,
+    /// The version that we have chosen.
+    version: u8,
     /// When the hub's next word is late.
     deadline: Nanos,
     began: Nanos,
@@ -79,6 +81,7 @@ impl Dial {
             phase: Phase::Connected,
             hub: HubName::default(),
             abilities: 0,
+            version: VERSION,
             deadline,
             began: now,
         }
@@ -125,7 +128,7 @@ impl Dial {
                 self.hello(greeting, out)?;
                 self.phase = Phase::SaidHello;
             }
-            (Phase::SaidHello, Frame::Welcome(welcome)) if welcome.version == VERSION => {
+            (Phase::SaidHello, Frame::Welcome(welcome)) if welcome.version == self.version => {
                 self.phase = Phase::Welcome;
                 self.abilities = welcome.abilities;
             }
@@ -138,14 +141,15 @@ impl Dial {
 
     fn hello(&mut self, greeting: &Greeting<'_>, out: &mut Vec<u8>) -> Result<(), LinkError> {
         let Greeting { lowest, highest, .. } = *greeting;
-        if !(lowest..=highest).contains(&VERSION) {
+        self.version = VERSION.min(highest);
+        if self.version < VERSION_LOWEST.max(lowest) {
             return Err(LinkError::Version { lowest, highest });
         }
         let sources = greeting.sources.as_chunks().0.to_vec();
         self.hub = HubName { identity: greeting.identity, name: greeting.name.to_owned(), sources };
         let Identity { role, name, machine, boot, started, start_nonce, program, prove } = &*self.identity;
         Hello {
-            version: VERSION,
+            version: self.version,
             role: *role,
             name,
             machine: *machine,

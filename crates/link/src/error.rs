@@ -31,7 +31,7 @@ pub enum LinkError {
         /// What it may have.
         limit: usize,
     },
-    /// A kind below 128 that version 1 does not have.
+    /// A kind below 128 that no version has.
     #[error("a frame of unknown kind {kind}")]
     UnknownKind {
         /// The kind.
@@ -54,7 +54,7 @@ pub enum LinkError {
         frame: &'static str,
     },
     /// The peer speaks none of our versions.
-    #[error("it speaks version {lowest} to {highest} of the protocol; this program speaks 1")]
+    #[error("it speaks version {lowest} to {highest} of the protocol; this program speaks 1 and 2")]
     Version {
         /// Its lowest.
         lowest: u8,

@@ -13,10 +13,14 @@ use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
 use crate::intake::{Intake, RowSink};
-use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX};
+use crate::limits::{BEAT, FOLLOWED_MAX, FRAME_MAX, KEPT_FOR};
 use crate::message::*;
 use crate::put::{self, Ask};
 use crate::texts::{NoText, ReadFrame, TextFault, TextGiven, TextIntake, Why};
+
+/// Rows of a lane that follows another one are wanted from so long before that one was heard last: what was gathered is
+/// flushed once a second, and passed on.
+const OVERLAP: Nanos = Nanos::from_secs(2);
 
 /// A lane, whatever the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +44,11 @@ pub struct Wish {
 
 /// Who takes what comes in.
 pub trait FollowSink {
+    /// True for who takes rows also when they come late: those that were missed while there was no connection, or that the
+    /// hub has got later than newer ones. Else they are lost.
+    fn wants_missed(&self) -> bool {
+        false
+    }
     /// A lane is offered, or was offered before and answers an interest now; `None`: not wanted.
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish>;
     /// A lane that is wanted has other slots or another period from here on.
@@ -102,6 +111,14 @@ struct Followed {
     intake: Intake,
 }
 
+/// What is known of a lane that the present connection has not offered (yet).
+#[derive(Debug)]
+struct Kept {
+    intake: Intake,
+    /// When it was heard last.
+    left: Nanos,
+}
+
 /// One who follows.
 #[derive(Debug)]
 pub struct Follower {
@@ -112,8 +129,11 @@ pub struct Follower {
     next_beat: Nanos,
     /// Lanes of this connection, by number.
     lanes: HashMap<u32, Followed>,
-    /// What is known of lanes that this connection has not offered (yet).
-    kept: HashMap<LaneKey, Intake>,
+    kept: HashMap<LaneKey, Kept>,
+    /// When a lane of this node and name was heard last, whatever its epoch; only where one is over.
+    left: HashMap<(String, String), Nanos>,
+    /// When something came last.
+    now: Nanos,
     /// Kernel texts that are wanted on this connection.
     reads: HashMap<u32, TextIntake>,
 }
@@ -129,16 +149,17 @@ impl Follower {
             next_beat: now,
             lanes: HashMap::new(),
             kept: HashMap::new(),
+            left: HashMap::new(),
+            now,
             reads: HashMap::new(),
         }
     }
 
     /// Another connection was established: what is settled stays settled. Interests are to be said anew.
     pub fn reconnected(&mut self, now: Nanos) {
-        if !self.lanes.is_empty() {
-            // What the last connection did not offer any more does not come back.
-            self.kept.clear();
-        }
+        let is_recent = |left: Nanos| now.since(left) < KEPT_FOR;
+        self.kept.retain(|_, kept| is_recent(kept.left));
+        self.left.retain(|_, left| is_recent(*left));
         for lane in self.lanes.keys().copied().collect::<Vec<_>>() {
             self.leave_lane(lane);
         }
@@ -146,6 +167,7 @@ impl Follower {
         self.inbound = Inbound::default();
         self.beats = Beats::default();
         self.next_beat = now;
+        self.now = now;
         self.reads.clear();
     }
 
@@ -158,6 +180,7 @@ impl Follower {
         sink: &mut S,
         out: &mut Vec<u8>,
     ) -> Result<(), LinkError> {
+        self.now = now;
         let mut inbound = std::mem::take(&mut self.inbound);
         let result = inbound.feed(bytes, FRAME_MAX, |kind, body| {
             self.take(&Frame::decode(kind, body)?, now, wall, sink, out)?;
@@ -220,10 +243,26 @@ impl Follower {
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
-        let intake = self.kept.remove(&key).unwrap_or_else(|| Intake::new(key.epoch));
-        intake.want(offer, wish.span, wish.prompt).put(offer.lane, out);
+        let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
+        self.want(&key, &intake, offer, wish, sink.wants_missed()).put(offer.lane, out);
         self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
         Ok(())
+    }
+
+    /// What is wanted of a lane: what was missed of one that is known, what there is of one that follows another, or what
+    /// comes.
+    fn want(&self, key: &LaneKey, intake: &Intake, offer: &LaneOffer<'_>, wish: Wish, missed: bool) -> Want {
+        let Wish { span, prompt } = wish;
+        let before = || self.left.get(&(key.node.clone(), key.name.clone()));
+        match (span, missed, intake.has_rows()) {
+            (Nanos(0), true, true) => intake.want_missed(offer, prompt),
+            (Nanos(0), true, false) => match before() {
+                Some(&left) => intake.want(offer, Nanos(self.now.since(left).0 + OVERLAP.0), prompt),
+                None => Want { span: Nanos(u64::MAX), ..intake.want_new(offer, prompt) },
+            },
+            (Nanos(0), false, _) => intake.want_new(offer, prompt),
+            _ => intake.want(offer, span, prompt),
+        }
     }
 
     fn lane<S: FollowSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
@@ -244,6 +283,7 @@ impl Follower {
             Frame::Past { last, bytes, .. } => intake.past(*last, bytes, &mut named)?,
             Frame::Lost { from, to, .. } => intake.lost(*from, *to, &mut named),
             Frame::Closed { .. } => {
+                intake.cut_off(&mut named);
                 sink.closed(key);
                 self.leave_lane(lane);
             }
@@ -255,9 +295,10 @@ impl Follower {
     fn leave_lane(&mut self, lane: u32) {
         let Some(Followed { key, mut intake, .. }) = self.lanes.remove(&lane) else { return };
         intake.cut();
-        // Lanes that come and go for ever must not fill the memory: one that is forgotten comes again whole.
-        if self.kept.len() < FOLLOWED_MAX {
-            self.kept.insert(key, intake);
+        // Lanes that come and go for ever must not fill the memory: of one that is forgotten only what comes is wanted.
+        if self.kept.len() < FOLLOWED_MAX && self.left.len() < FOLLOWED_MAX && intake.has_rows() {
+            self.left.insert((key.node.clone(), key.name.clone()), self.now);
+            self.kept.insert(key, Kept { intake, left: self.now });
         }
     }
 
@@ -350,7 +391,8 @@ impl Follower {
     /// Takes an interest back: its lanes are over.
     pub fn dismiss<S: FollowSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
-        for (_, Followed { key, intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number) {
+        for (_, Followed { key, mut intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number)
+        {
             intake.cut_off(&mut Named(&key, sink));
             sink.closed(&key);
         }
@@ -358,7 +400,7 @@ impl Follower {
 
     /// The connection is over: hands out the rows of blocks that will not be finished.
     pub fn cut<S: FollowSink>(&mut self, sink: &mut S) {
-        for Followed { key, intake, .. } in self.lanes.values() {
+        for Followed { key, intake, .. } in self.lanes.values_mut() {
             intake.cut_off(&mut Named(key, sink));
         }
     }
@@ -385,7 +427,13 @@ impl Follower {
     /// The first row of a lane that is neither here nor lost.
     pub fn complete_until(&self, key: &LaneKey) -> Option<u64> {
         let here = self.lanes.values().find(|followed| followed.key == *key).map(|followed| &followed.intake);
-        Some(here.or_else(|| self.kept.get(key))?.complete_until())
+        Some(here.or_else(|| self.kept.get(key).map(|kept| &kept.intake))?.complete_until())
+    }
+
+    /// Rows of a lane between the oldest and the newest that are neither here nor lost.
+    pub fn missing(&self, key: &LaneKey) -> Option<u64> {
+        let here = self.lanes.values().find(|followed| followed.key == *key).map(|followed| &followed.intake);
+        Some(here.or_else(|| self.kept.get(key).map(|kept| &kept.intake))?.missing())
     }
 
     /// Clock offset and round trip.

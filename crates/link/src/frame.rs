@@ -34,6 +34,7 @@ pub mod kind {
     pub const BEATEN: u8 = 8;
     pub const ROSTER: u8 = 16;
     pub const NOW: u8 = 9;
+    pub const AGAIN: u8 = 10;
     pub const READ: u8 = 17;
     pub const UNREAD: u8 = 18;
     pub const TEXT_NOW: u8 = 19;
@@ -80,6 +81,11 @@ pub enum Frame<'a> {
     Now {
         interest: u32,
         ask: u32,
+    },
+    Again {
+        lane: u32,
+        from: u64,
+        to: u64,
     },
     Hello(Hello<'a>),
     Lane(LaneOffer<'a>),
@@ -205,6 +211,7 @@ impl<'a> Frame<'a> {
             Frame::Node(_) => kind::NODE,
             Frame::Nodes { .. } => kind::NODES,
             Frame::Now { .. } => kind::NOW,
+            Frame::Again { .. } => kind::AGAIN,
             Frame::Given { .. } => kind::GIVEN,
             Frame::Read(_) => kind::READ,
             Frame::Unread { .. } => kind::UNREAD,
@@ -243,6 +250,7 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::NODE => "Node",
         kind::NODES => "Nodes",
         kind::NOW => "Now",
+        kind::AGAIN => "Again",
         kind::GIVEN => "Given",
         kind::READ => "Read",
         kind::UNREAD => "Unread",
@@ -297,6 +305,7 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::NODE => Frame::Node(Box::new(crate::node_status::decode(body)?)),
         kind::NODES => Frame::Nodes { count: body.varint()? },
         kind::NOW => Frame::Now { interest: body.number()?, ask: body.u32()? },
+        kind::AGAIN => again(body)?,
         kind::GIVEN => Frame::Given { lane: body.number()?, ask: body.u32()? },
         kind::READ => Frame::Read(texts::decode_read(body)?),
         kind::UNREAD => Frame::Unread { number: body.number()? },
@@ -460,12 +469,18 @@ fn schema_size(body: &mut Body<'_>) -> Result<u64, Misfit> {
 }
 
 fn lost<'a>(body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
-    let lane = body.number()?;
+    let (lane, (from, to)) = (body.number()?, rows(body)?);
+    Ok(Frame::Lost { lane, from, to })
+}
+
+fn again<'a>(body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
+    let (lane, (from, to)) = (body.number()?, rows(body)?);
+    Ok(Frame::Again { lane, from, to })
+}
+
+/// A range of rows.
+fn rows(body: &mut Body<'_>) -> Result<(u64, u64), Misfit> {
     let at = body.at();
     let (from, to) = (body.u64()?, body.u64()?);
-    if from > to {
-        Err(Misfit { at, problem: "rows lost backwards" })
-    } else {
-        Ok(Frame::Lost { lane, from, to })
-    }
+    if from > to { Err(Misfit { at, problem: "rows backwards" }) } else { Ok((from, to)) }
 }

@@ -11,7 +11,7 @@ use crate::goodbye::Goodbye;
 use crate::inbound::Inbound;
 use crate::limits::{
     FRAME_MAX, HANDSHAKE, HELLO_MAX, INTERESTS_A_SECOND, INTERESTS_AT_ONCE, READS_A_SECOND, READS_AT_ONCE,
-    SILENCE, SOURCES_MAX, VERSION,
+    SILENCE, SOURCES_MAX, VERSION, VERSION_LOWEST,
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
@@ -188,7 +188,8 @@ impl HubEnd {
     pub fn new(config: &HubEndConfig, nonce: [u8; 32], now: Nanos, out: &mut Vec<u8>) -> Self {
         let HubEndConfig { identity, name, sources, .. } = config;
         let sources = &sources.as_flattened()[..16 * sources.len().min(SOURCES_MAX)];
-        Greeting { lowest: VERSION, highest: VERSION, nonce, identity: *identity, name, sources }.put(out);
+        Greeting { lowest: VERSION_LOWEST, highest: VERSION, nonce, identity: *identity, name, sources }
+            .put(out);
         HubEnd {
             state: State::Greeted,
             nonce,
@@ -256,8 +257,11 @@ impl HubEnd {
     }
 
     fn hello<H: HubSide>(&mut self, hello: &Hello<'_>, hub: &mut H, out: &mut Vec<u8>) -> Result<(), Reject> {
-        if hello.version != VERSION {
-            let text = format!("this hub speaks version {VERSION} of the protocol, not {}", hello.version);
+        if !(VERSION_LOWEST..=VERSION).contains(&hello.version) {
+            let text = format!(
+                "this hub speaks versions {VERSION_LOWEST} to {VERSION} of the protocol, not {}",
+                hello.version
+            );
             return Err(Reject { reason: Reason::Version, text });
         }
         match hub.hello(hello, &self.nonce) {
@@ -265,7 +269,7 @@ impl HubEnd {
             Verdict::Welcome => {
                 self.state = State::Welcomed(hello.role);
                 let abilities = KNOWS_TEXTS | KNOWS_TEXT_NOW;
-                Welcome { version: VERSION, silence: self.silence, abilities }.put(out);
+                Welcome { version: hello.version, silence: self.silence, abilities }.put(out);
                 Ok(())
             }
         }
@@ -319,6 +323,12 @@ impl HubEnd {
     /// Asks for a row of an on-demand interest at once.
     pub fn now(&self, interest: u32, ask: u32, out: &mut Vec<u8>) {
         put::now(out, interest, ask);
+    }
+
+    /// Wants closed blocks with these rows once more; only of a node that speaks
+    /// [`crate::limits::VERSION_OF_NUMBERS`].
+    pub fn again(&self, lane: u32, from: u64, to: u64, out: &mut Vec<u8>) {
+        put::again(out, lane, from, to);
     }
 
     /// Takes an interest back.

@@ -5,7 +5,7 @@ use khz_block::{Decoder, HEADER_BYTES, Header, Step};
 use khz_model::Nanos;
 
 use crate::error::Reject;
-use crate::limits::{BLOCK_MAX, GENERATIONS_MAX};
+use crate::limits::{BLOCK_MAX, GENERATIONS_MAX, HAVE_MAX};
 use crate::message::{End, LaneOffer, Want};
 use crate::ranges::Ranges;
 
@@ -58,6 +58,32 @@ impl Intake {
             prompt,
             have: self.settled.above(),
         }
+    }
+
+    /// What is lacking of a lane of which rows came before, whatever their age.
+    pub fn want_missed(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
+        let from_row = self.settled.start().unwrap_or(offer.next_row).max(self.settled.complete_from_zero());
+        let above = self.settled.above();
+        // More ranges than a Want may carry: the rows between the oldest are given up.
+        let from_row = if above.len() == HAVE_MAX { above[0].0.max(from_row) } else { from_row };
+        Want { from_row, have: above, ..self.want(offer, Nanos(u64::MAX), prompt) }
+    }
+
+    /// Rows that come from now on, and news of those that were missed.
+    pub fn want_new(&self, offer: &LaneOffer<'_>, prompt: bool) -> Want {
+        let newest = offer.next_row.saturating_sub(1);
+        let from_row = if self.has_rows() { self.settled.end() } else { newest };
+        Want { from_row, have: Vec::new(), ..self.want(offer, Nanos(0), prompt) }
+    }
+
+    /// True when some row is here, or known to be lost.
+    pub fn has_rows(&self) -> bool {
+        self.settled.start().is_some()
+    }
+
+    /// Rows between the oldest and the newest that are neither here nor lost.
+    pub fn missing(&self) -> u64 {
+        self.settled.missing()
     }
 
     /// Bytes of a generation's schema that came.
@@ -166,7 +192,7 @@ impl Intake {
     fn closed(&mut self, bytes: &[u8], sink: &mut impl RowSink) -> Result<(), Reject> {
         let (first_row, rows) = check(bytes)?;
         let end = first_row.checked_add(rows).ok_or_else(|| Reject::protocol("rows beyond counting"))?;
-        let new = self.settled.add(first_row, end);
+        let new = self.settle(first_row, end, sink);
         self.repeated += rows - new;
         if new > 0 {
             sink.block(bytes);
@@ -174,17 +200,28 @@ impl Intake {
         Ok(())
     }
 
+    /// These rows are here or lost; tells how many of them were not yet. A hole for which there is no room is lost.
+    fn settle(&mut self, from: u64, to: u64, sink: &mut impl RowSink) -> u64 {
+        let new = self.settled.add(from, to);
+        if let Some((from, to)) = self.settled.take_forgotten() {
+            sink.lost(from, to);
+        }
+        new
+    }
+
     /// Rows that are lost for good.
     pub fn lost(&mut self, from: u64, to: u64, sink: &mut impl RowSink) {
-        if self.settled.add(from, to) > 0 {
+        let lacking = self.settled.holes(from, to);
+        self.settle(from, to, sink);
+        for (from, to) in lacking {
             sink.lost(from, to);
         }
     }
 
-    /// Hands out the whole rows of the block that is open, as a closed block, for those who will not see its end. They
-    /// do not count as settled: of a lane that goes on the block comes again, whole.
-    pub fn cut_off(&self, sink: &mut impl RowSink) {
-        let Some(open) = self.open.as_ref().filter(|open| open.rows > 0) else { return };
+    /// Hands out the whole rows of the block that is open, as a closed block: its end will not come, and of a lane that
+    /// goes on these rows do not come again.
+    pub fn cut_off(&mut self, sink: &mut impl RowSink) {
+        let Some(open) = self.open.take().filter(|open| open.rows > 0) else { return };
         let mut bytes = open.bytes[..open.done].to_vec();
         let Some(mut header) = bytes.first_chunk().and_then(|head| Header::from_bytes(head, 0).ok()) else {
             return;
@@ -192,7 +229,8 @@ impl Intake {
         let body = &bytes[HEADER_BYTES..];
         header.closed = Some((open.rows, body.len() as u32, crc32fast::hash(body)));
         bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        sink.block(&bytes);
+        // What was decoded from rows is a block that can be counted.
+        let _ = self.closed(&bytes, sink);
     }
 
     /// The connection is over: what was not complete comes again.

@@ -105,6 +105,11 @@ impl LaneSender {
         sender
     }
 
+    /// These rows are wanted once more, as far as they are not of the block that is being sent.
+    pub fn again<L: Lane>(&mut self, lane: &L, from: u64, to: u64, scratch: &mut Vec<u8>) {
+        self.backfill.want(lane, (from, to.min(self.row)), std::iter::empty(), Nanos(0), scratch);
+    }
+
     /// Goes to where the newest block begins; `false` when there is none, or it is gone at once, again and again.
     fn seek_newest<L: Lane>(&mut self, lane: &L, scratch: &mut Vec<u8>) -> bool {
         for _ in 0..8 {

@@ -2,8 +2,14 @@
 
 use khz_model::Nanos;
 
-/// The protocol's version, the only one so far.
-pub const VERSION: u8 = 1;
+/// The protocol's version that we choose where the peer knows it.
+pub const VERSION: u8 = 2;
+
+/// The oldest version that we still speak.
+pub const VERSION_LOWEST: u8 = 1;
+
+/// From this version on a reader's lanes have the node's epoch and row numbers, and a node understands Again.
+pub const VERSION_OF_NUMBERS: u8 = 2;
 
 /// A frame's kind and body together. Schemas and blocks may be larger: they come in pieces.
 pub const FRAME_MAX: usize = 256 << 10;
@@ -102,6 +108,10 @@ pub const PAST_RATE_FIRST: u64 = 64 << 10;
 /// Ranges of rows that are remembered as received in one lane. One with more holes has had more outages than a ring can
 /// fill again: the oldest hole is taken as lost.
 pub const RANGES_MAX: usize = 64;
+
+/// What a follower knows of a lane is kept for so long after the lane has gone: an outage that is over by then leaves no
+/// doubt about which rows were missed.
+pub const KEPT_FOR: Nanos = Nanos::from_secs(3_600);
 
 /// Lanes that a follower follows on one connection: four for each of many thousands of nodes.
 pub const FOLLOWED_MAX: usize = 65_536;

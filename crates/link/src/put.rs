@@ -166,6 +166,14 @@ pub fn now(out: &mut Vec<u8>, interest: u32, ask: u32) {
     frame.close(out);
 }
 
+/// Appends an Again: the rows from `from` up to `to`, without it, are wanted once more.
+pub fn again(out: &mut Vec<u8>, lane: u32, from: u64, to: u64) {
+    let frame = open_lane(out, kind::AGAIN, lane);
+    put_u64(out, from);
+    put_u64(out, to);
+    frame.close(out);
+}
+
 /// Appends a Given: what was asked for is in the lane's rows before it.
 pub fn given(out: &mut Vec<u8>, lane: u32, ask: u32) {
     let frame = open_lane(out, kind::GIVEN, lane);

@@ -8,6 +8,8 @@ use crate::limits::{HAVE_MAX, RANGES_MAX};
 pub struct Ranges {
     ranges: Vec<(u64, u64)>,
     given_up: u64,
+    /// The hole that was given up last, until somebody asks.
+    forgotten: Option<(u64, u64)>,
 }
 
 impl Ranges {
@@ -54,7 +56,9 @@ impl Ranges {
         self.ranges.splice(first..last, [(from, to)]);
         let added = self.rows() - before;
         if self.ranges.len() > RANGES_MAX {
-            self.given_up += self.ranges[1].0 - self.ranges[0].1;
+            let hole = (self.ranges[0].1, self.ranges[1].0);
+            self.given_up += hole.1 - hole.0;
+            self.forgotten = Some(hole);
             self.ranges[1].0 = self.ranges[0].0;
             self.ranges.remove(0);
         }
@@ -69,6 +73,42 @@ impl Ranges {
         let kept = |&(start, end): &(u64, u64)| [(start, end.min(from)), (start.max(to), end)];
         let parts = self.ranges.iter().flat_map(kept).filter(|(start, end)| start < end);
         self.ranges = parts.collect();
+    }
+
+    /// The hole that the last [`Ranges::add`] had no room to remember, once: its rows count as received from then on,
+    /// so somebody must say that they are lost.
+    #[inline]
+    pub fn take_forgotten(&mut self) -> Option<(u64, u64)> {
+        self.forgotten.take()
+    }
+
+    /// True when this row is among them.
+    pub fn contains(&self, row: u64) -> bool {
+        let at = self.ranges.partition_point(|&(_, end)| end <= row);
+        self.ranges.get(at).is_some_and(|&(start, _)| start <= row)
+    }
+
+    /// The parts of `from..to` that are not among them.
+    pub fn holes(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let (mut holes, mut at) = (Vec::new(), from);
+        let first = self.ranges.partition_point(|&(_, end)| end <= from);
+        for &(start, end) in self.ranges[first..].iter().take_while(|&&(start, _)| start < to) {
+            if at < start {
+                holes.push((at, start));
+            }
+            at = end;
+        }
+        if at < to {
+            holes.push((at, to));
+        }
+        holes
+    }
+
+    /// The parts of `from..to` that are among them.
+    pub fn parts(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let first = self.ranges.partition_point(|&(_, end)| end <= from);
+        let within = self.ranges[first..].iter().take_while(|&&(start, _)| start < to);
+        within.map(|&(start, end)| (start.max(from), end.min(to))).collect()
     }
 
     /// Rows in holes that were too many to remember; they count as received.
@@ -147,6 +187,12 @@ mod tests {
                 prop_assert_eq!(ranges.start(), first);
                 let hole = (0..).find(|row| !set.contains(row));
                 prop_assert_eq!(Some(ranges.complete_from_zero()), hole);
+                let holes = ranges.holes(30, 150);
+                let rows: Vec<u64> = holes.iter().flat_map(|&(from, to)| from..to).collect();
+                prop_assert_eq!(rows, (30..150).filter(|row| !set.contains(row)).collect::<Vec<_>>());
+                let parts: Vec<u64> = ranges.parts(30, 150).iter().flat_map(|&(from, to)| from..to).collect();
+                prop_assert_eq!(parts, (30..150).filter(|row| set.contains(row)).collect::<Vec<_>>());
+                prop_assert!((0..220).all(|row| ranges.contains(row) == set.contains(&row)));
                 if let (Some(first), Some(last)) = (first, last) {
                     prop_assert_eq!(ranges.end(), last + 1);
                     prop_assert_eq!(ranges.missing(), last + 1 - first - set.len() as u64);
@@ -162,6 +208,11 @@ mod tests {
             ranges.add(row * 3, row * 3 + 1);
         }
         assert_eq!(ranges.ranges.len(), RANGES_MAX);
+        let last = ranges.given_up() / 2 - 1;
+        assert_eq!(
+            (ranges.take_forgotten(), ranges.take_forgotten()),
+            (Some((last * 3 + 1, last * 3 + 3)), None)
+        );
         assert!(ranges.complete_from_zero() > 300 && ranges.above().len() == HAVE_MAX);
         assert_eq!(ranges.above().last(), Some(&(597, 598)));
     }

@@ -204,3 +204,73 @@ fn a_silent_hub_is_left() {
     let Err(LinkError::Silent(since)) = left else { panic!("{left:?}") };
     assert!(since >= khz_link::limits::BEATEN_LATE && since < Nanos::from_secs(3), "{since}");
 }
+
+#[test]
+fn the_highest_version_that_both_know_is_spoken() {
+    for (highest, chosen) in [(1, 1), (2, 2), (9, 2)] {
+        let (mut follower, mut sink, mut said, mut out) =
+            (follower(), Notes::default(), Vec::new(), Vec::new());
+        let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
+        Greeting { lowest: 1, highest, nonce, identity, name, sources }.put(&mut said);
+        Welcome { version: chosen, silence: Nanos::SECOND, abilities: 0 }.put(&mut said);
+        follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+        let hello = frame::split(&out, FRAME_MAX).expect("a frame").expect("whole");
+        let Ok(Frame::Hello(hello)) = Frame::decode(hello.kind, hello.body) else { panic!("no Hello") };
+        assert_eq!((hello.version, follower.is_welcome()), (chosen, true));
+    }
+    let (mut follower, mut sink, mut said, mut out) = (follower(), Notes::default(), Vec::new(), Vec::new());
+    let (nonce, identity, name, sources) = ([1; 32], [2; 16], "hub", &[][..]);
+    Greeting { lowest: 3, highest: 4, nonce, identity, name, sources }.put(&mut said);
+    let error = follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect_err("nothing in common");
+    assert_eq!(error, LinkError::Version { lowest: 3, highest: 4 });
+}
+
+/// Takes rows that come late, too.
+#[derive(Default)]
+struct All(Notes);
+
+impl FollowSink for All {
+    fn wants_missed(&self) -> bool {
+        true
+    }
+    fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+        Some(Wish { span: Nanos(0), prompt: false })
+    }
+    fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
+    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
+    fn block(&mut self, lane: &LaneKey, bytes: &[u8]) {
+        self.0.block(lane, bytes);
+    }
+    fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
+        self.0.lost(lane, from, to);
+    }
+    fn told(&mut self, _: &Told<'_>) {}
+    fn closed(&mut self, _: &LaneKey) {}
+}
+
+#[test]
+fn who_wants_what_was_missed_says_which_rows_are_here_those_of_an_open_block_among_them() {
+    let (mut follower, mut sink, mut said, mut out) = (follower(), All::default(), Vec::new(), Vec::new());
+    let blocks = blocks();
+    welcome(&mut said);
+    offer("interest1", 1, &mut said);
+    // The first block, and of the second the first row: then it breaks off.
+    with(frame::kind::BLOCK, &blocks[0], &mut said);
+    end_of(&blocks[0]).put(&mut said);
+    let mut open = blocks[1].clone();
+    open[5] = 0;
+    with(frame::kind::BLOCK, &open[..open.len() - 1], &mut said);
+    follower.receive(&said, Nanos(1), 1, &mut sink, &mut out).expect("a good hub");
+    assert_eq!(names(&out)[1..], ["Want from 3 have []"], "from the newest row on");
+    follower.cut(&mut sink);
+    assert_eq!(sink.0.0, ["block 0 Some(2)", "block 2 Some(1)"]);
+
+    follower.reconnected(Nanos(10));
+    (said, out) = (Vec::new(), Vec::new());
+    welcome(&mut said);
+    offer("interest1", 1, &mut said);
+    put::lost(&mut said, 1, 1, 8);
+    follower.receive(&said, Nanos(11), 11, &mut sink, &mut out).expect("a good hub");
+    assert_eq!(names(&out)[1..], ["Want from 3 have []"]);
+    assert_eq!(sink.0.0[2..], ["lost 3..8"], "what is here is not lost");
+}

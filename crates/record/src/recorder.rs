@@ -1,7 +1,7 @@
 //! A recording under way: lanes, schemas and blocks go into a file as they come, or into one file after the other.
 //! It counts what came, what is missing and how far rows were off their time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use khz_block::trace::{LaneHead, Sealed};
@@ -10,10 +10,13 @@ use khz_model::{Nanos, Stamp};
 
 use crate::RecordError;
 use crate::file::TraceFile;
+use crate::held::{Held, Missing, between_epochs};
 use crate::jitter::Jitter;
 
 /// What came is in the file, for others to read, so soon at the latest.
 const FLUSH_PERIOD: Nanos = Nanos::SECOND;
+/// Ranges of lost rows of a lane that are remembered, so as not to be waited for; all are counted.
+const LOST_MAX: usize = 4_096;
 /// Generations of a lane's schema that are kept for the next file.
 const GENERATIONS_MAX: usize = 4;
 
@@ -47,11 +50,10 @@ pub struct Counts {
     pub bytes: u64,
     /// Files.
     pub files: u64,
-    /// Rows that there were and that did not come: their numbers say so, or, where a lane goes on under a new epoch,
-    /// the time between its last row and the next.
-    pub missing: u64,
-    /// Places where some were missing.
-    pub gaps: u64,
+    /// What is missing, of all lanes together. Between two epochs of a lane the time tells.
+    pub missing: Missing,
+    /// Rows that came twice; each is in the file once.
+    pub repeated: u64,
     /// Blocks that were refused because they were damaged.
     pub damaged: u64,
     /// Deviations of the rows from their period.
@@ -67,11 +69,12 @@ struct Lane {
     period: u64,
     /// Schemas by generation, for the next file; empty where there will be none.
     schemas: Vec<(u32, Vec<u8>)>,
-    /// The row that should come next, and when the one before it was gathered.
-    expected: Option<(u64, Nanos)>,
-    /// When its last row was gathered, by the node's wall clock; before its first row, when that of the epoch
-    /// before was.
-    last_real: Option<Nanos>,
+    /// The row that came last, and when it was gathered.
+    last: Option<(u64, Nanos)>,
+    /// The rows that came.
+    held: Held,
+    /// Rows that were told as lost.
+    lost: Vec<(u64, u64)>,
 }
 
 /// Writes a recording.
@@ -85,6 +88,8 @@ pub struct Recorder {
     began: Nanos,
     flushed: Nanos,
     lanes: HashMap<u32, Lane>,
+    /// Lanes whose number another one has now.
+    former: Vec<Lane>,
     /// Files that are complete, oldest first.
     complete: Vec<(PathBuf, u64)>,
     counts: Counts,
@@ -102,6 +107,7 @@ impl Recorder {
             began: now,
             flushed: now,
             lanes: HashMap::new(),
+            former: Vec::new(),
             complete: Vec::new(),
             counts: Counts { files: 1, ..Counts::default() },
         })
@@ -115,10 +121,8 @@ impl Recorder {
         }
         let is_same = |known: &Lane| known.node == node && known.name == name;
         if self.lanes.get(&lane).is_none_or(|known| !is_same(known) || known.epoch != epoch) {
-            let before = self.lanes.values().filter(|known| is_same(known));
-            let last_real = before.filter_map(|known| known.last_real).max();
-            let new = Lane { node: node.into(), name: name.into(), epoch, last_real, ..Lane::default() };
-            self.lanes.insert(lane, new);
+            let new = Lane { node: node.into(), name: name.into(), epoch, ..Lane::default() };
+            self.former.extend(self.lanes.insert(lane, new));
         }
         let known = self.lanes.entry(lane).or_default();
         known.period = period;
@@ -147,23 +151,23 @@ impl Recorder {
             return Ok(());
         };
         let known = self.lanes.entry(lane).or_default();
-        self.counts.missing_before(known, &header);
-        let (mut count, mut last) = (0u64, known.expected.map(|(row, at)| (row.saturating_sub(1), at)));
-        let jitter = &mut self.counts.jitter;
+        let (mut count, mut last) = (0u64, known.last);
+        let (jitter, held) = (&mut self.counts.jitter, &mut known.held);
+        let mut repeated = 0;
         let read = stamps(bytes, |number, at| {
             if let Some((before, then)) = last.filter(|&(before, _)| before < number) {
                 jitter.add(at.since(then).0, number - before, header.period.0);
             }
+            repeated += u64::from(!held.row(number, Stamp { boot: at, ..header.stamp }, header.period));
             last = Some((number, at));
             count += 1;
         });
         if read.is_err() {
             self.counts.damaged += 1;
         }
-        known.expected = last.map(|(number, at)| (number.saturating_add(1), at));
-        if let Some((_, boot)) = last {
-            known.last_real = Some(Stamp { boot, ..header.stamp }.real());
-        }
+        // Rows that came late are no measure of how punctual the next one is.
+        known.last = known.last.max(last);
+        self.counts.repeated += repeated;
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
         self.file.put(&Sealed::Block { lane, bytes })
@@ -171,6 +175,7 @@ impl Recorder {
 
     /// These rows (the last not included) will not come.
     pub fn lost(&mut self, lane: u32, from: u64, to: u64) -> Result<(), RecordError> {
+        self.lanes.entry(lane).or_default().lose(from, to);
         self.file.put(&Sealed::Lost { lane, from, to })
     }
 
@@ -227,7 +232,45 @@ impl Recorder {
     /// What it has come to so far.
     pub fn counts(&self) -> Counts {
         let complete: u64 = self.complete.iter().map(|(_, bytes)| bytes).sum();
-        Counts { bytes: complete + self.file.bytes(), ..self.counts.clone() }
+        Counts { bytes: complete + self.file.bytes(), missing: self.missing(), ..self.counts.clone() }
+    }
+
+    fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.values().chain(&self.former)
+    }
+
+    /// What is missing, of all lanes together.
+    pub fn missing(&self) -> Missing {
+        self.missing_by_node().into_iter().fold(Missing::default(), |mut sum, (_, missing)| {
+            sum += missing;
+            sum
+        })
+    }
+
+    /// What is missing of each node of which something is, by name.
+    pub fn missing_by_node(&self) -> Vec<(String, Missing)> {
+        let mut nodes: BTreeMap<&str, Missing> = BTreeMap::new();
+        let mut spans: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
+        for lane in self.all_lanes() {
+            *nodes.entry(&lane.node).or_default() += lane.held.missing();
+            spans.entry((&lane.node, &lane.name)).or_default().extend(lane.held.span());
+        }
+        for ((node, _), spans) in spans {
+            *nodes.entry(node).or_default() += between_epochs(spans);
+        }
+        let lacking = nodes.into_iter().filter(|(_, missing)| *missing != Missing::default());
+        lacking.map(|(node, missing)| (node.to_owned(), missing)).collect()
+    }
+
+    /// True while rows are missing that were not told as lost: they may still come. `began` has the first row of blocks
+    /// that are under way, by the number of their lane.
+    pub fn is_awaiting(&self, began: &HashMap<u32, u64>) -> bool {
+        let awaits = |(number, lane): (&u32, &Lane)| {
+            let under_way = lane.held.end().zip(began.get(number)).map(|(end, &row)| (end, row));
+            let holes = lane.held.holes().chain(under_way.filter(|(end, row)| end < row));
+            holes.into_iter().any(|(from, to)| !lane.is_lost(from, to))
+        };
+        self.lanes.iter().any(awaits)
     }
 
     /// The file that is being written.
@@ -235,8 +278,20 @@ impl Recorder {
         self.file.path()
     }
 
+    /// What is missing at the end is told as lost.
+    fn tell_of_holes(&mut self) -> Result<(), RecordError> {
+        let holes = |(&number, lane): (&u32, &Lane)| {
+            let untold = lane.held.holes().filter(|&(from, to)| !lane.is_lost(from, to));
+            untold.map(|(from, to)| (number, from, to)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.lanes.iter().flat_map(holes).collect();
+        all.sort_unstable();
+        all.into_iter().try_for_each(|(lane, from, to)| self.file.put(&Sealed::Lost { lane, from, to }))
+    }
+
     /// The end, with a last note.
     pub fn finish(mut self, note: &str) -> Result<Counts, RecordError> {
+        self.tell_of_holes()?;
         self.file.put(&Sealed::Note(note))?;
         let mut counts = self.counts();
         let complete: u64 = self.complete.iter().map(|(_, bytes)| bytes).sum();
@@ -246,6 +301,26 @@ impl Recorder {
 }
 
 impl Lane {
+    /// Whether all of these rows were told as lost.
+    fn is_lost(&self, from: u64, to: u64) -> bool {
+        self.lost.iter().any(|&(first, end)| first <= from && to <= end)
+    }
+
+    /// These rows are lost; what touches what is known becomes one with it.
+    fn lose(&mut self, mut from: u64, mut to: u64) {
+        self.held.lost(from, to);
+        self.lost.retain(|&(first, end)| {
+            let touches = first <= to && from <= end;
+            if touches {
+                (from, to) = (from.min(first), to.max(end));
+            }
+            !touches
+        });
+        if self.lost.len() < LOST_MAX {
+            self.lost.push((from, to));
+        }
+    }
+
     fn keep_schema(&mut self, generation: u32, offset: u64, bytes: &[u8]) {
         let known = self.schemas.iter_mut().find(|(known, _)| *known == generation);
         match known {
@@ -261,24 +336,6 @@ impl Lane {
             }
         }
     }
-}
-
-impl Counts {
-    fn missing_before(&mut self, lane: &Lane, header: &Header) {
-        let missing = match (lane.expected, lane.last_real) {
-            (Some((row, _)), _) => header.first_row.saturating_sub(row),
-            // By the wall clock: the node may have been started anew, and its other clock with it.
-            (None, Some(last)) => periods(header.stamp.real().since(last), header.period).saturating_sub(1),
-            (None, None) => 0,
-        };
-        self.missing = self.missing.saturating_add(missing);
-        self.gaps += u64::from(missing > 0);
-    }
-}
-
-/// Whole periods, rounded: rows are not on time to the nanosecond.
-fn periods(span: Nanos, period: Nanos) -> u64 {
-    span.0.saturating_add(period.0 / 2).checked_div(period.0).unwrap_or(0)
 }
 
 /// `run.khzt` is `run.0001.khzt`.

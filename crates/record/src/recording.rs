@@ -10,6 +10,7 @@ use khz_block::{Decoder, HEADER_BYTES, Header, SchemaDecoder};
 use khz_model::{Nanos, Series};
 
 use crate::chunks::{Reach, chunks};
+use crate::order::{Order, Waiting};
 use crate::{RecordError, rows};
 
 /// Lanes of one recording: those of the largest hub, eight for each node.
@@ -26,7 +27,7 @@ pub struct Lane {
     pub epoch: u64,
 }
 
-/// What comes out of a recording, in the order of its files.
+/// What comes out of a recording: lanes in the order of its files, the blocks of each in the order of their rows.
 pub enum Event<'a> {
     /// A lane is said, and its period.
     Lane(usize, &'a Lane, Nanos),
@@ -81,6 +82,11 @@ impl Recording {
             let reach = chunks(path, |_, chunk| lanes.take(chunk, &mut take))?;
             reached.push((path.clone(), reach));
         }
+        // What waited for rows that are in none of the files.
+        let rest = lanes.give_out_all(&mut take);
+        if let (Err(problem), Some((_, reach))) = (rest, reached.last_mut()) {
+            reach.note(reach.bytes, 0, problem);
+        }
         Ok(reached)
     }
 }
@@ -93,8 +99,10 @@ struct Lanes {
     /// In the present file: the place of each number, and the schemas that came.
     numbers: HashMap<u32, usize>,
     schemas: HashMap<(u32, u32), Schema>,
-    /// Which generation the columns of a lane were told of last, and how many they were.
-    told: HashMap<usize, (u32, usize)>,
+    /// The columns of a lane that were told last.
+    told: HashMap<usize, Arc<Vec<Series>>>,
+    /// Blocks that came before others that belong before them.
+    order: Order,
     /// The node of a trace with one lane: the file's name.
     file_name: String,
 }
@@ -103,6 +111,8 @@ struct Lanes {
 struct Schema {
     decoder: SchemaDecoder,
     bytes: u64,
+    /// All series so far; the same until there are more.
+    columns: Arc<Vec<Series>>,
 }
 
 /// The number under which the lane of a trace with one lane is known.
@@ -125,8 +135,9 @@ impl Lanes {
             Chunk::Sealed(Sealed::Block { lane, bytes }) => self.block(lane, bytes, take),
             Chunk::Sealed(Sealed::Lost { lane, from, to }) => {
                 let place = self.place(lane)?;
+                self.order.lose(place, from, to);
                 take(Event::Lost(place, from, to));
-                Ok(())
+                self.give_out(place, false, take)
             }
             Chunk::Sealed(Sealed::Note(note)) => {
                 take(Event::Note(note));
@@ -188,19 +199,60 @@ impl Lanes {
         let place = self.place(lane)?;
         // A trace of one lane has one schema, whatever its generation was.
         let generation = if lane == ONLY { 0 } else { header.generation };
-        let schema = self.schemas.get(&(lane, generation));
-        let series = schema.map_or(&[][..], |schema| schema.decoder.series());
-        if series.len() < header.slots as usize {
-            return Err(format!("a block of {} slots, of which {} are known", header.slots, series.len()));
+        let columns = match self.schemas.get_mut(&(lane, generation)) {
+            Some(schema) => schema.columns(),
+            None => Arc::default(),
+        };
+        if columns.len() < header.slots as usize {
+            return Err(format!("a block of {} slots, of which {} are known", header.slots, columns.len()));
         }
-        let known = (generation, series.len());
-        if self.told.get(&place) != Some(&known) {
-            take(Event::Columns(place, Arc::new(series.to_vec())));
-            self.told.insert(place, known);
+        if self.order.is_due(place, &header) {
+            self.give(place, header, bytes, columns, take)?;
+            return self.give_out(place, false, take);
+        }
+        match self.order.put(place, Waiting { header, bytes: bytes.to_vec(), columns }) {
+            true => self.give_out_all(take),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives out the blocks of a lane that wait for nothing any more.
+    fn give_out(&mut self, place: usize, all: bool, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
+        while let Some(Waiting { header, bytes, columns }) = self.order.take(place, all) {
+            self.give(place, header, &bytes, columns, take)?;
+        }
+        Ok(())
+    }
+
+    fn give_out_all(&mut self, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
+        (0..self.order.lanes()).try_for_each(|place| self.give_out(place, true, take))
+    }
+
+    fn give(
+        &mut self,
+        place: usize,
+        header: Header,
+        bytes: &[u8],
+        columns: Arc<Vec<Series>>,
+        take: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), String> {
+        if self.told.get(&place).is_none_or(|told| !Arc::ptr_eq(told, &columns)) {
+            take(Event::Columns(place, columns.clone()));
+            self.told.insert(place, columns);
         }
         let mut problem = None;
         take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem }));
         problem.map_or(Ok(()), Err)
+    }
+}
+
+impl Schema {
+    fn columns(&mut self) -> Arc<Vec<Series>> {
+        let series = self.decoder.series();
+        if series.len() != self.columns.len() {
+            self.columns = Arc::new(series.to_vec());
+        }
+        self.columns.clone()
     }
 }
 

@@ -7,6 +7,7 @@ use khz_model::{Nanos, Pattern, Series, Stamp};
 
 use crate::RecordError;
 use crate::chunks::Reach;
+use crate::held::{Gap, Held, Missing};
 use crate::recording::{Event, Lane, Recording};
 
 /// One lane of a recording.
@@ -26,9 +27,7 @@ pub struct LaneSurvey {
     pub first: Option<Stamp>,
     /// See `first`.
     pub last: Option<Stamp>,
-    /// Rows that the numbering says there were, and that are not here.
-    pub missing: u64,
-    next_row: Option<u64>,
+    held: Held,
 }
 
 /// All of it.
@@ -64,9 +63,10 @@ impl Survey {
             Event::Block(block) => {
                 let (lane, slots) = (&mut self.lanes[block.lane], u64::from(block.header.slots));
                 lane.period = block.header.period;
-                block.rows(|number, row| lane.row(number, row.stamp(), slots));
+                let period = lane.period;
+                block.rows(|number, row| lane.row(number, row.stamp(), period, slots));
             }
-            Event::Lost(..) => {}
+            Event::Lost(place, from, to) => self.lanes[place].held.lost(from, to),
             Event::Note(note) => {
                 if self.notes.len() < NOTES_MAX {
                     self.notes.push(note.to_owned());
@@ -119,8 +119,7 @@ impl LaneSurvey {
             values: 0,
             first: None,
             last: None,
-            missing: 0,
-            next_row: None,
+            held: Held::default(),
         }
     }
 
@@ -137,23 +136,26 @@ impl LaneSurvey {
         self.series.extend(elsewhere.into_iter().filter(|series| !known.contains(&name(series))).cloned());
     }
 
-    fn row(&mut self, number: u64, stamp: Stamp, slots: u64) {
+    fn row(&mut self, number: u64, stamp: Stamp, period: Nanos, slots: u64) {
         self.rows += 1;
         self.values += slots;
-        match self.next_row {
-            // It was taken for missing: what came behind it was recorded first.
-            Some(next) if number < next => self.missing = self.missing.saturating_sub(1),
-            next => {
-                self.missing += number - next.unwrap_or(number);
-                self.next_row = Some(number.saturating_add(1));
-            }
-        }
+        self.held.row(number, stamp, period);
         if self.first.is_none_or(|first| stamp.boot < first.boot) {
             self.first = Some(stamp);
         }
         if self.last.is_none_or(|last| stamp.boot > last.boot) {
             self.last = Some(stamp);
         }
+    }
+
+    /// What is missing of it.
+    pub fn missing(&self) -> Missing {
+        self.held.missing()
+    }
+
+    /// The places where something is missing, in the order of the rows.
+    pub fn gaps(&self) -> Vec<Gap> {
+        self.held.gaps()
     }
 
     /// True when the node and one of the series are selected.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use khz_block::trace::LaneHead;
 use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Series, Stamp, Unit};
-use khz_record::{Event, Recorder, Recording, Rotation, Survey};
+use khz_record::{Event, Missing, Recorder, Recording, Rotation, Survey};
 
 /// A directory that goes with the test.
 struct Folder(PathBuf);
@@ -143,7 +144,10 @@ fn what_was_recorded_is_read() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     let counts = record(&path, Rotation::default(), 20);
-    assert_eq!((counts.nodes, counts.rows, counts.values, counts.missing), (3, 600, 1_200, 0));
+    assert_eq!(
+        (counts.nodes, counts.rows, counts.values, counts.missing),
+        (3, 600, 1_200, Missing::default())
+    );
     assert_eq!(counts.jitter.most(), 0);
     assert_eq!(counts.bytes, std::fs::metadata(&path).unwrap().len());
     assert_eq!(rows_of(std::slice::from_ref(&path)), (600, Vec::new()));
@@ -151,7 +155,10 @@ fn what_was_recorded_is_read() {
     assert_eq!(survey.notes, ["{}", "{\"end\":true}"]);
     assert_eq!(survey.lanes.len(), 3);
     let lane = &survey.lanes[1];
-    assert_eq!((&*lane.lane.node, lane.rows, lane.missing, lane.period), ("n1", 200, 0, Nanos(PERIOD)));
+    assert_eq!(
+        (&*lane.lane.node, lane.rows, lane.missing().rows, lane.period),
+        ("n1", 200, 0, Nanos(PERIOD))
+    );
     assert_eq!(survey.span(), Some((Nanos(6_000_000_000), Nanos(6_000_000_000 + 199 * PERIOD))));
 }
 
@@ -160,22 +167,23 @@ fn a_lane_that_goes_on_under_a_new_epoch_lacks_the_rows_of_the_time_between() {
     let folder = Folder::new();
     let mut recorder =
         Recorder::create(&folder.file("run.khzt"), Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    let missing = |rows, gaps, ticks| Missing { rows, gaps, ticks, silences: 0 };
     let head = |lane, epoch| LaneHead { lane, node: "n0", name: "fast", epoch, period: PERIOD };
     recorder.lane(&head(1, 7)).unwrap();
     recorder.block(1, &block(0, 0)).unwrap();
-    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (0, 0));
+    assert_eq!(recorder.missing(), missing(0, 0, 0));
     // Under a number of its own, and at once: nothing is missing.
     recorder.lane(&head(2, 8)).unwrap();
     recorder.block(2, &block(0, ROWS_A_BLOCK)).unwrap();
-    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (0, 0));
+    assert_eq!(recorder.missing(), missing(0, 0, 0));
     // Under the same number, 30 rows later.
     recorder.lane(&head(2, 9)).unwrap();
     recorder.block(2, &block(0, 5 * ROWS_A_BLOCK)).unwrap();
-    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (30, 1));
+    assert_eq!(recorder.missing(), missing(0, 0, 30));
     // Said again it is no other lane, and its rows are told by their numbers.
     recorder.lane(&head(2, 9)).unwrap();
     recorder.block(2, &block(0, 7 * ROWS_A_BLOCK)).unwrap();
-    assert_eq!((recorder.counts().missing, recorder.counts().gaps), (40, 2));
+    assert_eq!(recorder.missing(), missing(10, 1, 30));
 }
 
 #[test]
@@ -245,7 +253,7 @@ fn a_hole_of_zeros_is_passed_over() {
     assert!((1_100..1_200).contains(&rows), "{rows}");
     assert!(problems[0].contains("bytes were passed over"), "{problems:?}");
     let survey = Survey::of(&Recording::of(&[path])).unwrap();
-    assert_eq!(survey.lanes.iter().map(|lane| lane.missing + lane.rows).sum::<u64>(), 1_200);
+    assert_eq!(survey.lanes.iter().map(|lane| lane.missing().rows + lane.rows).sum::<u64>(), 1_200);
 }
 
 #[test]
@@ -263,7 +271,7 @@ fn files_that_follow_each_other_are_whole_each_and_one_recording_together() {
     let (rows, problems) = rows_of(&paths[1..2]);
     assert!(rows > 0 && problems.is_empty(), "the second alone: {rows} {problems:?}");
     let survey = Survey::of(&Recording::of(&paths)).unwrap();
-    assert_eq!((survey.lanes.len(), survey.lanes[0].missing), (3, 0));
+    assert_eq!((survey.lanes.len(), survey.lanes[0].missing().rows), (3, 0));
 }
 
 #[test]
@@ -290,4 +298,47 @@ fn a_trace_of_one_lane_is_read_as_well() {
     assert_eq!(survey.problems(), Vec::<String>::new());
     assert_eq!(&*survey.lanes[0].lane.node, "idle-100hz");
     assert!(survey.lanes[0].rows > 5_000 && survey.lanes[0].series.len() > 250);
+}
+
+#[test]
+fn blocks_that_come_late_are_in_the_file_and_nothing_is_missing_in_the_end() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    recorder.lane(&LaneHead { lane: 1, node: "n0", name: "fast", epoch: 7, period: PERIOD }).unwrap();
+    let mut encoder = SchemaEncoder::new();
+    let mut schema = Vec::new();
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    recorder.schema(1, 1, 0, &schema).unwrap();
+    for first in [0, 3, 2, 5] {
+        recorder.block(1, &block(0, first * ROWS_A_BLOCK)).unwrap();
+    }
+    assert_eq!((recorder.missing().rows, recorder.missing().gaps), (2 * ROWS_A_BLOCK, 2));
+    assert!(recorder.is_awaiting(&HashMap::new()));
+    recorder.block(1, &block(0, ROWS_A_BLOCK)).unwrap();
+    recorder.lost(1, 4 * ROWS_A_BLOCK, 5 * ROWS_A_BLOCK).unwrap();
+    assert!(!recorder.is_awaiting(&HashMap::new()), "what is lost is not awaited");
+    assert!(!recorder.is_awaiting(&[(1, 6 * ROWS_A_BLOCK)].into()));
+    assert!(
+        recorder.is_awaiting(&[(1, 6 * ROWS_A_BLOCK + 1)].into()),
+        "the block that is under way leaves a hole"
+    );
+    assert_eq!(recorder.missing_by_node(), [("n0".to_owned(), recorder.missing())]);
+    let counts = recorder.finish("{}").unwrap();
+    assert_eq!((counts.rows, counts.repeated, counts.missing.rows), (5 * ROWS_A_BLOCK, 0, ROWS_A_BLOCK));
+    let recording = Recording::of(&[path]);
+    let mut numbers = Vec::new();
+    let take = |event: Event<'_>| {
+        if let Event::Block(block) = event {
+            block.rows(|number, _| numbers.push(number));
+        }
+    };
+    recording.read(take).unwrap();
+    let there = (0..6 * ROWS_A_BLOCK).filter(|row| row / ROWS_A_BLOCK != 4);
+    assert_eq!(numbers, there.collect::<Vec<_>>(), "they are read in their order");
+    let survey = Survey::of(&recording).unwrap();
+    assert_eq!(survey.lanes[0].missing(), counts.missing);
+    let gaps = survey.lanes[0].gaps();
+    assert_eq!((gaps.len(), gaps[0].before, gaps[0].rows), (1, 5 * ROWS_A_BLOCK, ROWS_A_BLOCK));
 }

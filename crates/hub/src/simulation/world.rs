@@ -308,7 +308,7 @@ impl World {
             assert_eq!(lane.lost(), 0, "{name}: {}", lane.name);
             // The block that was open when a lane was left comes again from its start.
             let again = if lane.name == BASE { lane.twice } else { 0 };
-            assert!(self.breaks || (lane.late, again) == (0, 0), "{name}: {}", lane.name);
+            assert!(self.breaks || (lane.late_rows, again) == (0, 0), "{name}: {}", lane.name);
         }
         let base = node.base().and_then(|id| node.lane(id)).expect("a base lane");
         let mut next = 0;

@@ -89,11 +89,11 @@ fn a_node_that_spoke_for_itself_when_its_schema_came_is_shown_when_it_does_no_mo
     connect(&mut below.node().lock());
     below.schema(2, &["y"]);
     below.row(2);
-    assert_eq!(below.there(), (0, None), "it speaks for itself");
+    assert_eq!(below.there(), (1, None), "it speaks for itself, and the one row was of the epoch before");
     below.node().lock().disconnect(5, None, Nanos(0));
     below.row(3);
     below.row(4);
-    assert_eq!(below.there(), (2, Some(("y".into(), Reading::Present(4)))));
+    assert_eq!(below.there(), (3, Some(("y".into(), Reading::Present(4)))));
 }
 
 #[test]

@@ -95,6 +95,7 @@ pub struct Node {
     pub lane: u32,
     /// What it says it understands.
     pub abilities: u8,
+    pub version: u8,
 }
 
 impl Node {
@@ -113,6 +114,7 @@ impl Node {
             encoder: Encoder::new(0, 1, Nanos::SECOND),
             lane: 1,
             abilities: khz_link::KNOWS_TEXTS | khz_link::KNOWS_TEXT_NOW,
+            version: 1,
         };
         let mut nonce = None;
         node.next(|frame| match frame {
@@ -132,7 +134,7 @@ impl Node {
     pub fn hello_as(&mut self, role: Role, proof: Option<[u8; 32]>) -> &mut Self {
         let (name, machine, started) = (self.name.clone(), self.machine, self.started);
         Hello {
-            version: 1,
+            version: self.version,
             role,
             name: &name,
             machine,
@@ -150,7 +152,11 @@ impl Node {
     /// Sends what was put.
     pub fn send(&mut self) -> &mut Self {
         let bytes = std::mem::take(&mut self.out);
-        self.socket.write_all(&bytes).unwrap();
+        if let Err(error) = self.socket.write_all(&bytes) {
+            let mut why = String::new();
+            while self.next(|frame| why = format!("{frame:?}")).is_some() {}
+            panic!("{}: {error}; the hub's last word: {}", self.name, &why[..why.len().min(300)]);
+        }
         self
     }
 
@@ -255,6 +261,25 @@ impl Node {
     pub fn end(&mut self) -> &mut Self {
         let (rows, bytes, crc) = self.encoder.close().unwrap().closed.unwrap();
         End { lane: self.lane, rows, bytes, crc }.put(&mut self.out);
+        self
+    }
+
+    /// A closed block of rows that were made before, out of the ring.
+    pub fn past(&mut self, seconds: std::ops::Range<u64>, first_row: u64) -> &mut Self {
+        let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+        encoder.resume(first_row, 1);
+        for second in seconds {
+            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 1_700_000_000_000_000_000 };
+            match encoder.rows_open() {
+                0 => encoder.key_row(stamp, 4, |_| (0, second), &mut bytes),
+                _ => encoder.delta_row(stamp, 0..4, |_| (0, second), &mut bytes),
+            }
+        }
+        let header = encoder.close().unwrap();
+        bytes[..khz_block::HEADER_BYTES].copy_from_slice(&header.to_bytes());
+        let frame = put::open_past(&mut self.out, self.lane, true);
+        self.out.extend_from_slice(&bytes);
+        frame.close(&mut self.out);
         self
     }
 

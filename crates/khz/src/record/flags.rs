@@ -38,7 +38,9 @@ A file of parameters has the flags' names as keys:
   command = [\"mpirun\", \"./program\"]
 
 Exit codes: 0 done, 1 failed at work (a full disk: what was written stays), 2
-wrong usage, 3 some nodes are missing; with a command: that of the command.";
+wrong usage, 3 some nodes or rows are missing, or nodes stood still for a
+second and more (each is named with what is missing); with a command: that of
+the command.";
 
 /// `khz record`.
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
-use khz_record::{RecordError, Recorder, Rotation};
+use khz_record::{Missing, RecordError, Recorder, Rotation};
 use serde_json::json;
 
 use crate::config::Plan;
@@ -33,6 +33,8 @@ use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
 const RATE: &str = "10Hz";
+/// Nodes of which something is missing and that are named with it.
+const NODES_TOLD: usize = 20;
 /// Blocks are fetched this often: a ring holds some seconds.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
@@ -134,10 +136,51 @@ fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) ->
     };
     let path = recorder.path().to_owned();
     let end = if copied.is_ok() { "everything was copied" } else { "it was cut off" };
-    let counts = recorder.finish(&json!({ "end": end }).to_string()).map_err(of_error)?;
+    let lacking = recorder.missing_by_node();
+    let note = note_of(json!({ "end": end, "missing": absent.missing }), &recorder.missing());
+    let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
+    tell(&lacking, flags.quiet);
     copied?;
-    Ok(absent.end())
+    Ok(done(absent.end(), &counts.missing))
+}
+
+/// A note with what is missing.
+fn note_of(mut note: serde_json::Value, missing: &Missing) -> serde_json::Value {
+    let Missing { rows, gaps, ticks, silences } = *missing;
+    note["rows_missing"] = rows.into();
+    note["gaps"] = gaps.into();
+    note["ticks_without_row"] = ticks.into();
+    note["silences"] = silences.into();
+    note
+}
+
+/// Nodes of which something is missing are named, each with what; of many the first.
+fn tell(lacking: &[(String, Missing)], is_quiet: bool) {
+    if is_quiet {
+        return;
+    }
+    for (node, missing) in lacking.iter().take(NODES_TOLD) {
+        eprintln!("khz: {node}: {}", progress::lacking(missing).join(", "));
+    }
+    if lacking.len() > NODES_TOLD {
+        eprintln!("khz: and of {} more nodes", lacking.len() - NODES_TOLD);
+    }
+}
+
+/// How a recording ends of which that is missing. A tick that a busy machine has missed is no failure; a second of them is.
+fn done(nodes: Done, missing: &Missing) -> Done {
+    let Missing { rows, ticks, silences, .. } = *missing;
+    let said = match (rows, silences) {
+        _ if nodes != Done::Wholly => return nodes,
+        (0, 0) => return nodes,
+        (0, _) => format!("for {ticks} ticks there is no row: nodes have stood still"),
+        (_, 0) => format!("{rows} rows are missing"),
+        (..) => {
+            format!("{rows} rows are missing, and for {ticks} ticks there is none: nodes have stood still")
+        }
+    };
+    Done::Lacking { said }
 }
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
@@ -157,8 +200,11 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let path = recorder.path().to_owned();
     let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
     let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
+    let note = note_of(note, &recorder.missing());
+    let lacking = recorder.missing_by_node();
     let counts = recorder.finish(&note.to_string()).map_err(of_error)?;
     progress.end(&counts, &path);
+    tell(&lacking, flags.quiet);
     if let Some(text) = origin.refused() {
         return Err(Failure::work(text));
     }
@@ -167,7 +213,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     }
     match code {
         Some(code) => Ok(Done::OfCommand(code)),
-        None => Ok(absent.end()),
+        None => Ok(done(absent.end(), &counts.missing)),
     }
 }
 
@@ -183,7 +229,7 @@ fn follow(
     loop {
         origin.copy(recorder)?;
         recorder.tick(now())?;
-        progress.draw(&recorder.counts());
+        progress.draw(|| recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
         // Ctrl-C reaches the program as well: its end is the recording's.
         let is_stopped = origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Nodes as a hub has them: an interest on the link for the time of the recording, whose blocks go into the file as they
-//! come. Connections that break are made again; what was missed meanwhile is a gap.
+//! come. Connections that break are made again; what was missed meanwhile comes late, as far as somebody has it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,6 +30,9 @@ const FLUSH: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const PASSED_ON: Duration = Duration::from_millis(50);
 /// The rows that are on their way at the end have come by then.
 const LAST_ROWS: Duration = Duration::from_secs(5);
+/// At the end so long is waited for a hub that has just gone, and for rows that were missed: an agent is back 4 s after its hub, and
+/// then sends what its ring has.
+const MISSED_ROWS: Duration = Duration::from_secs(15);
 
 /// A hub, and what it sends.
 pub struct OfHub {
@@ -43,6 +46,10 @@ pub struct OfHub {
     /// Lanes that have not been closed.
     open: HashSet<Arc<LaneKey>>,
     nodes: HashSet<String>,
+    /// Nodes and interests whose lane was open when the connection broke, and has not been offered since.
+    out_of_sight: HashSet<(String, String)>,
+    /// The first row of each lane's block that is not complete yet.
+    began: HashMap<u32, u64>,
     /// Events that came before there was a recorder.
     early: Vec<Event>,
     /// The interest was refused.
@@ -109,6 +116,8 @@ impl OfHub {
             lanes: HashMap::new(),
             open: HashSet::new(),
             nodes: HashSet::new(),
+            out_of_sight: HashSet::new(),
+            began: HashMap::new(),
             early: Vec::new(),
             refused: None,
             known: None,
@@ -186,6 +195,12 @@ impl OfHub {
                 Some(&number) => recorder.block(number, &bytes),
                 None => Ok(()),
             },
+            Event::Began { lane, row } => {
+                if let Some(&number) = self.lanes.get(&lane) {
+                    self.began.insert(number, row);
+                }
+                Ok(())
+            }
             Event::Lost { lane, from, to } => match self.lanes.get(&lane) {
                 Some(&number) => recorder.lost(number, from, to),
                 None => Ok(()),
@@ -203,7 +218,9 @@ impl OfHub {
                 Ok(())
             }
             Event::Down { problem } => {
-                self.open.clear();
+                let name = |lane: Arc<LaneKey>| (lane.node.clone(), lane.name.clone());
+                self.out_of_sight.extend(self.open.drain().map(name));
+                self.began.clear();
                 self.say(problem);
                 Ok(())
             }
@@ -223,6 +240,7 @@ impl OfHub {
         let next = self.lanes.len() as u32 + 1;
         let number = *self.lanes.entry(lane.clone()).or_insert(next);
         self.nodes.insert(lane.node.clone());
+        self.out_of_sight.remove(&(lane.node.clone(), lane.name.clone()));
         let LaneKey { node, name, epoch } = &*lane;
         let head = LaneHead { lane: number, node, name, epoch: *epoch, period: period.0 };
         recorder.lane(&head)?;
@@ -296,15 +314,11 @@ impl OfHub {
         Ok(Ok(()))
     }
 
-    /// Waits for what was gathered until now, takes the interest back, and the rows that are still on their way.
+    /// Waits for what was gathered until now and for what was missed, takes the interest back, and the rows that are still
+    /// on their way.
     pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
         self.copy(recorder)?;
-        let end = Instant::now() + self.flush;
-        while !self.open.is_empty()
-            && let Some(event) = self.events.next_within(end.saturating_duration_since(Instant::now()))
-        {
-            self.take(event, recorder)?;
-        }
+        self.copy_missed(recorder)?;
         self.following.dismiss(self.interest);
         let until = Instant::now() + LAST_ROWS;
         while !self.open.is_empty() {
@@ -313,5 +327,27 @@ impl OfHub {
             self.take(event, recorder)?;
         }
         Ok(())
+    }
+
+    fn copy_missed(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        let end = Instant::now() + MISSED_ROWS;
+        // What was gathered until now has come by then.
+        let mut until = Instant::now() + self.flush;
+        loop {
+            let now = Instant::now();
+            let is_awaiting = !self.out_of_sight.is_empty() || recorder.is_awaiting(&self.began);
+            let wait = match is_awaiting {
+                true => end.saturating_duration_since(now),
+                false => until.min(end).saturating_duration_since(now),
+            };
+            if wait.is_zero() || self.refused.is_some() {
+                return Ok(());
+            }
+            let Some(event) = self.events.next_within(wait) else { continue };
+            if matches!(event, Event::Lane { .. }) {
+                until = Instant::now() + self.flush;
+            }
+            self.take(event, recorder)?;
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use khz_record::Counts;
+use khz_record::{Counts, Missing};
 
 use crate::quantities::{of_bytes, of_count, of_span};
 
@@ -26,10 +26,10 @@ impl Progress {
     }
 
     /// Draws it, if it is time.
-    pub fn draw(&mut self, counts: &Counts) {
+    pub fn draw(&mut self, counts: impl FnOnce() -> Counts) {
         if self.is_shown && self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD) {
             self.drawn = Some(Instant::now());
-            eprint!("\r\x1b[K{}", cut(self.line(counts)));
+            eprint!("\r\x1b[K{}", cut(self.line(&counts())));
         }
     }
 
@@ -57,8 +57,8 @@ impl Progress {
         if counts.files > 1 {
             line.push_str(&format!(" in {} files", counts.files));
         }
-        if counts.missing > 0 {
-            line.push_str(&format!(", {} rows missing in {} gaps", counts.missing, counts.gaps));
+        for said in lacking(&counts.missing) {
+            line.push_str(&format!(", {said}"));
         }
         if counts.damaged > 0 {
             line.push_str(&format!(", {} damaged blocks", counts.damaged));
@@ -69,6 +69,23 @@ impl Progress {
         }
         line
     }
+}
+
+/// What is missing, rows and ticks apart: nobody can get a row that was never made.
+pub fn lacking(missing: &Missing) -> Vec<String> {
+    let Missing { rows, gaps, ticks, .. } = *missing;
+    let some = |count: u64, one: &str, many: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", of_count(count)),
+    };
+    let mut said = Vec::new();
+    if rows > 0 {
+        said.push(format!("{} missing in {}", some(rows, "row", "rows"), some(gaps, "gap", "gaps")));
+    }
+    if ticks > 0 {
+        said.push(format!("{} without a row", some(ticks, "tick", "ticks")));
+    }
+    said
 }
 
 fn cut(line: String) -> String {

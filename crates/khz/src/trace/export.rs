@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use khz_block::Decoder;
-use khz_model::{Absence, Reading, Series};
-use khz_record::Event;
+use khz_model::{Absence, Nanos, Reading, Series, Stamp};
+use khz_record::{Event, Gap, LaneSurvey};
 use serde_json::{Map, Value, json};
 
 use super::flags::ExportFlags;
@@ -55,11 +55,37 @@ fn write(flags: &ExportFlags, opened: &Opened, out: &mut impl Write) -> Result<(
             ["time", "boot", "node"].map(String::from).into_iter().chain(names).collect();
         writeln!(out, "{}", titles.join(","))?;
     }
+    let mut marks = Marks::of(opened);
     each_row(opened, &columns, |line| {
+        for gap in marks.before(line.lane, line.number) {
+            let marked = if flags.json { line.json_gap(&gap, out) } else { line.csv_gap(&gap, out) };
+            marked.map_err(Failure::Output)?;
+        }
         let written = if flags.json { line.json(out) } else { line.csv(out) };
         written.map_err(Failure::Output)
     })?;
     Ok(out.flush()?)
+}
+
+/// The gaps of each lane that were not marked yet, the first of them last.
+struct Marks(Vec<Vec<Gap>>);
+
+impl Marks {
+    fn of(opened: &Opened) -> Self {
+        let gaps = |lane: &LaneSurvey| lane.gaps().into_iter().rev().collect();
+        Marks(opened.survey.lanes.iter().map(gaps).collect())
+    }
+
+    /// Those before this row of a lane, each once.
+    fn before(&mut self, lane: usize, number: u64) -> Vec<Gap> {
+        let gaps = &mut self.0[lane];
+        let at = gaps.iter().position(|gap| gap.before <= number).unwrap_or(gaps.len());
+        let mut due = gaps.split_off(at);
+        due.reverse();
+        // A row in the middle of a recording that is shown in part has no gap before it that anybody sees.
+        due.retain(|gap| gap.before == number);
+        due
+    }
 }
 
 /// Gives every chosen row to `take`, until that fails.
@@ -180,6 +206,34 @@ impl Line<'_> {
             write!(out, ",{cell}")?;
         }
         writeln!(out)
+    }
+
+    /// The moment of the first row that is missing, with the word in every column of the lane: no number stands for it.
+    fn csv_gap(&self, gap: &Gap, out: &mut impl Write) -> io::Result<()> {
+        let first = Stamp { boot: Nanos(gap.from.boot.0.saturating_add(gap.period.0)), ..gap.from };
+        let node = &self.opened.survey.lanes[self.lane].lane.node;
+        write!(out, "{},{},{}", first.real_text(), first.boot_text(), node.replace([',', '"', '\n'], "_"))?;
+        let mut cells = vec![""; self.columns.len()];
+        self.slots.iter().for_each(|slot| cells[slot.column] = "missing");
+        for cell in cells {
+            write!(out, ",{cell}")?;
+        }
+        writeln!(out)
+    }
+
+    fn json_gap(&self, gap: &Gap, out: &mut impl Write) -> io::Result<()> {
+        let lane = &self.opened.survey.lanes[self.lane].lane;
+        let object = json!({
+            "node": &*lane.node,
+            "lane": &*lane.name,
+            "gap": {
+                "from": gap.from.real_text(),
+                "to": gap.to.real_text(),
+                "rows_missing": gap.rows,
+                "ticks_without_row": gap.ticks,
+            },
+        });
+        writeln!(out, "{object}")
     }
 
     fn json(&self, out: &mut impl Write) -> io::Result<()> {

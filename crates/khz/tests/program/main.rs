@@ -17,6 +17,7 @@ mod parquet;
 mod process;
 mod publish;
 mod record;
+mod recorded;
 mod ring;
 mod rrd;
 mod service;

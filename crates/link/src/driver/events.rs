@@ -64,6 +64,13 @@ pub enum Event {
         /// Header and rows.
         bytes: Box<[u8]>,
     },
+    /// A block begins with this row; it comes once it is complete.
+    Began {
+        /// Whose.
+        lane: Arc<LaneKey>,
+        /// Its first row.
+        row: u64,
+    },
     /// Rows (the last not included) that will not come: lost before the hub had them, in the hub, or in this queue.
     Lost {
         /// Whose.
@@ -273,6 +280,10 @@ impl EventSink {
 }
 
 impl FollowSink for EventSink {
+    fn wants_missed(&self) -> bool {
+        true
+    }
+
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
         self.offered(lane, offer);
         Some(Wish { span: self.span, prompt: false })
@@ -287,7 +298,12 @@ impl FollowSink for EventSink {
         self.push(Event::Schema { lane, generation, offset, bytes: bytes.into() });
     }
 
-    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
+    fn row(&mut self, lane: &LaneKey, number: u64, row: &Decoder) {
+        if row.header().is_some_and(|header| header.first_row == number) {
+            let lane = self.name(lane);
+            self.push(Event::Began { lane, row: number });
+        }
+    }
 
     fn block(&mut self, lane: &LaneKey, bytes: &[u8]) {
         let lane = self.name(lane);

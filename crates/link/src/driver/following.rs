@@ -45,8 +45,8 @@ pub struct FollowingSettings {
 
 /// Who takes what comes, on the link's thread: what it does must be short, or rows are lost at the hub.
 ///
-/// Lanes are those of one connection. When it is down they are over, and on the next one they are offered anew, with
-/// another epoch.
+/// Lanes are offered on every connection. One that has the epoch that it had before goes on where it was; a hub of the first version gives
+/// each another epoch.
 pub trait FollowingSink: FollowSink + Send + 'static {
     /// A hub has welcomed us.
     fn up(&mut self, hub: &HubName);
@@ -321,6 +321,9 @@ struct Wanted<'a, S> {
 }
 
 impl<S: FollowSink> FollowSink for Wanted<'_, S> {
+    fn wants_missed(&self) -> bool {
+        self.sink.wants_missed()
+    }
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
         if offer.interest != 0 && !self.said.contains(&offer.interest) {
             return None;

@@ -83,6 +83,7 @@ fn every_message_reads_as_it_was_said() {
     check(&|out| dismiss(out, 3), Frame::Dismiss { number: 3 });
     check(&|out| closed(out, 3), Frame::Closed { lane: 3 });
     check(&|out| lost(out, 3, 4, 9), Frame::Lost { lane: 3, from: 4, to: 9 });
+    check(&|out| again(out, 3, 4, 9), Frame::Again { lane: 3, from: 4, to: 9 });
     let end = End { lane: 1, rows: 2, bytes: 3, crc: 4 };
     check(&|out| end.put(out), Frame::End(end));
     let told = Told { interest: 1, granted: true, period: Nanos(5), text, lane: 2 };
@@ -171,4 +172,12 @@ fn lists_and_texts_that_are_too_long_are_cut_by_whoever_says_them() {
     refuse(&mut out, Reason::Full, &"x".repeat(10_000));
     let Frame::Refuse { text, .. } = whole(&out) else { panic!() };
     assert_eq!(text.len(), TEXT_MAX);
+}
+
+#[test]
+fn what_the_second_version_adds_has_these_bytes() {
+    let mut out = Vec::new();
+    again(&mut out, 3, 0x0102, 0x0304);
+    let rows = [0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x04, 0x03, 0, 0, 0, 0, 0, 0];
+    assert_eq!(out, [&[18, 0, 0, 0, 10, 3][..], &rows].concat());
 }

@@ -1,0 +1,187 @@
+//! Rows of a lane that some reader lacks: blocks that came late, rows that are lost, and what the node was asked for once
+//! more. It decides nothing for a reader; it says what became of a row.
+
+use std::collections::VecDeque;
+
+use khz_link::Ranges;
+use khz_model::Nanos;
+
+use super::{Block, Lane};
+use crate::limits::{LATE_BYTES_MAX, LATE_KEPT};
+
+/// What is known of rows that readers lack.
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    /// Blocks that came late, in the order in which they came, with the time.
+    blocks: VecDeque<(Nanos, Block)>,
+    bytes: usize,
+    /// Rows that nobody can have any more.
+    lost: Ranges,
+    /// Rows that the node was asked for once more.
+    again: Ranges,
+    /// Rows from here on come by themselves, or are told as lost.
+    wanted_from: u64,
+    /// That is so from the next block on.
+    begins: bool,
+    /// That holds on the present connection.
+    is_wanted: bool,
+    /// Another number whenever one of these has changed.
+    pub changes: u64,
+}
+
+/// What became of some rows.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// They are in this block.
+    Here(Block, u64, u64),
+    /// Nobody has them any more.
+    Lost(u64, u64),
+    /// They were here and were given up.
+    Gone(u64, u64),
+    /// They never came, and do not unless the node is asked.
+    Never(u64, u64),
+}
+
+impl Late {
+    /// A block came that has rows which somebody lacks.
+    pub fn take(&mut self, block: Block, now: Nanos) {
+        let (from, to) = (block.header.first_row, block.end());
+        self.again.remove(from, to);
+        self.bytes += block.bytes.len();
+        self.blocks.push_back((now, block));
+        self.changes += 1;
+        while self.bytes > LATE_BYTES_MAX && self.blocks.len() > 1 {
+            self.give_up_oldest();
+        }
+    }
+
+    /// These rows are lost.
+    pub fn lose(&mut self, from: u64, to: u64) {
+        self.again.remove(from, to);
+        self.lost.add(from, to);
+        self.changes += 1;
+    }
+
+    /// The node is asked for these rows.
+    pub fn ask(&mut self, from: u64, to: u64) {
+        self.again.add(from, to);
+        if let Some((from, to)) = self.again.take_forgotten() {
+            self.again.remove(from, to);
+        }
+    }
+
+    /// Rows from here on are wanted of the node, if that is the first that is said of it on this connection. `None`: what
+    /// comes, whatever that begins with; rows may have been made since the node has said which is next.
+    pub fn want(&mut self, from: Option<u64>) -> bool {
+        if std::mem::replace(&mut self.is_wanted, true) {
+            return false;
+        }
+        (self.wanted_from, self.begins) = (from.unwrap_or(u64::MAX), from.is_none());
+        self.changes += 1;
+        true
+    }
+
+    /// A block begins with this row.
+    pub fn began(&mut self, row: u64) {
+        if std::mem::take(&mut self.begins) {
+            self.wanted_from = row;
+            self.changes += 1;
+        }
+    }
+
+    /// Nothing is wanted of the node any more.
+    pub fn leave(&mut self) {
+        self.is_wanted = false;
+    }
+
+    /// The rows of these that are lost.
+    pub fn lost(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        self.lost.parts(from, to)
+    }
+
+    /// What the node was asked for and has not answered: on another connection it is asked again.
+    pub fn asked(&self) -> &[(u64, u64)] {
+        self.again.as_slice()
+    }
+
+    /// Readers have had time to fetch what came.
+    pub fn keep_house(&mut self, now: Nanos, has_readers: bool) {
+        if !has_readers {
+            (self.blocks, self.bytes, self.again) = (VecDeque::new(), 0, Ranges::default());
+        }
+        while self.blocks.front().is_some_and(|(came, _)| now.since(*came) > LATE_KEPT) {
+            self.give_up_oldest();
+        }
+    }
+
+    fn give_up_oldest(&mut self) {
+        let Some((_, block)) = self.blocks.pop_front() else { return };
+        self.bytes -= block.bytes.len();
+        self.lost.add(block.header.first_row, block.end());
+        self.changes += 1;
+    }
+}
+
+impl Lane {
+    /// What became of the rows `from..to`, in order; of those that are still to come nothing is said. No more than about
+    /// `bytes` of blocks; the second: up to which row it is said.
+    pub fn parts(&self, from: u64, to: u64, bytes: usize) -> (Vec<Part>, u64) {
+        let (mut parts, mut at, mut left) = (Vec::new(), from, bytes);
+        while at < to {
+            if left == 0 {
+                return (parts, at);
+            }
+            let next = match self.block_of(at) {
+                Some(block) => {
+                    let end = block.end().min(to);
+                    left = left.saturating_sub(block.bytes.len());
+                    parts.push(Part::Here(block, at, end));
+                    end
+                }
+                None => {
+                    let end = self.block_behind(at).unwrap_or(to).min(to);
+                    self.absent(at, end, &mut parts);
+                    end
+                }
+            };
+            at = next;
+        }
+        (parts, to)
+    }
+
+    /// The same of rows that are in no block here.
+    fn absent(&self, from: u64, to: u64, parts: &mut Vec<Part>) {
+        let late = &self.late;
+        parts.extend(late.lost.parts(from, to).into_iter().map(|(from, to)| Part::Lost(from, to)));
+        for (from, to) in late.lost.holes(from, to) {
+            for (from, to) in late.again.holes(from, to) {
+                let had = self.received.parts(from, to);
+                parts.extend(had.into_iter().map(|(from, to)| Part::Gone(from, to)));
+                let never = self.received.holes(from, to.min(late.wanted_from.max(from)));
+                parts.extend(never.into_iter().map(|(from, to)| Part::Never(from, to)));
+            }
+        }
+    }
+
+    /// The block that has this row.
+    fn block_of(&self, row: u64) -> Option<Block> {
+        let has = |block: &&Block| (block.header.first_row..block.end()).contains(&row);
+        let late = self.late.blocks.iter().map(|(_, block)| block).find(has);
+        let recent = || self.recent.get(self.recent_behind(row).checked_sub(1)?).filter(has);
+        let open = || self.open_block().filter(|block| has(&block));
+        late.or_else(recent).cloned().or_else(open)
+    }
+
+    /// Where the next block begins that has rows behind this one.
+    fn block_behind(&self, row: u64) -> Option<u64> {
+        let late = self.late.blocks.iter().map(|(_, block)| block);
+        let blocks = late.chain(self.recent.get(self.recent_behind(row))).map(|block| &block.header);
+        let firsts = blocks.chain(self.open.as_ref().map(|open| &open.header)).map(|header| header.first_row);
+        firsts.filter(|&first| first > row).min()
+    }
+
+    /// The place of the first recent block that begins behind this row.
+    fn recent_behind(&self, row: u64) -> usize {
+        self.recent.partition_point(|block| block.header.first_row <= row)
+    }
+}

@@ -1,0 +1,286 @@
+//! The lane of one node for one interest of a reader: rows with the columns that it selects, encoded as blocks. A reader
+//! of the second version sees the node's epoch and row numbers, one of the first those of the hub.
+
+use std::sync::Arc;
+
+use khz_block::{Decoder, Encoder};
+use khz_link::frame::kind;
+use khz_link::{End, LaneOffer, Told, WantFrame, put};
+use khz_model::{Nanos, Reading, Series, Stamp};
+
+use super::generations::{Generation, Generations};
+use super::late_block::LateBlock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::follow::{Columns, Followed, Follower, Numbers, Seen};
+
+/// Rows are put into frames of about this size.
+const PIECE: usize = 64 << 10;
+
+/// How lanes of a reader are numbered.
+#[derive(Debug)]
+pub(super) struct Numbering {
+    /// Lanes made so far.
+    made: u32,
+    /// Where epochs of lanes begin that are numbered here; `None`: nodes number them.
+    epochs: Option<u64>,
+}
+
+impl Numbering {
+    pub fn new(epochs: Option<u64>) -> Self {
+        Numbering { made: 0, epochs }
+    }
+
+    /// Who counts the rows.
+    pub fn numbers(&self) -> Numbers {
+        if self.epochs.is_some() { Numbers::Hubs } else { Numbers::Nodes }
+    }
+
+    fn next(&mut self) -> u32 {
+        self.made += 1;
+        self.made
+    }
+}
+
+/// One lane.
+pub(super) struct FeedLane {
+    pub number: u32,
+    pub wanted: bool,
+    /// Nothing more comes in it.
+    pub is_over: bool,
+    /// It was offered.
+    is_offered: bool,
+    generations: Generations,
+    present: Generation,
+    encoder: Encoder,
+    late: LateBlock,
+    /// The row under construction, kept for its memory.
+    bytes: Vec<u8>,
+}
+
+impl FeedLane {
+    pub fn new(numbering: &mut Numbering) -> Self {
+        let number = numbering.next();
+        FeedLane {
+            number,
+            wanted: false,
+            is_over: false,
+            is_offered: false,
+            generations: Generations::default(),
+            present: Generation::default(),
+            encoder: Encoder::new(number as u16, 0, Nanos::SECOND),
+            late: LateBlock::new(number),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// It is wanted from here on.
+    pub fn want(&mut self, want: &WantFrame<'_>, follower: &mut Follower, is_past: bool) {
+        let was_wanted = std::mem::replace(&mut self.wanted, true);
+        match is_past {
+            true => follower.rewind(want.span),
+            false if was_wanted => {}
+            false => follower.begin(want),
+        }
+    }
+
+    /// It is not wanted any more.
+    pub fn leave(&mut self, follower: &mut Follower) {
+        self.wanted = false;
+        follower.leave();
+    }
+
+    /// Says what has come since; `true`: that is not all.
+    pub fn pump(
+        &mut self,
+        interest: u32,
+        follower: &mut Follower,
+        numbering: &mut Numbering,
+        cluster: &Cluster,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let node = follower.node.name.clone();
+        let (mut rows, mut sent, mut lost) = (None, 0, 0u64);
+        follower.look(|seen| match seen {
+            Seen::Over => {
+                self.end_block(&mut rows, out);
+                self.late.close(&mut self.generations, out);
+                if self.is_offered {
+                    put::closed(out, self.number);
+                    *self = FeedLane::new(numbering);
+                }
+            }
+            Seen::Columns(columns, followed, there) => {
+                self.end_block(&mut rows, out);
+                let lane = (followed, numbering.epochs, there);
+                self.offer(interest, node.as_str(), &columns.series, lane, out);
+            }
+            Seen::Row(columns, decoder, number, all_changes) if !columns.is_empty() && self.wanted => {
+                self.row(columns, decoder, (number, numbering.epochs.is_none()), all_changes, &mut rows, out);
+                sent += 1;
+            }
+            Seen::Row(..) => {}
+            Seen::Late(columns, decoder, number, all_changes) if !columns.is_empty() => {
+                close(rows.take(), out);
+                self.late.row(&mut self.generations, columns, decoder, (number, all_changes), out);
+                sent += 1;
+            }
+            Seen::Late(..) => {}
+            Seen::Lost(from, to) => {
+                close(rows.take(), out);
+                self.late.close(&mut self.generations, out);
+                lost = lost.saturating_add(to - from);
+                match numbering.epochs {
+                    None => put::lost(out, self.number, from, to),
+                    Some(_) => self.lose(to - from, out),
+                }
+            }
+        });
+        close(rows, out);
+        self.late.close(&mut self.generations, out);
+        Counts::add(&cluster.counts.reader_rows, sent);
+        Counts::add(&cluster.counts.reader_lost, lost);
+        if let Some(notice) = follower.take_notice() {
+            let text = &format!("{node}: {}", notice.text);
+            Told { interest, granted: true, period: Nanos(0), text, lane: 0 }.put(out);
+        }
+        !follower.is_caught_up()
+    }
+
+    /// Tells the reader what the columns are from here on.
+    fn offer(
+        &mut self,
+        interest: u32,
+        node: &str,
+        series: &Arc<Vec<Series>>,
+        (followed, epochs, (oldest, next)): (Followed, Option<u64>, (u64, u64)),
+        out: &mut Vec<u8>,
+    ) {
+        let rows = self.encoder.rows();
+        self.present = self.generations.of(series, false);
+        // Who shows rows as they come knows the schema that was said last.
+        self.generations.say_again(self.present);
+        self.encoder = Encoder::new(self.number as u16, self.present.number, followed.period());
+        self.encoder.resume(rows, self.present.number);
+        self.late.set_period(followed.period());
+        let (epoch, oldest_row, next_row) = match epochs {
+            Some(epochs) => (epochs.wrapping_add(u64::from(self.number)), rows, rows),
+            None => (followed.epoch(), oldest, next),
+        };
+        let (schema_bytes, schema_hash) = self.generations.described(self.present);
+        let name = &format!("interest{interest}");
+        let (lane, generation, period) = (self.number, self.present.number, followed.period());
+        LaneOffer {
+            lane,
+            node,
+            name,
+            epoch,
+            generation,
+            period,
+            interest,
+            oldest_row,
+            next_row,
+            schema_bytes,
+            schema_hash,
+        }
+        .put(out);
+        self.is_offered = true;
+    }
+
+    fn row(
+        &mut self,
+        columns: &Columns,
+        decoder: &Decoder,
+        (number, is_nodes): (u64, bool),
+        all_changes: bool,
+        rows: &mut Option<put::Open>,
+        out: &mut Vec<u8>,
+    ) {
+        let (stamp, width) = (decoder.stamp(), self.present.width);
+        let leaps = is_nodes && self.encoder.rows() != number;
+        if self.encoder.rows_open() > 0 && (leaps || self.encoder.wants_new_block(stamp)) {
+            self.end_block(rows, out);
+        }
+        if leaps {
+            self.encoder.resume(number, self.present.number);
+        }
+        self.bytes.clear();
+        if self.encoder.rows_open() == 0 {
+            self.begin_block(stamp, |column| columns.reading(decoder, column), rows, out);
+        } else {
+            let reading = |column: usize| parts(columns.reading(decoder, column));
+            if all_changes {
+                let changed = columns.changed(decoder).take_while(|&column| column < width);
+                self.encoder.delta_row(stamp, changed, reading, &mut self.bytes);
+            } else {
+                self.encoder.delta_row(stamp, 0..width, reading, &mut self.bytes);
+            }
+            if rows.is_none() {
+                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
+            }
+        }
+        self.put_row(rows, out);
+    }
+
+    /// Puts the first row of a block under construction.
+    fn begin_block(
+        &mut self,
+        stamp: Stamp,
+        reading: impl Fn(usize) -> Reading,
+        rows: &mut Option<put::Open>,
+        out: &mut Vec<u8>,
+    ) {
+        self.generations.say(self.number, self.present, out);
+        self.encoder.key_row(stamp, self.present.width, |column| parts(reading(column)), &mut self.bytes);
+        *rows = Some(put::open_lane(out, kind::BLOCK, self.number));
+    }
+
+    /// Says the row that was constructed, in as many frames as it needs.
+    fn put_row(&self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
+        for piece in self.bytes.chunks(PIECE) {
+            // A frame has its limit: what does not fit goes on in another.
+            if rows.is_none() {
+                *rows = Some(put::open_lane(out, kind::ROWS, self.number));
+            }
+            out.extend_from_slice(piece);
+            if self.bytes.len() > PIECE {
+                close(rows.take(), out);
+            }
+        }
+        if out.len() > PIECE {
+            close(rows.take(), out);
+        }
+    }
+
+    fn end_block(&mut self, rows: &mut Option<put::Open>, out: &mut Vec<u8>) {
+        close(rows.take(), out);
+        let Some((count, bytes, crc)) = self.encoder.close().and_then(|header| header.closed) else { return };
+        End { lane: self.number, rows: count, bytes, crc }.put(out);
+    }
+
+    /// All rows of the past are said.
+    pub fn close(&mut self, out: &mut Vec<u8>) {
+        self.end_block(&mut None, out);
+        put::closed(out, self.number);
+        self.is_over = true;
+    }
+
+    /// Rows that will not come take numbers too where they are counted here.
+    fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
+        self.end_block(&mut None, out);
+        let from = self.encoder.rows();
+        let to = from.saturating_add(lost);
+        put::lost(out, self.number, from, to);
+        self.encoder.resume(to, self.present.number);
+    }
+}
+
+pub(super) fn parts(reading: Reading) -> (u8, u64) {
+    (reading.state(), reading.bits())
+}
+
+fn close(rows: Option<put::Open>, out: &mut [u8]) {
+    if let Some(frame) = rows {
+        frame.close(out);
+    }
+}

@@ -1,0 +1,257 @@
+//! Recordings of a small cluster whose hub is killed and whose nodes are killed and frozen: every row is in the file
+//! once, or the file says that it is missing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use khz_record::{Event, Recording, Survey};
+
+use crate::process::{Running, khz, run};
+use crate::record::{folder, word};
+
+/// Awaited things have happened by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A hub on loopback and agents that report to it.
+struct Cluster {
+    folder: PathBuf,
+    link: String,
+    hub: Option<Running>,
+    agents: Vec<Child>,
+}
+
+impl Cluster {
+    fn start(name: &str, nodes: usize, more: &[&str]) -> Self {
+        let folder = folder(name);
+        let hub = Running::start_hub(&["--text-listen", "none"]);
+        let link =
+            hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+        let mut cluster = Cluster { folder, link, hub: Some(hub), agents: Vec::new() };
+        for number in 0..nodes {
+            let agent = cluster.agent(number, more);
+            cluster.agents.push(agent);
+        }
+        cluster.until_all_are_up();
+        cluster
+    }
+
+    fn agent(&self, number: usize, more: &[&str]) -> Child {
+        let (node, rings) = (format!("n{number}"), self.folder.join("rings"));
+        let words =
+            ["agent", "--node", &node, "--hub", &self.link, "--ring-dir", word(&rings), "--ring", "4MiB"];
+        khz(&[&words, more].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// kill -9, and another hub in its place.
+    fn kill_hub(&mut self) {
+        drop(self.hub.take());
+        let words = ["--text-listen", "none", "--link-listen", &self.link];
+        let mut command = khz(&[&["hub", "--listen", "127.0.0.1:0", "--node", "n1"][..], &words].concat());
+        command.env("KHZ_RUN_DIR", self.folder.join("run"));
+        self.hub = Some(Running::of(command));
+    }
+
+    fn until_all_are_up(&self) {
+        let url = &self.hub.as_ref().unwrap().url;
+        until("all nodes are up", || {
+            let output = run(&["nodes", "--json", "--server", url]);
+            let up = String::from_utf8_lossy(&output.stdout).matches("\"up\":true").count();
+            up == self.agents.len()
+        });
+    }
+
+    /// All nodes are asked for what is recorded again: they have a second lane.
+    fn until_all_are_recorded(&self) {
+        let url = &self.hub.as_ref().unwrap().url;
+        until("all nodes are recorded", || {
+            let output = run(&["nodes", "--json", "--server", url]);
+            let has_boost = |line: &&str| line.contains("\"name\":\"boost");
+            String::from_utf8_lossy(&output.stdout).lines().filter(has_boost).count() == self.agents.len()
+        });
+    }
+
+    fn signal(&self, node: usize, name: &str) {
+        signal(&self.agents[node], name);
+    }
+
+    /// Begins to record all nodes.
+    fn record(&self, rate: &str) -> Recorded {
+        let path = self.folder.join("run.khzt");
+        let words =
+            ["record", "n*:mem.free", "n*:load.1m", "--hub", &self.link, "--rate", rate, "-o", word(&path)];
+        let child = khz(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("it records", || path.exists());
+        Recorded { child, path }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+}
+
+struct Recorded {
+    child: Child,
+    path: PathBuf,
+}
+
+impl Recorded {
+    /// The recording is over; its rows, and what it said.
+    fn end(self) -> (Rows, Output) {
+        signal(&self.child, "INT");
+        let output = self.child.wait_with_output().unwrap();
+        (Rows::of(&self.path), output)
+    }
+}
+
+/// For each node and epoch the numbers of its rows, in order.
+struct Rows(BTreeMap<(String, u64), Vec<u64>>);
+
+impl Rows {
+    fn of(path: &Path) -> Self {
+        let (mut lanes, mut rows) = (Vec::new(), BTreeMap::<_, Vec<u64>>::new());
+        let recording = Recording::of(&[path.to_owned()]);
+        let take = |event: Event<'_>| match event {
+            Event::Lane(place, lane, _) if place == lanes.len() => {
+                lanes.push((lane.node.to_string(), lane.epoch));
+            }
+            Event::Block(block) => {
+                let numbers = rows.entry(lanes[block.lane].clone()).or_default();
+                block.rows(|number, _| numbers.push(number));
+            }
+            _ => {}
+        };
+        recording.read(take).unwrap();
+        rows.values_mut().for_each(|numbers| numbers.sort_unstable());
+        Rows(rows)
+    }
+
+    fn count(&self) -> u64 {
+        self.0.values().map(|numbers| numbers.len() as u64).sum()
+    }
+}
+
+/// The hub is killed so often while so many nodes are recorded: every row of each is in the file, once.
+fn kill_the_hub(name: &str, nodes: usize, kills: usize) {
+    let mut cluster = Cluster::start(name, nodes, &[]);
+    let recorded = cluster.record("100Hz");
+    for _ in 0..kills {
+        cluster.until_all_are_recorded();
+        cluster.kill_hub();
+    }
+    cluster.until_all_are_recorded();
+    let (rows, output) = recorded.end();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    println!("{} rows of {nodes} nodes, {kills} kills; {said}", rows.count());
+    assert_eq!(rows.0.len(), nodes, "one epoch of each: {:?}", rows.0.keys());
+    for ((node, epoch), numbers) in &rows.0 {
+        let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+        let expected: Vec<u64> = (first..=last).collect();
+        assert!(
+            *numbers == expected,
+            "{node} {epoch:x}: {} of {} rows; {said}",
+            numbers.len(),
+            expected.len()
+        );
+    }
+    assert!(!said.contains("missing"), "{said}");
+}
+
+#[test]
+fn a_hub_that_is_killed_again_and_again_leaves_no_gap_in_a_recording() {
+    kill_the_hub("kills", 3, 3);
+}
+
+#[test]
+#[ignore = "slow: twenty kills of a hub with twenty nodes"]
+fn a_hub_that_is_killed_twenty_times_leaves_no_gap_in_the_recording_of_twenty_nodes() {
+    kill_the_hub("twenty", 20, 20);
+}
+
+/// Ticks of all lanes between each node's first and last row, by the wall clock.
+fn ticks(path: &Path) -> u64 {
+    let survey = Survey::of(&Recording::of(&[path.to_owned()])).unwrap();
+    let first = survey.lanes.iter().filter_map(|lane| lane.first).min_by_key(|first| first.real()).unwrap();
+    let last = survey.lanes.iter().filter_map(|lane| lane.last).max_by_key(|last| last.real()).unwrap();
+    let period = survey.lanes[0].period.0;
+    (last.real().since(first.real()).0 + period / 2) / period + 1
+}
+
+/// What the last note of a recording says.
+fn note(path: &Path) -> serde_json::Value {
+    let survey = Survey::of(&Recording::of(&[path.to_owned()])).unwrap();
+    serde_json::from_str(survey.notes.last().unwrap()).unwrap()
+}
+
+/// A node is frozen and killed while it is recorded at this rate; what the recording says.
+fn kill_and_freeze(name: &str, rate: &str, more: &[&str]) -> (serde_json::Value, u64) {
+    let mut cluster = Cluster::start(name, 1, more);
+    let recorded = cluster.record(rate);
+    let path = recorded.path.clone();
+    std::thread::sleep(Duration::from_secs(2));
+    cluster.signal(0, "STOP");
+    std::thread::sleep(Duration::from_secs(4));
+    cluster.signal(0, "CONT");
+    cluster.until_all_are_up();
+    std::thread::sleep(Duration::from_secs(2));
+    cluster.agents[0].kill().unwrap();
+    cluster.agents[0].wait().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    cluster.agents[0] = cluster.agent(0, more);
+    cluster.until_all_are_up();
+    std::thread::sleep(Duration::from_secs(3));
+    let (rows, output) = recorded.end();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    println!("{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("without a row") && said.contains("stood still"), "{said}");
+    // Each silence is marked where it was.
+    let export = |more: &[&str]| {
+        let output = run(&[&["export", word(&path)], more].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let marks = export(&["--json"]).lines().filter(|line| line.contains("\"gap\"")).count();
+    let missing = export(&[]).lines().filter(|line| line.ends_with(",missing,missing")).count();
+    println!("{marks} gaps are marked, {missing} in CSV");
+    assert!(marks >= 1 && marks == missing);
+    let note = note(&path);
+    let number = |key: &str| note[key].as_u64().unwrap();
+    let known = rows.count() + number("rows_missing") + number("ticks_without_row");
+    let all = ticks(&path);
+    // At either end of an epoch a row may be a tick off.
+    assert!(known.abs_diff(all) <= 3, "{known} of {all} are known of: {said}");
+    assert!(number("silences") >= 2, "{note}");
+    (note, rows.0.len() as u64)
+}
+
+#[test]
+fn a_recording_tells_how_many_ticks_a_node_missed_that_was_frozen_and_killed() {
+    let (_, epochs) = kill_and_freeze("boost", "100Hz", &[]);
+    assert_eq!(epochs, 2, "the freeze did not end the lane, the kill did");
+}
+
+#[test]
+fn what_the_base_lane_had_gathered_before_a_kill_comes_back_out_of_its_ring() {
+    let (note, epochs) = kill_and_freeze("base", "20Hz", &["--base-rate", "20Hz"]);
+    assert_eq!((epochs, note["rows_missing"].as_u64()), (1, Some(0)), "{note}");
+}

@@ -18,6 +18,7 @@ mod process;
 mod publish;
 mod record;
 mod ring;
+mod roles;
 mod rrd;
 mod service;
 mod text;

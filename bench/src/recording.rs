@@ -54,8 +54,14 @@ fn play(program: &Path, folder: &Path, seconds: u64) -> Result<Turn, BenchError>
     let run_dir = folder.display().to_string();
     let more = ["--history", "0MiB", "--run-dir", &run_dir];
     let hub = Hub::start(program, "127.0.0.1:0", "127.0.0.1:0", &more)?;
-    let simulation =
-        Simulation::start_with_slots(program, hub.link, (NODES, RATE), SLOTS, seconds + AROUND, &[])?;
+    let simulation = Simulation::start_with_slots(
+        program,
+        hub.link,
+        (NODES, RATE),
+        SLOTS,
+        seconds + AROUND,
+        &["--run-dir", &run_dir],
+    )?;
     simulation.wait_for_all()?;
     let file = folder.join("run.khzt");
     let mut command = Command::new(program);

@@ -50,7 +50,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
         let socket = TcpStream::connect(address).map_err(wrong)?;
         socket.set_nodelay(true).map_err(wrong)?;
         let mut out = Vec::new();
-        greet(Role::Operator, &format!("reader{name}"), 7, &mut out);
+        greet(&socket, address, (Role::Operator, &format!("reader{name}")), 7, &mut out)?;
         (&socket).write_all(&out).map_err(wrong)?;
         socket.set_nonblocking(true).map_err(wrong)?;
         sockets.add(&socket, name)?;

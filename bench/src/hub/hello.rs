@@ -1,11 +1,38 @@
 //! The greeting of the benchmarks' own peers of a hub.
 
-use khz_link::limits::VERSION;
-use khz_link::{Hello, Role};
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
 
-/// Puts the greeting of a peer of this name, on a machine of its own, behind `out`. Nothing in it depends on the hub's,
-/// so that need not be waited for.
-pub fn greet(role: Role, name: &str, machine: u8, out: &mut Vec<u8>) {
+use khz_link::limits::VERSION;
+use khz_link::{Frame, Hello, Role};
+use khz_model::NodeName;
+
+use crate::error::BenchError;
+use crate::program::failed;
+
+/// Hears the hub's greeting and puts that of a peer of this name, on a machine of its own, behind `out`: with the key of the
+/// hub's run, which is found where the hub is ours.
+pub fn greet(
+    mut socket: &TcpStream,
+    hub: SocketAddr,
+    (role, name): (Role, &str),
+    machine: u8,
+    out: &mut Vec<u8>,
+) -> Result<(), BenchError> {
+    let wrong = |e: std::io::Error| failed("a greeting", e);
+    let mut length = [0; 4];
+    socket.read_exact(&mut length).map_err(wrong)?;
+    let mut frame = vec![0; u32::from_le_bytes(length) as usize];
+    socket.read_exact(&mut frame).map_err(wrong)?;
+    let (kind, body) = frame.split_first().ok_or_else(|| failed("a greeting", "it is empty"))?;
+    let nonce = match Frame::decode(*kind, body) {
+        Ok(Frame::Greeting(greeting)) => greeting.nonce,
+        other => return Err(failed("a greeting", format!("{other:?}"))),
+    };
+    let known = khz_trust::Role::from_byte(role.byte()).map_err(|e| failed("a greeting", e))?;
+    let as_name = NodeName::new(name).map_err(|e| failed("a greeting", e))?;
+    let found = khz_client::near::at(None, hub);
+    let proof = found.map(|found| found.key.token(known, &as_name).proof(&nonce));
     Hello {
         version: VERSION,
         role,
@@ -15,8 +42,9 @@ pub fn greet(role: Role, name: &str, machine: u8, out: &mut Vec<u8>) {
         started: 1,
         start_nonce: 1,
         program: "bench",
-        proof: None,
+        proof,
         abilities: 0,
     }
     .put(out);
+    Ok(())
 }

@@ -175,7 +175,7 @@ impl Reader {
         socket.set_nodelay(true).map_err(wrong)?;
         socket.set_read_timeout(Some(Duration::from_secs(5))).map_err(wrong)?;
         let mut out = Vec::new();
-        greet(Role::Operator, "reader", 4, &mut out);
+        greet(&socket, hub, (Role::Operator, "reader"), 4, &mut out)?;
         Ask { number: 1, period: PERIOD, exact: false, prompt: true, past: false, patterns: &["*"] }
             .put(&mut out);
         socket.write_all(&out).map_err(wrong)?;

@@ -35,7 +35,7 @@ impl Publisher {
         let mut socket = TcpStream::connect(hub).map_err(wrong)?;
         socket.set_nodelay(true).map_err(wrong)?;
         let mut out = Vec::new();
-        greet(Role::Node, "publisher", 3, &mut out);
+        greet(&socket, hub, (Role::Node, "publisher"), 3, &mut out)?;
         LaneOffer {
             lane: 1,
             node: "",

@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use khz_link::driver::{Counters, FollowingSettings, HubAddress, TlsSettings};
-use khz_link::{Prove, Role};
+use khz_link::Prove;
+use khz_link::driver::{Counters, FindNear, FollowingSettings, HubAddress, TlsSettings};
 use khz_model::NodeName;
 use khz_trust::{ClientFiles, Exposure, ExposureError, Identity, Protocol, TlsClient, Token, TrustError};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::place;
+use crate::{near, place};
 
 /// The way to a hub. What is not set is found where a khz on this machine would have it.
 ///
@@ -34,6 +34,8 @@ pub struct Access {
     pub insecure: bool,
     /// What we are called where neither token nor certificate says it.
     pub name: NodeName,
+    /// Where what a hub of this machine has for its own user is looked for first.
+    pub run_dir: Option<PathBuf>,
 }
 
 /// Why there is no way to a hub.
@@ -89,7 +91,10 @@ impl Access {
     /// None answers.
     pub fn local_in(run_dir: Option<&Path>) -> Result<Self, AccessError> {
         match place::link_socket(run_dir) {
-            Some(socket) => Ok(Access::to(vec![HubAddress::Local(socket)])),
+            Some(socket) => {
+                let run_dir = run_dir.map(Path::to_owned);
+                Ok(Access { run_dir, ..Access::to(vec![HubAddress::Local(socket)]) })
+            }
             None => {
                 let folders = place::run_dirs(run_dir);
                 let folders: Vec<String> =
@@ -109,7 +114,7 @@ impl Access {
 
     /// To the first of these hubs that answers.
     pub fn to(hubs: Vec<HubAddress>) -> Self {
-        Access { hubs, files: None, token: None, insecure: false, name: host_name() }
+        Access { hubs, files: None, token: None, insecure: false, name: host_name(), run_dir: None }
     }
 
     /// With TLS, to hubs whose certificate is of this CA.
@@ -140,8 +145,8 @@ impl Access {
         Ok(self.files.clone().map(|files| tls_settings(files, protocol)).transpose()?)
     }
 
-    /// As what we come: as token or certificate say; else as operator where we own the khz whose socket it is; else
-    /// as reader.
+    /// As what we come: as token or certificate say; else as operator where we own the khz whose socket it is, or find
+    /// the key of the hub of this machine; else as reader.
     ///
     /// # Errors
     /// The certificate says nothing of us, or that we may not read.
@@ -160,10 +165,32 @@ impl Access {
         if let Some((certificate, _)) = self.files.as_ref().and_then(|files| files.pair.as_ref()) {
             return of_certificate(certificate);
         }
-        let owns = |hub: &HubAddress| matches!(hub, HubAddress::Local(path) if is_ours(path));
-        let all_ours = !self.hubs.is_empty() && self.hubs.iter().all(owns);
+        let all_ours = !self.hubs.is_empty() && self.hubs.iter().all(|hub| self.owns(hub));
         let role = if all_ours { khz_trust::Role::Operator } else { khz_trust::Role::Reader };
         Ok(Identity { role, name: self.name.clone() })
+    }
+
+    /// Whether the khz that answers there now is our own.
+    fn owns(&self, hub: &HubAddress) -> bool {
+        match hub {
+            HubAddress::Local(path) => is_ours(path),
+            HubAddress::Net { host, port } => {
+                let address = SocketAddr::new(ip_of(host), *port);
+                near::at(self.run_dir.as_deref(), address).is_some()
+            }
+        }
+    }
+
+    /// What vouches for us at a hub of this machine: without a token or certificate we are operators there, also of one
+    /// that starts later.
+    fn near(&self, identity: &Identity) -> FindNear {
+        let raised = (!self.shows_something()).then_some(khz_trust::Role::Operator);
+        near::find(self.run_dir.as_deref(), identity.clone(), raised)
+    }
+
+    /// Whether we have a token or a certificate.
+    fn shows_something(&self) -> bool {
+        self.token.is_some() || self.files.as_ref().is_some_and(|files| files.pair.is_some())
     }
 
     /// What a link's thread needs to know.
@@ -172,11 +199,19 @@ impl Access {
     /// A file cannot be used, or the way would be open to others.
     pub fn settings(&self) -> Result<FollowingSettings, AccessError> {
         let tls = self.tls(Protocol::Link)?;
-        let identity = link_identity(self.identity()?, self.token.clone());
+        let mut identity = self.identity()?;
+        let near = self.near(&identity);
+        let over_net = |hub: &HubAddress| matches!(hub, HubAddress::Net { .. });
+        if !self.shows_something() && self.hubs.iter().any(over_net) {
+            // What vouches for us says more, at each hub where it is found.
+            identity.role = khz_trust::Role::Reader;
+        }
+        let identity = link_identity(identity, self.token.clone());
         Ok(FollowingSettings {
             hubs: self.hubs.clone(),
             identity: Arc::new(identity),
             tls,
+            near: Some(near),
             counters: Counters::default(),
         })
     }
@@ -227,12 +262,7 @@ fn link_identity(identity: Identity, token: Option<Token>) -> khz_link::Identity
     // Where the kernel has none, the time does: it tells two starts apart, and proves nothing.
     let _ = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::NONBLOCK);
     khz_link::Identity {
-        role: match identity.role {
-            khz_trust::Role::Node => Role::Node,
-            khz_trust::Role::Reader => Role::Reader,
-            khz_trust::Role::Operator => Role::Operator,
-            khz_trust::Role::Hub => Role::Hub,
-        },
+        role: near::link_role(identity.role),
         name: identity.name.to_string(),
         machine: [0; 16],
         boot: [0; 16],

@@ -12,6 +12,7 @@ mod client;
 pub mod condition;
 mod event;
 mod mirror;
+pub mod near;
 mod own;
 mod page;
 pub mod place;

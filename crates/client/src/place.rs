@@ -1,6 +1,7 @@
 //! Where on this machine a khz that runs is found: the directories of its sockets, and the socket that speaks the link.
 //! It makes none of them.
 
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ pub const HUB_LINK_SOCKET: &str = "hub-link.sock";
 /// The same of a cluster of one.
 pub const ALONE_LINK_SOCKET: &str = "khz-link.sock";
 
-/// Where local sockets may be, the own ones first; or there where somebody says so.
+/// Where local sockets and the keys of hubs' runs may be, the own ones first; or there where somebody says so.
 pub fn run_dirs(told: Option<&Path>) -> Vec<PathBuf> {
     const SYSTEM: &str = "/run/khz";
     if let Some(folder) = told {
@@ -19,12 +20,27 @@ pub fn run_dirs(told: Option<&Path>) -> Vec<PathBuf> {
     // Set by systemd for a unit with RuntimeDirectory=.
     let of_service = absolute("RUNTIME_DIRECTORY");
     let is_root = rustix::process::geteuid().is_root();
-    let own = absolute("XDG_RUNTIME_DIR").filter(|_| !is_root).map(|folder| folder.join("khz"));
+    let own = (!is_root).then(|| match absolute("XDG_RUNTIME_DIR").filter(|folder| is_safe(folder)) {
+        Some(folder) => folder.join("khz"),
+        // Without a session, as under su or in a container.
+        None => std::env::temp_dir().join(format!("khz-{}", rustix::process::geteuid().as_raw())),
+    });
+    // Where everybody may make a folder, another user may have made this one.
+    let own = own.filter(|folder| !folder.exists() || is_safe(folder));
     let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
     if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
         folders.push(SYSTEM.into());
     }
     folders
+}
+
+/// True for a folder in which nobody but its owner makes files, where that is us, root, or, for root, anybody.
+pub fn is_safe(folder: &Path) -> bool {
+    let own = rustix::process::geteuid();
+    std::fs::metadata(folder).is_ok_and(|about| {
+        let is_ours = own.is_root() || about.uid() == own.as_raw() || about.uid() == 0;
+        is_ours && about.is_dir() && about.mode() & 0o022 == 0
+    })
 }
 
 /// The best local socket at which a khz speaks the link: a hub knows every node.

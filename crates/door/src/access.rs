@@ -1,19 +1,21 @@
-//! Who asks and what that lets him do: by a token, by what his connection showed, or by where he comes from. It
-//! refuses to open files and to verify certificates: that has been done before.
+//! Who asks and what that lets him do: by a token, by what his connection showed, or by where he comes from. What each of
+//! these is worth the table of all doors says ([`standing`]). It refuses to open files and to verify certificates: that has
+//! been done before.
 
 use std::sync::Arc;
 
 use khz_model::Rate;
-use khz_trust::{ClusterKey, Identity, READER_RATE_MAX_HZ, Role, TokenError};
+use khz_trust::{
+    ClusterKey, Door, Identity, Place, Proof, READER_RATE_MAX_HZ, Role, TokenError, Way, standing,
+};
 
 /// What a door lets whom do.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The role of who comes from this machine and shows nothing. A hub's are readers; the page of a cluster of
-    /// one may choose any rate, so there they are operators.
-    pub here: Role,
-    /// The role of who comes from elsewhere and shows nothing; `None`: he must show something.
-    pub elsewhere: Option<Role>,
+    /// Which door it is.
+    pub door: Door,
+    /// Who comes from elsewhere may show nothing.
+    pub insecure: bool,
     /// The key whose tokens count.
     pub key: Option<Arc<ClusterKey>>,
 }
@@ -21,7 +23,7 @@ pub struct Access {
 impl Default for Access {
     /// As strict as it can be: readers here, nobody from elsewhere, no tokens.
     fn default() -> Self {
-        Access { here: Role::Reader, elsewhere: None, key: None }
+        Access { door: Door::Http, insecure: false, key: None }
     }
 }
 
@@ -65,15 +67,17 @@ pub enum AccessError {
 
 /// Where a connection comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Over the local socket, from root or the daemon's own user.
-    Owner,
-    /// From this machine.
-    Here,
-    /// From another machine, or from this one over an address that others have too.
-    Elsewhere,
-    /// From wherever, with a certificate.
-    Certified(Identity),
+pub struct Origin {
+    /// The place.
+    pub place: Place,
+    /// Who he is, where he has shown a certificate.
+    pub certified: Option<Identity>,
+}
+
+impl From<Place> for Origin {
+    fn from(place: Place) -> Self {
+        Origin { place, certified: None }
+    }
 }
 
 /// Who asks.
@@ -89,28 +93,36 @@ impl Access {
     /// Who comes over such a connection and shows this token, if he may ask at all.
     pub fn caller(&self, origin: &Origin, token: Option<&str>) -> Result<Caller, AccessError> {
         let unknown = |error: TokenError| AccessError::Unknown(error.to_string());
-        let caller = match (&self.key, token) {
-            (Some(key), Some(token)) => Caller::of(&key.recognise(token).map_err(unknown)?),
-            // Whoever needs no token may show one all the same: his settings are the same for all servers.
-            (None, Some(_)) | (_, None) => self.by_origin(origin)?,
+        // Who needs no token may show one all the same: his settings are the same for all servers.
+        let token = self.key.as_ref().zip(token).map(|(key, token)| key.recognise(token));
+        let token = token.transpose().map_err(unknown)?;
+        let (proof, identity) = match (token, &origin.certified) {
+            (Some(identity), _) => (Proof::Token, Some(identity)),
+            (None, Some(identity)) => (Proof::Certificate, Some(identity.clone())),
+            (None, None) => (Proof::Nothing, None),
         };
-        if !caller.role.may_read() {
-            return Err(AccessError::Sender(caller.shown));
+        // By a local socket too a token says more: who shows one wants to be that.
+        let place = match (origin.place, &identity) {
+            (Place::LocalRoot | Place::LocalOwn | Place::LocalOther, Some(_)) => Place::Loopback,
+            (place, _) => place,
+        };
+        let way = Way::of(place, proof, self.insecure);
+        let most = standing(self.door, way, identity.as_ref().map(|identity| identity.role)).most();
+        match (most, identity) {
+            (Some(role), Some(Identity { name, .. })) => Ok(Caller::of(&Identity { role, name })),
+            (Some(role), None) => Ok(Caller { role, shown: format!("a {role} {}", because(way)) }),
+            (None, Some(identity)) => Err(AccessError::Sender(identity.to_string())),
+            (None, None) => Err(AccessError::Nameless { tokens: self.key.is_some() }),
         }
-        Ok(caller)
     }
+}
 
-    fn by_origin(&self, origin: &Origin) -> Result<Caller, AccessError> {
-        let nameless = |role: Role, from: &str| Caller { role, shown: format!("a {role} {from}") };
-        match origin {
-            Origin::Owner => Ok(nameless(Role::Operator, "by the local socket")),
-            Origin::Here => Ok(nameless(self.here, "because you come from this machine")),
-            Origin::Certified(identity) => Ok(Caller::of(identity)),
-            Origin::Elsewhere => match self.elsewhere {
-                Some(role) => Ok(nameless(role, "as everybody here")),
-                None => Err(AccessError::Nameless { tokens: self.key.is_some() }),
-            },
-        }
+/// Why somebody has the role that he has, for refusals.
+fn because(way: Way) -> &'static str {
+    match way {
+        Way::LocalRoot | Way::LocalOwn => "by the local socket",
+        Way::ElsewhereInsecure => "as everybody here",
+        _ => "because you come from this machine",
     }
 }
 
@@ -161,46 +173,82 @@ mod tests {
     const SENDER: fn() -> AccessError = || AccessError::Sender("node bob".to_owned());
 
     #[test]
-    fn every_origin_has_its_role() {
-        let nameless = AccessError::Nameless { tokens: false };
-        let strict = Access::default();
-        let open = Access { here: Role::Operator, elsewhere: Some(Role::Reader), key: None };
-        for (origin, by_strict, by_open) in [
-            (Origin::Owner, Ok(Role::Operator), Ok(Role::Operator)),
-            (Origin::Here, Ok(Role::Reader), Ok(Role::Operator)),
-            (Origin::Elsewhere, Err(nameless), Ok(Role::Reader)),
-            (Origin::Certified(identity(Role::Node)), Err(SENDER()), Err(SENDER())),
-            (Origin::Certified(identity(Role::Reader)), Ok(Role::Reader), Ok(Role::Reader)),
-            (Origin::Certified(identity(Role::Operator)), Ok(Role::Operator), Ok(Role::Operator)),
-            (Origin::Certified(identity(Role::Hub)), Ok(Role::Hub), Ok(Role::Hub)),
+    fn every_place_has_its_role() {
+        use Place::*;
+        let nameless = Err(AccessError::Nameless { tokens: false });
+        let access = |door, insecure| Access { door, insecure, key: None };
+        let doors = [
+            access(Door::Http, false),
+            access(Door::Text, false),
+            access(Door::Http, true),
+            access(Door::Alone, true),
+        ];
+        let (reader, operator) = (Ok(Role::Reader), Ok(Role::Operator));
+        for (place, expected) in [
+            (LocalRoot, [&operator, &operator, &operator, &operator]),
+            (LocalOwn, [&operator, &operator, &operator, &operator]),
+            (LocalOther, [&reader, &reader, &reader, &operator]),
+            (Loopback, [&reader, &reader, &reader, &operator]),
+            (Elsewhere, [&nameless, &nameless, &reader, &reader]),
         ] {
-            assert_eq!(outcome(&strict, &origin, None), by_strict, "{origin:?}");
-            assert_eq!(outcome(&open, &origin, None), by_open, "{origin:?}");
+            for (access, expected) in doors.iter().zip(expected) {
+                assert_eq!(outcome(access, &place.into(), None), *expected, "{place:?} at {:?}", access.door);
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_worth_the_same_from_wherever() {
+        for door in [Door::Http, Door::Text, Door::Alone] {
+            for place in [Place::Loopback, Place::Elsewhere] {
+                let access = Access { door, ..Access::default() };
+                for (role, expected) in [
+                    (Role::Node, Err(SENDER())),
+                    (Role::Reader, Ok(Role::Reader)),
+                    (Role::Operator, Ok(Role::Operator)),
+                    (Role::Hub, Ok(Role::Hub)),
+                ] {
+                    let origin = Origin { place, certified: Some(identity(role)) };
+                    assert_eq!(
+                        outcome(&access, &origin, None),
+                        expected,
+                        "{role} at {door:?} from {place:?}"
+                    );
+                }
+            }
         }
     }
 
     #[test]
     fn a_token_says_more_than_where_somebody_comes_from() {
+        use Place::*;
         let key = Arc::new(ClusterKey::generate().unwrap());
-        let access = Access { key: Some(Arc::clone(&key)), ..Access::default() };
-        for (role, expected) in [
-            (Role::Node, Err(SENDER())),
-            (Role::Reader, Ok(Role::Reader)),
-            (Role::Operator, Ok(Role::Operator)),
-            (Role::Hub, Ok(Role::Hub)),
-        ] {
-            let shown = key.token(role, &identity(role).name).to_string();
-            assert_eq!(outcome(&access, &Origin::Elsewhere, Some(&shown)), expected.clone(), "{role}");
-            assert_eq!(outcome(&access, &Origin::Here, Some(&shown)), expected, "{role}");
-            let foreign = ClusterKey::generate().unwrap().token(role, &identity(role).name);
-            let refused = outcome(&access, &Origin::Here, Some(&foreign.to_string()));
-            assert!(matches!(refused, Err(AccessError::Unknown(_))), "{refused:?}");
+        for door in [Door::Http, Door::Alone] {
+            let access = Access { door, key: Some(Arc::clone(&key)), ..Access::default() };
+            for (role, expected) in [
+                (Role::Node, Err(SENDER())),
+                (Role::Reader, Ok(Role::Reader)),
+                (Role::Operator, Ok(Role::Operator)),
+                (Role::Hub, Ok(Role::Hub)),
+            ] {
+                let shown = key.token(role, &identity(role).name).to_string();
+                let foreign = ClusterKey::generate().unwrap().token(role, &identity(role).name).to_string();
+                for place in [LocalRoot, LocalOwn, LocalOther, Loopback, Elsewhere] {
+                    assert_eq!(
+                        outcome(&access, &place.into(), Some(&shown)),
+                        expected,
+                        "{role} from {place:?}"
+                    );
+                    let refused = outcome(&access, &place.into(), Some(&foreign));
+                    assert!(matches!(refused, Err(AccessError::Unknown(_))), "{refused:?}");
+                }
+            }
         }
     }
 
     #[test]
     fn a_token_is_not_looked_at_where_none_counts() {
-        assert_eq!(outcome(&Access::default(), &Origin::Here, Some("any")), Ok(Role::Reader));
+        assert_eq!(outcome(&Access::default(), &Place::Loopback.into(), Some("any")), Ok(Role::Reader));
     }
 
     #[test]

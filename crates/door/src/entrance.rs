@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use khz_trust::{HANDSHAKE_TIMEOUT, Identity, PeerError, TlsServer};
+use khz_trust::{HANDSHAKE_TIMEOUT, Identity, PeerError, Place, TlsServer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
@@ -86,13 +86,14 @@ pub async fn enter(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, 
 async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, Turned> {
     let (socket, peer) = match socket {
         Accepted::Local(socket) => {
-            let origin = local::origin(&socket);
+            let origin = local::place(&socket).into();
             return Ok(Entered { socket: Socket::Local(socket), way: Way::Local, origin });
         }
         Accepted::Tcp(socket, peer) => (socket, peer),
     };
     let is_here = peer.ip().to_canonical().is_loopback();
-    let origin = if is_here { Origin::Here } else { Origin::Elsewhere };
+    let place = if is_here { Place::Loopback } else { Place::Elsewhere };
+    let origin = Origin::from(place);
     let local = socket.local_addr()?.ip();
     // Events must leave at once; without it they would only be late.
     let _ = socket.set_nodelay(true);
@@ -100,7 +101,7 @@ async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entere
         return Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin });
     };
     match (speaks_tls(&socket).await?, is_here) {
-        (true, _) => with_tls(socket, &tls, origin).await,
+        (true, _) => with_tls(socket, &tls, place).await,
         (false, true) => Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin }),
         (false, false) => {
             turn_away(socket, advice).await;
@@ -118,13 +119,11 @@ async fn speaks_tls(socket: &TcpStream) -> io::Result<bool> {
     }
 }
 
-async fn with_tls(socket: TcpStream, tls: &TlsServer, origin: Origin) -> Result<Entered, Turned> {
+async fn with_tls(socket: TcpStream, tls: &TlsServer, place: Place) -> Result<Entered, Turned> {
     let stream = TlsAcceptor::from(tls.config()).accept(socket).await?;
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-    let origin = match certificate {
-        Some(certificate) => Origin::Certified(Identity::of_certificate(certificate)?),
-        None => origin,
-    };
+    let certified = certificate.map(|certificate| Identity::of_certificate(certificate)).transpose()?;
+    let origin = Origin { place, certified };
     Ok(Entered { socket: Socket::Tls(Box::new(stream)), way: Way::Tls, origin })
 }
 

@@ -7,9 +7,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net;
 use std::path::{Path, PathBuf};
 
+use khz_trust::Place;
 use tokio::net::{UnixListener, UnixStream};
-
-use crate::access::Origin;
 
 /// Everybody may connect: who he is decides what he may do.
 const MODE: u32 = 0o666;
@@ -92,11 +91,12 @@ impl Drop for LocalSocket {
 }
 
 /// Who is at the other end: root and our own user own this process.
-pub fn origin(socket: &UnixStream) -> Origin {
+pub fn place(socket: &UnixStream) -> Place {
     let own = rustix::process::geteuid().as_raw();
     match socket.peer_cred() {
-        Ok(peer) if peer.uid() == 0 || peer.uid() == own => Origin::Owner,
-        Ok(_) | Err(_) => Origin::Here,
+        Ok(peer) if peer.uid() == 0 => Place::LocalRoot,
+        Ok(peer) if peer.uid() == own => Place::LocalOwn,
+        Ok(_) | Err(_) => Place::LocalOther,
     }
 }
 

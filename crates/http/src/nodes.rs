@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
 use khz_model::fold::fold;
-use khz_model::{Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate, Stamp};
+use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate, Stamp};
 
 use crate::json;
 use crate::misses;
@@ -176,6 +176,24 @@ fn status_json(out: &mut String, status: &NodeStatus) {
     json::number(out, status.connects);
     out.push_str(",\"problem\":");
     json::text_or_null(out, status.problem.as_deref());
+    out.push_str(if status.believed { ",\"believed\":true" } else { ",\"believed\":false" });
+    out.push_str(",\"hub\":");
+    json::text_or_null(out, status.hub.as_deref());
+    out.push_str(",\"away\":");
+    match &status.away {
+        Some(away) => away_json(out, away),
+        None => out.push_str("null"),
+    }
+    out.push('}');
+}
+
+fn away_json(out: &mut String, away: &Away) {
+    out.push_str("{\"first\":");
+    json::text(out, &away.first);
+    out.push_str(",\"problem\":");
+    json::text(out, &away.problem);
+    span(out, ",\"since\":", away.since);
+    span(out, ",\"back\":", away.back);
     out.push('}');
 }
 

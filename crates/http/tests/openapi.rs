@@ -293,7 +293,7 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
         Arc::new(node)
     };
     let server = Server::start(hub());
-    let reader = Server::start_with(hub(), |door| door.access.here = khz_trust::Role::Reader);
+    let reader = Server::start_with(hub(), |door| door.access.door = khz_trust::Door::Http);
     let alone = Server::start(Arc::new(FakeNode::default()));
     let forget = |server: &Server, query: &str| server.ask("DELETE", &format!("{path}{query}"), &[]);
     for (answer, status, expected) in [

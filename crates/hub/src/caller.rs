@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use khz_trust::Role;
+use khz_trust::Place;
 use rustix::fd::AsFd;
 
 /// Where somebody calls from.
@@ -15,8 +15,8 @@ pub(crate) enum Caller {
     Local {
         /// Whose process it is; `None`: the kernel does not say.
         uid: Option<u32>,
-        /// Root or our own user, who own this process.
-        owns_us: bool,
+        /// What that makes of him.
+        place: Place,
     },
 }
 
@@ -25,23 +25,29 @@ impl Caller {
     pub fn of_local(socket: impl AsFd) -> Self {
         let own = rustix::process::geteuid();
         match rustix::net::sockopt::socket_peercred(socket) {
-            Ok(peer) => {
-                Caller::Local { uid: Some(peer.uid.as_raw()), owns_us: peer.uid.is_root() || peer.uid == own }
-            }
-            Err(_) => Caller::Local { uid: None, owns_us: false },
+            Ok(peer) => Caller::Local {
+                uid: Some(peer.uid.as_raw()),
+                place: match peer.uid {
+                    uid if uid.is_root() => Place::LocalRoot,
+                    uid if uid == own => Place::LocalOwn,
+                    _ => Place::LocalOther,
+                },
+            },
+            Err(_) => Caller::Local { uid: None, place: Place::LocalOther },
         }
     }
 
-    /// True where the kernel vouches for this role, so that nothing needs to be shown; `None`: it says nothing.
-    pub fn may_be(&self, role: Role) -> Option<bool> {
+    /// Where that is, for the table of roles.
+    pub fn place(&self) -> Place {
         match self {
-            Caller::Net(_) => None,
-            Caller::Local { owns_us, .. } => Some(*owns_us || role == Role::Reader),
+            Caller::Net(address) if address.ip().to_canonical().is_loopback() => Place::Loopback,
+            Caller::Net(_) => Place::Elsewhere,
+            Caller::Local { place, .. } => *place,
         }
     }
 
     /// Without a port, for people.
-    pub fn place(&self) -> String {
+    pub fn from(&self) -> String {
         match self {
             Caller::Net(address) => address.ip().to_string(),
             Caller::Local { .. } => self.to_string(),
@@ -64,15 +70,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_the_local_socket_owners_may_be_anybody_and_others_read() {
-        let local = |owns_us| Caller::Local { uid: Some(7), owns_us };
-        for role in Role::ALL {
-            assert_eq!(local(true).may_be(role), Some(true));
-            assert_eq!(local(false).may_be(role), Some(role == Role::Reader));
-            assert_eq!(Caller::Net(([127, 0, 0, 1], 1).into()).may_be(role), None);
-        }
-        assert_eq!(local(true).to_string(), "this machine, uid 7");
+    fn the_kernel_says_who_comes_by_the_local_socket_and_the_address_who_comes_over_loopback() {
+        let local = Caller::Local { uid: Some(7), place: Place::LocalOther };
+        assert_eq!((local.to_string().as_str(), local.place()), ("this machine, uid 7", Place::LocalOther));
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(matches!(Caller::of_local(&ours), Caller::Local { uid: Some(_), owns_us: true }));
+        let place = Caller::of_local(&ours).place();
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(place, if is_root { Place::LocalRoot } else { Place::LocalOwn });
+        for (address, place) in [
+            ("127.0.0.1:1", Place::Loopback),
+            ("127.9.9.9:1", Place::Loopback),
+            ("[::ffff:127.0.0.1]:1", Place::Loopback),
+            ("10.0.0.1:1", Place::Elsewhere),
+        ] {
+            assert_eq!(Caller::Net(address.parse().unwrap()).place(), place, "{address}");
+        }
     }
 }

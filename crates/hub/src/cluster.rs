@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard, Weak};
 
 use khz_link::HubName;
-use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, Pattern, Rate};
+use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::counts::Counts;
 use crate::limits::{
@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
-use crate::node::SharedNode;
+use crate::node::{SharedNode, THROUGH_HUB};
 use crate::schemas::{Schema, Schemas};
 use crate::texts::TextBytes;
 
@@ -71,6 +71,13 @@ struct Metrics {
 }
 
 impl Cluster {
+    /// How a node is, and that it is at this hub where it is.
+    pub(crate) fn status_of(&self, node: &SharedNode, now: Nanos) -> NodeStatus {
+        let node = node.lock();
+        let is_here = node.link.as_ref().is_some_and(|link| link.connection < THROUGH_HUB);
+        NodeStatus { hub: is_here.then(|| self.settings.name.clone()), ..node.status(now) }
+    }
+
     /// A cluster without nodes.
     pub fn new(settings: Settings, identity: [u8; 16]) -> Arc<Self> {
         Arc::new(Cluster {

@@ -24,6 +24,7 @@ mod memory;
 mod node;
 mod own;
 mod peer;
+mod proofs;
 mod query;
 mod reader;
 mod reader_texts;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use khz_link::Allowance;
 use khz_link::Reason;
 use khz_link::texts::{TextFault, TextGiven, TextPiece, Why};
-use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::caller::Caller;
 use crate::clock;
@@ -148,6 +148,10 @@ pub(crate) struct Node {
     /// The other hub that tells of it, and whether it is expected there.
     pub told_by: Option<(String, bool)>,
     pub problem: Option<String>,
+    /// Its name is believed: nothing has proved it.
+    pub believed: bool,
+    /// Why it is not at the hub that it would rather have, and when it said so.
+    pub away: Option<(Away, Nanos)>,
     pub lanes: Vec<Lane>,
     /// Ids of the lanes, beside them.
     pub lane_ids: Vec<u64>,
@@ -198,6 +202,8 @@ impl Node {
             has_left: false,
             told_by: None,
             problem: None,
+            believed: false,
+            away: None,
             lanes: Vec::new(),
             lane_ids: Vec::new(),
             numbers: Vec::new(),
@@ -229,8 +235,7 @@ impl Node {
         }
         let name = &self.name;
         if identity.machine != self.identity.machine {
-            let address =
-                self.caller.map_or_else(String::new, |caller| format!(" (from {})", caller.place()));
+            let address = self.caller.map_or_else(String::new, |caller| format!(" (from {})", caller.from()));
             let text = format!(
                 "the name {name} is taken by another machine that is connected{address}: give one of them another name (--node)"
             );
@@ -272,6 +277,7 @@ impl Node {
             "another boot of the same machine id was connected: is it a clone (/etc/machine-id)?".to_owned()
         });
         self.knows_again = false;
+        self.away = None;
         self.forget_connection();
     }
 
@@ -300,6 +306,7 @@ impl Node {
         self.changed = now;
         self.has_left = std::mem::take(&mut self.says_goodbye);
         self.problem = problem.filter(|_| !self.has_left);
+        self.away = None;
         self.forget_connection();
         self.texts.disconnected();
         true
@@ -714,6 +721,10 @@ impl Node {
             retransmitted: self.retransmitted,
             connects: self.connects,
             problem: self.problem.clone(),
+            believed: self.believed,
+            // Who answers knows its own name.
+            hub: None,
+            away: self.away.as_ref().map(|(away, said)| aged(away, now.since(*said))),
         }
     }
 }
@@ -782,6 +793,16 @@ impl Node {
             }
             None => None,
         }
+    }
+}
+
+/// The same so much later.
+fn aged(away: &Away, later: Nanos) -> Away {
+    let add = |time: Nanos| Nanos(time.0.saturating_add(later.0));
+    Away {
+        since: away.since.map(add),
+        back: away.back.map(|time| Nanos(time.0.saturating_sub(later.0))),
+        ..away.clone()
     }
 }
 

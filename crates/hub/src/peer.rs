@@ -8,10 +8,10 @@ use khz_link::limits::VERSION_OF_NUMBERS;
 use khz_link::texts::{NoText, ReadFrame, TextFault, TextGiven, TextPiece};
 use khz_link::{
     Ack, Acks, Beat, End, Goodbye, Hello, HubSide, InterestFrame, LaneOffer, Reason, Reject, Role,
-    SchemaPiece, Verdict, Want, WantFrame,
+    SchemaPiece, Standing, Verdict, Want, WantFrame,
 };
-use khz_model::{Nanos, NodeName};
-use khz_trust::{ClusterKey, Identity};
+use khz_model::{Away, Nanos, NodeName};
+use khz_trust::{Door, Identity, Proof, Way, standing};
 
 use crate::caller::Caller;
 use crate::cluster::Cluster;
@@ -22,6 +22,7 @@ use crate::lane::Lane;
 use crate::limits::HISTORY_SPAN;
 use crate::mailbox::Mailbox;
 use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::texts::Knows;
 
@@ -39,10 +40,8 @@ pub(crate) enum Peer {
 pub(crate) struct Talk<'a> {
     pub cluster: &'a Arc<Cluster>,
     pub mailbox: &'a Arc<Mailbox>,
-    /// Tokens are made from it; without one, and without certificates, everybody is believed.
-    pub key: Option<&'a ClusterKey>,
-    /// Whether a certificate or token is needed.
-    pub proof_needed: bool,
+    /// What may be shown at this door.
+    pub proofs: &'a Proofs,
     pub certified: Option<Result<Identity, String>>,
     pub connection: u64,
     pub caller: Caller,
@@ -57,8 +56,8 @@ fn protocol(reject: &'static str) -> Reject {
 }
 
 impl Talk<'_> {
-    /// Who the Hello says it is, if that is proved.
-    fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<Identity, Reject> {
+    /// Who the Hello says it is, if who comes this way may be that.
+    fn identified(&self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Result<(Identity, Way), Reject> {
         let reject = |reason, text: String| Err(Reject { reason, text });
         let name = match NodeName::new(hello.name) {
             Ok(name) => name,
@@ -71,45 +70,31 @@ impl Talk<'_> {
             Err(error) => return reject(Reason::NotAllowed, error.to_string()),
         };
         let said = Identity { role, name };
-        match self.caller.may_be(role) {
-            Some(true) => return Ok(said),
-            Some(false) => {
-                let text =
-                    format!("{said} may come by the local socket only from root or the hub's own user");
-                return reject(Reason::NotAllowed, text);
-            }
-            None => {}
+        let certified = self.certified.as_ref().map(|certified| certified.as_ref());
+        let (proof, place) = (hello.proof.as_ref(), self.caller.place());
+        let shown = self.proofs.judge(&said, certified, proof.map(|proof| (nonce, proof)), place);
+        let shown = shown.map_err(|text| Reject { reason: Reason::Proof, text })?;
+        let way = Way::of(place, shown, self.proofs.believes_names());
+        let proved = matches!(shown, Proof::Token | Proof::Certificate).then_some(said.role);
+        if standing(Door::Link, way, proved).may_be(said.role) {
+            return Ok((said, way));
         }
-        match (&self.certified, self.key, hello.proof) {
-            (Some(Ok(certified)), ..) if *certified == said => Ok(said),
-            (Some(Ok(certified)), ..) => {
-                reject(Reason::Proof, format!("it says it is {said}, its certificate says {certified}"))
-            }
-            (Some(Err(problem)), ..) => reject(Reason::Proof, problem.clone()),
-            (None, Some(key), Some(proof)) if key.verify(&said, nonce, &proof) => Ok(said),
-            (None, Some(_), Some(_)) => {
-                reject(Reason::Proof, format!("the token of {said} is not one of this cluster"))
-            }
-            (None, ..) if self.proof_needed => {
-                let text = format!("{said} shows neither a certificate nor a token; `khz certs` makes both");
-                reject(Reason::Proof, text)
-            }
-            (None, ..) => Ok(said),
-        }
+        reject(Reason::Proof, self.proofs.ways_out(&said, way, proof.is_some()))
     }
 
-    fn welcome_node(&mut self, hello: &Hello<'_>, name: &NodeName) -> Result<(), Reject> {
+    fn welcome_node(&mut self, hello: &Hello<'_>, name: &NodeName, way: Way) -> Result<(), Reject> {
         let full = || Reject { reason: Reason::Full, text: "this hub has no room for another node".into() };
         let shared = self.cluster.node_or_new(name, self.now).ok_or_else(full)?;
         let identity = node::Identity { machine: hello.machine, boot: hello.boot, start: hello.started };
         {
             let mut node = shared.lock();
             if let Err((reason, text)) = node.admits(&identity) {
-                node.problem = Some(format!("refused {}: {text}", self.caller.place()));
+                node.problem = Some(format!("refused {}: {text}", self.caller.from()));
                 return Err(Reject { reason, text });
             }
             let link = Link { mailbox: self.mailbox.clone(), connection: self.connection };
             node.connect(identity, hello.program, Some(self.caller), link, self.now);
+            node.believed = way.is_believed();
             node.connect_texts(Knows::from_abilities(hello.abilities));
             node.knows_again = hello.version >= VERSION_OF_NUMBERS;
             for interest in &node.interests {
@@ -220,8 +205,8 @@ impl Talk<'_> {
 
 impl HubSide for Talk<'_> {
     fn hello(&mut self, hello: &Hello<'_>, nonce: &[u8; 32]) -> Verdict {
-        let welcomed = self.identified(hello, nonce).and_then(|identity| match hello.role {
-            Role::Node => self.welcome_node(hello, &identity.name),
+        let welcomed = self.identified(hello, nonce).and_then(|(identity, way)| match hello.role {
+            Role::Node => self.welcome_node(hello, &identity.name, way),
             _ => {
                 let epochs = self.cluster.epochs(self.connection);
                 let is_hub = hello.machine != [0; 16];
@@ -393,14 +378,6 @@ impl HubSide for Talk<'_> {
         });
     }
 
-    fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
-        self.node(|node| {
-            tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
-            node.says_goodbye = true;
-            Ok(())
-        })
-    }
-
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
         let cluster = self.cluster.clone();
         self.reader()?.interest(&cluster, interest)
@@ -414,6 +391,23 @@ impl HubSide for Talk<'_> {
     fn roster(&mut self, wanted: bool) -> Taken {
         self.reader()?.roster(wanted);
         Ok(())
+    }
+
+    fn standing(&mut self, standing: &Standing<'_>) -> Taken {
+        self.node(|node| {
+            let (first, problem) = (standing.first.to_owned(), standing.problem.to_owned());
+            let away = Away { first, problem, since: standing.since, back: standing.back };
+            node.away = Some((away, self.now));
+            Ok(())
+        })
+    }
+
+    fn goodbye(&mut self, goodbye: &Goodbye<'_>) -> Taken {
+        self.node(|node| {
+            tracing::info!("{} says goodbye ({:?}) {}", node.name, goodbye.leaving, goodbye.text);
+            node.says_goodbye = true;
+            Ok(())
+        })
     }
 
     fn text(&mut self, piece: &TextPiece<'_>) -> Taken {

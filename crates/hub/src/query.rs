@@ -253,7 +253,7 @@ impl Query for HubQuery {
 
     fn status(&self) -> Vec<NodeStatus> {
         let now = clock::boot();
-        self.cluster.nodes().iter().map(|node| node.lock().status(now)).collect()
+        self.cluster.nodes().iter().map(|node| self.cluster.status_of(node, now)).collect()
     }
 
     fn own(&self) -> Option<Vec<Sample>> {

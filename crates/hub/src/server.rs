@@ -4,13 +4,14 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use khz_link::{HubEnd, HubEndConfig, LinkError};
 use khz_model::Nanos;
-use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, TlsServer};
+use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, RunKey, TlsServer};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -26,6 +27,7 @@ use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
+use crate::proofs::Proofs;
 
 /// Others wait so long at most for a node that is to be there before them.
 const HELD_MAX: Nanos = Nanos::SECOND;
@@ -44,13 +46,15 @@ pub struct LinkDoor {
     pub listen: Vec<SocketAddr>,
     /// A socket of this machine, which does not block: root and our own user may be anybody there, others read.
     pub local: Option<UnixListener>,
+    /// Where the key of this run goes, for who comes over loopback, and the name of the local socket there.
+    pub run: Option<(PathBuf, Option<String>)>,
     /// TLS, where it is configured; then for every connection.
     pub tls: Option<TlsServer>,
     /// The cluster key that tokens are made from.
     pub key: Option<ClusterKey>,
     /// Whether a certificate of the cluster's CA is accepted in place of a token.
     pub certificates: bool,
-    /// Somebody has decided that everybody who can reach the door is believed.
+    /// Somebody has decided that TLS can be missing, and that names of nodes are believed where nothing proves them.
     pub insecure: bool,
 }
 
@@ -117,14 +121,16 @@ impl LinkServer {
             rustix::net::listen(&listener, 4_096).map_err(std::io::Error::from)?;
             listeners.push(Listener::Net(listener));
         }
-        let addresses = listeners.iter().filter_map(Listener::address).collect::<Result<_, _>>()?;
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().filter_map(Listener::address).collect::<Result<_, _>>()?;
         listeners.extend(door.local.take().map(Listener::Local));
         let mailbox = Arc::new(Mailbox::new().map_err(std::io::Error::from)?);
         cluster.served_by(&mailbox);
         let held = own.is_some();
         // The first of all: who comes elsewhere is held back behind it.
         listeners.splice(0..0, own.map(Listener::Local));
-        let server = Server::new(cluster, door, listeners, mailbox.clone(), held)?;
+        let proofs = proofs(&mut door, &addresses);
+        let server = Server::new(cluster, door.tls, proofs, listeners, mailbox.clone(), held)?;
         let (life, end) = UnixStream::pair()?;
         let run = move || {
             let _end = end;
@@ -159,10 +165,28 @@ impl Drop for LinkServer {
     }
 }
 
+/// What counts at this door. Without a run key only what is shown does: that is said, and no more.
+fn proofs(door: &mut LinkDoor, addresses: &[SocketAddr]) -> Proofs {
+    let run = door.run.take().and_then(|(folder, socket)| {
+        RunKey::make(&folder, addresses, socket.as_deref())
+            .inspect_err(|error| tracing::warn!("who comes over loopback must show a token: {error}"))
+            .ok()
+    });
+    let proofs =
+        Proofs { key: door.key.take(), run, certificates: door.certificates, insecure: door.insecure };
+    if proofs.believes_names() {
+        tracing::warn!(
+            "--insecure, and neither --cluster-key nor --tls-ca: names of nodes are believed, whoever says them at {}",
+            addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ")
+        );
+    }
+    proofs
+}
+
 struct Server {
     cluster: Arc<Cluster>,
-    door: LinkDoor,
-    proof_needed: bool,
+    tls: Option<TlsServer>,
+    proofs: Proofs,
     listeners: Vec<Listener>,
     mailbox: Arc<Mailbox>,
     epoll: OwnedFd,
@@ -197,7 +221,8 @@ struct Server {
 impl Server {
     fn new(
         cluster: Arc<Cluster>,
-        door: LinkDoor,
+        tls: Option<TlsServer>,
+        proofs: Proofs,
         listeners: Vec<Listener>,
         mailbox: Arc<Mailbox>,
         held: bool,
@@ -213,10 +238,9 @@ impl Server {
         let config = HubEndConfig::new(cluster.identity, cluster.settings.name.clone());
         let now = clock::boot();
         Ok(Server {
-            // `insecure` does without TLS; where a key or a CA is given, everybody shows something all the same.
-            proof_needed: door.key.is_some() || door.certificates,
             cluster,
-            door,
+            tls,
+            proofs,
             listeners,
             mailbox,
             epoll,
@@ -345,7 +369,7 @@ impl Server {
             self.push_out(oldest, now);
         }
         self.refresh_certificates(now);
-        let wire = socket.wire(self.door.tls.as_ref())?;
+        let wire = socket.wire(self.tls.as_ref())?;
         let mut nonce = [0; 32];
         self.random.fill(&mut nonce).map_err(|_| std::io::Error::other("no random numbers"))?;
         let place = self.free.pop().unwrap_or_else(|| {
@@ -406,7 +430,6 @@ impl Server {
     fn receive(&mut self, connection: &mut Connection, now: Nanos) -> Result<(), Ended> {
         let Connection { token, wire, end, out, caller, peer, .. } = connection;
         let (cluster, mailbox) = (&self.cluster, &self.mailbox);
-        let (key, proof_needed) = (self.door.key.as_ref(), self.proof_needed);
         let mut failed: Option<LinkError> = None;
         let mut room = std::mem::take(&mut self.room);
         let readiness = wire.read(&mut room, |wire, bytes| {
@@ -418,8 +441,7 @@ impl Server {
             let mut talk = Talk {
                 cluster,
                 mailbox,
-                key,
-                proof_needed,
+                proofs: &self.proofs,
                 certified,
                 connection: *token,
                 caller: *caller,
@@ -568,7 +590,7 @@ impl Server {
             return;
         }
         self.refreshed = now;
-        match self.door.tls.as_ref().map(TlsServer::refresh) {
+        match self.tls.as_ref().map(TlsServer::refresh) {
             Some(Ok(true)) => tracing::info!("the link door has new certificates"),
             Some(Err(error)) => tracing::warn!("the link door keeps its certificates: {error}"),
             _ => {}

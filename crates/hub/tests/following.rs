@@ -177,10 +177,11 @@ fn local_hub(path: &Path, name: &str, identity: u8) -> Hub {
     let door = LinkDoor {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         local: Some(local),
+        run: None,
         tls: None,
         key: None,
         certificates: false,
-        insecure: false,
+        insecure: true,
     };
     let cluster = Cluster::new(settings, [identity; 16]);
     Hub { query: HubQuery::new(cluster.clone()), server: LinkServer::start(cluster, door).unwrap() }

@@ -38,10 +38,11 @@ impl Hub {
         let door = LinkDoor {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             local: None,
+            run: None,
             tls: None,
             key: None,
             certificates: false,
-            insecure: false,
+            insecure: true,
         };
         let server = LinkServer::start(cluster.clone(), door).unwrap();
         Hub { server, query: HubQuery::new(cluster.clone()), cluster, _keeper: keeper }
@@ -240,7 +241,7 @@ fn a_hub_above_knows_who_is_down_missing_or_gone_below() {
     until("they are gone", || below.states() == "a up, b left, c down, z missing");
     let above = Hub::named("above", 2, None, &[]);
     let port = below.server.addresses()[0].port();
-    let mut follows = settings(vec![HubAddress::Net { host: "127.0.0.1".into(), port }], Role::Hub);
+    let mut follows = settings(vec![HubAddress::Net { host: "127.0.0.1".into(), port }], Role::Reader);
     Arc::get_mut(&mut follows.identity).unwrap().machine = [2; 16];
     let source = Source::start(above.cluster.clone(), follows, 0).unwrap();
     until("they are known", || {

@@ -240,6 +240,7 @@ fn an_address_that_others_can_reach_needs_tls_or_a_word() {
         let door = LinkDoor {
             listen: vec!["0.0.0.0:0".parse().unwrap()],
             local: None,
+            run: None,
             tls: None,
             key: None,
             certificates: false,

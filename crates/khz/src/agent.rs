@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use khz_gather::Machine;
-use khz_link::driver::{Bell, Driver, HubAddress, Settings, TlsSettings};
+use khz_link::driver::{Bell, Driver, FindNear, HubAddress, Settings, TlsSettings};
 use khz_link::{Identity, Prove, Role};
 use khz_trust::{ClientFiles, Exposure, Protocol, TlsClient, Token};
 
@@ -49,6 +49,8 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
             .collect(),
         identity: Arc::new(identity(plan, token)),
         tls,
+        near: Some(near(plan)),
+        failback_after: plan.failback_after,
         counters: link,
         bell,
     };
@@ -110,6 +112,12 @@ fn credentials(plan: &Plan) -> Result<(Option<TlsSettings>, Option<Token>), Fail
             .map_err(|error| Failure::usage(format!("hub {}: {error}", hub.host)))?;
     }
     Ok((tls, token))
+}
+
+/// What vouches for this node at a hub of this machine.
+fn near(plan: &Plan) -> FindNear {
+    let identity = khz_trust::Identity { role: khz_trust::Role::Node, name: plan.node.clone() };
+    khz_client::near::find(plan.run_dir.as_deref(), identity, None)
 }
 
 /// Who this node is on a link.

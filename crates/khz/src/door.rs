@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use khz_door::{Access, LocalSocket};
-use khz_trust::{ClientCertificates, ClusterKey, Protocol, REFRESH_PERIOD, Role, TlsServer, TrustError};
+use khz_trust::{ClientCertificates, ClusterKey, Door, Protocol, REFRESH_PERIOD, TlsServer, TrustError};
 
 use crate::config::Plan;
 use crate::outcome::{Failure, sentence};
@@ -30,13 +30,14 @@ pub struct Fitting {
     pub http: Option<Arc<TlsServer>>,
     /// TLS of the text door.
     pub text: Option<Arc<TlsServer>>,
-    /// Who may do what.
-    pub access: Access,
+    /// Who may do what at the HTTP door.
+    pub http_access: Access,
+    /// The same at the text door.
+    pub text_access: Access,
 }
 
-/// TLS and tokens where the plan has them; `here` is the role of who comes from this machine and shows nothing. Who
-/// comes from elsewhere and shows nothing is a reader where somebody said `--insecure`.
-pub fn fitting(plan: &Plan, here: Role) -> Result<Fitting, Failure> {
+/// TLS and tokens where the plan has them, for the doors of a hub or agent, or of a `khz` that is alone.
+pub fn fitting(plan: &Plan, is_alone: bool) -> Result<Fitting, Failure> {
     let unusable = |error: TrustError| Failure::usage(sentence(&error));
     let tls = |protocol| {
         let files = plan.trust.server_files();
@@ -45,9 +46,16 @@ pub fn fitting(plan: &Plan, here: Role) -> Result<Fitting, Failure> {
     };
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read);
     let key = key.transpose().map_err(unusable)?.map(Arc::new);
-    let elsewhere = plan.insecure.then_some(Role::Reader);
-    let access = Access { here, elsewhere, key };
-    Ok(Fitting { http: tls(Protocol::Http)?, text: tls(Protocol::Text)?, access })
+    let access = |door| {
+        let door = if is_alone { Door::Alone } else { door };
+        Access { door, insecure: plan.insecure, key: key.clone() }
+    };
+    Ok(Fitting {
+        http: tls(Protocol::Http)?,
+        text: tls(Protocol::Text)?,
+        http_access: access(Door::Http),
+        text_access: access(Door::Text),
+    })
 }
 
 /// Reads a door's certificate again whenever its files change; never ends.
@@ -77,13 +85,23 @@ pub fn local_socket(plan: &Plan, name: &str) -> Option<LocalSocket> {
 
 /// Where a local socket of ours goes, in a folder that is there.
 pub fn socket_path(plan: &Plan, name: &str) -> Option<PathBuf> {
+    Some(run_dir(plan)?.join(name))
+}
+
+/// The folder where what we have for this machine goes; it is there.
+pub fn run_dir(plan: &Plan) -> Option<PathBuf> {
     let folder = run_dirs(plan).into_iter().next()?;
     let made = std::fs::DirBuilder::new().recursive(true).mode(RUN_DIR_MODE).create(&folder);
     if let Err(error) = made {
         tracing::info!("there are no local sockets: cannot make {}: {error}", folder.display());
         return None;
     }
-    Some(folder.join(name))
+    // In a folder where everybody writes somebody else may have been faster.
+    if !khz_client::place::is_safe(&folder) {
+        tracing::warn!("there are no local sockets: {} is another user's", folder.display());
+        return None;
+    }
+    Some(folder)
 }
 
 /// A local socket for a thread of its own; why there is none is only logged.

@@ -1,6 +1,5 @@
 //! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
 
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,7 +25,10 @@ pub fn run(plan: &Plan) -> Outcome {
     raise_descriptors();
     let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
     let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
-    let link = link_door(plan, local.as_mut().and_then(door::listener))?;
+    let listener = local.as_mut().and_then(door::listener);
+    let run =
+        door::run_dir(plan).map(|folder| (folder, listener.is_some().then(|| HUB_LINK_SOCKET.to_owned())));
+    let link = LinkDoor { local: listener, run, ..link_door(plan)? };
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
     cluster.expect(&plan.expected);
@@ -109,8 +111,8 @@ fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
     let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
     let pair = plan.trust.pair.clone();
     let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
-    let (name, insecure) = (plan.node.clone(), plan.insecure);
-    Ok(Access { files, token, insecure, name, ..Access::hub(&source.host, source.port) })
+    let (name, insecure, run_dir) = (plan.node.clone(), plan.insecure, plan.run_dir.clone());
+    Ok(Access { files, token, insecure, name, run_dir, ..Access::hub(&source.host, source.port) })
 }
 
 /// Other hubs, and agents, that are asked over the text protocol.
@@ -136,7 +138,7 @@ async fn ended(server: &LinkServer) {
     let _ = life.readable().await;
 }
 
-fn link_door(plan: &Plan, local: Option<UnixListener>) -> Result<LinkDoor, Failure> {
+fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
     let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
     let tls = match plan.trust.server_files() {
         Some(files) => {
@@ -147,7 +149,8 @@ fn link_door(plan: &Plan, local: Option<UnixListener>) -> Result<LinkDoor, Failu
     let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
     Ok(LinkDoor {
         listen: plan.link_listen.clone(),
-        local,
+        local: None,
+        run: None,
         certificates: tls.is_some() && plan.trust.ca.is_some(),
         tls,
         key,

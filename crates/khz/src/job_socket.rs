@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use khz_gather::JobDoor;
+use khz_trust::{Door, Way, standing};
 
 use crate::config::Plan;
 use crate::door;
@@ -16,8 +17,11 @@ use crate::door;
 /// Its name in the run directory.
 pub const PUBLISH_SOCKET: &str = "publish.sock";
 
-/// Everybody on this machine may publish; how much, the gatherer limits.
-const MODE: u32 = 0o666;
+/// Who may publish the table of roles says; how much, the gatherer limits.
+fn mode() -> u32 {
+    let others = standing(Door::Publish, Way::LocalOther, None).may_publish();
+    if others { 0o666 } else { 0o600 }
+}
 
 /// The bound socket; its file goes with it.
 pub struct JobSocket {
@@ -64,6 +68,6 @@ fn bind(path: &Path) -> io::Result<UnixDatagram> {
         },
     }
     let socket = UnixDatagram::bind(path)?;
-    fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    fs::set_permissions(path, Permissions::from_mode(mode()))?;
     Ok(socket)
 }

@@ -40,6 +40,18 @@ struct Status {
     clock_offset: Option<String>,
     round_trip: Option<String>,
     problem: Option<String>,
+    #[serde(default)]
+    believed: bool,
+    hub: Option<String>,
+    away: Option<Away>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Away {
+    first: String,
+    problem: String,
+    since: Option<String>,
+    back: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -86,6 +98,8 @@ pub fn print(
     } else if !all.is_empty() {
         out.write_all(table(&all).render(width).as_bytes())?;
         problems(&all, width, out)?;
+        away(&all, width, out)?;
+        believed(&all, width, out)?;
         writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
     } else if nodes.status.is_empty() && misses.is_empty() {
         eprintln!("khz: no node has reported yet");
@@ -206,6 +220,52 @@ fn rates(lanes: &[Lane]) -> String {
 
 fn span(seconds: Option<&str>) -> String {
     seconds.and_then(|text| text.parse().ok()).map_or_else(|| UNKNOWN.to_owned(), of_span)
+}
+
+/// Who is not at the hub that it would rather have: one line for all that are away for the same reason.
+fn away(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+    let mut lines: Vec<(Away, &str, Vec<&str>)> = Vec::new();
+    for (status, _) in all {
+        let (Some(away), Some(hub)) = (&status.away, &status.hub) else { continue };
+        let same = |(known, at, _): &&mut (Away, &str, Vec<&str>)| {
+            (&known.first, &known.problem, *at) == (&away.first, &away.problem, hub.as_str())
+        };
+        match lines.iter_mut().find(same) {
+            Some((known, _, nodes)) => {
+                known.back = soonest(known.back.take(), away.back.clone());
+                nodes.push(&status.node);
+            }
+            None => lines.push((away.clone(), hub, vec![&status.node])),
+        }
+    }
+    for (Away { first, problem, since, back }, hub, nodes) in lines {
+        let since = since.map(|since| format!(" {} ago", span(Some(&since)))).unwrap_or_default();
+        let why = if problem.is_empty() { "not there".to_owned() } else { problem };
+        let back = match back {
+            Some(back) => format!("back at the earliest in {}", span(Some(&back))),
+            None => "it stays".to_owned(),
+        };
+        let line = printable(&format!("{}: on {hub}; {first}{since}: {why}; {back}", fold(nodes)));
+        writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))?;
+    }
+    Ok(())
+}
+
+/// The shorter of two spans, as decimal strings.
+fn soonest(one: Option<String>, other: Option<String>) -> Option<String> {
+    let seconds = |text: &String| text.parse::<f64>().unwrap_or(f64::INFINITY);
+    one.into_iter().chain(other).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+}
+
+/// Whose names nobody has proved: one line for all.
+fn believed(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+    let names: Vec<String> =
+        all.iter().filter(|(status, _)| status.believed).map(|(status, _)| status.node.clone()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let line = format!("names are believed, not proved (--insecure): {}", fold(&names));
+    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
 }
 
 /// Why nodes are down or were refused: one line for all to whom the same happened.
@@ -329,6 +389,24 @@ mod tests {
         let nodes: Nodes = serde_json::from_str(ANSWER).unwrap();
         let lacks = |text: &str| nodes.lacks(&Hostlist::new(text).unwrap());
         assert!(lacks("node[9-11]") && lacks("x*") && !lacks("node[9-10]") && !lacks("node*"));
+    }
+
+    #[test]
+    fn who_is_not_at_its_first_hub_is_told_with_the_reason_and_the_time() {
+        let node = |name: &str, back: &str| {
+            format!(
+                r#"{{"node": "{name}", "up": true, "state": "up", "expected": false, "heard": "0.4", "since": "100.0", "version": "1", "lanes": [],
+                "clock_offset": null, "round_trip": null, "problem": null, "hub": "hub2",
+                "away": {{"first": "hub1:7071", "problem": "silent for 2.5s", "since": "720.0", "back": {back}}}}}"#
+            )
+        };
+        let answer = format!(r#"{{"status": [{}, {}]}}"#, node("n1", "\"240.0\""), node("n2", "\"180.0\""));
+        let nodes: Nodes = serde_json::from_str(&answer).unwrap();
+        let mut text = Vec::new();
+        print(&nodes, &khz_model::Misses::default(), Choice::default(), None, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let expected = "n[1-2]: on hub2; hub1:7071 12m ago: silent for 2.5s; back at the earliest in 3m\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

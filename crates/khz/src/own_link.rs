@@ -10,7 +10,7 @@ use khz_client::place::ALONE_LINK_SOCKET;
 use khz_door::LocalSocket;
 use khz_hub::{Cluster, LinkDoor, LinkServer};
 use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
-use khz_model::ByteSize;
+use khz_model::{ByteSize, Nanos};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -102,6 +102,7 @@ impl Open {
         let link = LinkDoor {
             listen: Vec::new(),
             local: Some(listener.try_clone().map_err(failed)?),
+            run: None,
             tls: None,
             key: None,
             certificates: false,
@@ -117,6 +118,8 @@ impl Open {
             hubs: vec![HubAddress::Local(path)],
             identity: Arc::new(agent::identity(plan, None)),
             tls: None,
+            near: None,
+            failback_after: Nanos(0),
             counters: Counters::default(),
             bell,
         };

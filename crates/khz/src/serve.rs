@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
-use khz_trust::Role;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Plan;
@@ -82,13 +81,12 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Serves until somebody wants us to end.
 pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Behind) -> Outcome {
     let Doors { http: http_sockets, text: text_sockets, http_counts, text_counts, origins } = doors;
-    let here = if behind == Behind::Node { Role::Operator } else { Role::Reader };
     let [http_socket, text_socket] = match behind {
         Behind::Node => [ALONE_SOCKET, "khz-text.sock"],
         Behind::Agent => [AGENT_SOCKET, "agent-text.sock"],
         Behind::Hub => [HUB_SOCKET, "hub-text.sock"],
     };
-    let fitting = door::fitting(plan, here)?;
+    let fitting = door::fitting(plan, behind == Behind::Node)?;
     let http = Door {
         window: plan.window,
         // Browsers may call the node by its name; whoever can point that name elsewhere owns the cluster.
@@ -98,7 +96,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
         node_label: behind == Behind::Hub,
         local: door::local_socket(plan, http_socket),
         tls: fitting.http.clone(),
-        access: fitting.access.clone(),
+        access: fitting.http_access.clone(),
         ..Door::new(Arc::clone(&query))
     };
     let scheme = if http.tls.is_some() { "https" } else { "http" };
@@ -112,7 +110,7 @@ pub async fn serve(plan: &Plan, doors: Doors, query: Arc<dyn Query>, behind: Beh
                 origins,
                 local: door::local_socket(plan, text_socket),
                 tls: fitting.text.clone(),
-                access: fitting.access.clone(),
+                access: fitting.text_access.clone(),
                 ..khz_text::Door::new(Arc::clone(&query), plan.node.as_str())
             };
             Some(door.on(text_sockets).map_err(|error| Failure::work(sentence(&error)))?)

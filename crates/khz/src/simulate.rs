@@ -83,6 +83,9 @@ pub struct SimulateFlags {
     /// Give each node its token, made with this cluster key.
     #[arg(long, value_name = "FILE")]
     cluster_key: Option<PathBuf>,
+    /// Where a hub of this machine has the key for its own user [default: KHZ_RUN_DIR, then the usual run directories].
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<PathBuf>,
     /// Speak to a hub on another machine without TLS.
     #[arg(long)]
     insecure: bool,
@@ -102,6 +105,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         hub,
         tls,
         key: key.map_err(|error| Failure::usage(sentence(&error)))?,
+        run_dirs: khz_client::place::run_dirs(run_dir(flags).as_deref()),
         nodes: flags.nodes,
         prefix: flags.prefix.clone(),
         period: rate.period(),
@@ -169,6 +173,10 @@ fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
     let host = flags.hub.rsplit_once(':').map_or(&*flags.hub, |(host, _)| host);
     let name = TlsClient::server_name(host).map_err(usage)?;
     Ok((address, Some(Tls { config: client.config(), name })))
+}
+
+fn run_dir(flags: &SimulateFlags) -> Option<PathBuf> {
+    flags.run_dir.clone().or_else(|| std::env::var_os("KHZ_RUN_DIR").map(PathBuf::from))
 }
 
 fn folder(flags: &SimulateFlags) -> PathBuf {

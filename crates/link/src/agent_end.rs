@@ -6,7 +6,7 @@ use std::sync::Arc;
 use khz_model::Nanos;
 
 use crate::beats::{Beats, Pair};
-use crate::dial::{Dial, HubName, Identity};
+use crate::dial::{Dial, HubName, Identity, Vouch};
 use crate::error::{LinkError, Reject};
 use crate::flush;
 use crate::frame::Frame;
@@ -18,6 +18,7 @@ use crate::limits::{BEAT, CARRY_MAX, FRAME_MAX, INTERESTS_MAX, OUT_MAX, TEXTS_MA
 use crate::message::*;
 use crate::pace::Pace;
 use crate::source::{Answer, Lane, Lanes};
+use crate::standing::Standing;
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 /// Where rows carry the beats, one is said without them after so long.
@@ -85,6 +86,11 @@ impl<L: Lane> AgentEnd<L> {
         }
     }
 
+    /// Something vouches for us at this hub; to be said before bytes come.
+    pub fn vouched(&mut self, vouch: Vouch) {
+        self.dial.vouched(vouch);
+    }
+
     /// Takes bytes from the hub. What they bring about is said by the next [`AgentEnd::poll`].
     pub fn receive(
         &mut self,
@@ -140,7 +146,7 @@ impl<L: Lane> AgentEnd<L> {
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
-            Frame::Newer { .. } | Frame::Goodbye(_) => {}
+            Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_) => {}
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
         }
         Ok(())
@@ -501,6 +507,13 @@ impl<L: Lane> AgentEnd<L> {
     pub fn received(&self, id: u64) -> Option<u64> {
         let entry = self.book.entries.iter().find(|entry| entry.lane.id() == id)?;
         entry.sender.as_ref().map(|sender| sender.received)
+    }
+
+    /// Says why this node is not at the hub that it would rather have.
+    pub fn stand(&self, standing: &Standing<'_>, out: &mut Vec<u8>) {
+        if self.dial.is_welcome() {
+            standing.put(out);
+        }
     }
 
     /// Says that this node leaves on purpose; the connection is to be closed when that is sent.

@@ -14,6 +14,20 @@ use crate::message::{Greeting, Hello, KNOWS_TEXT_NOW, KNOWS_TEXTS, Role};
 /// Makes a proof for a greeting's nonce, with a token.
 pub type Prove = Box<dyn Fn(&[u8; 32]) -> [u8; 32] + Send + Sync>;
 
+/// What vouches for us at one hub only: a key of that hub's, on the same machine.
+pub struct Vouch {
+    /// Makes the proof.
+    pub prove: Prove,
+    /// As what we come there, where that is more than elsewhere.
+    pub role: Option<Role>,
+}
+
+impl fmt::Debug for Vouch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vouch").field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
 /// Who we are, on every connection.
 pub struct Identity {
     /// As what we come.
@@ -62,6 +76,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Dial {
     identity: Arc<Identity>,
+    /// Counts for more than what the identity has.
+    vouch: Option<Vouch>,
     phase: Phase,
     hub: HubName,
     /// What the hub understands.
@@ -78,6 +94,7 @@ impl Dial {
         let deadline = Nanos(now.0 + WELCOME_LATE.0);
         Dial {
             identity,
+            vouch: None,
             phase: Phase::Connected,
             hub: HubName::default(),
             abilities: 0,
@@ -85,6 +102,11 @@ impl Dial {
             deadline,
             began: now,
         }
+    }
+
+    /// Something vouches for us at this hub.
+    pub fn vouched(&mut self, vouch: Vouch) {
+        self.vouch = Some(vouch);
     }
 
     pub fn is_welcome(&self) -> bool {
@@ -132,7 +154,7 @@ impl Dial {
                 self.phase = Phase::Welcome;
                 self.abilities = welcome.abilities;
             }
-            (_, Frame::Newer { .. } | Frame::Goodbye(_)) => {}
+            (_, Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_)) => {}
             _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
         }
         self.deadline = Nanos(now.0 + SILENCE.0);
@@ -148,16 +170,18 @@ impl Dial {
         let sources = greeting.sources.as_chunks().0.to_vec();
         self.hub = HubName { identity: greeting.identity, name: greeting.name.to_owned(), sources };
         let Identity { role, name, machine, boot, started, start_nonce, program, prove } = &*self.identity;
+        let vouch = self.vouch.as_ref();
+        let prove = vouch.map(|vouch| &vouch.prove).or(prove.as_ref());
         Hello {
             version: self.version,
-            role: *role,
+            role: vouch.and_then(|vouch| vouch.role).unwrap_or(*role),
             name,
             machine: *machine,
             boot: *boot,
             started: *started,
             start_nonce: *start_nonce,
             program,
-            proof: prove.as_ref().map(|prove| prove(&greeting.nonce)),
+            proof: prove.map(|prove| prove(&greeting.nonce)),
             abilities: KNOWS_TEXTS | KNOWS_TEXT_NOW,
         }
         .put(out);

@@ -8,7 +8,7 @@ use khz_block::Decoder;
 use khz_model::{Nanos, NodeStatus, Stamp};
 
 use crate::beats::{Beats, Pair};
-use crate::dial::{Dial, HubName, Identity};
+use crate::dial::{Dial, HubName, Identity, Vouch};
 use crate::error::{LinkError, Reject};
 use crate::frame::Frame;
 use crate::inbound::Inbound;
@@ -171,6 +171,11 @@ impl Follower {
         self.reads.clear();
     }
 
+    /// Something vouches for us at this hub; to be said before bytes come.
+    pub fn vouched(&mut self, vouch: Vouch) {
+        self.dial.vouched(vouch);
+    }
+
     /// Takes bytes from the hub.
     pub fn receive<S: FollowSink>(
         &mut self,
@@ -209,7 +214,7 @@ impl Follower {
             Frame::Refuse { reason, text } => {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
-            Frame::Newer { .. } | Frame::Goodbye(_) => {}
+            Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_) => {}
             Frame::Told(told) => sink.told(told),
             Frame::Node(status) => sink.node(status),
             Frame::Nodes { .. } => sink.nodes(),

@@ -10,6 +10,7 @@ use crate::limits::{
     ACKS_MAX, HAVE_MAX, HUB_NAME_MAX, PATTERNS_MAX, PROGRAM_MAX, SCHEMA_MAX, SOURCES_MAX, TEXT_MAX,
 };
 use crate::message::*;
+use crate::standing::{self, Standing};
 use crate::texts::{self, NoText, ReadFrame, TextGiven, TextPiece};
 use crate::wire::{Body, Misfit};
 
@@ -57,6 +58,7 @@ pub mod kind {
     /// Skipped by who does not know it, as all from 128 on.
     pub const GOODBYE: u8 = 128;
     pub const TEXT_GIVEN: u8 = 52;
+    pub const STANDING: u8 = 129;
 }
 
 /// Everything that may be said; fields as in `docs/link.md`.
@@ -137,6 +139,7 @@ pub enum Frame<'a> {
         ask: u32,
     },
     TextGiven(TextGiven),
+    Standing(Standing<'a>),
     /// A kind that a newer version knows.
     Newer {
         kind: u8,
@@ -220,6 +223,7 @@ impl<'a> Frame<'a> {
             Frame::Goodbye(_) => kind::GOODBYE,
             Frame::TextNow { .. } => kind::TEXT_NOW,
             Frame::TextGiven(_) => kind::TEXT_GIVEN,
+            Frame::Standing(_) => kind::STANDING,
             Frame::Newer { kind } => *kind,
         }
     }
@@ -259,6 +263,7 @@ const fn name(kind: u8) -> Option<&'static str> {
         kind::GOODBYE => "Goodbye",
         kind::TEXT_NOW => "TextNow",
         kind::TEXT_GIVEN => "TextGiven",
+        kind::STANDING => "Standing",
         newer if newer >= SKIPPED_FROM => "a newer frame",
         _ => return None,
     })
@@ -317,6 +322,7 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
             let (number, ask) = (body.number()?, body.u32()?);
             Frame::TextGiven(TextGiven { number, ask, is_read: flags(body, 1)? == 1 })
         }
+        kind::STANDING => Frame::Standing(standing::decode(body)?),
         kind => Frame::Newer { kind },
     })
 }

@@ -15,6 +15,7 @@ use crate::limits::{
 };
 use crate::message::*;
 use crate::put::{self, Acks, Ask};
+use crate::standing::Standing;
 use crate::texts::{NoText, ReadFrame, TextGiven, TextPiece};
 
 /// What all connections of a hub have in common.
@@ -142,6 +143,11 @@ pub trait HubSide {
 
     /// This node has no such text.
     fn no_text(&mut self, none: &NoText<'_>) -> Result<(), Reject> {
+        Ok(())
+    }
+
+    /// This node says why it is not at the hub that it would rather have; every time replaces the one before.
+    fn standing(&mut self, standing: &Standing<'_>) -> Result<(), Reject> {
         Ok(())
     }
 
@@ -388,6 +394,7 @@ fn from_node<H: HubSide>(
         Frame::NoText(none) => hub.no_text(none),
         Frame::Goodbye(goodbye) => hub.goodbye(goodbye),
         Frame::TextGiven(given) => hub.text_given(*given),
+        Frame::Standing(standing) => hub.standing(standing),
         Frame::Newer { .. } => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
@@ -409,7 +416,7 @@ fn from_reader<H: HubSide>(
         Frame::Want(want) => hub.want(want),
         Frame::Leave { lane } => hub.leave(*lane),
         Frame::Beat(beat) => beaten(beat, wall, hub, out),
-        Frame::Newer { .. } | Frame::Goodbye(_) => Ok(()),
+        Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_) => Ok(()),
         _ => return Err(LinkError::OutOfPlace { frame: frame.name() }),
     })
 }

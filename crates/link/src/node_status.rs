@@ -1,10 +1,10 @@
 //! How a node is, as a frame: what a hub tells readers who show the cluster.
 
 use khz_model::name::{INSTANCE_MAX, NODE_NAME_MAX};
-use khz_model::{LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::frame::kind;
-use crate::limits::{LANES_MAX, PROGRAM_MAX, TEXT_MAX};
+use crate::limits::{HUB_NAME_MAX, LANES_MAX, PROGRAM_MAX, TEXT_MAX};
 use crate::put::open;
 use crate::wire::{Body, Misfit, put_text, put_varint};
 
@@ -18,6 +18,12 @@ const UNKNOWN_OFFSET: i64 = i64::MIN;
 /// Flags behind the lanes, which older hubs do not say.
 const LEFT: u8 = 1;
 const EXPECTED: u8 = 2;
+const BELIEVED: u8 = 4;
+/// Behind the flags stand the node's hub and why it is not at another.
+const HUB: u8 = 8;
+const AWAY: u8 = 16;
+/// A hub's address as a node has it.
+const HUB_ADDRESS_MAX: usize = 300;
 
 /// Appends how a node is.
 pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
@@ -45,7 +51,22 @@ pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
         }
     }
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    out.push(flag(status.left, LEFT) | flag(status.expected, EXPECTED));
+    out.push(
+        flag(status.left, LEFT)
+            | flag(status.expected, EXPECTED)
+            | flag(status.believed, BELIEVED)
+            | flag(status.hub.is_some(), HUB)
+            | flag(status.away.is_some(), AWAY),
+    );
+    if let Some(hub) = &status.hub {
+        put_text(out, hub, HUB_NAME_MAX);
+    }
+    if let Some(away) = &status.away {
+        put_text(out, &away.first, HUB_ADDRESS_MAX);
+        put_text(out, &away.problem, TEXT_MAX);
+        out.extend_from_slice(&time(away.since));
+        out.extend_from_slice(&time(away.back));
+    }
     frame.close(out);
 }
 
@@ -83,6 +104,14 @@ pub(crate) fn decode(body: &mut Body<'_>) -> Result<NodeStatus, Misfit> {
     }
     let flags = if body.is_at_end() { 0 } else { body.u8()? };
     (status.left, status.expected) = (flags & LEFT != 0, flags & EXPECTED != 0);
+    status.believed = flags & BELIEVED != 0;
+    if flags & HUB != 0 {
+        status.hub = Some(body.text(HUB_NAME_MAX)?.to_owned());
+    }
+    if flags & AWAY != 0 {
+        let (first, problem) = (body.text(HUB_ADDRESS_MAX)?.to_owned(), body.text(TEXT_MAX)?.to_owned());
+        status.away = Some(Away { first, problem, since: time(body)?, back: time(body)? });
+    }
     Ok(status)
 }
 
@@ -133,6 +162,14 @@ mod tests {
             up: false,
             left: true,
             expected: true,
+            believed: true,
+            hub: Some("hub2".into()),
+            away: Some(Away {
+                first: "hub1:7071".into(),
+                problem: "silent".into(),
+                since: Some(Nanos(7)),
+                back: None,
+            }),
             heard: Some(Nanos(5)),
             clock_offset: Some(-9),
             problem: Some("refused".into()),
@@ -154,11 +191,13 @@ mod tests {
         let mut out = Vec::new();
         put(&status(), &mut out);
         let raw = split(&out, FRAME_MAX).unwrap().unwrap();
-        // Without its last byte it is that of an older hub.
-        let older = Frame::decode(raw.kind, &raw.body[..raw.body.len() - 1]).unwrap();
-        let expected = NodeStatus { left: false, expected: false, ..status() };
+        // Without what follows the lanes it is that of an older hub.
+        let more = 1 + (1 + 4) + (1 + 9) + (1 + 6) + 8 + 8;
+        let older = Frame::decode(raw.kind, &raw.body[..raw.body.len() - more]).unwrap();
+        let expected =
+            NodeStatus { left: false, expected: false, believed: false, hub: None, away: None, ..status() };
         assert_eq!(older, Frame::Node(Box::new(expected)));
-        for cut in 0..raw.body.len() - 1 {
+        for cut in (0..raw.body.len()).filter(|&cut| cut != raw.body.len() - more) {
             assert!(Frame::decode(raw.kind, &raw.body[..cut]).is_err(), "{cut}");
         }
         for at in 0..raw.body.len() {

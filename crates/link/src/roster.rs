@@ -26,11 +26,18 @@ pub enum Outcome {
     },
     /// The hub sent us away.
     Refused,
+    /// We left for this hub, which is better.
+    Moved {
+        /// Its place in the list.
+        to: usize,
+    },
 }
 
 #[derive(Clone, Debug, Default)]
 struct Hub {
     not_before: Nanos,
+    /// How often it was tried since a connection was good.
+    tried: u32,
     /// The pause that the next failure brings, before jitter.
     pause: Nanos,
 }
@@ -39,29 +46,35 @@ struct Hub {
 #[derive(Clone, Debug)]
 pub struct Roster {
     hubs: Vec<Hub>,
-    present: usize,
 }
 
 impl Roster {
     /// So many hubs; the first is tried first.
     pub fn new(hubs: usize) -> Self {
-        let hub = Hub { not_before: Nanos(0), pause: PAUSE_FIRST };
-        Roster { hubs: vec![hub; hubs.max(1)], present: 0 }
+        let hub = Hub { not_before: Nanos(0), tried: 0, pause: PAUSE_FIRST };
+        Roster { hubs: vec![hub; hubs.max(1)] }
     }
 
-    /// Which hub to try, and when: the present one or the first one behind it that may be tried at `now`, or else
-    /// the one that may be soonest.
+    /// Which hub to try, and when: the best of those that may be tried at `now`, each in turn before one is tried again; or
+    /// else the one that may be soonest.
     pub fn next(&self, now: Nanos) -> (usize, Nanos) {
-        let order = (0..self.hubs.len()).map(|step| (self.present + step) % self.hubs.len());
-        let wait = |&index: &usize| self.hubs[index].not_before.max(now);
-        let index = order.min_by_key(wait).unwrap_or_default();
+        let rank = |&index: &usize| (self.hubs[index].not_before.max(now), self.hubs[index].tried);
+        let index = (0..self.hubs.len()).min_by_key(rank).unwrap_or_default();
         (index, self.hubs[index].not_before.max(now))
     }
 
-    /// An attempt with a hub has ended; the one behind it is now the first to be tried. `random` is any number.
+    /// An attempt with a hub has ended. `random` is any number.
     pub fn ended(&mut self, index: usize, outcome: Outcome, now: Nanos, random: u64) {
-        let count = self.hubs.len();
+        if let Outcome::Broke { lasted: Nanos(1..) } | Outcome::Moved { .. } = outcome {
+            self.hubs.iter_mut().for_each(|hub| hub.tried = 0);
+        }
+        if let Outcome::Moved { to } = outcome
+            && let Some(better) = self.hubs.get_mut(to)
+        {
+            better.not_before = Nanos(0);
+        }
         let Some(hub) = self.hubs.get_mut(index) else { return };
+        hub.tried = hub.tried.saturating_add(1);
         let longest = match outcome {
             Outcome::Broke { lasted } if lasted >= GOOD_AFTER => {
                 hub.pause = PAUSE_FIRST;
@@ -69,11 +82,16 @@ impl Roster {
             }
             Outcome::Broke { .. } => PAUSE_MAX,
             Outcome::Refused => REFUSED_MAX,
+            // Where the better one is not what it seemed, this one is the next.
+            Outcome::Moved { .. } => {
+                hub.pause = PAUSE_FIRST;
+                hub.not_before = now;
+                return;
+            }
         };
         let pause = hub.pause.min(longest);
         hub.not_before = Nanos(now.0 + random % (pause.0 + 1));
         hub.pause = Nanos(pause.0 * 2).min(longest);
-        self.present = (index + 1) % count;
     }
 }
 
@@ -91,6 +109,30 @@ mod tests {
         assert_eq!(roster.next(Nanos(6)), (1, Nanos(6)));
         roster.ended(1, SHORT, Nanos(6), PAUSE_FIRST.0);
         assert_eq!(roster.next(Nanos(7)), (0, Nanos(5 + PAUSE_FIRST.0)));
+    }
+
+    #[test]
+    fn the_list_is_an_order_of_preference_and_no_hub_is_left_out() {
+        let mut roster = Roster::new(3);
+        // A pause of no length: what counts is the order.
+        for expected in [0, 1, 2, 0, 1, 2] {
+            assert_eq!(roster.next(Nanos(5)).0, expected);
+            roster.ended(expected, SHORT, Nanos(5), 0);
+        }
+        // A good connection to the second has broken: the first is asked before the third.
+        roster.ended(1, Outcome::Broke { lasted: GOOD_AFTER }, Nanos(9), 0);
+        assert_eq!(roster.next(Nanos(9)).0, 0);
+    }
+
+    #[test]
+    fn who_goes_back_to_a_better_hub_is_there_next_and_else_where_he_came_from() {
+        let mut roster = Roster::new(3);
+        roster.ended(0, SHORT, Nanos(5), PAUSE_FIRST.0);
+        roster.ended(1, SHORT, Nanos(5), PAUSE_FIRST.0);
+        roster.ended(2, Outcome::Moved { to: 0 }, Nanos(6), PAUSE_FIRST.0);
+        assert_eq!(roster.next(Nanos(6)), (0, Nanos(6)));
+        roster.ended(0, Outcome::Refused, Nanos(7), PAUSE_FIRST.0);
+        assert_eq!(roster.next(Nanos(7)), (2, Nanos(7)), "the second waits");
     }
 
     #[test]

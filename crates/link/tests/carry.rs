@@ -240,6 +240,8 @@ fn start(lanes: Carried, deaf: &Arc<AtomicBool>) -> (Driver, Counters, Receiver<
         hubs: vec![HubAddress::Net { host: "127.0.0.1".into(), port }],
         identity: Arc::new(identity),
         tls: None,
+        near: None,
+        failback_after: khz_model::Nanos(0),
         counters: counters.clone(),
         bell: Bell::new().expect("a bell"),
     };

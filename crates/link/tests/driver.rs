@@ -194,7 +194,15 @@ fn identity() -> Arc<Identity> {
 fn start(hubs: Vec<HubAddress>, lanes: OneLane) -> (Driver, Counters) {
     let counters = Counters::default();
     let bell = Bell::new().expect("a bell");
-    let settings = Settings { hubs, identity: identity(), tls: None, counters: counters.clone(), bell };
+    let settings = Settings {
+        hubs,
+        identity: identity(),
+        tls: None,
+        near: None,
+        failback_after: Nanos(0),
+        counters: counters.clone(),
+        bell,
+    };
     (Driver::start(settings, lanes).expect("a thread"), counters)
 }
 

@@ -29,8 +29,8 @@ pub use name::{Instance, NameError, NodeName, SeriesName};
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{
-    Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence, Query,
-    QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
+    Away, Delivery, Forgotten, HISTORY_READINGS_MAX, Interest, LaneStatus, NodeStatus, Notice, Presence,
+    Query, QueryError, Row, Sample, Snapshot, Subscription, WaitFor,
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};

@@ -228,6 +228,25 @@ pub struct NodeStatus {
     pub connects: u64,
     /// Why it was refused or cut off the last time.
     pub problem: Option<String>,
+    /// Its name is believed: nothing has proved it.
+    pub believed: bool,
+    /// The hub that it reports to, by its name; `None`: it is read in this process, or nobody says.
+    pub hub: Option<String>,
+    /// Why it is not at the hub that it would rather have.
+    pub away: Option<Away>,
+}
+
+/// Why a node is not at the first hub of its list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Away {
+    /// That hub, as the node's settings name it.
+    pub first: String,
+    /// Why the node is not there; may be empty.
+    pub problem: String,
+    /// How long ago it left, or could not connect.
+    pub since: Option<Nanos>,
+    /// In how long it may be at a better hub, at the earliest; `None`: it stays.
+    pub back: Option<Nanos>,
 }
 
 /// Whether a node is there, in one word.
@@ -315,6 +334,9 @@ impl NodeStatus {
             retransmitted: None,
             connects: 0,
             problem: None,
+            believed: false,
+            hub: None,
+            away: None,
         }
     }
 }

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use khz_link::{Identity, Role};
+use khz_link::{Identity, Role, Vouch};
 use khz_model::{Nanos, NodeName, Stamp};
-use khz_trust::ClusterKey;
+use khz_trust::{ClusterKey, RunKeyFile};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 
@@ -49,6 +50,8 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Makes each node's token.
     pub key: Option<ClusterKey>,
+    /// Where the key of a hub of this machine may be.
+    pub run_dirs: Vec<PathBuf>,
     /// How many nodes.
     pub nodes: usize,
     /// What their names begin with.
@@ -165,8 +168,16 @@ impl Crowd {
         epoll::add(&self.epoll, wire.socket(), data, epoll::EventFlags::IN | epoll::EventFlags::OUT)
             .map_err(|errno| WireError::Io(errno.into()))?;
         self.waits[number as usize] = true;
-        self.nodes[number as usize].dial(wire, now);
+        let vouch = self.vouch(self.nodes[number as usize].name());
+        self.nodes[number as usize].dial(wire, vouch, now);
         Ok(())
+    }
+
+    /// The key of a hub of this machine that is our own vouches for each node; one that was restarted has another.
+    fn vouch(&self, name: &str) -> Option<Vouch> {
+        let key = RunKeyFile::find(&self.settings.run_dirs, self.settings.hub)?.key;
+        let token = key.token(khz_trust::Role::Node, &NodeName::new(name).ok()?);
+        Some(Vouch { prove: Box::new(move |nonce| token.proof(nonce)), role: None })
     }
 
     fn serve_event(&mut self, number: u32, flags: epoll::EventFlags, now: Stamp) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use khz_link::roster::{Outcome, Roster};
-use khz_link::{AgentEnd, Identity, Lane, LinkError};
+use khz_link::{AgentEnd, Identity, Lane, LinkError, Vouch};
 use khz_model::{Nanos, Stamp};
 
 use crate::chance;
@@ -34,7 +34,7 @@ pub struct Node {
 
 enum Link {
     Down,
-    Dialing(Wire),
+    Dialing(Wire, Option<Vouch>),
     Up(Box<Up>),
 }
 
@@ -122,27 +122,30 @@ impl Node {
     pub fn socket(&self) -> Option<(&std::net::TcpStream, bool)> {
         match &self.link {
             Link::Down => None,
-            Link::Dialing(wire) => Some((wire.socket(), true)),
+            Link::Dialing(wire, _) => Some((wire.socket(), true)),
             Link::Up(up) => Some((up.wire.socket(), !up.pending.is_empty() || up.wire.is_waiting())),
         }
     }
 
-    /// Begins to connect.
-    pub fn dial(&mut self, wire: Wire, now: Nanos) {
+    /// Begins to connect; something may vouch for it at this hub.
+    pub fn dial(&mut self, wire: Wire, vouch: Option<Vouch>, now: Nanos) {
         self.attempts += 1;
         self.due = Nanos(now.0 + CONNECT_LATE.0);
-        self.link = Link::Dialing(wire);
+        self.link = Link::Dialing(wire, vouch);
     }
 
     /// The socket has room: a connection is established, or more can be sent.
     pub fn on_room(&mut self, now: Stamp, desk: &mut Desk) -> Result<(), Ended> {
         match std::mem::replace(&mut self.link, Link::Down) {
             Link::Down => {}
-            Link::Dialing(wire) => {
+            Link::Dialing(wire, vouch) => {
                 if let Some(error) = wire.socket().take_error().map_err(WireError::Io)? {
                     return Err(WireError::Io(error).into());
                 }
-                let end = AgentEnd::new(self.identity.clone(), now.boot);
+                let mut end = AgentEnd::new(self.identity.clone(), now.boot);
+                if let Some(vouch) = vouch {
+                    end.vouched(vouch);
+                }
                 let (since, clear) = (now.boot, now.boot);
                 self.link = Link::Up(Box::new(Up { wire, end, pending: Vec::new(), since, clear }));
             }
@@ -180,7 +183,7 @@ impl Node {
     pub fn act(&mut self, now: Stamp, desk: &mut Desk) -> Result<(), Ended> {
         let boot = crate::clock::boot();
         let Link::Up(up) = &mut self.link else {
-            return if matches!(self.link, Link::Dialing(_)) && boot >= self.due {
+            return if matches!(self.link, Link::Dialing(..)) && boot >= self.due {
                 Err(Ended::Late)
             } else {
                 Ok(())

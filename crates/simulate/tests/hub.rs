@@ -23,7 +23,8 @@ fn hub(identity: u8, listen: &str, key: Option<ClusterKey>) -> (LinkServer, HubQ
     };
     let cluster = Cluster::new(settings, [identity; 16]);
     let listen = vec![listen.parse().unwrap()];
-    let door = LinkDoor { listen, local: None, tls: None, key, certificates: false, insecure: false };
+    let insecure = key.is_none();
+    let door = LinkDoor { listen, local: None, run: None, tls: None, key, certificates: false, insecure };
     (LinkServer::start(cluster.clone(), door).unwrap(), HubQuery::new(cluster))
 }
 
@@ -43,6 +44,7 @@ impl Simulation {
                 hub,
                 tls: None,
                 key,
+                run_dirs: Vec::new(),
                 nodes: NODES,
                 prefix: "n".into(),
                 period: Nanos::from_millis(10),

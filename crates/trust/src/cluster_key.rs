@@ -46,6 +46,11 @@ impl ClusterKey {
         Ok(ClusterKey::from_bytes(bytes))
     }
 
+    /// Its digits, for a file.
+    pub(crate) fn to_hex(&self) -> String {
+        to_hex(&self.1)
+    }
+
     /// Writes its file with mode 0600; one that is there is kept, unless `force`.
     pub fn write(&self, path: &Path, force: bool) -> Result<(), TrustError> {
         write_new(path, format!("{}\n", to_hex(&self.1)).as_bytes(), 0o600, force)

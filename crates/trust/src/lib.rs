@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod certificate;
 mod cluster_key;
 mod der;
@@ -34,10 +35,12 @@ mod exposure;
 mod files;
 mod moment;
 mod role;
+mod run_key;
 mod tls;
 mod token;
 mod watched;
 
+pub use admission::{Door, Place, Proof, Standing, Way, standing};
 pub use certificate::{Certificate, PeerError};
 pub use cluster_key::{ClusterKey, NONCE_BYTES, PROOF_BYTES};
 pub use error::TrustError;
@@ -46,6 +49,7 @@ pub use exposure::{Exposure, ExposureError, Means};
 pub use files::{read_private, read_public, write_new};
 pub use moment::Moment;
 pub use role::{Identity, READER_RATE_MAX_HZ, Role, RoleError};
+pub use run_key::{RunKey, RunKeyFile};
 pub use tls::{
     ClientCertificates, ClientFiles, HANDSHAKE_TIMEOUT, Protocol, REFRESH_PERIOD, ServerFiles, TlsClient,
     TlsServer,

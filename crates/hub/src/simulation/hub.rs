@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use khz_link::{HubEnd, HubEndConfig, LinkError, Reason};
 use khz_model::{ByteSize, Nanos, Rate};
+use khz_trust::Place;
 
 use super::random::Random;
 use super::wire::Shared;
@@ -11,6 +12,7 @@ use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
+use crate::proofs::Proofs;
 
 /// What is not prompt is said so often.
 const FLUSH: Nanos = Nanos::from_millis(100);
@@ -92,11 +94,10 @@ impl Hub {
             let mut talk = Talk {
                 cluster: &self.cluster,
                 mailbox: &self.mailbox,
-                key: None,
-                proof_needed: false,
+                proofs: &Proofs { key: None, run: None, certificates: false, insecure: false },
                 certified: None,
                 connection: *token,
-                caller: Caller::Local { uid: None, owns_us: true },
+                caller: Caller::Local { uid: None, place: Place::LocalOwn },
                 now,
                 peer,
             };

@@ -15,12 +15,14 @@ use std::sync::Arc;
 
 use khz_link::{AgentEnd, Ask, Follower, HubEnd, HubEndConfig, Identity, Role};
 use khz_model::{ByteSize, Nanos, Rate};
+use khz_trust::Place;
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, Settings};
 use crate::follow::thinned;
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
+use crate::proofs::Proofs;
 use node::{BASE, Node};
 use random::Random;
 use reader::Sink;
@@ -132,11 +134,10 @@ impl Hub {
             let mut talk = Talk {
                 cluster,
                 mailbox,
-                key: None,
-                proof_needed: false,
+                proofs: &Proofs { key: None, run: None, certificates: false, insecure: false },
                 certified: None,
                 connection: *token,
-                caller: Caller::Local { uid: None, owns_us: true },
+                caller: Caller::Local { uid: None, place: Place::LocalOwn },
                 now,
                 peer,
             };

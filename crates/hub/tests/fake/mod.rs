@@ -30,10 +30,12 @@ impl Hub {
         let mut door = LinkDoor {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             local: None,
+            run: None,
             tls: None,
             key: None,
             certificates: false,
-            insecure: false,
+            // Made-up nodes prove nothing.
+            insecure: true,
         };
         change(&mut door);
         let server = LinkServer::start(cluster.clone(), door).unwrap();
@@ -323,5 +325,11 @@ pub fn settings(hubs: Vec<HubAddress>, role: Role) -> FollowingSettings {
         program: "test".into(),
         prove: None,
     };
-    FollowingSettings { hubs, identity: Arc::new(identity), tls: None, counters: Counters::default() }
+    FollowingSettings {
+        hubs,
+        identity: Arc::new(identity),
+        tls: None,
+        near: None,
+        counters: Counters::default(),
+    }
 }

@@ -38,6 +38,8 @@ pub struct Plan {
     pub text_is_asked: bool,
     /// Hubs to report to, in the order of preference.
     pub hubs: Vec<HubAddress>,
+    /// An agent goes back to a better one when that was well for so long; 0: never.
+    pub failback_after: Nanos,
     /// Hubs whose nodes a hub shows as well.
     pub source_hubs: Vec<HubAddress>,
     /// Text doors whose nodes a hub shows.
@@ -157,6 +159,7 @@ impl Plan {
             })?,
             text_is_asked: !matches!(layers.value("text_listen").origin, Origin::Default),
             hubs: checked(layers, "hub", hub_addresses)?,
+            failback_after: checked(layers, "failback_after", quantity::<Nanos>)?,
             source_hubs: checked(layers, "source", source_hubs)?,
             source_doors: checked(layers, "source", source_doors)?,
             link_listen: checked(layers, "link_listen", listen_addresses)?,

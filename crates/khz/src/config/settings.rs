@@ -84,7 +84,14 @@ pub const SETTINGS: &[Setting] = &[
         key: "hub",
         shape: Shape::List("HOST:PORT,..."),
         default: "",
-        help: "Hubs that the agent may report to, the first that answers; when one dies or hangs the next takes over",
+        help: "Hubs that the agent may report to, in order of preference: the first that answers; when one dies or hangs the next takes over",
+        scope: scope::AGENT,
+    },
+    Setting {
+        key: "failback_after",
+        shape: Shape::Text("DURATION"),
+        default: "5m",
+        help: "An agent goes back to a hub that stands before its present one when that was well for so long, and up to half as long again, so that not all come at once; 0s: it stays",
         scope: scope::AGENT,
     },
     Setting {
@@ -154,7 +161,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "insecure",
         shape: Shape::Switch,
         default: "false",
-        help: "Accept that everybody who can reach a door may come in, and that without TLS all on the way read along",
+        help: "Accept that everybody who can reach a door may come in, that without TLS all on the way read along, and that names of nodes are believed where no cluster_key or tls_ca is given",
         scope: scope::DAEMONS,
     },
     Setting {

@@ -131,6 +131,38 @@ fn when_the_first_hub_freezes_the_second_takes_over_and_fills_the_gap() {
 }
 
 #[test]
+fn when_the_first_hub_is_back_the_agent_returns_and_no_row_is_lost() {
+    let Some(lab) = Lab::new(&["h1", "h2", "n1"]) else { return };
+    let second = Daemon::hub(&lab, "h2", &[]);
+    let first = Daemon::hub(&lab, "h1", &[]);
+    let more = ["--ring-dir", &shm("failback"), "--failback-after", "2s"];
+    let _agent = Daemon::agent(&lab, "n1", &["h1", "h2"], &more);
+    until("rows come", || first.base(&lab, "n1").is_some_and(|base| base.rows > 20));
+    first.kill();
+    until("the second takes over", || second.is_up(&lab, "n1"));
+    until("it says where the node would rather be, and why it is not", || {
+        let away = second.node(&lab, "n1").map(|node| node["away"].clone()).unwrap_or_default();
+        away["first"].as_str().is_some_and(|first| first.ends_with(":7071"))
+            && away["problem"].as_str().is_some_and(|problem| problem.contains("refused"))
+            && away["since"].is_string()
+            && away["back"].is_string()
+    });
+    let (_, table, _) = second.run(&lab, &["nodes"]);
+    assert!(table.contains("n1: on h2; ") && table.contains("back at the earliest in "), "{table}");
+    let first = Daemon::hub(&lab, "h1", &[]);
+    until("it is back at the first", || first.is_up(&lab, "n1"));
+    until("the second has seen it leave, and calls that no problem", || {
+        second.node(&lab, "n1").is_some_and(|node| node["up"] == false && node["problem"].is_null())
+    });
+    let there = second.base(&lab, "n1").unwrap();
+    until("the first has all, with what the second has taken", || {
+        first.base(&lab, "n1").is_some_and(|base| base.awaited == 0 && base.rows >= there.rows)
+    });
+    assert_eq!(first.base(&lab, "n1").unwrap().lost, 0);
+    assert!(first.node(&lab, "n1").unwrap()["away"].is_null());
+}
+
+#[test]
 fn an_agent_that_died_behind_a_cut_cable_is_superseded_by_its_next_start() {
     let Some(lab) = Lab::new(&["hub", "n1"]) else { return };
     let shm = shm("half-open");

@@ -1,5 +1,6 @@
 //! Starting `khz` as a process, and what it said.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -71,6 +72,8 @@ pub struct Running {
     pub url: String,
     /// The line it announced itself with.
     pub line: String,
+    /// Its run directory.
+    run_dir: OsString,
 }
 
 impl Running {
@@ -95,6 +98,8 @@ impl Running {
 
     /// Starts a daemon and waits until it has announced itself.
     pub fn of(mut command: Command) -> Running {
+        let run_dir = command.get_envs().find(|(name, _)| *name == "KHZ_RUN_DIR").and_then(|(_, dir)| dir);
+        let run_dir = run_dir.unwrap_or_default().to_owned();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let line = first_line(child.stdout.as_mut().unwrap());
         if line.is_empty() {
@@ -103,7 +108,14 @@ impl Running {
             panic!("khz did not start: {said}");
         }
         let url = line.trim_end().rsplit(' ').next().unwrap().to_owned();
-        Running { child, url, line }
+        Running { child, url, line, run_dir }
+    }
+
+    /// `khz` with the run directory of this one: what this one has for its own user is found.
+    pub fn beside(&self, arguments: &[&str]) -> Command {
+        let mut command = khz(arguments);
+        command.env("KHZ_RUN_DIR", &self.run_dir);
+        command
     }
 
     /// Sends a signal by its name and returns the exit code and what was said on stderr.

@@ -125,7 +125,7 @@ fn what_was_on_other_nodes_is_recorded_out_of_the_hub() {
     let hub = Running::start_hub(&["--text-listen", "none"]);
     let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
     let words = ["agent", "--node", "n7", "--hub", link, "--base-rate", "20Hz", "--ring-dir", word(&rings)];
-    let mut agent = khz(&words).spawn().unwrap();
+    let mut agent = hub.beside(&words).spawn().unwrap();
     let record = |more: &[&str]| {
         let output =
             run(&[&["record", "n7:uptime.*", "n7:mem.free", "--last", "2s", "--quiet"], more].concat());

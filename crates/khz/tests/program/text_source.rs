@@ -25,7 +25,7 @@ fn a_hub_shows_the_nodes_behind_other_text_doors() {
     let mut lower = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
     let link = link_of(&lower);
     let words = ["agent", "--node", "lbp12", "--hub", &link, "--text-listen", "127.0.0.1:0"];
-    let mut agent = Running::of(khz(&words));
+    let mut agent = Running::of(lower.beside(&words));
     for door in [text_door(&mut lower), text_door(&mut agent)] {
         let mut upper = nested_hub("upper", "127.0.0.1:0", &format!("text://{door}"));
         let mut socket = connect(&text_door(&mut upper));

@@ -132,7 +132,8 @@ fn khz_alone_that_was_read_wakes_up_for_its_ticks_again() {
 #[test]
 fn a_hub_sleeps_until_a_node_comes_and_wakes_up_for_its_rows_then() {
     let (rings, run) = place("sending");
-    let hub = Running::start_hub(&[]);
+    // A node elsewhere: it finds nothing of the hub on this machine.
+    let hub = Running::start_hub(&["--insecure"]);
     let link = hub.line.split("report to ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     // A node that knows nothing of the hub tells how time passes.
     let (others, elsewhere) = place("elsewhere");

@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use khz_model::Nanos;
 
 use crate::agent_end::{AgentCounts, AgentEnd};
-use crate::dial::Identity;
+use crate::dial::{Identity, Vouch};
 use crate::driver::counters::{Counters, add, set};
+use crate::driver::preference::Preference;
 use crate::driver::seat::Seat;
 use crate::driver::session::End;
 use crate::driver::worker::Caller;
 use crate::driver::{Shared, clock};
 use crate::error::LinkError;
-use crate::goodbye::{Goodbye, Leaving};
+use crate::goodbye::Goodbye;
 use crate::source::Lanes;
 
 /// An agent, whatever the connection.
@@ -21,13 +22,19 @@ pub(crate) struct Agent<L: Lanes> {
     /// While there is no connection; with one they are its.
     home: Home<L>,
     seat: Arc<Seat<AgentSession<L>>>,
+    preference: Arc<Preference>,
 }
 
 type Home<L> = Arc<Mutex<Option<L>>>;
 
 impl<L: Lanes> Agent<L> {
     /// One whose connection whoever writes rows may drive too: `lanes` are given what does it.
-    pub fn new(identity: Arc<Identity>, mut lanes: L, shared: &Arc<Shared>) -> std::io::Result<Self>
+    pub fn new(
+        identity: Arc<Identity>,
+        mut lanes: L,
+        shared: &Arc<Shared>,
+        preference: Arc<Preference>,
+    ) -> std::io::Result<Self>
     where
         L: Lanes<Lane: Send> + Send + 'static,
     {
@@ -38,7 +45,7 @@ impl<L: Lanes> Agent<L> {
                 seat.carry(&shared);
             }
         }));
-        Ok(Agent { identity, home: Arc::new(Mutex::new(Some(lanes))), seat })
+        Ok(Agent { identity, home: Arc::new(Mutex::new(Some(lanes))), seat, preference })
     }
 }
 
@@ -48,11 +55,15 @@ impl<L: Lanes<Lane: Send> + Send + 'static> Caller for Agent<L> {
     where
         L: 'a;
 
-    fn begin(&mut self) -> AgentSession<L> {
+    fn begin(&mut self, vouch: Option<Vouch>) -> AgentSession<L> {
         let lanes = self.home.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let lanes = lanes.unwrap_or_else(|| unreachable!("BUG: two connections at a time"));
-        let end = AgentEnd::new(self.identity.clone(), clock::now());
-        AgentSession { end, lanes, home: self.home.clone(), counted: AgentCounts::default() }
+        let mut end = AgentEnd::new(self.identity.clone(), clock::now());
+        if let Some(vouch) = vouch {
+            end.vouched(vouch);
+        }
+        let (home, preference) = (self.home.clone(), self.preference.clone());
+        AgentSession { end, lanes, home, preference, said: 0, counted: AgentCounts::default() }
     }
 
     fn seat<'a>(&self) -> Arc<Seat<AgentSession<L>>>
@@ -74,6 +85,9 @@ pub(crate) struct AgentSession<L: Lanes> {
     end: AgentEnd<L::Lane>,
     lanes: L,
     home: Home<L>,
+    preference: Arc<Preference>,
+    /// What the hub knows of where we would rather be.
+    said: u64,
     counted: AgentCounts,
 }
 
@@ -83,6 +97,9 @@ impl<L: Lanes> End for AgentSession<L> {
     }
 
     fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
+        if self.end.is_welcome() {
+            self.preference.say(&mut self.said, now, |standing| self.end.stand(standing, out));
+        }
         self.end.poll(now, wall, &mut self.lanes, out)
     }
 
@@ -118,8 +135,8 @@ impl<L: Lanes> End for AgentSession<L> {
         self.end.set_retransmits(segments);
     }
 
-    fn goodbye(&self, out: &mut Vec<u8>) {
-        self.end.goodbye(&Goodbye { leaving: Leaving::Ends, text: "" }, out);
+    fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
+        self.end.goodbye(goodbye, out);
     }
 
     fn count(&mut self, counters: &Counters) {

@@ -12,6 +12,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
+use crate::dial::Vouch;
 use crate::driver::Shared;
 use crate::driver::clock;
 use crate::driver::lookup::Lookup;
@@ -23,7 +24,19 @@ use crate::driver::transport::Transport;
 const LOOKUP_MAX: Nanos = Nanos::SECOND;
 
 /// The settings of TLS for the next connection: files may have changed.
-pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send>;
+pub type TlsSettings = Box<dyn Fn() -> Arc<ClientConfig> + Send + Sync>;
+
+/// What this machine has of a hub that it reaches over loopback.
+#[derive(Debug)]
+pub struct Near {
+    /// The hub's local socket, which is tried first.
+    pub socket: Option<PathBuf>,
+    /// Vouches for us there.
+    pub vouch: Vouch,
+}
+
+/// Finds it for each connection: a hub that was restarted has another key.
+pub type FindNear = Box<dyn Fn(SocketAddr) -> Option<Near> + Send + Sync>;
 
 /// A hub of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +61,14 @@ impl fmt::Display for HubAddress {
     }
 }
 
+/// A connection, and what vouches for us on it.
+pub(crate) type Dialled = (Transport, Option<Vouch>);
+
 /// The hubs of one link.
 pub(crate) struct Dialer {
     hubs: Vec<Hub>,
     tls: Option<TlsSettings>,
+    near: Option<FindNear>,
 }
 
 struct Hub {
@@ -60,7 +77,7 @@ struct Hub {
 }
 
 impl Dialer {
-    pub fn new(hubs: Vec<HubAddress>, tls: Option<TlsSettings>) -> Self {
+    pub fn new(hubs: Vec<HubAddress>, tls: Option<TlsSettings>, near: Option<FindNear>) -> Self {
         let hub = |address: HubAddress| {
             let lookup = match &address {
                 HubAddress::Net { host, port } => Some(Lookup::new(host, *port)),
@@ -68,7 +85,7 @@ impl Dialer {
             };
             Hub { address, lookup }
         };
-        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls }
+        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls, near }
     }
 
     /// How many hubs there are.
@@ -81,21 +98,26 @@ impl Dialer {
         &self.hubs[hub].address
     }
 
-    /// A connection to a hub; the protocol begins behind it.
-    pub fn dial(&self, hub: usize, shared: &Shared) -> Result<Transport, String> {
+    /// A connection to a hub, where the protocol begins, and what vouches for us there.
+    pub fn dial(&self, hub: usize, shared: &Shared) -> Result<Dialled, String> {
         let Hub { address, lookup } = &self.hubs[hub];
         match (address, lookup) {
             (HubAddress::Net { host, .. }, Some(lookup)) => self.dial_net(host, lookup, shared),
-            (HubAddress::Local(path), _) => dial_local(path),
+            (HubAddress::Local(path), _) => Ok((dial_local(path)?, None)),
             (HubAddress::Net { .. }, None) => unreachable!("BUG: a name that nobody looks up"),
         }
     }
 
-    fn dial_net(&self, host: &str, lookup: &Lookup, shared: &Shared) -> Result<Transport, String> {
+    fn dial_net(&self, host: &str, lookup: &Lookup, shared: &Shared) -> Result<Dialled, String> {
         let mut problem = String::from("stopped");
         for address in look_up(lookup, shared)? {
+            let near = self.near.as_ref().and_then(|find| find(address));
+            let (local, vouch) = near.map_or((None, None), |near| (near.socket, Some(near.vouch)));
+            if let Some(transport) = local.and_then(|path| dial_local(&path).ok()) {
+                return Ok((transport, vouch));
+            }
             match connect(&address, shared) {
-                Ok(socket) => return self.transport(host, socket),
+                Ok(socket) => return Ok((self.transport(host, socket)?, vouch)),
                 Err(why) => problem = format!("cannot connect to {address}: {why}"),
             }
         }

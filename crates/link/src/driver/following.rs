@@ -8,12 +8,12 @@ use khz_block::Decoder;
 use khz_model::{Interest, Nanos, NodeStatus, Stamp};
 
 use crate::allowance::Allowance;
-use crate::dial::{HubName, Identity};
+use crate::dial::{HubName, Identity, Vouch};
 use crate::driver::Shared;
 use crate::driver::bell::Bell;
 use crate::driver::clock;
 use crate::driver::counters::Counters;
-use crate::driver::dialer::{Dialer, HubAddress, TlsSettings};
+use crate::driver::dialer::{Dialer, FindNear, HubAddress, TlsSettings};
 use crate::driver::reads::{self, Reads};
 use crate::driver::session::End;
 use crate::driver::worker::{Caller, Running};
@@ -39,6 +39,8 @@ pub struct FollowingSettings {
     pub identity: Arc<Identity>,
     /// TLS around the link; `None`: none.
     pub tls: Option<TlsSettings>,
+    /// Finds what vouches for us on this machine; `None`: nothing does.
+    pub near: Option<FindNear>,
     /// Numbers that it counts.
     pub counters: Counters,
 }
@@ -108,11 +110,11 @@ impl Following {
     /// # Errors
     /// The system has no thread or no descriptor for it.
     pub fn start<S: FollowingSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
-        let FollowingSettings { hubs, identity, tls, counters } = settings;
+        let FollowingSettings { hubs, identity, tls, near, counters } = settings;
         let wishes = Arc::<Mutex<Wishes>>::default();
         let reader = Reader { follower: Follower::new(identity, clock::now()), sink, wishes: wishes.clone() };
         let shared = Shared::new(Bell::new()?, counters);
-        Ok(Following { wishes, running: Running::start(Dialer::new(hubs, tls), shared, reader)? })
+        Ok(Following { wishes, running: Running::start(Dialer::new(hubs, tls, near), shared, reader, None)? })
     }
 
     /// Says an interest, now and on every later connection; `prompt`: every row at once, not in flushes. Its number
@@ -205,9 +207,12 @@ struct Reader<S> {
 impl<S: FollowingSink> Caller for Reader<S> {
     type End<'a> = ReaderSession<'a, S>;
 
-    fn begin(&mut self) -> ReaderSession<'_, S> {
+    fn begin(&mut self, vouch: Option<Vouch>) -> ReaderSession<'_, S> {
         let now = clock::now();
         self.follower.reconnected(now);
+        if let Some(vouch) = vouch {
+            self.follower.vouched(vouch);
+        }
         lock(&self.wishes).reads.forget_said();
         ReaderSession {
             reader: self,

@@ -10,6 +10,7 @@ mod dialer;
 mod events;
 mod following;
 mod lookup;
+mod preference;
 mod reads;
 mod seat;
 mod session;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
-pub use dialer::{HubAddress, TlsSettings};
+pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
 pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
 
@@ -30,6 +31,8 @@ use crate::dial::Identity;
 use crate::source::Lanes;
 use agent::Agent;
 use dialer::Dialer;
+use khz_model::Nanos;
+use preference::{Moves, Preference};
 use worker::Running;
 
 /// What the agent's thread needs to know.
@@ -40,6 +43,10 @@ pub struct Settings {
     pub identity: Arc<Identity>,
     /// TLS around the link; `None`: none.
     pub tls: Option<TlsSettings>,
+    /// Finds what vouches for us on this machine; `None`: nothing does.
+    pub near: Option<FindNear>,
+    /// A better hub is gone back to when it was well for so long; 0: never.
+    pub failback_after: Nanos,
     /// Numbers that it counts.
     pub counters: Counters,
     /// Also rung by prompt lanes.
@@ -51,13 +58,16 @@ pub(crate) struct Shared {
     stop: AtomicBool,
     /// What goes wrong from here on is no news.
     muted: AtomicBool,
+    /// The connection is to be left for a better hub.
+    moves: Moves,
     pub bell: Bell,
     pub counters: Counters,
 }
 
 impl Shared {
     fn new(bell: Bell, counters: Counters) -> Arc<Self> {
-        Arc::new(Shared { stop: AtomicBool::new(false), muted: AtomicBool::new(false), bell, counters })
+        let (stop, muted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Shared { stop, muted, moves: Moves::default(), bell, counters })
     }
 
     fn is_stopped(&self) -> bool {
@@ -88,10 +98,12 @@ impl Driver {
     where
         L: Lanes<Lane: Send> + Send + 'static,
     {
-        let Settings { hubs, identity, tls, counters, bell } = settings;
+        let Settings { hubs, identity, tls, near, failback_after, counters, bell } = settings;
+        let addresses = hubs.iter().map(ToString::to_string).collect();
+        let preference = Arc::new(Preference::new(addresses, failback_after));
         let shared = Shared::new(bell, counters);
-        let caller = Agent::new(identity, lanes, &shared)?;
-        let running = Running::start(Dialer::new(hubs, tls), shared, caller)?;
+        let caller = Agent::new(identity, lanes, &shared, preference.clone())?;
+        let running = Running::start(Dialer::new(hubs, tls, near), shared, caller, Some(preference))?;
         Ok(Driver { running })
     }
 

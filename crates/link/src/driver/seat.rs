@@ -75,6 +75,9 @@ impl<E: End> Seat<E> {
         if shared.is_stopped() {
             return Err(Ended::Stopped);
         }
+        if let Some((to, text)) = shared.moves.take() {
+            return Err(Ended::Moves(to, text));
+        }
         let pause = session.turn()?;
         self.note(session);
         Ok(pause)

@@ -13,6 +13,7 @@ use crate::driver::counters::{Counters, add, set};
 use crate::driver::transport::Transport;
 use crate::driver::{clock, tcp};
 use crate::error::LinkError;
+use crate::goodbye::{Goodbye, Leaving};
 use crate::limits::OUT_MAX;
 
 /// Bytes read at once.
@@ -60,8 +61,8 @@ pub(crate) trait End {
         let _ = segments;
     }
     /// We end the connection on purpose: says so.
-    fn goodbye(&self, out: &mut Vec<u8>) {
-        let _ = out;
+    fn goodbye(&self, goodbye: &Goodbye<'_>, out: &mut Vec<u8>) {
+        let _ = (goodbye, out);
     }
     /// Everything that had come was taken.
     fn read_all(&mut self) {}
@@ -87,6 +88,8 @@ impl Buffers {
 pub(crate) enum Ended {
     /// Somebody wants the thread to end.
     Stopped,
+    /// We go back to this hub, which is better; the same in words.
+    Moves(usize, String),
     /// The protocol says so.
     Link(LinkError),
     /// The peer closed, or the socket failed.
@@ -181,8 +184,8 @@ impl<E: End> Session<E> {
 
     /// Says goodbye behind what waits to be sent, as far as the hub takes that soon: a hub that takes nothing sees the
     /// connection end all the same.
-    fn leave(&mut self) {
-        self.end.goodbye(&mut self.buffers.out);
+    fn leave(&mut self, leaving: Leaving, text: &str) {
+        self.end.goodbye(&Goodbye { leaving, text }, &mut self.buffers.out);
         let until = Nanos(clock::now().0 + LEAVING.0);
         while self.write().is_ok() && (!self.buffers.out.is_empty() || self.transport.wants_write()) {
             let left = until.since(clock::now());
@@ -223,8 +226,10 @@ impl<E: End> Session<E> {
 
     /// It is over. What the hub may have said before it closed tells more than that it closed.
     pub fn finish(mut self, ended: Ended) -> (E, Ended, Buffers) {
-        if matches!(ended, Ended::Stopped) {
-            self.leave();
+        match &ended {
+            Ended::Stopped => self.leave(Leaving::Ends, ""),
+            Ended::Moves(_, text) => self.leave(Leaving::Moves, text),
+            _ => {}
         }
         self.count();
         let ended = match ended {

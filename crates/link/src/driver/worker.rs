@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use khz_model::Nanos;
 
+use crate::dial::Vouch;
 use crate::driver::dialer::Dialer;
+use crate::driver::preference::{Preference, Prober};
 use crate::driver::seat::Seat;
 use crate::driver::session::{Buffers, End, Ended, Session, sleep};
 use crate::driver::{Shared, clock, counters};
@@ -22,8 +24,8 @@ pub(crate) trait Caller: Send + 'static {
     type End<'a>: End
     where
         Self: 'a;
-    /// A connection begins.
-    fn begin(&mut self) -> Self::End<'_>;
+    /// A connection begins; something may vouch for us on it.
+    fn begin(&mut self, vouch: Option<Vouch>) -> Self::End<'_>;
     /// Where the next connection sits: where others may drive it too, they know the place.
     fn seat<'a>(&self) -> Arc<Seat<Self::End<'a>>>
     where
@@ -47,10 +49,16 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts the thread.
-    pub fn start<C: Caller>(dialer: Dialer, shared: Arc<Shared>, caller: C) -> std::io::Result<Self> {
+    pub fn start<C: Caller>(
+        dialer: Dialer,
+        shared: Arc<Shared>,
+        caller: C,
+        preference: Option<Arc<Preference>>,
+    ) -> std::io::Result<Self> {
         let worker = Worker {
             roster: Roster::new(dialer.hubs()),
-            dialer,
+            dialer: Arc::new(dialer),
+            preference,
             caller,
             shared: shared.clone(),
             buffers: Buffers::new(),
@@ -73,7 +81,9 @@ impl Drop for Running {
 }
 
 struct Worker<C> {
-    dialer: Dialer,
+    dialer: Arc<Dialer>,
+    /// Of who goes back to better hubs.
+    preference: Option<Arc<Preference>>,
     roster: Roster,
     caller: C,
     shared: Arc<Shared>,
@@ -94,7 +104,9 @@ impl<C: Caller> Worker<C> {
             let (outcome, problem) = self.attempt(hub);
             self.shared.counters.forget();
             self.roster.ended(hub, outcome, clock::now(), random());
-            if !self.shared.is_stopped() {
+            if let Outcome::Moved { .. } = outcome {
+                tracing::info!("hub {}: {problem}", self.dialer.address(hub));
+            } else if !self.shared.is_stopped() {
                 counters::add(&self.shared.counters.failures, 1);
                 self.log(hub, outcome, &problem);
             }
@@ -113,24 +125,35 @@ impl<C: Caller> Worker<C> {
 
     /// Everything with one hub, from its name to the end of its connection.
     fn attempt(&mut self, hub: usize) -> (Outcome, String) {
-        let transport = match self.dialer.dial(hub, &self.shared) {
-            Ok(transport) => transport,
+        let (transport, vouch) = match self.dialer.dial(hub, &self.shared) {
+            Ok(dialled) => dialled,
             Err(problem) => {
                 self.caller.failed(&format!("{}: {problem}", self.dialer.address(hub)));
+                if let Some(preference) = &self.preference {
+                    preference.left(hub, Nanos(0), &problem);
+                }
                 return (Outcome::Broke { lasted: Nanos(0) }, problem);
             }
         };
         let seat = self.caller.seat();
         let buffers = std::mem::take(&mut self.buffers);
         let counters = self.shared.counters.clone();
-        let session = Session::new(self.caller.begin(), transport, buffers, counters, hub as u64 + 1);
+        let session = Session::new(self.caller.begin(vouch), transport, buffers, counters, hub as u64 + 1);
+        if let Some(preference) = &self.preference {
+            preference.came_to(hub);
+        }
+        // What is left of a wish to leave another connection.
+        let _ = self.shared.moves.take();
+        let prober = self.preference.as_ref().and_then(|all| Prober::start(all, &self.dialer, &self.shared));
         let (session, ended) = seat.talk(session, &self.shared);
+        drop(prober);
         let welcome = session.welcome;
         let (end, ended, buffers) = session.finish(ended);
         self.buffers = buffers;
         let lasted = welcome.map_or(Nanos(0), |since| clock::now().since(since));
         let (outcome, problem) = match ended {
             Ended::Stopped => (Outcome::Broke { lasted }, String::new()),
+            Ended::Moves(to, text) => (Outcome::Moved { to }, text),
             Ended::Socket(problem) => (Outcome::Broke { lasted }, problem),
             Ended::Link(error @ LinkError::Refused { .. }) => {
                 counters::add(&self.shared.counters.refusals, 1);
@@ -139,12 +162,15 @@ impl<C: Caller> Worker<C> {
             Ended::Link(error) => (Outcome::Broke { lasted }, error.to_string()),
         };
         C::end(end, &format!("{}: {problem}", self.dialer.address(hub)));
+        if let Some(preference) = &self.preference {
+            preference.left(hub, lasted, &problem);
+        }
         (outcome, problem)
     }
 }
 
 /// Any number.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
         Ok(8) => u64::from_le_bytes(bytes),

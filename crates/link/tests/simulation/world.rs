@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use khz_link::roster::Outcome;
-use khz_link::{AgentEnd, Identity, LinkError, Role, Roster};
+use khz_link::{AgentEnd, Failback, Goodbye, Identity, Lane, Leaving, LinkError, Role, Roster};
 use khz_model::Nanos;
 
 use crate::hub::Hub;
@@ -34,9 +34,10 @@ pub struct Agent {
     pub node: Node,
     identity: Arc<Identity>,
     roster: Roster,
+    pub failback: Failback,
     link: Option<(usize, AgentEnd<RingLane>)>,
     /// Which hub the link leads to, and since when it is welcome.
-    hub: usize,
+    pub hub: usize,
     welcome: Option<Nanos>,
     out: Vec<u8>,
     /// It does nothing at all (SIGSTOP).
@@ -85,6 +86,7 @@ impl World {
                 node,
                 identity: identity(1),
                 roster: Roster::new(hubs),
+                failback: Failback::new(hubs, Nanos(0)),
                 link: None,
                 hub: 0,
                 welcome: None,
@@ -118,7 +120,26 @@ impl World {
         }
     }
 
+    /// Hubs that answer are well, in this world as in ours; a better one that was so for long enough is gone back to.
+    fn look_for_better(&mut self) {
+        let now = self.now;
+        while let Some((hub, at)) = self.agent.failback.next_probe().filter(|&(_, at)| at <= now) {
+            let is_well = !self.hubs[hub].dead && !self.hubs[hub].frozen && now >= self.dark_until;
+            self.agent.failback.probed(hub, is_well, at.max(now), self.random.next());
+        }
+        let Some(to) = self.agent.failback.better(now) else { return };
+        let Some((number, end)) = self.agent.link.take() else { return };
+        end.goodbye(&Goodbye { leaving: Leaving::Moves, text: "" }, &mut self.agent.out);
+        self.connections[number].to_hub.write(&mut self.agent.out, now, self.lag, &mut self.random);
+        end.close(&mut self.agent.node);
+        self.connections[number].agent_closed = true;
+        self.agent.failback.goes_back(to);
+        let random = self.random.next();
+        self.agent.roster.ended(self.agent.hub, Outcome::Moved { to }, now, random);
+    }
+
     fn agent_turn(&mut self) {
+        self.look_for_better();
         if self.agent.link.is_none() {
             self.connect();
         }
@@ -134,6 +155,8 @@ impl World {
                 };
                 end.close(&mut self.agent.node);
                 self.connections[connection].agent_closed = true;
+                let lasted = self.agent.welcome.map_or(Nanos(0), |at| self.now.since(at));
+                self.agent.failback.left(self.agent.hub, lasted);
                 let random = self.random.next();
                 self.agent.roster.ended(self.agent.hub, outcome, self.now, random);
             }
@@ -158,6 +181,8 @@ impl World {
         self.hubs[hub].accept(connection, self.now);
         self.agent.out.clear();
         self.agent.hub = hub;
+        let random = self.random.next();
+        self.agent.failback.came_to(hub, self.now, random);
         self.agent.welcome = None;
         self.agent.link = Some((connection, AgentEnd::new(self.agent.identity.clone(), self.now)));
     }
@@ -316,6 +341,21 @@ impl World {
         self.agent.hangs = false;
         self.hubs.iter_mut().for_each(|hub| hub.frozen = false);
         self.faults = Faults::default();
+    }
+
+    /// Rows of complete blocks that no hub has.
+    pub fn rows_nowhere(&self) -> u64 {
+        let missing = |producer: &crate::node::Producer| {
+            let records = self.hubs.iter().filter_map(|hub| hub.records.get(&producer.lane.epoch()));
+            let mut blocks: Vec<(u64, u64)> =
+                records.flat_map(|record| record.blocks.iter().map(|(&from, &to)| (from, to))).collect();
+            blocks.sort_unstable();
+            let (covered, missing) = blocks.into_iter().fold((0, 0), |(covered, missing), (from, to)| {
+                (to.max(covered), missing + from.saturating_sub(covered))
+            });
+            missing + producer.rows_complete().saturating_sub(covered)
+        };
+        self.agent.node.producers.iter().map(missing).sum()
     }
 
     pub fn cuts(&self) -> u64 {

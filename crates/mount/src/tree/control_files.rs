@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use khz_model::Rate;
+use khz_trust::{Door, Role, Way, standing};
 
 use super::files::{Asker, Kind, Opened, What};
 use super::{Answer, Tree};
@@ -99,7 +100,12 @@ impl Tree {
 
     /// True for users whose lines may hold for everybody.
     fn is_master(&self, user: u32) -> bool {
-        user == 0 || user == self.owner
+        let way = match user {
+            0 => Way::LocalRoot,
+            user if user == self.owner => Way::LocalOwn,
+            _ => Way::LocalOther,
+        };
+        standing(Door::Mount, way, None).may_be(Role::Operator)
     }
 
     /// The fastest rate that a user may ask for, and as what.

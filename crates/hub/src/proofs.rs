@@ -1,0 +1,110 @@
+//! What may be shown at the link door, and what is said to who shows too little. It refuses to know what a role may do:
+//! that is the table's (`khz_trust::standing`).
+
+use khz_trust::{ClusterKey, Identity, NONCE_BYTES, PROOF_BYTES, Place, Proof, Role, RunKey, Way};
+
+/// What a door accepts.
+#[derive(Debug)]
+pub(crate) struct Proofs {
+    /// The key whose tokens count.
+    pub key: Option<ClusterKey>,
+    /// The key of this run, for this machine.
+    pub run: Option<RunKey>,
+    /// Certificates count.
+    pub certificates: bool,
+    /// `--insecure` was said.
+    pub insecure: bool,
+}
+
+impl Proofs {
+    /// True where names of nodes are believed: nothing could tell who is who, and somebody accepts that.
+    pub fn believes_names(&self) -> bool {
+        self.insecure && self.key.is_none() && !self.certificates
+    }
+
+    /// What was shown, if it is true.
+    ///
+    /// # Errors
+    /// It is of somebody else, or of another cluster.
+    pub fn judge(
+        &self,
+        said: &Identity,
+        certified: Option<Result<&Identity, &String>>,
+        proof: Option<(&[u8; NONCE_BYTES], &[u8; PROOF_BYTES])>,
+        place: Place,
+    ) -> Result<Proof, String> {
+        match certified {
+            Some(Ok(certified)) if certified == said => return Ok(Proof::Certificate),
+            Some(Ok(certified)) => {
+                return Err(format!("it says it is {said}, its certificate says {certified}"));
+            }
+            Some(Err(problem)) => return Err(problem.clone()),
+            None => {}
+        }
+        let Some((nonce, proof)) = proof else { return Ok(Proof::Nothing) };
+        let holds = |key: &ClusterKey| key.verify(said, nonce, proof);
+        // The run key is for this machine.
+        if place == Place::Loopback && self.run.as_ref().is_some_and(|run| holds(run.key())) {
+            return Ok(Proof::RunKey);
+        }
+        match &self.key {
+            Some(key) if holds(key) => Ok(Proof::Token),
+            // By the local socket the kernel says more than a token.
+            Some(_) if matches!(place, Place::Loopback | Place::Elsewhere) => {
+                Err(format!("the token of {said} is not one of this cluster"))
+            }
+            // Settings are the same for all hubs: a token where none counts is no token.
+            _ => Ok(Proof::Nothing),
+        }
+    }
+
+    /// Why somebody may not come as what he says, and what he can do.
+    pub fn ways_out(&self, said: &Identity, way: Way, had_token: bool) -> String {
+        let Identity { role, name } = said;
+        let counts = match (&self.key, self.certificates) {
+            (None, false) => {
+                format!("start this hub with --cluster-key and show it `khz certs token {role} {name}`")
+            }
+            (Some(_), _) => format!("show it `khz certs token {role} {name}` (--token FILE)"),
+            (None, true) => format!("show it `khz certs {role} {name}`"),
+        };
+        let no_token = match (&self.key, had_token) {
+            (None, true) => "; its token counts for nothing here: this hub has no --cluster-key",
+            _ => "",
+        };
+        let insecure = match role {
+            Role::Node if self.key.is_none() && !self.certificates && !self.insecure => {
+                ", or start this hub with --insecure, which believes names of nodes"
+            }
+            _ => "",
+        };
+        match way {
+            Way::LocalOther => {
+                format!("{said} comes by the local socket as another user; {}, or {counts}", self.as_whom())
+            }
+            Way::Loopback | Way::LoopbackInsecure => {
+                let whom = self.as_whom();
+                format!(
+                    "{said} comes from this machine and shows nothing that counts{no_token}; {whom}, or {counts}{insecure}"
+                )
+            }
+            _ => format!(
+                "{said} shows neither a certificate nor a token that counts{no_token}; {counts}{insecure}"
+            ),
+        }
+    }
+
+    /// Who of this machine may be anybody.
+    fn as_whom(&self) -> String {
+        let user = match rustix::process::geteuid().as_raw() {
+            0 => "root, as this hub is".to_owned(),
+            uid => format!("this hub's user (uid {uid}) or root"),
+        };
+        match &self.run {
+            Some(run) if run.is_shown() => {
+                format!("run it as {user}, with --run-dir {}", run.folder().display())
+            }
+            _ => format!("run it as {user}"),
+        }
+    }
+}

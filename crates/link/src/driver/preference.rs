@@ -1,0 +1,231 @@
+//! The hubs of an agent in the order in which it would rather have them: what is known of those that it is not at, and a
+//! thread that probes them while it is at a worse one. A probe connects, hears the greeting and closes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use khz_model::Nanos;
+use rustix::event::PollFlags;
+use rustix::fd::AsFd;
+
+use crate::driver::bell::Bell;
+use crate::driver::counters::Counters;
+use crate::driver::dialer::Dialer;
+use crate::driver::session::sleep;
+use crate::driver::transport::Transport;
+use crate::driver::worker::random;
+use crate::driver::{Shared, clock};
+use crate::failback::Failback;
+use crate::frame::{self, Frame};
+use crate::limits::{FRAME_MAX, VERSION, WELCOME_LATE};
+use crate::standing::Standing;
+
+/// Stack of the thread: its deepest call is rustls'.
+const STACK_BYTES: usize = 256 << 10;
+/// A greeting has less.
+const READ_MAX: usize = 2 << 10;
+
+/// What is known of the hubs.
+pub(crate) struct Preference {
+    known: Mutex<Known>,
+    /// Changes with everything that is worth saying.
+    changes: AtomicU64,
+}
+
+struct Known {
+    failback: Failback,
+    hubs: Vec<Hub>,
+    present: usize,
+}
+
+#[derive(Clone)]
+struct Hub {
+    address: String,
+    /// Why we are not there, and since when.
+    problem: Option<(String, Nanos)>,
+}
+
+/// To which hub a session is to move, and what it says when it leaves.
+#[derive(Default)]
+pub(crate) struct Moves(Mutex<Option<(usize, String)>>);
+
+impl Moves {
+    pub fn take(&self) -> Option<(usize, String)> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+
+    fn set(&self, to: usize, text: String) {
+        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some((to, text));
+    }
+}
+
+impl Preference {
+    pub fn new(addresses: Vec<String>, after: Nanos) -> Self {
+        let failback = Failback::new(addresses.len(), after);
+        let hubs = addresses.into_iter().map(|address| Hub { address, problem: None }).collect();
+        Preference { known: Mutex::new(Known { failback, hubs, present: 0 }), changes: AtomicU64::new(1) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// A connection to this hub begins.
+    pub fn came_to(&self, hub: usize) {
+        let mut known = self.lock();
+        known.present = hub;
+        self.changes.fetch_add(1, Ordering::Release);
+        known.failback.came_to(hub, clock::now(), random());
+    }
+
+    /// It is over, after so long, for this reason.
+    pub fn left(&self, hub: usize, lasted: Nanos, problem: &str) {
+        let mut known = self.lock();
+        known.failback.left(hub, lasted);
+        let Some(hub) = known.hubs.get_mut(hub) else { return };
+        let now = clock::now();
+        match &mut hub.problem {
+            // As long as nothing came about, it is gone since it went.
+            Some((text, _)) if lasted == Nanos(0) => problem.clone_into(text),
+            none => *none = Some((problem.to_owned(), now)),
+        }
+    }
+
+    /// Says why we are not at the first hub, where that is so and news. It waits for nobody: who writes rows may ask.
+    pub fn say(&self, said: &mut u64, now: Nanos, say: impl FnOnce(&Standing<'_>)) {
+        let changes = self.changes.load(Ordering::Acquire);
+        if *said == changes {
+            return;
+        }
+        let Ok(known) = self.known.try_lock() else { return };
+        *said = changes;
+        if known.present == 0 {
+            return;
+        }
+        let Some(first) = known.hubs.first() else { return };
+        let problem = first.problem.as_ref();
+        say(&Standing {
+            first: &first.address,
+            problem: problem.map_or("", |(text, _)| text),
+            since: problem.map(|(_, at)| now.since(*at)),
+            back: known.failback.back_at().map(|at| at.since(now)),
+        });
+    }
+}
+
+/// The thread that looks after better hubs during one connection; it ends with this.
+pub(crate) struct Prober {
+    own: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Prober {
+    /// Starts it, where there is a better hub. Without a thread the agent stays where it is.
+    pub fn start(preference: &Arc<Preference>, dialer: &Arc<Dialer>, session: &Arc<Shared>) -> Option<Self> {
+        preference.lock().failback.next_probe()?;
+        // A bell of its own: that of the session is for the session.
+        let own = Shared::new(Bell::new().ok()?, Counters::default());
+        let work = Work {
+            preference: preference.clone(),
+            dialer: dialer.clone(),
+            session: session.clone(),
+            own: own.clone(),
+        };
+        let builder = std::thread::Builder::new().name("failback".into()).stack_size(STACK_BYTES);
+        let thread = builder.spawn(move || work.run()).ok()?;
+        Some(Prober { own, thread: Some(thread) })
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.own.stop();
+        if let Some(thread) = self.thread.take() {
+            // Wherever it waits, its bell wakes it.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    preference: Arc<Preference>,
+    dialer: Arc<Dialer>,
+    session: Arc<Shared>,
+    own: Arc<Shared>,
+}
+
+impl Work {
+    fn run(self) {
+        while !self.own.is_stopped() {
+            let now = clock::now();
+            let (better, probe, ripe) = {
+                let known = self.preference.lock();
+                (known.failback.better(now), known.failback.next_probe(), known.failback.next_ripe())
+            };
+            if let Some(hub) = better {
+                self.preference.lock().failback.goes_back(hub);
+                let text = format!("goes back to {}, which is well again", self.dialer.address(hub));
+                self.session.moves.set(hub, text);
+                self.session.bell.ring();
+                return;
+            }
+            let Some((hub, at)) = probe else { return };
+            if at <= now {
+                self.probe(hub);
+                continue;
+            }
+            let until = ripe.map_or(at, |ripe| ripe.min(at));
+            sleep(None, &self.own.bell, until.since(now));
+        }
+    }
+
+    fn probe(&self, hub: usize) {
+        let greeted =
+            self.dialer.dial(hub, &self.own).and_then(|(transport, _)| greeted(transport, &self.own));
+        if self.own.is_stopped() {
+            return;
+        }
+        let mut known = self.preference.lock();
+        known.failback.probed(hub, greeted.is_ok(), clock::now(), random());
+        self.preference.changes.fetch_add(1, Ordering::Release);
+        if let (Err(problem), Some(hub)) = (greeted, known.hubs.get_mut(hub)) {
+            let since = hub.problem.as_ref().map_or(clock::now(), |(_, since)| *since);
+            hub.problem = Some((problem, since));
+        }
+        drop(known);
+        // What is said of it has changed.
+        self.session.bell.ring();
+    }
+}
+
+/// Hears the greeting of a hub that speaks our version.
+fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
+    let until = Nanos(clock::now().0 + WELCOME_LATE.0);
+    let (mut room, mut bytes) = ([0; READ_MAX], Vec::new());
+    loop {
+        let left = until.since(clock::now());
+        if left == Nanos(0) || own.is_stopped() {
+            return Err("it accepts connections and does not greet".into());
+        }
+        let failed = |error: std::io::Error| error.to_string();
+        // TLS says the first word.
+        transport.write(&[]).map_err(failed)?;
+        match transport.read(&mut room).map_err(failed)? {
+            Some(0) => return Err("it closes connections before it greets".into()),
+            Some(read) => bytes.extend_from_slice(&room[..read]),
+            None => {
+                let waits = transport.wants_write();
+                let interest = if waits { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+                sleep(Some((transport.socket().as_fd(), interest)), &own.bell, left);
+            }
+        }
+        let Some(raw) = frame::split(&bytes, FRAME_MAX).map_err(|error| error.to_string())? else { continue };
+        return match Frame::decode(raw.kind, raw.body).map_err(|error| error.to_string())? {
+            Frame::Greeting(greeting) if (greeting.lowest..=greeting.highest).contains(&VERSION) => Ok(()),
+            Frame::Greeting(_) => Err("it speaks no version that we speak".into()),
+            Frame::Refuse { text, .. } => Err(text.to_owned()),
+            other => Err(format!("it greets with {}", other.name())),
+        };
+    }
+}

@@ -44,7 +44,7 @@ impl Roster {
             if out.len() > cluster.out_bytes_max() {
                 return;
             }
-            let status = cluster.status_of(&node, now);
+            let status = cluster.status_of(node, now);
             node_status::put(&status, out);
             self.at = Some(status.node);
         }

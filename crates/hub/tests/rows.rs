@@ -66,7 +66,7 @@ impl Reader {
     fn new(hub: &Hub, want: impl Fn(&Lane) -> Want + 'static) -> Self {
         let mut node = Node::connect(hub.address(), "r");
         node.version = 2;
-        node.hello_as(Role::Operator, None);
+        node.hello_as(Role::Reader, None);
         Reader { node, lanes: BTreeMap::new(), want: Box::new(want) }
     }
 

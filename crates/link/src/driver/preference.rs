@@ -18,7 +18,7 @@ use crate::driver::worker::random;
 use crate::driver::{Shared, clock};
 use crate::failback::Failback;
 use crate::frame::{self, Frame};
-use crate::limits::{FRAME_MAX, VERSION, WELCOME_LATE};
+use crate::limits::{FRAME_MAX, VERSION, VERSION_LOWEST, WELCOME_LATE};
 use crate::standing::Standing;
 
 /// Stack of the thread: its deepest call is rustls'.
@@ -222,7 +222,9 @@ fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
         }
         let Some(raw) = frame::split(&bytes, FRAME_MAX).map_err(|error| error.to_string())? else { continue };
         return match Frame::decode(raw.kind, raw.body).map_err(|error| error.to_string())? {
-            Frame::Greeting(greeting) if (greeting.lowest..=greeting.highest).contains(&VERSION) => Ok(()),
+            Frame::Greeting(greeting) if greeting.lowest <= VERSION && greeting.highest >= VERSION_LOWEST => {
+                Ok(())
+            }
             Frame::Greeting(_) => Err("it speaks no version that we speak".into()),
             Frame::Refuse { text, .. } => Err(text.to_owned()),
             other => Err(format!("it greets with {}", other.name())),

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process::{Running, khz};
+use crate::process::Running;
 use crate::text::own;
 
 /// node_exporter itself names these so, and compatibility with it goes first.
@@ -47,7 +47,8 @@ fn scraped_uptime(running: &Running, path: &str) -> (f64, f64) {
 fn a_scrape_through_a_hub_shows_a_row_that_was_gathered_after_it_began() {
     let hub = Running::start_hub(&[]);
     let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
-    let agent = Running::of(khz(&["agent", "--node", "lbp12", "--hub", link, "--listen", "127.0.0.1:0"]));
+    let agent =
+        Running::of(hub.beside(&["agent", "--node", "lbp12", "--hub", link, "--listen", "127.0.0.1:0"]));
     let start = Instant::now();
     let patient = |what: &str| assert!(start.elapsed() < Duration::from_secs(60), "{what}");
     let rows = "khz_node_rows_total{node=\"lbp12\"} ";

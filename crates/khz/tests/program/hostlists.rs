@@ -24,7 +24,7 @@ impl Site {
         let link = hub.line.split(" report to ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         let agents = ["node001", "node002", "login1"].map(|node| {
             let words = ["agent", "--node", node, "--hub", &link, "--base-rate", "10Hz", "--ring", "4MiB"];
-            Running::of(khz(&words))
+            Running::of(hub.beside(&words))
         });
         let site = Site { hub, link, _agents: agents.into(), folder };
         let end = Instant::now() + Duration::from_secs(60);

@@ -65,7 +65,7 @@ fn link(hub: &Running) -> String {
 }
 
 fn agent(hub: &Running, node: &str) -> Running {
-    Running::of(khz(&["agent", "--node", node, "--hub", &link(hub), "--ring", "4MiB"]))
+    Running::of(hub.beside(&["agent", "--node", node, "--hub", &link(hub), "--ring", "4MiB"]))
 }
 
 #[test]

@@ -33,7 +33,10 @@ struct Cluster {
 impl Cluster {
     fn start(name: &str, nodes: usize, more: &[&str]) -> Self {
         let folder = folder(name);
-        let hub = Running::start_hub(&["--text-listen", "none"]);
+        let words = ["hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--node", "n1"];
+        let mut command = khz(&[&words[..], &["--text-listen", "none"]].concat());
+        command.env("KHZ_RUN_DIR", folder.join("run"));
+        let hub = Running::of(command);
         let link =
             hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
         let mut cluster = Cluster { folder, link, hub: Some(hub), agents: Vec::new() };
@@ -49,7 +52,9 @@ impl Cluster {
         let (node, rings) = (format!("n{number}"), self.folder.join("rings"));
         let words =
             ["agent", "--node", &node, "--hub", &self.link, "--ring-dir", word(&rings), "--ring", "4MiB"];
-        khz(&[&words, more].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        let mut command = khz(&[&words, more].concat());
+        command.env("KHZ_RUN_DIR", self.folder.join("run"));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// kill -9, and another hub in its place.

@@ -405,7 +405,7 @@ pub enum NodesCommand {
 const FORGET_EXAMPLES: &str = "\
 Examples:
   khz nodes forget node017          a node that will not come back
-  khz nodes forget 'old[1-64],test*'
+  khz nodes forget 'old*,test*'
 
 Exit codes: 0 all of them are forgotten, 1 none is, 2 wrong usage or no operator,
 3 some are; the others are named on stderr with the reason.";

@@ -36,6 +36,15 @@ P
 
 until_it() { for _ in $(seq 300); do "$@" > /dev/null 2>&1 && return; sleep 0.2; done; echo "in vain: $*"; exit 1; }
 begin() { "$@" > "/lab/place/${RANDOM}.log" 2>&1 < /dev/null & }
+# Nodes that were there and have left.
+come_and_go() {
+    for name; do
+        khz agent --node "$name" --hub 127.0.0.1:7071 > /dev/null 2>&1 < /dev/null &
+        until_it khz get "$name:mem.free"
+        kill -INT $! && wait $!
+        until_it bash -c "khz nodes $name --json | grep -q left"
+    done
+}
 begin khz hub --history 16MiB
 until_it khz nodes --server http://127.0.0.1:7070
 begin khz simulate --nodes 9 --rate 10
@@ -60,6 +69,7 @@ for file in /lab/place/examples/*; do
             alone=(unshare --net bash -c 'ip link set lo up; export KHZ_RUN_DIR=/run/alone KHZ_RING_DIR=/run/alone-rings; eval "$1"' alone) ;;
         'khz export'* | 'khz plot'* | 'khz correlate'*) cp kept.khzt run.khzt ;;
         'khz mount /cluster'*) khz umount /cluster > /dev/null 2>&1 ;;
+        'khz nodes forget'*) come_and_go node017 old1 test1 ;;
         'khz umount /cluster') mountpoint -q /cluster || khz mount /cluster ;;
     esac
     runner=(bash -c)

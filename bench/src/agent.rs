@@ -18,7 +18,7 @@ use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
 
-/// CPU per sample of the agent may be so many times that of the bare loop: what it has beside the reads weighs more where all
+/// The agent's CPU per sample may be at most this multiple of the bare loop's: what it has beside the reads weighs more where all
 /// of it is cold.
 fn dearer(rate: u64) -> f64 {
     match rate {
@@ -29,9 +29,9 @@ fn dearer(rate: u64) -> f64 {
     }
 }
 
-/// `khz` without a flag may take so many percent of a core while nobody reads it.
+/// `khz` without a flag may take at most this percentage of a core while nobody reads it.
 const PLAIN_SHARE: f64 = 0.25;
-/// And so many times what five files ten times a second take.
+/// And at most this multiple of what five files ten times a second take.
 const PLAIN_DEARER: f64 = 1.67;
 
 /// Who is held against the bare loop, and what is promised of him.

@@ -16,7 +16,7 @@ use crate::spread::Spread;
 use crate::table::{Table, figure};
 use crate::watched::Watched;
 
-/// The spread may be so many times node_exporter's own.
+/// The spread may be at most this multiple of node_exporter's own.
 const WIDER: f64 = 1.5;
 
 /// Who is scraped; node_exporter is what the others are held against.

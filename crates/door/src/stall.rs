@@ -27,7 +27,7 @@ pub struct Stalling<S> {
 }
 
 impl<S> Stalling<S> {
-    /// Gives the other side so much time to take so many bytes. Only time in which bytes wait for it counts.
+    /// Gives the other side this much time to take this number of bytes. Only time in which bytes wait for it counts.
     pub fn new(socket: S, patience: Duration, taken_min: u64) -> Self {
         Stalling { socket, patience, taken_min, taken: 0, waited: Duration::ZERO, waiting: None, end: None }
     }

@@ -29,7 +29,7 @@ pub const LANES_MAX: usize = 24;
 /// finds the same rows under the same numbers.
 pub const LINGER: Nanos = Nanos::from_secs(10);
 
-/// So many lanes live on at most: each costs what it would with a reader.
+/// At most this number of lanes live on: each costs what it would with a reader.
 pub const LINGERING_MAX: usize = 8;
 
 /// Lanes slower than this are not worth slowing down.

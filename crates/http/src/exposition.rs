@@ -70,7 +70,7 @@ impl<'a> Families<'a> {
         Families { families, format, taken, at: (0, 0) }
     }
 
-    /// Writes on until there are so many bytes; `false`: that was all.
+    /// Writes on until there are this many bytes; `false`: that was all.
     pub fn go_on(&mut self, out: &mut String, full: usize) -> bool {
         let Families { families, format, taken, at } = self;
         while let Some(family) = families.get(at.0) {

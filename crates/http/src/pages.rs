@@ -74,7 +74,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The answer is made of so many bytes from here on, besides its pages.
+    /// From here on the answer holds this number of bytes besides its pages.
     pub fn hold(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.held = bytes;
         match self.share.set(self.needed()) {

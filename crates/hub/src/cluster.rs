@@ -296,7 +296,7 @@ impl Cluster {
         (READERS_OUT_BYTES_MAX / readers).clamp(OUT_BYTES_MIN, OUT_BYTES_MAX)
     }
 
-    /// Whether readers may hold so many bytes more.
+    /// Whether readers may hold this number of bytes more.
     pub(crate) fn may_follow(&self, bytes: u64) -> bool {
         self.follow_bytes.held().saturating_add(bytes) <= self.follow_bytes_max()
     }

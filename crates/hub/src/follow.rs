@@ -19,7 +19,7 @@ mod late;
 
 pub(crate) use columns::Columns;
 
-/// One look hands out at most about so many bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
+/// One call hands out at most about this number of bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
 const BYTES_A_LOOK: usize = 128 << 10;
 
 /// A follower keeps no more than this of what it has copied: there is one for each node of each reader.
@@ -84,7 +84,7 @@ pub(crate) struct Follower {
     pieces: Vec<(Option<Arc<Schema>>, usize)>,
 }
 
-/// A lane, of which one of every so many rows is handed out.
+/// A lane of which one row in every n is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
     id: u64,
@@ -127,7 +127,7 @@ impl Followed {
     }
 }
 
-/// The epoch of a lane of which one of every so many rows is handed out.
+/// The epoch of a lane of which one row in every n is handed out.
 pub(crate) fn thinned(epoch: u64, every: u64) -> u64 {
     let mut context = Context::new(&SHA256);
     context.update(b"khz every");
@@ -137,7 +137,7 @@ pub(crate) fn thinned(epoch: u64, every: u64) -> u64 {
     digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// One of so many rows makes this period out of the lane's; a half is rounded down.
+/// One row in this number makes this period out of the lane's; a half is rounded down.
 fn every(period: Nanos, lane: Nanos) -> u64 {
     if lane == Nanos(0) || period <= lane {
         return 1;

@@ -6,7 +6,7 @@ mod hub;
 mod judge;
 mod node;
 #[path = "../../../link/tests/simulation/random.rs"]
-mod random;
+pub(crate) mod random;
 mod reader;
 mod tape;
 mod wire;

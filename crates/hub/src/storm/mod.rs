@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod node;
-mod random;
 mod reader;
 #[path = "../../../link/tests/ring_lane/mod.rs"]
 mod ring_lane;
@@ -23,8 +22,8 @@ use crate::follow::thinned;
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
+use crate::simulation::random::Random;
 use node::{BASE, Node};
-use random::Random;
 use reader::Sink;
 use ring_lane::RingLane;
 

@@ -32,4 +32,6 @@ pub const NOT_RUN: &[(&str, &str)] = &[
 pub const WITH_CODE: &[(&str, i32)] = &[
     // Nobody knows most of them, as its line says.
     ("khz nodes 'node[001-128]'", 3),
+    // One node is down, and the code says so.
+    ("khz nodes --down --missing", 3),
 ];

@@ -47,7 +47,15 @@ come_and_go() {
 }
 begin khz hub --history 16MiB
 until_it khz nodes --server http://127.0.0.1:7070
-begin khz simulate --nodes 9 --rate 10
+simulated() { khz simulate --nodes 9 --rate 10 > /lab/place/simulated.log 2>&1 < /dev/null & simulated=$!; }
+# A node that was there and is down.
+go_down() {
+    khz agent --node "$1" --hub 127.0.0.1:7071 > /dev/null 2>&1 < /dev/null &
+    until_it khz get "$1:mem.free"
+    kill -KILL $!
+    until_it bash -c "khz nodes $1 --json | grep -q down"
+}
+simulated
 begin khz agent --hub 127.0.0.1:7071
 begin khz agent --node node7 --hub 127.0.0.1:9 --run-dir /run/other
 begin khz hub --listen 127.0.0.1:8080 --link-listen 127.0.0.1:7081 --text-listen none --run-dir /run/second \
@@ -69,8 +77,9 @@ for file in /lab/place/examples/*; do
             alone=(unshare --net bash -c 'ip link set lo up; export KHZ_RUN_DIR=/run/alone KHZ_RING_DIR=/run/alone-rings; eval "$1"' alone) ;;
         'khz export'* | 'khz plot'* | 'khz correlate'*) cp kept.khzt run.khzt ;;
         'khz mount /cluster'*) khz umount /cluster > /dev/null 2>&1 ;;
-        # A machine that is busy may call a node silent for a moment; its code tells of that.
-        'khz nodes --down'*) until_it khz nodes ;;
+        'khz nodes --down'*) go_down node018 ;;
+        # It takes the names of the nodes that are there.
+        'khz simulate'*) kill -INT "$simulated" && wait "$simulated" ;;
         'khz nodes forget'*) come_and_go node017 old1 test1 ;;
         'khz umount /cluster') mountpoint -q /cluster || khz mount /cluster ;;
     esac
@@ -80,5 +89,9 @@ for file in /lab/place/examples/*; do
         > "/lab/place/results/$number.out" 2> "/lab/place/results/$number.err" < <(sleep 60)
     echo $? > "/lab/place/results/$number.code"
     # What one example leaves is nothing that another finds.
-    [[ $example != 'khz nodes forget'* ]] || { khz nodes forget 'node017,old1,test1' > /dev/null 2>&1; rm -rf /dev/shm/khz/{node017,old1,test1}; }
+    case $example in
+        'khz nodes forget'*) khz nodes forget 'node017,old1,test1'; rm -rf /dev/shm/khz/{node017,old1,test1} ;;
+        'khz nodes --down'*) khz nodes forget node018; rm -rf /dev/shm/khz/node018 ;;
+        'khz simulate'*) simulated; until_it khz nodes 'node[1-9]' ;;
+    esac > /dev/null 2>&1
 done

@@ -9,8 +9,12 @@ pub(crate) const LOOK_EVERY: Nanos = Nanos::SECOND;
 /// It never runs more than this many times slower than asked.
 const SLOWDOWN_MAX: u64 = 1_024;
 
-/// Below this part of the ceiling it becomes faster again.
-const WELL_BELOW: f64 = 1.0 / 3.0;
+/// Below this part of the ceiling it becomes faster again: twice of it is still below.
+const WELL_BELOW: f64 = 0.45;
+
+/// Above the ceiling it becomes slower after two looks in a row, since one busy second of the machine is no reason; above this many times
+/// the ceiling at once.
+const FAR_ABOVE: f64 = 2.0;
 
 /// The thread's account.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub(crate) struct Cost {
     pub slowdown: u64,
     /// Times the thread woke up.
     pub wakeups: u64,
+    /// It was above the ceiling at the last look.
+    was_above: bool,
 }
 
 /// The thread must change its pace.
@@ -40,7 +46,16 @@ pub(crate) struct Pace {
 impl Cost {
     pub fn new(now: Nanos) -> Self {
         let next = Nanos(now.0 + LOOK_EVERY.0);
-        Cost { next, since: None, cpu: Nanos(0), ticks: 0, rate_millihertz: 0, slowdown: 1, wakeups: 0 }
+        Cost {
+            next,
+            since: None,
+            cpu: Nanos(0),
+            ticks: 0,
+            rate_millihertz: 0,
+            slowdown: 1,
+            wakeups: 0,
+            was_above: false,
+        }
     }
 
     /// True once a second.
@@ -59,8 +74,11 @@ impl Cost {
         let met = ticks.saturating_sub(ticks_before);
         self.rate_millihertz = (u128::from(met) * 1_000_000_000_000 / u128::from(elapsed)) as u64;
         let share = cpu.since(cpu_before).0 as f64 / elapsed as f64;
+        let was_above = std::mem::replace(&mut self.was_above, share > ceiling);
         let slowdown = match share {
-            above if above > ceiling => (self.slowdown * 2).min(SLOWDOWN_MAX),
+            above if above > ceiling * FAR_ABOVE || (above > ceiling && was_above) => {
+                (self.slowdown * 2).min(SLOWDOWN_MAX)
+            }
             below if below < ceiling * WELL_BELOW => (self.slowdown / 2).max(1),
             _ => self.slowdown,
         };
@@ -76,14 +94,38 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
+    /// A look a second at these percentages of a core, under a ceiling of 10; how many times slower it runs after each.
+    fn slowdowns(percents: &[u64]) -> Vec<u64> {
+        let (mut cost, mut cpu) = (Cost::new(Nanos(0)), 0);
+        cost.look(Nanos(0), Nanos(0), 0, 0.1);
+        let mut look = |(second, percent): (usize, &u64)| {
+            cpu += percent * S / 100;
+            cost.look(Nanos((second as u64 + 1) * S), Nanos(cpu), 0, 0.1);
+            cost.slowdown
+        };
+        percents.iter().enumerate().map(&mut look).collect()
+    }
+
     #[test]
-    fn above_the_ceiling_it_halves_and_well_below_it_returns() {
+    fn two_looks_above_the_ceiling_halve_the_pace_and_one_does_not() {
+        assert_eq!(slowdowns(&[11, 9, 11, 9, 11, 12]), [1, 1, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn far_above_the_ceiling_one_look_is_enough() {
+        assert_eq!(slowdowns(&[21, 11, 11]), [2, 4, 8]);
+    }
+
+    #[test]
+    fn it_becomes_faster_again_as_soon_as_twice_its_cost_is_below_the_ceiling() {
+        assert_eq!(slowdowns(&[21, 6, 5, 4, 8]), [2, 2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn what_was_before_the_first_look_counts_for_nothing() {
         let mut cost = Cost::new(Nanos(0));
-        assert_eq!(cost.look(Nanos(S), Nanos(0), 0, 0.1), None, "nothing to compare with yet");
-        assert_eq!(cost.look(Nanos(2 * S), Nanos(S / 5), 1_000, 0.1), Some(Pace { share: 0.2, slowdown: 2 }));
-        assert_eq!(cost.look(Nanos(3 * S), Nanos(S / 5 + S / 10), 1_500, 0.1), None, "just at the ceiling");
-        assert_eq!(cost.rate_millihertz, 500_000);
-        let pace = cost.look(Nanos(4 * S), Nanos(S / 5 + S / 10 + S / 100), 2_000, 0.1);
-        assert_eq!(pace.map(|p| p.slowdown), Some(1));
+        assert_eq!(cost.look(Nanos(S), Nanos(S), 0, 0.1), None);
+        cost.look(Nanos(2 * S), Nanos(S), 1_000, 0.1);
+        assert_eq!((cost.slowdown, cost.rate_millihertz), (1, 1_000_000));
     }
 }

@@ -440,21 +440,21 @@ impl<L: Lane> AgentEnd<L> {
         is_idle && self.book.is_current(lanes) && unsent() <= CARRY_MAX
     }
 
-    /// Answers that need not wake anybody, and the bytes of each: they may be read before a poll that has other reasons.
-    /// (Of an agent's three wake-ups a second, at 1 Hz, they are one.)
-    pub fn answers_may_lie(&self) -> (usize, usize) {
+    /// How many answers that are to come need not wake anybody, and the bytes of each: they may be read before a poll that has
+    /// other reasons. (Of an agent's three wake-ups a second, at 1 Hz, they are one.)
+    pub fn answers_may_wait(&self) -> (usize, usize) {
         let is_known = self.is_welcome() && self.answer_bytes > 0;
-        (if is_known { self.beats.answers_may_lie() } else { 0 }, self.answer_bytes)
+        (if is_known { self.beats.answers_may_wait() } else { 0 }, self.answer_bytes)
     }
 
-    /// Tells that so many bytes lie unread, where an answer takes so many: where they are just the answers, none of them is
-    /// late. `false`: something else lies there.
-    pub fn lying(&mut self, bytes: usize, answer: usize) -> bool {
+    /// Tells how many bytes have come and are kept unread, where an answer takes `answer`: where they are just the answers, none
+    /// of them is late. `false`: something else came.
+    pub fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         if self.answer_bytes == 0 || answer == 0 {
             return bytes == 0;
         }
         if bytes == answer * self.beats.unread() {
-            self.beats.all_lie();
+            self.beats.all_came();
         }
         bytes.is_multiple_of(answer)
     }

@@ -12,10 +12,10 @@ const PAIRS: usize = 8;
 /// Beats that may be outstanding: one a second, and they are late after 1.5 s.
 const OUTSTANDING: usize = 2;
 
-/// So many beats are measured when a connection begins, afterwards every tenth: an answer that need not be timed need
+/// How many beats are measured when a connection begins. Afterwards every thirtieth is: an answer that need not be timed need
 /// not wake anybody.
 const MEASURED_FIRST: u64 = 4;
-const MEASURED_EACH: u64 = 10;
+const MEASURED_EACH: u64 = 30;
 
 /// The wall clock was set when it moved by more than this against the other one.
 const CLOCK_STEP: u64 = 1_000_000;
@@ -49,8 +49,8 @@ struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Beats {
     sent: [Option<Sent>; OUTSTANDING],
-    /// Answers that have come in time and were not read yet.
-    lying: usize,
+    /// Answers that have come in time, and are kept unread.
+    kept: usize,
     pairs: [Option<Pair>; PAIRS],
     next: usize,
     /// Beats said since the connection, or the last time that a clock was set.
@@ -79,22 +79,22 @@ impl Beats {
         Beat { stamp: wall, round_trip, offset, retransmits }
     }
 
-    /// Answers that may lie in the socket until there is something else to do: those that are known to have come, and those
-    /// that are outstanding where none of them is timed.
-    pub fn answers_may_lie(&self) -> usize {
+    /// How many answers that are to come may wait in the socket until there is something else to do: all where none of them is
+    /// timed.
+    pub fn answers_may_wait(&self) -> usize {
         let is_timed = self.sent.iter().flatten().any(|sent| sent.is_measured);
-        self.lying + if is_timed { 0 } else { self.outstanding() }
+        if is_timed { 0 } else { self.outstanding() }
     }
 
-    /// Answers that have not been read: they lie in the socket, or are under way.
+    /// Answers that nobody has read: they are kept, or under way.
     pub fn unread(&self) -> usize {
-        self.lying + self.outstanding()
+        self.kept + self.outstanding()
     }
 
-    /// All answers have come, and lie in the socket: who will read them is somebody else. None of them tells the time.
-    pub fn all_lie(&mut self) {
+    /// All answers have come, and are kept for somebody else to read. None of them tells the time.
+    pub fn all_came(&mut self) {
         if self.sent.iter().flatten().all(|sent| !sent.is_measured) {
-            self.lying += self.outstanding();
+            self.kept += self.outstanding();
             self.sent = [None; OUTSTANDING];
         }
     }
@@ -107,7 +107,7 @@ impl Beats {
     pub fn beaten(&mut self, beaten: &Beaten<'_>, now: Nanos, wall: i64) -> Option<Nanos> {
         let is_answered = |sent: &Option<Sent>| sent.is_some_and(|sent| sent.stamp == beaten.stamp);
         let Some(which) = self.sent.iter().position(is_answered) else {
-            self.lying = self.lying.saturating_sub(1);
+            self.kept = self.kept.saturating_sub(1);
             return None;
         };
         let sent = self.sent[which]?;
@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn at_leisure_every_tenth_beat_is_measured_and_a_clock_that_was_set_is_noticed_in_any() {
+    fn at_leisure_every_thirtieth_beat_is_measured_and_a_clock_that_was_set_is_noticed_in_any() {
         let mut beats = Beats::default();
         let mut measured = Vec::new();
         for second in 0..61 {
             let wall = second as i64 * 1_000_000_000;
             beats.beat(Nanos(second * 1_000_000_000), wall, 0, true);
             assert_eq!(beats.late(), Some(Nanos(second * 1_000_000_000 + BEATEN_LATE.0)));
-            let may_wait = beats.answers_may_lie() == 1;
+            let may_wait = beats.answers_may_wait() == 1;
             let took =
                 beats.beaten(&answer(wall, wall, wall), Nanos(second * 1_000_000_000 + 500), wall + 500);
             assert_eq!(took, (!may_wait).then_some(Nanos(500)));
@@ -278,7 +278,7 @@ mod tests {
             }
             assert_eq!(beats.unread(), 0, "nothing is outstanding");
         }
-        assert_eq!(measured, (0..4).chain([10, 20, 30, 40, 50, 60]).collect::<Vec<_>>());
+        assert_eq!(measured, (0..4).chain([30, 60]).collect::<Vec<_>>());
         assert!(beats.best().is_some());
         beats.beat(Nanos(61_000_000_000), 61_000_000_000, 0, true);
         assert_eq!(beats.beaten(&answer(61_000_000_000, 0, 0), Nanos(61_000_000_500), 0), None);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_lie_until_one_is_timed_and_none_of_them_is_late() {
+    fn answers_are_kept_until_one_is_timed_and_none_of_them_is_late() {
         let mut beats = Beats::default();
         let second = |number: u64| Nanos(number * 1_000_000_000);
         let wall = |number: u64| number as i64 * 1_000_000_000;
@@ -294,21 +294,21 @@ mod tests {
             beats.beat(second(number), wall(number), 0, true);
             beats.beaten(&answer(wall(number), wall(number), wall(number)), second(number), wall(number));
         }
-        for number in 4..10 {
+        for number in 4..30 {
             beats.beat(second(number), wall(number), 0, true);
             assert_eq!(beats.late(), Some(Nanos(second(number).0 + BEATEN_LATE.0)));
-            assert_eq!(beats.answers_may_lie(), number as usize - 3);
-            beats.all_lie();
+            assert_eq!(beats.answers_may_wait(), 1);
+            beats.all_came();
             assert_eq!((beats.late(), beats.unread()), (None, number as usize - 3));
         }
-        beats.beat(second(10), wall(10), 0, true);
-        beats.all_lie();
-        assert_eq!((beats.answers_may_lie(), beats.unread()), (6, 7), "the tenth is timed");
-        for number in 4..10 {
-            assert_eq!(beats.beaten(&answer(wall(number), 0, 0), second(10), wall(10)), None);
+        beats.beat(second(30), wall(30), 0, true);
+        beats.all_came();
+        assert_eq!((beats.answers_may_wait(), beats.unread()), (0, 27), "the thirtieth is timed");
+        for number in 4..30 {
+            assert_eq!(beats.beaten(&answer(wall(number), 0, 0), second(30), wall(30)), None);
         }
         assert!(beats.best().is_some(), "what was read late says nothing of clocks");
-        assert!(beats.beaten(&answer(wall(10), wall(10), wall(10)), second(10), wall(10)).is_some());
+        assert!(beats.beaten(&answer(wall(30), wall(30), wall(30)), second(30), wall(30)).is_some());
         assert_eq!((beats.unread(), beats.late()), (0, None));
     }
 

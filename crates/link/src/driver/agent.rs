@@ -111,12 +111,12 @@ impl<L: Lanes> End for AgentSession<L> {
         self.end.wants_room()
     }
 
-    fn answers_may_lie(&self) -> (usize, usize) {
-        self.end.answers_may_lie()
+    fn answers_may_wait(&self) -> (usize, usize) {
+        self.end.answers_may_wait()
     }
 
-    fn lying(&mut self, bytes: usize, answer: usize) -> bool {
-        self.end.lying(bytes, answer)
+    fn kept(&mut self, bytes: usize, answer: usize) -> bool {
+        self.end.kept(bytes, answer)
     }
 
     fn carries_from(&self) -> Nanos {

@@ -16,6 +16,9 @@ use crate::driver::bell::Bell;
 use crate::driver::session::{End, Ended, Pause, Session, sleep};
 use crate::driver::{Shared, clock};
 
+/// A thread that writes rows, and did not, may be waited for this much longer before the link's thread does what is due.
+const STOOD_STILL: Nanos = Nanos::SECOND;
+
 /// A connection's place.
 pub(crate) struct Seat<E> {
     session: Mutex<Option<Session<E>>>,
@@ -85,16 +88,21 @@ impl<E: End> Seat<E> {
 
     /// Where others find when they are needed, and the link's thread when it is.
     fn note(&self, session: &Session<E>) {
-        self.carries_from.store(session.end.carries_from().0, Ordering::Relaxed);
+        let carries_from = session.end.carries_from().0;
+        self.carries_from.store(carries_from, Ordering::Relaxed);
+        // Where every row is sent by the thread that writes it, the link's thread is needed only if that stands still.
+        let slack = if carries_from == 0 { STOOD_STILL } else { Nanos(0) };
         if let Some(alarm) = &self.alarm {
-            alarm.set(session.end.next_wake());
+            alarm.set(session.end.next_wake(), slack);
         }
     }
 
     /// Sleeps until something came, there is room, the bell rings, or it is time. `true`: something can be read.
     fn sleep(&self, pause: &Pause, shared: &Shared) -> bool {
         let what = (pause.socket.as_fd(), pause.interest);
-        match &self.alarm {
+        // Where nobody else drives the connection while this sleeps, nobody has to set an alarm.
+        let is_carried = self.carries_from.load(Ordering::Relaxed) != u64::MAX;
+        match self.alarm.as_ref().filter(|_| is_carried) {
             None => sleep(Some(what), &shared.bell, pause.until.since(clock::now())),
             Some(alarm) => alarm.sleep(what, &shared.bell),
         }
@@ -140,11 +148,14 @@ impl Alarm {
         Ok(Alarm { timer: timerfd_create(TimerfdClockId::Boottime, flags)?, set: AtomicU64::new(u64::MAX) })
     }
 
-    /// Goes off then.
-    fn set(&self, at: Nanos) {
-        if self.set.swap(at.0, Ordering::Relaxed) == at.0 {
+    /// Goes off then, or up to `slack` later: where it would do so already, nothing is to be done.
+    fn set(&self, at: Nanos, slack: Nanos) {
+        let latest = at.0.saturating_add(slack.0);
+        if (at.0..=latest).contains(&self.set.load(Ordering::Relaxed)) {
             return;
         }
+        let at = Nanos(latest);
+        self.set.store(at.0, Ordering::Relaxed);
         // What is due already goes off at once; zero would mean never.
         let at = at.0.clamp(1, i64::MAX as u64);
         let value = Timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };

@@ -20,8 +20,10 @@ use crate::limits::OUT_MAX;
 const READ_MAX: usize = 16 << 10;
 /// A goodbye has this long to leave after what waits before it: nobody who ends a service waits for more.
 const LEAVING: Nanos = Nanos::from_millis(200);
-/// How often the connection's own numbers are looked up and told.
-const LOOK: Nanos = Nanos::SECOND;
+/// How often the connection's own numbers are told.
+const COUNT: Nanos = Nanos::SECOND;
+/// How often the kernel is asked for retransmissions: it is a system call that no row needs.
+const LOOK: Nanos = Nanos::from_secs(5);
 
 /// One end of the protocol, as a session drives it: an agent's or a reader's.
 pub(crate) trait End {
@@ -35,12 +37,12 @@ pub(crate) trait End {
     fn wants_room(&self) -> bool {
         false
     }
-    /// So many answers need not wake anybody, and each has so many bytes.
-    fn answers_may_lie(&self) -> (usize, usize) {
+    /// How many answers that are to come need not wake anybody, and how many bytes each has.
+    fn answers_may_wait(&self) -> (usize, usize) {
         (0, 0)
     }
-    /// So many bytes lie unread, where an answer takes so many; `false`: they are no answers, or no whole ones.
-    fn lying(&mut self, bytes: usize, answer: usize) -> bool {
+    /// This number of bytes was kept unread, where an answer takes this number; `false`: they are no answers, or no whole ones.
+    fn kept(&mut self, bytes: usize, answer: usize) -> bool {
         let _ = (bytes, answer);
         true
     }
@@ -173,7 +175,7 @@ impl<E: End> Session<E> {
     fn say(&mut self, now: Nanos) -> Result<(), Ended> {
         if now >= self.next_count {
             // A little early, so that it falls on what says the Beat.
-            self.next_count = Nanos(now.0 + LOOK.0 * 9 / 10);
+            self.next_count = Nanos(now.0 + COUNT.0 * 9 / 10);
             self.count();
         }
         self.end.poll(now, clock::wall(), &mut self.buffers.out)?;
@@ -203,19 +205,19 @@ impl<E: End> Session<E> {
     /// The pause is over; `woken`: something can be read.
     pub fn wake(&mut self, woken: bool) -> Result<(), Ended> {
         // An answer may have come that woke nobody.
-        let may_hold_answer = self.readable_from > 1;
+        let may_hold_answer = self.readable_from > 1 || self.transport.has_kept();
         if woken || may_hold_answer { self.read() } else { Ok(()) }
     }
 
-    /// Says the rows that were written just now, if that is all there is to say; `false`: the link's thread has to. It reads
-    /// nothing: what a hub says is taken apart by the link's thread alone.
+    /// Says the rows that were written just now, if that is all there is to say; `false`: the link's thread has to. It keeps
+    /// what has come and reads nothing of it: what a hub says is taken apart by the link's thread alone.
     pub fn carry(&mut self) -> bool {
         if self.failed.is_some() || !self.is_sent() || !self.end.is_calm() {
             return false;
         }
-        let (_, answer) = self.end.answers_may_lie();
-        let bytes = rustix::io::ioctl_fionread(self.transport.socket()).unwrap_or(0);
-        let is_heard = self.end.lying(bytes as usize, self.transport.wire_bytes(answer));
+        let (_, answer) = self.end.answers_may_wait();
+        let answer = self.transport.wire_bytes(answer);
+        let is_heard = self.transport.keep().is_some_and(|bytes| self.end.kept(bytes, answer));
         self.failed = self.say(clock::now()).err();
         self.failed.is_none() && self.is_sent() && is_heard
     }
@@ -241,7 +243,7 @@ impl<E: End> Session<E> {
 
     /// Beaten that need not be timed wait in the socket; anything beyond them, such as an interest, still wakes us at once.
     fn wake_at_bytes(&mut self) {
-        let (answers, bytes) = self.end.answers_may_lie();
+        let (answers, bytes) = self.end.answers_may_wait();
         let bytes = answers * self.transport.wire_bytes(bytes) + 1;
         if bytes != self.readable_from {
             self.readable_from = bytes;
@@ -257,6 +259,7 @@ impl<E: End> Session<E> {
 
     fn read_what_came(&mut self) -> Result<(), Ended> {
         loop {
+            let was_kept = self.transport.has_kept();
             let Some(count) = self.transport.read(&mut self.buffers.input)? else { return Ok(()) };
             if count == 0 {
                 return Err(Ended::Socket("the hub has closed the connection".into()));
@@ -267,7 +270,8 @@ impl<E: End> Session<E> {
             if self.welcome.is_none() && self.end.is_welcome() {
                 self.welcomed();
             }
-            if count < self.buffers.input.len() {
+            // What was kept may not be all that has come.
+            if count < self.buffers.input.len() && !was_kept {
                 return Ok(());
             }
         }
@@ -296,8 +300,7 @@ impl<E: End> Session<E> {
         Ok(())
     }
 
-    /// Looks up retransmissions, for the next Beat and for everybody: once a second, and less often where it would take a
-    /// wake-up.
+    /// Asks for retransmissions, for the next Beat and for everybody: less often where it would take a wake-up.
     fn look(&mut self, now: Nanos) {
         self.next_look = Nanos(now.0 + LOOK.0 * 9 / 10);
         if let Some(segments) = tcp::retransmits(self.transport.socket()) {

@@ -11,26 +11,62 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::limits::OUT_MAX;
 
+/// At most this number of bytes is kept for a later read: one answer a second for half a minute, and room.
+const KEPT_MAX: usize = 4 << 10;
+/// At most this number of them is taken out of the socket at once: an answer or two.
+const KEPT_AT_ONCE: usize = 256;
+
 /// One connection.
 pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
 }
 
-/// The socket as rustls sees it. Who sleeps on it does not hold the connection meanwhile.
-struct Socket(Arc<OwnedFd>);
+/// The socket as rustls sees it.
+struct Socket {
+    /// The thread that sleeps on it does not hold the connection meanwhile.
+    fd: Arc<OwnedFd>,
+    /// Bytes that came and were not read yet: they come before those in the socket.
+    kept: Vec<u8>,
+}
+
+impl Socket {
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        let (read, _) =
+            rustix::io::retry_on_intr(|| rustix::net::recv(&self.fd, &mut *into, RecvFlags::empty()))?;
+        Ok(read)
+    }
+
+    /// Takes what has come out of the socket; how many bytes wait to be read now, or `None` where there is no room, nothing more
+    /// will come, or the socket has failed.
+    fn keep(&mut self) -> Option<usize> {
+        let mut bytes = [0; KEPT_AT_ONCE];
+        if self.kept.len() + bytes.len() > KEPT_MAX {
+            return None;
+        }
+        match would_block(self.receive(&mut bytes)) {
+            Ok(Some(0)) | Err(_) => return None,
+            Ok(came) => self.kept.extend_from_slice(&bytes[..came.unwrap_or(0)]),
+        }
+        Some(self.kept.len())
+    }
+}
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (read, _) =
-            rustix::io::retry_on_intr(|| rustix::net::recv(&self.0, &mut *into, RecvFlags::empty()))?;
+        if self.kept.is_empty() {
+            return self.receive(into);
+        }
+        let read = self.kept.len().min(into.len());
+        into[..read].copy_from_slice(&self.kept[..read]);
+        self.kept.drain(..read);
         Ok(read)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::retry_on_intr(|| rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL))?)
+        Ok(rustix::io::retry_on_intr(|| rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL))?)
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -42,17 +78,28 @@ const ROUNDS: usize = 64;
 
 impl Transport {
     pub fn plain(socket: OwnedFd) -> Self {
-        Transport { socket: Socket(Arc::new(socket)), tls: None }
+        Transport { socket: Socket { fd: Arc::new(socket), kept: Vec::new() }, tls: None }
     }
 
     pub fn tls(socket: OwnedFd, config: Arc<ClientConfig>, name: ServerName<'static>) -> io::Result<Self> {
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(OUT_MAX));
-        Ok(Transport { socket: Socket(Arc::new(socket)), tls: Some(Box::new(tls)) })
+        Ok(Transport { tls: Some(Box::new(tls)), ..Transport::plain(socket) })
     }
 
     pub fn socket(&self) -> &Arc<OwnedFd> {
-        &self.socket.0
+        &self.socket.fd
+    }
+
+    /// Takes what has come out of the socket and leaves it for the next [`Transport::read`]; how many bytes wait for that, or
+    /// `None` where only a read can tell what is the matter.
+    pub fn keep(&mut self) -> Option<usize> {
+        self.socket.keep()
+    }
+
+    /// True where bytes wait for the next read that make no socket readable.
+    pub fn has_kept(&self) -> bool {
+        !self.socket.kept.is_empty()
     }
 
     /// What so many bytes in one frame become on the wire (TLS 1.3: header, type and tag of a record).

@@ -200,7 +200,7 @@ impl Gatherer {
     /// Gathers one source and tells every lane what changed.
     fn gather(&mut self, index: usize, now: Stamp) {
         if self.sources[index].is_own() {
-            self.put_own_numbers(index);
+            self.put_own_numbers(index, now);
         }
         let source = &mut self.sources[index];
         source.gather(now, &mut self.room);
@@ -288,24 +288,19 @@ impl Gatherer {
         exact: bool,
         reply: &SyncSender<LaneAnswer>,
     ) {
-        let answer = self.follow(patterns, rate, exact);
+        let answer = self.follow(patterns, rate, exact).map(|at| {
+            self.lanes[at].read_again();
+            self.lanes[at].view.clone()
+        });
         let lane = answer.as_ref().ok().cloned();
-        if let Some(lane) = &lane {
-            lane.readers.fetch_add(1, Ordering::Relaxed);
-        }
         if let (Err(_), Some(lane)) = (reply.try_send(answer), lane) {
             lane.readers.fetch_sub(1, Ordering::Relaxed);
             self.close_unread_lanes();
         }
     }
 
-    /// Finds or opens a lane for a reader.
-    fn follow(
-        &mut self,
-        patterns: &[Pattern],
-        rate: Option<Rate>,
-        exact: bool,
-    ) -> Result<Arc<LaneView>, QueryError> {
+    /// Finds or opens a lane for a reader: where it stands among the lanes.
+    fn follow(&mut self, patterns: &[Pattern], rate: Option<Rate>, exact: bool) -> Result<usize, QueryError> {
         let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
         let serves = |lane: &&Lane| {
             lane.asked == rate.map_or(Nanos(0), Rate::period)
@@ -315,8 +310,8 @@ impl Gatherer {
                     (Some(_), None) => false,
                 })
         };
-        if let Some(lane) = self.lanes.iter().find(serves) {
-            return Ok(lane.view.clone());
+        if let Some(at) = self.lanes.iter().position(|lane| serves(&lane)) {
+            return Ok(at);
         }
         if self.lanes.len() >= LANES_MAX {
             self.close_longest_unread();
@@ -331,10 +326,9 @@ impl Gatherer {
         })?;
         let lane = Lane::new(rate, members, ring, now);
         self.lanes_opened = self.lanes_opened.wrapping_add(1);
-        let view = lane.view.clone();
         self.lanes.push(lane);
         self.fill_new_lane();
-        Ok(view)
+        Ok(self.lanes.len() - 1)
     }
 
     /// The lowest free one of `boost1`, `boost2` and so on: lanes come and go, and their own numbers must not
@@ -454,8 +448,8 @@ impl Gatherer {
     }
 
     /// Puts the agent's own numbers into its own source.
-    fn put_own_numbers(&mut self, index: usize) {
-        let memory = self.memory.resident();
+    fn put_own_numbers(&mut self, index: usize, now: Stamp) {
+        let memory = self.memory.resident(now.boot);
         let process = [
             Some(clock::process_cpu().0),
             memory.map(|m| m.anon),

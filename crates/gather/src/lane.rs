@@ -327,10 +327,15 @@ impl Lane {
         self.ring.used()
     }
 
-    /// True when nobody has read it for so long. Rows on demand are for nobody else.
+    /// One more subscription follows it.
+    pub fn read_again(&mut self) {
+        self.view.readers.fetch_add(1, Ordering::Relaxed);
+        self.unread_since = None;
+    }
+
+    /// True when nobody has read it for this long. Rows on demand are for nobody else.
     pub fn is_unread_for(&mut self, time: Nanos, now: Nanos) -> bool {
         if self.readers() > 0 {
-            self.unread_since = None;
             return false;
         }
         let since = *self.unread_since.get_or_insert(now);
@@ -360,6 +365,32 @@ fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_that_was_read_again_lives_on_as_long_as_any_other_when_it_is_left() {
+        let label = khz_ring::Label {
+            node: "n1".into(),
+            lane: "boost1".into(),
+            number: 3,
+            machine: [1; 16],
+            boot: [2; 16],
+            epoch: 4,
+            created: 5,
+        };
+        let ring = Ring::anonymous(1 << 16, label).unwrap();
+        let mut lane = Lane::new(Some(Rate::from_hz(100).unwrap()), vec![], ring, crate::clock::stamp());
+        let time = Nanos::from_secs(10);
+        let second = |number: u64| Nanos(number * 1_000_000_000);
+        lane.read_again();
+        lane.view.readers.fetch_sub(1, Ordering::Relaxed);
+        assert!(!lane.is_unread_for(time, second(0)));
+        // Nobody looks at the lane while it is read: nothing is due then.
+        lane.read_again();
+        lane.view.readers.fetch_sub(1, Ordering::Relaxed);
+        assert!(!lane.is_unread_for(time, second(12)), "it was left a moment ago");
+        assert!(!lane.is_unread_for(time, second(21)));
+        assert!(lane.is_unread_for(time, second(22)));
+    }
 
     #[test]
     fn bits_come_in_order() {

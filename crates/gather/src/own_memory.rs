@@ -1,14 +1,20 @@
-//! What memory this very process takes, whatever root is being watched. It keeps one small file open: asking
-//! once a second must not cost more than a source.
+//! What memory this very process takes, whatever root is being watched. It keeps one small file open, and reads it only now and
+//! then: it must not cost more than a source.
 
+use khz_model::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
+
+/// What was read stands for this long: memory changes slowly.
+const STANDS: Nanos = Nanos::from_secs(5);
 
 /// `/proc/self/statm`, kept open.
 #[derive(Debug)]
 pub(crate) struct OwnMemory {
     statm: Option<OwnedFd>,
     page_size: u64,
+    /// When it was read last, and what it said.
+    read: Option<(Nanos, Option<Resident>)>,
 }
 
 /// Bytes in memory now.
@@ -24,11 +30,18 @@ impl OwnMemory {
     pub fn new() -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let statm = rustix::fs::open("/proc/self/statm", flags, Mode::empty()).ok();
-        OwnMemory { statm, page_size: rustix::param::page_size() as u64 }
+        OwnMemory { statm, page_size: rustix::param::page_size() as u64, read: None }
     }
 
-    /// What is resident; `None` where the kernel does not tell.
-    pub fn resident(&self) -> Option<Resident> {
+    /// What is resident, or was a few seconds ago; `None` where the kernel does not tell.
+    pub fn resident(&mut self, now: Nanos) -> Option<Resident> {
+        match self.read {
+            Some((at, known)) if now.since(at) < STANDS => known,
+            _ => self.read.insert((now, self.ask())).1,
+        }
+    }
+
+    fn ask(&self) -> Option<Resident> {
         let mut text = [0; 128];
         let length = rustix::io::pread(self.statm.as_ref()?, &mut text, 0).ok()?;
         parse(&text[..length], self.page_size)
@@ -56,6 +69,6 @@ mod tests {
 
     #[test]
     fn this_process_has_some_memory() {
-        assert!(OwnMemory::new().resident().is_some_and(|r| r.anon > 0 && r.shared > 0));
+        assert!(OwnMemory::new().resident(Nanos(0)).is_some_and(|r| r.anon > 0 && r.shared > 0));
     }
 }

@@ -326,6 +326,7 @@ impl Lane {
         let (from, to) = (first + before, first + u64::from(open.scanner.rows()));
         let added = self.received.add(from, to);
         self.twice += to - from - added;
+        self.late.came(from, to);
         Ok(added)
     }
 
@@ -414,8 +415,9 @@ impl Lane {
         self.late_rows += added;
         self.twice += u64::from(rows) - added;
         let block = Block { header, rows, schema, bytes: Arc::new(bytes.to_vec()) };
-        if self.late_readers > 0 {
-            self.late.take(block.clone(), crate::clock::boot());
+        match self.late_readers {
+            0 => self.late.came(header.first_row, end),
+            _ => self.late.take(block.clone(), crate::clock::boot()),
         }
         if keep {
             self.insert(block);

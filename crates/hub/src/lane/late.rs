@@ -55,6 +55,15 @@ impl Late {
         }
     }
 
+    /// These rows came, for nobody who waits, or with the newest block: they are not awaited any more. Who lacks them looks where
+    /// they are, or asks once more.
+    pub fn came(&mut self, from: u64, to: u64) {
+        if !self.again.parts(from, to).is_empty() {
+            self.again.remove(from, to);
+            self.changes += 1;
+        }
+    }
+
     /// These rows are lost.
     pub fn lose(&mut self, from: u64, to: u64) {
         self.again.remove(from, to);

@@ -304,6 +304,7 @@ impl World {
             reader.said = false;
             if reader.connects > 0 {
                 reader.follower.reconnected(now);
+                reader.sink.reconnected();
             }
             reader.connects += 1;
         }
@@ -387,7 +388,7 @@ impl World {
         for (at, reader) in self.readers.iter().enumerate() {
             for (epoch, record) in &reader.sink.records {
                 // Of a lane that is over, and that no hub has offered since, nobody says anything.
-                if !self.is_alive(*epoch) {
+                if !self.is_alive(*epoch) || reader.sink.is_replaced(*epoch) {
                     continue;
                 }
                 if let Some(number) = record.missing() {
@@ -448,7 +449,8 @@ impl World {
             for (epoch, record) in &reader.sink.records {
                 rows += record.rows.len() as u64;
                 lost += record.lost.len() as u64;
-                assert!(record.missing().is_none() || !self.is_alive(*epoch));
+                let is_awaited = self.is_alive(*epoch) && !reader.sink.is_replaced(*epoch);
+                assert!(record.missing().is_none() || !is_awaited);
                 if !reader.sink.wants_missed || *epoch < 1_000 || *epoch > 2_000 {
                     continue;
                 }

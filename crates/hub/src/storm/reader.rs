@@ -13,6 +13,8 @@ pub struct Record {
     pub rows: BTreeMap<u64, u64>,
     pub lost: BTreeSet<u64>,
     pub is_over: bool,
+    /// The lane was offered on the present connection.
+    pub is_offered: bool,
     pub period: Nanos,
 }
 
@@ -40,6 +42,16 @@ impl Sink {
     pub fn new(wants_missed: bool) -> Self {
         Sink { wants_missed, records: BTreeMap::new(), shown: BTreeMap::new() }
     }
+
+    /// Another connection begins: nothing is offered on it yet.
+    pub fn reconnected(&mut self) {
+        self.records.values_mut().for_each(|record| record.is_offered = false);
+    }
+
+    /// Another lane is offered in the place of this one: what is missing of it is known to be missing, and stays so.
+    pub fn is_replaced(&self, epoch: u64) -> bool {
+        !self.records[&epoch].is_offered && self.records.values().any(|record| record.is_offered)
+    }
 }
 
 impl FollowSink for Sink {
@@ -49,7 +61,7 @@ impl FollowSink for Sink {
 
     fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
         let record = self.records.entry(lane.epoch).or_default();
-        (record.is_over, record.period) = (false, offer.period);
+        (record.is_over, record.is_offered, record.period) = (false, true, offer.period);
         Some(Wish { span: Nanos(0), prompt: false })
     }
 

@@ -1,5 +1,5 @@
 //! Where a process runs: on one CPU, the same for all who are compared. Memory and caches of the other CPUs
-//! belong to the others.
+//! belong to the others, among them those who run on another machine in earnest.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -15,11 +15,26 @@ pub struct Pinned {
 impl Pinned {
     /// Pins this thread to the last CPU that it may use: the first one takes most interrupts.
     pub fn here() -> Result<Self, BenchError> {
+        Pinned::to(|_, cpu| {
+            let mut one = CpuSet::new();
+            one.set(cpu);
+            one
+        })
+    }
+
+    /// Keeps this thread, and the children it starts, off the CPU of [`Pinned::here`], where there are others.
+    pub fn elsewhere() -> Result<Self, BenchError> {
+        Pinned::to(|before, cpu| {
+            let mut others = *before;
+            others.unset(cpu);
+            if others.count() == 0 { *before } else { others }
+        })
+    }
+
+    fn to(choose: impl Fn(&CpuSet, usize) -> CpuSet) -> Result<Self, BenchError> {
         let before = sched_getaffinity(None).map_err(BenchError::call("sched_getaffinity"))?;
         let cpu = (0..CpuSet::MAX_CPU).rev().find(|&cpu| before.is_set(cpu)).unwrap_or(0);
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        sched_setaffinity(None, &one).map_err(BenchError::call("sched_setaffinity"))?;
+        sched_setaffinity(None, &choose(&before, cpu)).map_err(BenchError::call("sched_setaffinity"))?;
         Ok(Pinned { before, cpu })
     }
 }

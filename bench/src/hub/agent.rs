@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::cluster::{Hub, Simulation};
 use crate::agent::{Contest, agent_command, build_agent, compare};
 use crate::error::BenchError;
+use crate::place::Pinned;
 use crate::program::build_directory;
 use crate::record::Record;
 
@@ -59,8 +60,11 @@ impl Case {
         prepare: impl Fn(&Path, &Hub) -> Result<(), BenchError>,
     ) -> Result<(), BenchError> {
         let program = build_agent()?;
+        // As on another machine: the hub's work leaves the agent's caches alone.
+        let elsewhere = Pinned::elsewhere()?;
         let hub = Hub::start(&program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB", "--insecure"])?;
         prepare(&program, &hub)?;
+        drop(elsewhere);
         let link = hub.link.to_string();
         // Over TCP, as from another machine: the hub's local socket and its key are not to be found, its name is believed.
         let run_dir = build_directory()?.join("khz-bench-agent-run");

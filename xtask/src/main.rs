@@ -2,6 +2,7 @@
 
 mod capture;
 mod needs;
+mod skipped;
 mod static_program;
 mod step;
 mod test;

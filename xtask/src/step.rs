@@ -20,10 +20,16 @@ pub fn target() -> PathBuf {
 pub fn run(command: &str, more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let mut words = command.split_whitespace();
     let program = words.next().ok_or("BUG: an empty step")?;
+    let all: Vec<&str> = words.chain(more.iter().copied()).collect();
+    run_program(program, &all, env)
+}
+
+/// The same with a program whose path may have blanks.
+pub fn run_program(program: &str, words: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let mut child = Command::new(program);
-    child.args(words).args(more).envs(env.iter().copied()).current_dir(root());
+    child.args(words).envs(env.iter().copied()).current_dir(root());
     child.env(skipped::VARIABLE, skipped::file());
-    let shown = format!("{command} {}", more.join(" "));
+    let shown = format!("{program} {}", words.join(" "));
     eprintln!("\n== {}", shown.trim());
     let start = Instant::now();
     let status = child.status().map_err(|e| format!("cannot run {program}: {e}"))?;

@@ -186,7 +186,8 @@ mod tests {
         }
         let mut places = table::places(&text);
         let mut tables = report.list.tables();
-        (places.sort(), tables.sort());
+        places.sort();
+        tables.sort();
         assert_eq!(places, tables, "each place in {FILE} has a table, and each table a place");
     }
 

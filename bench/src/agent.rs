@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::BenchError;
@@ -17,6 +18,9 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
+
+/// The variable that names the `khz` to measure.
+pub const PROGRAM: &str = "KHZ_BENCH_PROGRAM";
 
 /// The agent's CPU per sample may be at most this multiple of the bare loop's: what it has beside the reads weighs more where all
 /// of it is cold.
@@ -128,8 +132,11 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
         let window = Duration::from_secs(record.effort.of(full, quick));
         let mut turns: [Vec<Turn>; 2] = Default::default();
         // Five times A B B A are ten pairs of neighbours.
-        for group in 0..record.effort.of(5, 2) {
+        let groups = record.effort.of(5, 2);
+        for group in 0..groups {
             for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
+                let turn = group * 4 + place + 1;
+                record.progress(&format!("{}, {rate} Hz, turn {turn} of {}", contest.section, 4 * groups));
                 let command = match side {
                     Side::Bare => {
                         let mut command = Command::new(&bare);
@@ -179,19 +186,36 @@ fn plain_command(program: &Path, _: u64) -> Command {
     command
 }
 
-/// Builds `khz` with the profile of this program and answers where it lies.
+/// The `khz` that is measured: the one that `cargo xtask bench` has built together with this program and names here, else
+/// it is built now. Once a run, so that no section measures another program than the one before.
 pub fn build_agent() -> Result<PathBuf, BenchError> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(path) = BUILT.get() {
+        return Ok(path.clone());
+    }
+    let path = match std::env::var_os(PROGRAM) {
+        Some(path) if Path::new(&path).is_file() => PathBuf::from(path),
+        Some(path) => return Err(failed(PROGRAM, format!("there is no file {}", path.display()))),
+        None => build()?,
+    };
+    Ok(BUILT.get_or_init(|| path).clone())
+}
+
+/// Builds `khz` with the profile of this program, as `cargo xtask bench` does: in one go with this program, so that both have
+/// the same crates and nothing is compiled twice.
+fn build() -> Result<PathBuf, BenchError> {
     let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
     let target = build_directory()?;
+    eprintln!("khz is being built; `cargo xtask bench` does this before the run");
     let status = Command::new("cargo")
-        .args(["build", "--package", "khz", "--bin", "khz", "--profile", profile, "--target-dir"])
+        .args(["build", "--package", "khz", "--package", "khz-bench", "--profile", profile, "--target-dir"])
         .arg(&target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
-        .map_err(|e| failed("cargo build --bin khz", e))?;
+        .map_err(|e| failed("cargo build", e))?;
     match status.success() {
         true => Ok(target.join(directory).join("khz")),
-        false => Err(failed("cargo build --bin khz", status)),
+        false => Err(failed("cargo build", status)),
     }
 }
 

@@ -17,20 +17,57 @@ mod relay;
 mod scrape;
 
 use crate::error::BenchError;
-use crate::record::Record;
-
-type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
+use crate::section::{Section, Suite};
 
 /// What it measures.
-pub const SECTIONS: [Section; 7] = [
-    ("nodes", nodes::run),
-    ("bytes", bytes::run),
-    ("latency", latency::run),
-    ("fanout", fanout::run),
-    ("reconnect", reconnect::run),
-    ("agent", agent::run),
-    ("scrape", scrape::run),
-];
+pub static SUITE: Suite = Suite {
+    name: "hub",
+    about: "many nodes and their hub, on one machine",
+    sections: &[
+        Section {
+            name: "nodes",
+            seconds: (1080, 220),
+            about: "4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with TLS, readers and\nhistory; 1,000 nodes at 1 and 10 Hz",
+            run: nodes::run,
+        },
+        Section {
+            name: "bytes",
+            seconds: (90, 90),
+            about: "bytes per value and per node on the wire, at 1, 10, 100 and 1,000 Hz",
+            run: bytes::run,
+        },
+        Section {
+            name: "latency",
+            seconds: (160, 30),
+            about: "one node at 1,000 Hz, row by row, to a reader; beside two plain TCP hops",
+            run: latency::run,
+        },
+        Section {
+            name: "fanout",
+            seconds: (480, 60),
+            about: "one node at 100 Hz to 1,000 readers",
+            run: fanout::run,
+        },
+        Section {
+            name: "reconnect",
+            seconds: (480, 170),
+            about: "4,096 nodes come back after their hub was killed and started again",
+            run: reconnect::run,
+        },
+        Section {
+            name: "agent",
+            seconds: (1100, 330),
+            about: "an agent that sends every row to a hub, beside a bare C loop, at 1, 10, 100 and\n1,000 Hz",
+            run: agent::run,
+        },
+        Section {
+            name: "scrape",
+            seconds: (330, 80),
+            about: "how evenly counters grow over scrapes, beside node_exporter (Debian package\nprometheus-node-exporter)",
+            run: scrape::run,
+        },
+    ],
+};
 
 /// What the benchmark starts of itself.
 pub fn part(words: &[&str]) -> Result<(), BenchError> {

@@ -13,6 +13,7 @@ use crate::error::BenchError;
 use crate::mount::{Class, Site};
 use crate::program::{compile, failed};
 use crate::record::{Bound, Record};
+use crate::section::{Section, Suite};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 use crate::watched::Watched;
@@ -33,11 +34,17 @@ const BARE: usize = 1;
 const OURS: usize = 2;
 const WITH_HUB: usize = 3;
 
-type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
-
 /// The rates.
-pub const SECTIONS: [Section; 4] =
-    [("1", |r| run(r, 1)), ("10", |r| run(r, 10)), ("100", |r| run(r, 100)), ("1000", |r| run(r, 1_000))];
+pub static SUITE: Suite = Suite {
+    name: "job",
+    about: "what the monitor takes from a job on both cores; needs root and /dev/fuse",
+    sections: &[
+        Section { name: "1", seconds: (270, 30), about: "at 1 Hz", run: |r| run(r, 1) },
+        Section { name: "10", seconds: (270, 30), about: "at 10 Hz", run: |r| run(r, 10) },
+        Section { name: "100", seconds: (160, 30), about: "at 100 Hz", run: |r| run(r, 100) },
+        Section { name: "1000", seconds: (160, 30), about: "at 1,000 Hz", run: |r| run(r, 1_000) },
+    ],
+};
 
 fn run(record: &mut Record, rate: u64) -> Result<(), BenchError> {
     let bare = compile("paced")?;

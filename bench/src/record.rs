@@ -4,11 +4,13 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::BenchError;
 use crate::machine;
 use crate::pairs::Turns;
+use crate::progress::Progress;
+use crate::section::{Section, in_words};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 
@@ -41,6 +43,8 @@ pub enum Bound {
     AtLeast(f64),
     /// The ratio stays below this.
     AtMost(f64),
+    /// Nothing is promised; the figure is stated.
+    Stated,
 }
 
 /// A run being recorded.
@@ -51,7 +55,10 @@ pub struct Record {
     samples: BufWriter<File>,
     summary: String,
     verdicts: Vec<[String; 5]>,
-    started: Instant,
+    /// The same for programs: a line each, figures as they were measured.
+    verdict_lines: String,
+    section: &'static str,
+    progress: Progress,
 }
 
 impl Record {
@@ -68,7 +75,9 @@ impl Record {
             samples,
             summary: String::new(),
             verdicts: Vec::new(),
-            started: Instant::now(),
+            verdict_lines: String::new(),
+            section: "",
+            progress: Progress::start(),
         };
         record.say(&format!("# {name}, {date}\n"));
         if effort.quick {
@@ -93,9 +102,22 @@ impl Record {
         self.summary.push('\n');
     }
 
-    /// Tells whoever waits how far the run is; not kept.
+    /// Runs a section, the `number`th of so many, and says how long it took beside what it states.
+    pub fn run(&mut self, section: &Section, number: usize, of: usize) -> Result<(), BenchError> {
+        let stated = self.effort.of(section.seconds.0, section.seconds.1);
+        self.section = section.name;
+        self.progress.section(section.name, number, of, stated);
+        let start = std::time::Instant::now();
+        (section.run)(self)?;
+        let took = start.elapsed().as_secs();
+        let longer = if took > stated { ": longer" } else { "" };
+        self.say(&format!("{} took {took} s; it states {}{longer}.\n", section.name, in_words(stated)));
+        Ok(())
+    }
+
+    /// Tells whoever waits how far the section is; not kept.
     pub fn progress(&self, text: &str) {
-        eprintln!("[{:4} s] {text}", self.started.elapsed().as_secs());
+        self.progress.step(text);
     }
 
     /// Prints a table and keeps it.
@@ -128,12 +150,17 @@ impl Record {
         let (sign, limit) = match bound {
             Bound::AtLeast(limit) => (">=", limit),
             Bound::AtMost(limit) => ("<=", limit),
+            Bound::Stated => ("stated", f64::NAN),
         };
+        let shown = if limit.is_nan() { String::from(sign) } else { format!("{sign} {}", figure(limit)) };
+        let bare = if limit.is_nan() { String::new() } else { limit.to_string() };
+        let figures = reached.map(|one| format!("{},{},{}", one.median, one.lower, one.upper));
+        let figures = figures.unwrap_or_else(|| String::from(",,"));
+        self.verdict_lines.push_str(&format!("{},{sign},{bare},{figures},{promise}\n", self.section));
         let Some(reached) = reached else {
-            let limit = format!("{sign} {}", figure(limit));
             return self.verdicts.push([
                 promise.into(),
-                limit,
+                shown,
                 "-".into(),
                 "-".into(),
                 "not measured".into(),
@@ -142,13 +169,21 @@ impl Record {
         let kept = match bound {
             Bound::AtLeast(limit) => reached.median >= limit,
             Bound::AtMost(limit) => reached.median <= limit,
+            Bound::Stated => true,
         };
         self.verdicts.push([
             promise.to_owned(),
-            format!("{sign} {}", figure(limit)),
+            shown,
             figure(reached.median),
             format!("{}..{}", figure(reached.lower), figure(reached.upper)),
-            if kept { "yes" } else { "NO" }.to_owned(),
+            if matches!(bound, Bound::Stated) {
+                ""
+            } else if kept {
+                "yes"
+            } else {
+                "NO"
+            }
+            .to_owned(),
         ]);
     }
 
@@ -163,6 +198,8 @@ impl Record {
         }
         self.say(&machine::load_in_words("Load when the run ended"));
         self.samples.flush().map_err(BenchError::file(self.directory.join("samples.csv")))?;
+        let heads = "section,sign,limit,median,lower,upper,promise\n";
+        self.store("verdicts.csv", &format!("{heads}{}", self.verdict_lines))?;
         self.store("summary.md", &self.summary)?;
         println!("kept in {}", self.directory.display());
         Ok(())

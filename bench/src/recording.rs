@@ -13,13 +13,42 @@ use crate::error::BenchError;
 use crate::hub::cluster::{Hub, Simulation};
 use crate::program::failed;
 use crate::record::{Bound, Record};
+use crate::section::{Section, Suite};
 use crate::spread::Spread;
 use crate::table::{Table, figure, thousands};
 use crate::watched::Watched;
 
-const NODES: u64 = 128;
-const RATE: u64 = 1_000;
-const SLOTS: u64 = 100;
+/// What is played while it is recorded.
+struct Case {
+    nodes: u64,
+    rate: u64,
+    slots: u64,
+}
+
+const LOADED: Case = Case { nodes: 128, rate: 1_000, slots: 100 };
+/// What a user records who tries it: a few seconds of one node at the base lane's rate.
+const SMALL: Case = Case { nodes: 1, rate: 1, slots: 300 };
+const SMALL_SECONDS: u64 = 12;
+
+/// What it measures.
+pub static SUITE: Suite = Suite {
+    name: "record",
+    about: "`khz record`, into a file",
+    sections: &[
+        Section {
+            name: "loaded",
+            seconds: (150, 30),
+            about: "128 nodes at 1,000 Hz, 100 slots each, for 30 s: nothing lost, bytes a value on disk, CPU",
+            run: loaded,
+        },
+        Section {
+            name: "small",
+            seconds: (100, 40),
+            about: "12 rows of one node at 1 Hz, 300 slots: bytes a value on disk, and the schema's share",
+            run: small,
+        },
+    ],
+};
 /// Nodes come in and go before and behind a recording.
 const AROUND: u64 = 12;
 const LOOK: Duration = Duration::from_millis(250);
@@ -34,38 +63,40 @@ struct Turn {
     recorder_seconds: f64,
     hub_seconds: f64,
     resident_kb: f64,
+    schema_bytes: u64,
 }
 
-/// Runs the benchmark.
-pub fn run(record: &mut Record) -> Result<(), BenchError> {
+/// Runs the section.
+fn loaded(record: &mut Record) -> Result<(), BenchError> {
     let program = build_agent()?;
     let folder = std::env::temp_dir().join(format!("khz-bench-record-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(BenchError::file(&folder))?;
     let mut turns = Vec::new();
-    for _ in 0..record.effort.of(3, 1) {
-        turns.push(play(&program, &folder, record.effort.of(30, 6))?);
+    for turn in 0..record.effort.of(3, 1) {
+        record.progress(&format!("turn {}", turn + 1));
+        turns.push(play(&program, &folder, &LOADED, record.effort.of(30, 6))?);
     }
     let _ = fs::remove_dir_all(&folder);
     keep(record, &turns);
     Ok(())
 }
 
-fn play(program: &Path, folder: &Path, seconds: u64) -> Result<Turn, BenchError> {
+fn play(program: &Path, folder: &Path, case: &Case, seconds: u64) -> Result<Turn, BenchError> {
     let run_dir = folder.display().to_string();
     let more = ["--history", "0MiB", "--run-dir", &run_dir];
     let hub = Hub::start(program, "127.0.0.1:0", "127.0.0.1:0", &more)?;
     let simulation = Simulation::start_with_slots(
         program,
         hub.link,
-        (NODES, RATE),
-        SLOTS,
+        (case.nodes, case.rate),
+        case.slots,
         seconds + AROUND,
         &["--run-dir", &run_dir],
     )?;
     simulation.wait_for_all()?;
     let file = folder.join("run.khzt");
     let mut command = Command::new(program);
-    command.args(["record", "*", "--quiet", "--run-dir", &run_dir, "--rate", &format!("{RATE}Hz")]);
+    command.args(["record", "*", "--quiet", "--run-dir", &run_dir, "--rate", &format!("{}Hz", case.rate)]);
     command.args(["--for", &format!("{seconds}s"), "-o"]).arg(&file);
     let hub_before = hub.process.counted()?.cpu_ns as f64 / 1e9;
     let mut recorder = Watched::start(&mut command)?;
@@ -95,7 +126,62 @@ fn play(program: &Path, folder: &Path, seconds: u64) -> Result<Turn, BenchError>
         recorder_seconds: cpu,
         hub_seconds: hub_cpu - hub_before,
         resident_kb: resident,
+        schema_bytes: schema_bytes(&file)?,
     })
+}
+
+/// Bytes of the file's chunks that hold pieces of schemas, frames included (docs/record.md: kinds 4 and 8).
+fn schema_bytes(file: &Path) -> Result<u64, BenchError> {
+    const FRONT: usize = 8;
+    const HEAD: usize = 5;
+    let bytes = fs::read(file).map_err(BenchError::file(file))?;
+    let (mut at, mut sum) = (FRONT, 0);
+    while let Some(&[kind, a, b, c, d]) = bytes.get(at..at + HEAD) {
+        let whole = HEAD + u32::from_le_bytes([a, b, c, d]) as usize;
+        if matches!(kind, 4 | 8) {
+            sum += whole as u64;
+        }
+        at += whole;
+    }
+    Ok(sum)
+}
+
+/// Small recordings: what a value costs where a schema is shared by few rows.
+fn small(record: &mut Record) -> Result<(), BenchError> {
+    let program = build_agent()?;
+    let folder = std::env::temp_dir().join(format!("khz-bench-record-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(BenchError::file(&folder))?;
+    let (mut all, mut of_schema) = (Vec::new(), Vec::new());
+    let mut table = Table::new(&["turn", "rows", "values", "bytes", "bytes/value", "of it schema"]);
+    for number in 0..record.effort.of(3, 1) {
+        record.progress(&format!("turn {}", number + 1));
+        let turn = play(&program, &folder, &SMALL, SMALL_SECONDS)?;
+        let a_value = |bytes: u64| bytes as f64 / turn.values.max(1) as f64;
+        let (bytes, schema) = (a_value(turn.bytes), a_value(turn.schema_bytes));
+        for (what, value) in [
+            ("rows", turn.rows as f64),
+            ("values", turn.values as f64),
+            ("bytes", turn.bytes as f64),
+            ("schema_bytes", turn.schema_bytes as f64),
+        ] {
+            record.sample(["small", "1 x 1 x 300", "khz"], number, what, value);
+        }
+        table.row([
+            (number + 1).to_string(),
+            thousands(turn.rows as f64),
+            thousands(turn.values as f64),
+            thousands(turn.bytes as f64),
+            figure(bytes),
+            figure(schema),
+        ]);
+        all.push(bytes);
+        of_schema.push(schema);
+    }
+    let _ = fs::remove_dir_all(&folder);
+    record.show("## 12 s of one node at 1 Hz, 300 slots", &table);
+    record.verdict("small recording: bytes a value on disk", Spread::of(all), Bound::Stated);
+    record.verdict("small recording: of them the schema's", Spread::of(of_schema), Bound::Stated);
+    Ok(())
 }
 
 fn keep(record: &mut Record, turns: &[Turn]) {

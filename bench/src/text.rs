@@ -13,7 +13,7 @@ mod status;
 use crate::agent::build_agent;
 use crate::error::BenchError;
 use crate::hub::cluster::{Hub, Simulation};
-use crate::record::Record;
+use crate::section::{Section, Suite};
 
 /// A hub with a text door, and so many simulated nodes at 1 Hz that have come.
 fn cluster(nodes: u64) -> Result<(Hub, Simulation), BenchError> {
@@ -25,8 +25,34 @@ fn cluster(nodes: u64) -> Result<(Hub, Simulation), BenchError> {
     Ok((hub, simulation))
 }
 
-type Section = (&'static str, fn(&mut Record) -> Result<(), BenchError>);
-
 /// What it measures.
-pub const SECTIONS: [Section; 4] =
-    [("pull", pull::run), ("merge", merge::run), ("status", status::run), ("rstat", rstatd::run)];
+pub static SUITE: Suite = Suite {
+    name: "text",
+    about: "the text door",
+    sections: &[
+        Section {
+            name: "pull",
+            seconds: (90, 40),
+            about: "statuses a second of 128 nodes, asked anew and from rows that are there",
+            run: pull::run,
+        },
+        Section {
+            name: "merge",
+            seconds: (30, 20),
+            about: "16 clients at 100 statuses a second each: requests that a node gets",
+            run: merge::run,
+        },
+        Section {
+            name: "status",
+            seconds: (60, 20),
+            about: "the whole status of 4,096 nodes, beside a bare loop that writes the same bytes",
+            run: status::run,
+        },
+        Section {
+            name: "rstat",
+            seconds: (150, 30),
+            about: "one agent beside rpc.rstatd (Debian package rstatd): time and CPU a request; needs root",
+            run: rstatd::run,
+        },
+    ],
+};

@@ -2,6 +2,8 @@
 
 mod capture;
 mod needs;
+mod promises;
+mod skipped;
 mod static_program;
 mod step;
 mod test;
@@ -21,10 +23,16 @@ Commands:
                     into a file), `hub` (thousands of nodes, and plain TCP loops beside them), `text` (statuses by hand, beside rstatd), `mount`
                     (a mounted value, beside an empty FUSE file system), `job` (what the monitor takes from a job) or `rrd` (beside
                     librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
-                    first impression
+                    first impression. `bench --help` says how long each section takes
+  promises          says which figures of PROMISES.md are stale, since the code that they depend on has changed after
+                    their run, and which promises are not kept; fails where one is stale
+  promises run SECTION...
+                    runs sections of the benchmark (`hub/nodes`, or `stale` for all that are stale), takes what they
+                    measured, and writes the tables of PROMISES.md
+  promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
                     an empty directory to prove it
-  screenshot        draws docs/screenshot.png anew from the running page
+  screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
 
@@ -35,6 +43,9 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--slow"] => test::run(true),
         ["bench", rest @ ..] => test::bench(rest),
+        ["promises"] => promises::check(),
+        ["promises", "write"] => promises::write(),
+        ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),

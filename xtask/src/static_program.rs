@@ -1,7 +1,7 @@
 //! The static program: khz for musl, one file for every Linux of this architecture, started where there is nothing
 //! else.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::{needs, step};
@@ -13,9 +13,7 @@ pub fn build() -> Result<(), String> {
     needs::install_for_static()?;
     step::run("rustup target add", &[TARGET], &[])?;
     step::run("cargo build --release -p khz --target", &[TARGET], &[])?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| step::root().join("target"), PathBuf::from);
-    let program = target.join(TARGET).join("release/khz");
+    let program = step::target().join(TARGET).join("release/khz");
     start_alone(&program)?;
     println!("{}", program.display());
     Ok(())

@@ -1,12 +1,20 @@
 //! The chores that run cargo: every test, a benchmark, the screenshot.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use crate::{needs, static_program, step};
+use crate::{needs, skipped, static_program, step};
 
-/// Format, lints, every test of every crate, and the page in a real browser.
+/// Format, lints, every test of every crate, and the page in a real browser; at the end, failed or not, which tests were
+/// skipped.
 pub fn run(slow: bool) -> Result<(), String> {
     needs::install()?;
+    skipped::forget()?;
+    let done = steps(slow);
+    eprint!("\n{}", skipped::told());
+    done
+}
+
+fn steps(slow: bool) -> Result<(), String> {
     step::run("cargo fmt --all --check", &[], &[])?;
     step::run("cargo clippy --workspace --all-targets --quiet -- -D warnings", &[], &[])?;
     step::run("cargo test --workspace --exclude khz-browser-test --quiet", &[], &same_cases())?;
@@ -68,7 +76,7 @@ fn same_cases() -> Vec<(&'static str, &'static str)> {
 /// The page's tests drive the program as it was built just now.
 fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     step::run("cargo build -p khz", &[], &[])?;
-    let khz = target().join("debug/khz");
+    let khz = step::target().join("debug/khz");
     let khz = khz.to_str().ok_or("the target directory's name is not UTF-8")?;
     let env: Vec<_> = [("KHZ_BIN", khz)].into_iter().chain(env.iter().copied()).collect();
     step::run("cargo test -p khz-browser-test --quiet --", more, &env)
@@ -90,10 +98,13 @@ pub fn bench(words: &[&str]) -> Result<(), String> {
     if words.first() == Some(&"hub") && (words.len() == 1 || words.contains(&"scrape")) {
         needs::install_for_hub()?;
     }
-    step::run("cargo build --release -p khz", &[], &[])?;
-    step::run("cargo run --release --quiet -p khz-bench --", words, &[])
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| step::root().join("target"), PathBuf::from)
+    // In one go, so that both have the same crates and nothing is compiled twice; cargo shows how far it is.
+    eprintln!("xtask: khz and the benchmark are built now: five minutes the first time, seconds afterwards");
+    step::run("cargo build --release -p khz -p khz-bench", &[], &[])?;
+    let built = step::target().join("release");
+    let (bench, khz) = (built.join("khz-bench"), built.join("khz"));
+    let text =
+        |path: &Path| path.to_str().map(str::to_owned).ok_or("the target directory's name is not UTF-8");
+    // Blanks in a path would make two words of it: the program is a word of its own.
+    step::run_program(&text(&bench)?, words, &[("KHZ_BENCH_PROGRAM", &text(&khz)?)])
 }

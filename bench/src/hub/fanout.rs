@@ -27,6 +27,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         let mut shares = Vec::new();
         let (mut rows, mut lost) = (0.0, 0);
         for turn in 0..record.effort.of(5, 1) {
+            record.progress(&format!("{readers} readers, turn {}", turn + 1));
             let (share, rate, gone) = watch(&program, readers, record.effort.of(20, 5))?;
             record.sample(["fanout", &format!("{readers} readers"), "khz"], turn, "share_of_core", share);
             record.sample(["fanout", &format!("{readers} readers"), "khz"], turn, "rows_per_second", rate);

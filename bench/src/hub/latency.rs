@@ -38,6 +38,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let rows = record.effort.of(5_000, 1_500);
     let mut found: [Vec<[f64; 2]>; 2] = Default::default();
     for group in 0..record.effort.of(10, 2) {
+        record.progress(&format!("group {} of {}", group + 1, record.effort.of(10, 2)));
         for (place, side) in [0, 1, 1, 0].into_iter().enumerate() {
             let mut times = if side == 0 { hops(rows)? } else { hub(&program, rows)? };
             times.sort_by(f64::total_cmp);

@@ -32,6 +32,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     for away in AWAY {
         let (mut times, mut sums) = (Vec::new(), [0u64; 3]);
         for turn in 0..record.effort.of(3, 1) {
+            record.progress(&format!("hub away {away} s, turn {}", turn + 1));
             let (back, counts) = restart(&program, away)?;
             record.sample(["reconnect", &format!("{away} s"), "khz"], turn, "all_back_s", back);
             times.push(back);

@@ -11,14 +11,48 @@ mod rounds;
 mod tree;
 mod update;
 
-use crate::Section;
+use crate::section::{Section, Suite};
 
 /// The sections in their order.
-pub const SECTIONS: [Section; 6] = [
-    ("update", update::run),
-    ("resident", resident::run),
-    ("accept", accept::accepted),
-    ("drain", accept::drained),
-    ("replay", replay::run),
-    ("rounds", rounds::run),
-];
+pub static SUITE: Suite = Suite {
+    name: "rrd",
+    about: ".rrd files; needs rrdtool, rrdcached and librrd-dev, and 20 GB in the build folder",
+    sections: &[
+        Section {
+            name: "update",
+            seconds: (600, 60),
+            about: "updates of warm files beside librrd, one core",
+            run: update::run,
+        },
+        Section {
+            name: "resident",
+            seconds: (60, 30),
+            about: "pages that a file holds after one update, with and without advice to the page cache",
+            run: resident::run,
+        },
+        Section {
+            name: "accept",
+            seconds: (600, 60),
+            about: "updates that the daemon accepts beside rrdcached, and its memory",
+            run: accept::accepted,
+        },
+        Section {
+            name: "drain",
+            seconds: (480, 60),
+            about: "the time until all that waits is written, beside rrdcached",
+            run: accept::drained,
+        },
+        Section {
+            name: "replay",
+            seconds: (120, 60),
+            about: "a million updates in the log after kill -9: first answer, all there again",
+            run: replay::run,
+        },
+        Section {
+            name: "rounds",
+            seconds: (900, 300),
+            about: "200,000 files in 0.8 GiB of memory, two hours with a midnight in them (needs root, for\na cgroup)",
+            run: rounds::run,
+        },
+    ],
+};

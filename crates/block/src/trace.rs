@@ -9,6 +9,8 @@ pub use sealed::{LaneHead, Sealed, begin as begin_sealed, find};
 
 /// Magic, version, three bytes of zeros.
 const HEADER: [u8; 8] = *b"khzT\x01\0\0\0";
+/// A trace with many lanes, whose schemas may be packed: readers of version 1 would find blocks without their schema.
+const HEADER_OF_MANY: [u8; 8] = *b"khzT\x02\0\0\0";
 const SCHEMA: u8 = 1;
 const BLOCK: u8 = 2;
 /// Kind and length of a chunk.
@@ -64,7 +66,7 @@ pub enum Next<'a> {
 /// Looks at the first bytes of a file: is it a trace that this program reads?
 pub fn check_header(bytes: &[u8]) -> Result<(), BlockError> {
     match bytes.first_chunk::<HEADER_BYTES>() {
-        Some(head) if head[..5] == HEADER[..5] => Ok(()),
+        Some(head) if head[..5] == HEADER[..5] || head[..5] == HEADER_OF_MANY[..5] => Ok(()),
         Some(head) if head[..4] == HEADER[..4] => Err(BlockError::UnknownTraceVersion { version: head[4] }),
         _ => Err(BlockError::Damaged { at: 0, problem: "no trace begins here" }),
     }
@@ -202,6 +204,7 @@ mod tests {
         vec![
             Sealed::Lane(head),
             Sealed::Schema { lane: 7, generation: 2, offset: 0, bytes: b"what" },
+            Sealed::PackedSchema { lane: 7, generation: 2, offset: 4, packed: b"more" },
             Sealed::Block { lane: 7, bytes: b"a block khzC of any bytes" },
             Sealed::Lost { lane: 7, from: 10, to: 20 },
             Sealed::Note("{}"),
@@ -232,8 +235,8 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_seen_wherever_it_is_and_the_next_chunk_is_found() {
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        many()[2].put(&mut first);
-        many()[3].put(&mut second);
+        many()[3].put(&mut first);
+        many()[4].put(&mut second);
         let whole = [&first[..], &second[..]].concat();
         for bit in 0..first.len() * 8 {
             let mut bytes = whole.clone();
@@ -248,7 +251,7 @@ mod tests {
             while !matches!(next(&bytes[at..]), Next::Chunk(..)) {
                 at = find(&bytes, at + 1).unwrap();
             }
-            assert_eq!(next(&bytes[at..]), Next::Chunk(Some(Chunk::Sealed(many().remove(3))), second.len()));
+            assert_eq!(next(&bytes[at..]), Next::Chunk(Some(Chunk::Sealed(many().remove(4))), second.len()));
         }
     }
 
@@ -266,8 +269,8 @@ mod tests {
             assert!(chunks.iter().rev().skip(1).all(Result::is_ok), "{cut}");
         }
         assert_eq!(
-            Chunks::of(b"khzT\x02\0\0\0").unwrap_err(),
-            BlockError::UnknownTraceVersion { version: 2 }
+            Chunks::of(b"khzT\x03\0\0\0").unwrap_err(),
+            BlockError::UnknownTraceVersion { version: 3 }
         );
     }
 }

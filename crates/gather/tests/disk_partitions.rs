@@ -87,7 +87,9 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 fn disks_behind_one_with_a_hundred_partitions_are_not_lost() {
     let disk = match LoopDisk::new() {
         Ok(disk) => disk,
-        Err(missing) => return println!("SKIPPED: needs root, a loop device and util-linux ({missing})"),
+        Err(missing) => {
+            return khz_skip::skip(format!("needs root, a loop device and util-linux ({missing})"));
+        }
     };
     let agent = Agent::start(Plan::new("/", NodeName::new("n1").unwrap())).unwrap();
     let pattern = [Pattern::new("disk.reads[*]").unwrap()];

@@ -7,10 +7,16 @@ use std::path::{Path, PathBuf};
 
 use khz_block::trace::{self, Sealed};
 
-use crate::RecordError;
+use crate::{RecordError, packing};
 
 /// So much is written in one go.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// A piece of a schema that gets smaller when it is packed: lane, generation, offset and frame.
+fn packed(chunk: &Sealed<'_>) -> Option<(u32, u32, u64, Vec<u8>)> {
+    let &Sealed::Schema { lane, generation, offset, bytes } = chunk else { return None };
+    Some((lane, generation, offset, packing::pack(bytes)?))
+}
 
 /// A trace that is being written.
 #[derive(Debug)]
@@ -50,7 +56,12 @@ impl TraceFile {
     }
 
     pub fn put(&mut self, chunk: &Sealed<'_>) -> Result<(), RecordError> {
-        chunk.put(&mut self.buffer);
+        match packed(chunk) {
+            Some((lane, generation, offset, packed)) => {
+                Sealed::PackedSchema { lane, generation, offset, packed: &packed }.put(&mut self.buffer);
+            }
+            None => chunk.put(&mut self.buffer),
+        }
         self.ends.push(self.buffer.len());
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }

@@ -12,6 +12,7 @@ mod growth;
 mod held;
 mod jitter;
 mod order;
+mod packing;
 mod recorder;
 mod recording;
 mod survey;

@@ -11,7 +11,7 @@ use khz_model::{Nanos, Series};
 
 use crate::chunks::{Reach, chunks};
 use crate::order::{Order, Waiting};
-use crate::{RecordError, rows};
+use crate::{RecordError, packing, rows};
 
 /// Lanes of one recording: those of the largest hub, eight for each node.
 const LANES_MAX: usize = 32_768;
@@ -131,6 +131,9 @@ impl Lanes {
             Chunk::Sealed(Sealed::Lane(head)) => self.lane(&head, take).map(|_| ()),
             Chunk::Sealed(Sealed::Schema { lane, generation, offset, bytes }) => {
                 self.schema(lane, generation, offset, bytes)
+            }
+            Chunk::Sealed(Sealed::PackedSchema { lane, generation, offset, packed }) => {
+                self.schema(lane, generation, offset, &packing::unpack(packed)?)
             }
             Chunk::Sealed(Sealed::Block { lane, bytes }) => self.block(lane, bytes, take),
             Chunk::Sealed(Sealed::Lost { lane, from, to }) => {

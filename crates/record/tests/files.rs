@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use khz_block::trace::LaneHead;
+use khz_block::trace::{self, Chunk, LaneHead, Sealed};
 use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Series, Stamp, Unit};
 use khz_record::{Event, Missing, Recorder, Recording, Rotation, Survey};
@@ -160,6 +160,63 @@ fn what_was_recorded_is_read() {
         ("n1", 200, 0, Nanos(PERIOD))
     );
     assert_eq!(survey.span(), Some((Nanos(6_000_000_000), Nanos(6_000_000_000 + 199 * PERIOD))));
+}
+
+/// A recording as version 1 wrote it: its schemas lie in it as they are.
+fn as_version_1(recording: &[u8]) -> Vec<u8> {
+    let (mut old, mut unpacked) = (b"khzT\x01\0\0\0".to_vec(), 0);
+    for chunk in trace::Chunks::of(recording).unwrap() {
+        match chunk.unwrap() {
+            Chunk::Sealed(Sealed::PackedSchema { lane, generation, offset, packed }) => {
+                let bytes = zstd::bulk::decompress(packed, 1 << 20).unwrap();
+                Sealed::Schema { lane, generation, offset, bytes: &bytes }.put(&mut old);
+                unpacked += 1;
+            }
+            Chunk::Sealed(sealed) => sealed.put(&mut old),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(unpacked > 0, "no schema was packed");
+    old
+}
+
+#[test]
+fn schemas_are_packed_and_recordings_of_version_1_are_read_as_before() {
+    let folder = Folder::new();
+    let (path, old) = (folder.file("run.khzt"), folder.file("old.khzt"));
+    record(&path, Rotation::default(), 20);
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(
+        bytes[..5],
+        *b"khzT\x02",
+        "who knows version 1 alone refuses it, instead of finding no schema"
+    );
+    let before = as_version_1(&bytes);
+    assert!(before.len() > bytes.len(), "{} and {} bytes", before.len(), bytes.len());
+    std::fs::write(&old, before).unwrap();
+    assert_eq!(rows_of(&[old]), rows_of(&[path]));
+}
+
+#[test]
+fn a_packed_schema_that_is_damaged_is_named_and_its_rows_are_left_out() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    record(&path, Rotation::default(), 2);
+    let mut bytes = Vec::new();
+    for chunk in trace::Chunks::of(&std::fs::read(&path).unwrap()).unwrap() {
+        match chunk.unwrap() {
+            Chunk::Sealed(Sealed::PackedSchema { lane: 2, generation, offset, .. }) => {
+                // Sealed well, and no frame of zstd.
+                Sealed::PackedSchema { lane: 2, generation, offset, packed: b"no frame" }.put(&mut bytes);
+            }
+            Chunk::Sealed(sealed) => sealed.put(&mut bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    std::fs::write(&path, [&b"khzT\x02\0\0\0"[..], &bytes].concat()).unwrap();
+    let (rows, problems) = rows_of(&[path]);
+    assert_eq!(rows, 40, "those of the two other nodes");
+    assert!(problems.iter().any(|problem| problem.contains("a packed schema")), "{problems:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Chunks of a trace with many lanes. Each is sealed: a mark and a checksum over kind, length and content, so that
 //! damage is seen wherever it strikes, and the next whole chunk is found behind it.
 
-use super::{CHUNK_BYTES_MAX, FRONT_BYTES, HEADER};
+use super::{CHUNK_BYTES_MAX, FRONT_BYTES, HEADER_OF_MANY};
 use crate::varint;
 
 /// Stands in every sealed chunk, so that a reader finds the next one behind damage.
@@ -16,6 +16,7 @@ const SCHEMA: u8 = 4;
 const BLOCK: u8 = 5;
 const LOST: u8 = 6;
 const NOTE: u8 = 7;
+const PACKED_SCHEMA: u8 = 8;
 /// A name of a node or a lane.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -51,6 +52,17 @@ pub enum Sealed<'a> {
         /// The bytes.
         bytes: &'a [u8],
     },
+    /// The same, packed by zstd. Version 2 of the trace.
+    PackedSchema {
+        /// The lane.
+        lane: u32,
+        /// The generation.
+        generation: u32,
+        /// Where in that schema they stand, unpacked.
+        offset: u64,
+        /// A frame of zstd that says how large its content is.
+        packed: &'a [u8],
+    },
     /// A whole block.
     Block {
         /// The lane.
@@ -80,6 +92,7 @@ impl Sealed<'_> {
         let kind = match self {
             Sealed::Lane(_) => LANE,
             Sealed::Schema { .. } => SCHEMA,
+            Sealed::PackedSchema { .. } => PACKED_SCHEMA,
             Sealed::Block { .. } => BLOCK,
             Sealed::Lost { .. } => LOST,
             Sealed::Note(_) => NOTE,
@@ -107,7 +120,8 @@ impl Sealed<'_> {
                     out.extend_from_slice(text.as_bytes());
                 }
             }
-            Sealed::Schema { lane, generation, offset, bytes } => {
+            Sealed::Schema { lane, generation, offset, bytes }
+            | Sealed::PackedSchema { lane, generation, offset, packed: bytes } => {
                 out.extend_from_slice(&lane.to_le_bytes());
                 out.extend_from_slice(&generation.to_le_bytes());
                 out.extend_from_slice(&offset.to_le_bytes());
@@ -154,6 +168,12 @@ fn content(kind: u8, bytes: &[u8]) -> Option<Sealed<'_>> {
             let (generation, rest) = u32_of(rest)?;
             let (offset, bytes) = u64_of(rest)?;
             Sealed::Schema { lane, generation, offset, bytes }
+        }
+        PACKED_SCHEMA => {
+            let (lane, rest) = u32_of(bytes)?;
+            let (generation, rest) = u32_of(rest)?;
+            let (offset, packed) = u64_of(rest)?;
+            Sealed::PackedSchema { lane, generation, offset, packed }
         }
         BLOCK => {
             let (lane, bytes) = u32_of(bytes)?;
@@ -228,6 +248,6 @@ fn position(bytes: &[u8]) -> Option<usize> {
 
 /// Begins a trace whose first chunk says what it is.
 pub fn begin(note: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(&HEADER);
+    out.extend_from_slice(&HEADER_OF_MANY);
     Sealed::Note(note).put(out);
 }

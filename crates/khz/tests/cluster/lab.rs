@@ -21,11 +21,7 @@ impl Lab {
         let lab = Lab { prefix, places: places.iter().map(|place| (*place).to_owned()).collect() };
         let made = lab.make();
         if made.is_none() {
-            assert!(
-                std::env::var_os("KHZ_TEST_ALL").is_none(),
-                "no network namespaces can be made here; run as root with iproute2 installed"
-            );
-            eprintln!("no network namespaces can be made here: the test is left out");
+            khz_skip::skip("no network namespaces can be made here; run as root with iproute2 installed");
         }
         made.map(|()| lab)
     }

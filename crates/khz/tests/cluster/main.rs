@@ -247,7 +247,7 @@ fn the_base_lane_is_recorded_into_files_that_rrdtool_reads() {
             .args(["fetch", file.to_str().unwrap(), "AVERAGE", "--start", "-30s"])
             .output();
         let Ok(output) = output else {
-            assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "rrdtool is not installed");
+            khz_skip::skip("rrdtool is not installed");
             return None;
         };
         let text = String::from_utf8(output.stdout).unwrap();

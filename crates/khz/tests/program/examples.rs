@@ -15,8 +15,7 @@ fn printed(words: &[&str], door: &str) -> Option<String> {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).unwrap()),
         Ok(output) => panic!("{words:?}: {}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "{words:?}: {error}");
-            println!("SKIPPED: {words:?}: {error}");
+            khz_skip::skip(format!("{words:?}: {error}"));
             None
         }
     }

@@ -107,8 +107,7 @@ mod with_parquet {
         let python = std::env::var("KHZ_PYARROW").unwrap_or_else(|_| "python3".into());
         let has_arrow = Command::new(&python).args(["-c", "import pyarrow.parquet"]).output();
         if !has_arrow.is_ok_and(|output| output.status.success()) {
-            eprintln!("pyarrow is not installed: the test is left out");
-            return;
+            return khz_skip::skip("pyarrow is not installed");
         }
         let path = folder("pyarrow").join("run.parquet");
         let source = workload("idle");

@@ -221,9 +221,7 @@ fn on_a_full_disk_what_was_written_stays() {
     // A mount that nobody else sees, and that goes with the shell.
     let output = Command::new("unshare").args(["-r", "-m", "sh", "-c", &script]).output().unwrap();
     if code(&output) == 99 || !kept.exists() {
-        assert!(std::env::var_os("KHZ_TEST_ALL").is_none(), "nothing can be mounted here: {}", err(&output));
-        eprintln!("nothing can be mounted here: the test is left out");
-        return;
+        return khz_skip::skip(format!("nothing can be mounted here: {}", err(&output)));
     }
     assert_eq!(code(&output), 1, "{}", err(&output));
     let said = err(&output);

@@ -230,8 +230,7 @@ fn where_shared_memory_is_full_the_rings_are_smaller_and_that_is_said() {
         format!("mount -t tmpfs -o size=3m,mode=750 none {rings} && exec \"$@\"", rings = rings.display());
     let can = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
     if !can.is_ok_and(|status| status.success()) {
-        eprintln!("not tested: no namespaces here");
-        return;
+        return khz_skip::skip("no mount namespace can be made here");
     }
     let inner = khz(&["--listen", "127.0.0.1:0", "--node", "n1", "--ring", "64MiB"]);
     let mut command = Command::new("unshare");

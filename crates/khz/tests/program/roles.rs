@@ -16,9 +16,10 @@ const NOBODY: u32 = 65_534;
 struct Place(PathBuf);
 
 impl Place {
+    #[track_caller]
     fn new(name: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can be several users");
+            khz_skip::skip("only root can be several users");
             return None;
         }
         let path = std::env::temp_dir().join(format!("khz-users-{}-{name}", std::process::id()));

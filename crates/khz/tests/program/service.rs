@@ -16,10 +16,8 @@ fn packaging() -> PathBuf {
 /// A program of systemd's; `None` where it is not installed, which `cargo xtask test` sees to.
 fn systemd(program: &str, words: &[&str]) -> Option<Output> {
     match Command::new(program).args(words).output() {
-        Err(error)
-            if error.kind() == std::io::ErrorKind::NotFound && std::env::var_os("KHZ_TEST_ALL").is_none() =>
-        {
-            println!("SKIPPED: there is no {program}");
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            khz_skip::skip(format!("there is no {program}"));
             None
         }
         output => Some(output.unwrap()),

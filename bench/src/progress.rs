@@ -1,0 +1,117 @@
+//! How far a run is, on stderr for whoever waits: which section of how many, which step, how long it has taken and how long it
+//! will take. A thread of its own says it now and then, so that a section that says nothing itself is not silent either.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::section::in_words;
+
+/// Somebody who waits wants a sign of life this often; what is measured does not feel one wake-up in so long.
+const BETWEEN_LINES: Duration = Duration::from_secs(15);
+
+/// A run's progress. Dropped, it says nothing more.
+pub struct Progress {
+    state: Arc<Mutex<State>>,
+    end: Option<Sender<()>>,
+    teller: Option<JoinHandle<()>>,
+}
+
+struct State {
+    started: Instant,
+    last_line: Instant,
+    /// The present section: `agent (6 of 7)`, when it began, and the seconds that it states.
+    section: Option<(String, Instant, u64)>,
+    step: String,
+}
+
+impl Progress {
+    /// Begins now.
+    pub fn start() -> Self {
+        let now = Instant::now();
+        let state = State { started: now, last_line: now, section: None, step: String::new() };
+        let state = Arc::new(Mutex::new(state));
+        let (end, ended) = channel();
+        let shared = Arc::clone(&state);
+        // Without it a run says less, and measures the same.
+        let teller = std::thread::Builder::new().name("progress".into()).spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(BETWEEN_LINES) {
+                let mut state = lock(&shared);
+                if state.last_line.elapsed() >= BETWEEN_LINES && state.section.is_some() {
+                    state.tell();
+                }
+            }
+        });
+        Progress { state, end: Some(end), teller: teller.ok() }
+    }
+
+    /// A section begins, which takes about so many seconds.
+    pub fn section(&self, name: &str, number: usize, of: usize, seconds: u64) {
+        let mut state = lock(&self.state);
+        state.section = Some((format!("{name} ({number} of {of})"), Instant::now(), seconds));
+        state.step = String::new();
+        state.tell();
+    }
+
+    /// A step of the section begins.
+    pub fn step(&self, what: &str) {
+        let mut state = lock(&self.state);
+        state.step = what.to_owned();
+        state.tell();
+    }
+}
+
+impl State {
+    fn tell(&mut self) {
+        self.last_line = Instant::now();
+        eprintln!("{}", self.line(self.last_line));
+    }
+
+    fn line(&self, now: Instant) -> String {
+        let so_far = (now - self.started).as_secs();
+        let Some((section, began, stated)) = &self.section else {
+            return format!("[{so_far:4} s] {}", self.step);
+        };
+        let taken = (now - *began).as_secs();
+        let left = match stated.checked_sub(taken) {
+            Some(left) if left > 0 => format!("about {} left", in_words(left)),
+            _ => format!("longer than the {} that it states", in_words(*stated)),
+        };
+        let step = if self.step.is_empty() { String::new() } else { format!(": {}", self.step) };
+        format!("[{so_far:4} s] {section}{step}; {left}")
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.end = None; // which the thread hears
+        if let Some(teller) = self.teller.take() {
+            let _ = teller.join();
+        }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_section_step_and_the_time_left() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut state = State { started: start, last_line: start, section: None, step: "building".into() };
+        assert_eq!(state.line(at(3)), "[   3 s] building");
+        state.section = Some(("agent (2 of 7)".into(), at(60), 540));
+        state.step = String::new();
+        assert_eq!(state.line(at(60)), "[  60 s] agent (2 of 7); about 9 min left");
+        state.step = "10 Hz, turn 3 of 20".into();
+        assert_eq!(state.line(at(560)), "[ 560 s] agent (2 of 7): 10 Hz, turn 3 of 20; about 40 s left");
+        let late = "[ 700 s] agent (2 of 7): 10 Hz, turn 3 of 20; longer than the 9 min that it states";
+        assert_eq!(state.line(at(700)), late);
+    }
+}

@@ -21,6 +21,7 @@ use crate::bearer::bearer;
 use crate::counters::count;
 use crate::pages::Held;
 use crate::refusal::{OverBudget, Refusal};
+use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
 
 /// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
@@ -61,17 +62,23 @@ impl Exchange {
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
     }
 
-    /// Who asks, if the request is in order and he may ask.
-    fn check(&self, request: &Request<Incoming>) -> Result<Caller, Refusal> {
+    /// Who asks, if the request is in order and he may ask; `None` where that does not matter.
+    fn check(&self, request: &Request<Incoming>) -> Result<Option<Caller>, Refusal> {
         self.shared.guard.check(request, self.way)?;
+        // Who watches whether we live has no token, and learns nothing else.
+        if request.uri().path() == HEALTH_PATH {
+            return Ok(None);
+        }
         let token = bearer(request.headers())?;
-        Ok(self.shared.access.caller(&self.origin, token)?)
+        Ok(Some(self.shared.access.caller(&self.origin, token)?))
     }
 
-    async fn route(self, request: Request<Incoming>, caller: Caller) -> Response {
+    async fn route(self, request: Request<Incoming>, caller: Option<Caller>) -> Response {
         let mut request = request.map(|_no_body| Body::empty());
         request.extensions_mut().insert(self.connection);
-        request.extensions_mut().insert(caller);
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(caller);
+        }
         match self.shared.router.clone().call(request).await {
             Ok(response) => response,
             Err(never) => match never {},

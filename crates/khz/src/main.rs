@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     }
     let (code, sentence) = outcome::exit(dispatch(Cli::parse()));
     if let Some(sentence) = sentence {
-        eprintln!("khz: {sentence}");
+        crate::table::remark!("{sentence}");
     }
     code
 }
@@ -151,7 +151,7 @@ fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
     let source_names = here::source_names();
     let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
-        eprintln!("khz: no setting is called {name} (did you mean {near}?); it is left aside");
+        crate::table::remark!("no setting is called {name} (did you mean {near}?); it is left aside");
     }
     let host_name = here::host_name(layers.value("root").text.as_ref());
     let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;

@@ -13,6 +13,7 @@ pub mod metric;
 pub mod misses;
 pub mod name;
 pub mod pattern;
+pub mod printable;
 pub mod quantity;
 pub mod query;
 pub mod rate_unit;

@@ -356,7 +356,11 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
     };
     assert_eq!(shown(), Reading::Present(10_000_000));
     drop(lane);
-    assert_eq!(shown(), Reading::Absent(Absence::InstanceGone), "nobody wants it: it is not shown as running");
+    assert_eq!(
+        shown(),
+        Reading::Absent(Absence::InstanceGone),
+        "nobody wants it: it is not shown as running"
+    );
     // Rows are gathered while nobody is there.
     let rows = || {
         let mut cursor = khz_ring::Cursor::new(ring.clone(), ring.oldest());

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::BoxError;
 use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Request, StatusCode};
+use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -19,6 +19,7 @@ use tower_service::Service;
 
 use crate::bearer::bearer;
 use crate::counters::count;
+use crate::gzip;
 use crate::pages::Held;
 use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
@@ -48,6 +49,7 @@ impl Exchange {
             return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "this connection gives way to a new one")
                 .into_response();
         };
+        let packs = *request.method() == Method::GET && gzip::is_accepted(request.headers());
         let response = match self.check(&request) {
             Ok(caller) => self.clone().route(request, caller).await,
             Err(refusal) => {
@@ -56,6 +58,7 @@ impl Exchange {
             }
         };
         let (share, response) = self.shared.counted(response);
+        let response = gzip::of(response, packs, &self.shared.answers);
         self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
         add_headers(&mut head.headers);

@@ -3,7 +3,7 @@
 
 import { fold, matcher } from "./hostlist.js";
 import { addressOf, formatOf, isBinary, measureOf, MEASURE_DEFAULT, namedMeasures } from "./measures.js";
-import { element } from "./panel.js";
+import { element, visible } from "./panel.js";
 import { groupsByName, Layout } from "./tile-layout.js";
 import { GONE, TileMap } from "./tile-map.js";
 import { TileScale } from "./tile-scale.js";
@@ -172,7 +172,7 @@ export class ClusterView {
     try {
       this.matches = matcher(this.search);
     } catch (error) {
-      problem.textContent = error.message;
+      problem.textContent = visible(error.message);
     }
     const shown = [];
     for (let at = 0; at < names.length; at++) if (this.matches(names[at])) shown.push(at);

@@ -3,6 +3,7 @@
 
 import { ClusterView } from "./cluster-view.js";
 import { NodeView } from "./node-view.js";
+import { visible } from "./panel.js";
 import { readColours } from "./theme-colours.js";
 
 /** Pause before the list of nodes is asked for again. */
@@ -93,13 +94,14 @@ function showState(state, reason = "") {
   const pill = find("#state");
   pill.dataset.state = state;
   pill.textContent = { connecting: "connecting", live: "live", waiting: "reconnecting", paused: "paused", down: "down" }[state];
-  pill.title = reason;
+  const words = visible(reason);
+  pill.title = words;
   const notice = find("#notice");
   if (state === "waiting" || state === "down") {
     clearTimeout(noticeTimer);
     notice.dataset.of = "state";
     notice.hidden = false;
-    notice.textContent = state === "down" ? reason : `No data: ${reason}. Trying again…`;
+    notice.textContent = state === "down" ? words : `No data: ${words}. Trying again…`;
   } else if (notice.dataset.of === "state") {
     notice.hidden = true;
   }
@@ -109,7 +111,7 @@ function showState(state, reason = "") {
 function showNotice(text) {
   const notice = find("#notice");
   notice.dataset.of = "notice";
-  notice.textContent = text;
+  notice.textContent = visible(text);
   notice.hidden = false;
   clearTimeout(noticeTimer);
   noticeTimer = setTimeout(() => {

@@ -6,12 +6,16 @@ import { Heat } from "./heat.js";
 import { WINDOWS } from "./track.js";
 import { UNKNOWN_TEXT } from "./units.js";
 
+/** Foreign text without what cannot be seen or turns the direction of writing: a name must not look like another one. */
+export const visible = (text) =>
+  String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
 /** One element with classes, attributes and children. */
 export function element(tag, { classes = "", text, ...attributes } = {}, ...children) {
   const node = document.createElement(tag);
   if (classes) node.className = classes;
-  if (text !== undefined) node.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = visible(text);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, visible(value));
   node.append(...children);
   return node;
 }
@@ -22,7 +26,7 @@ export class Panel {
    * `size`: a class for the height; `extra`: [{label, read}] are further numbers of the legend.
    */
   constructor({ title, series, plot, heat = false, size = "tall", extra = [], note = "", hidden = false }) {
-    this.title = title;
+    this.title = visible(title);
     this.series = series;
     this.heat = heat;
     this.shown = false;

@@ -1,24 +1,25 @@
 //! Lists the page's files, `web/*.{html,js,css,svg}` and `web/vendor/`, so that a new file is served by itself.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let web = Path::new(&root).join("../../web").canonicalize()?;
     println!("cargo::rerun-if-changed={}", web.display());
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
     let mut table = String::from("pub(crate) static ASSETS: &[Asset] = &[\n");
     for folder in ["", "vendor/"] {
-        list(&web.join(folder), folder, &mut table)?;
+        list(&web.join(folder), folder, &out, &mut table)?;
     }
     table.push_str("];\n");
-    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join("assets.rs"), table)
+    fs::write(out.join("assets.rs"), table)
 }
 
 /// Writes a line of the table for every file of `folder` that a page needs, in name order.
-fn list(folder: &Path, prefix: &str, table: &mut String) -> io::Result<()> {
+fn list(folder: &Path, prefix: &str, out: &Path, table: &mut String) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
@@ -30,7 +31,10 @@ fn list(folder: &Path, prefix: &str, table: &mut String) -> io::Result<()> {
         let Some(kind) = content_type(&name) else { continue };
         let file = folder.join(&name);
         println!("cargo::rerun-if-changed={}", file.display());
-        let tag = fnv1a(&fs::read(&file)?);
+        let bytes = fs::read(&file)?;
+        let tag = fnv1a(&bytes);
+        let packed = out.join(format!("{}.gz", name));
+        fs::write(&packed, pack(&bytes)?)?;
         let path = if name == "index.html" && prefix.is_empty() {
             "/".to_owned()
         } else {
@@ -38,7 +42,7 @@ fn list(folder: &Path, prefix: &str, table: &mut String) -> io::Result<()> {
         };
         writeln!(
             table,
-            "    Asset {{ path: {path:?}, content_type: {kind:?}, etag: \"\\\"{tag:016x}\\\"\", bytes: include_bytes!({file:?}) }},"
+            "    Asset {{ path: {path:?}, content_type: {kind:?}, etag: \"\\\"{tag:016x}\\\"\", bytes: include_bytes!({file:?}), packed_etag: \"\\\"{tag:016x}-gzip\\\"\", packed: include_bytes!({packed:?}) }},"
         )
         .map_err(io::Error::other)?;
     }
@@ -53,6 +57,13 @@ fn content_type(name: &str) -> Option<&'static str> {
         "svg" => Some("image/svg+xml"),
         _ => None,
     }
+}
+
+/// As small as gzip makes it: it is packed once, and sent often over slow lines.
+fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(bytes)?;
+    packer.finish()
 }
 
 /// FNV-1a: an entity tag must differ when the file differs, nothing more.

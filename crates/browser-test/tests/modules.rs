@@ -10,6 +10,7 @@ const HELPERS: &str = "
     const [{Table}, feeds, {Track, Points, WINDOWS, bucketAt}, units] = await Promise.all(
         ['table', 'feeds', 'track', 'units'].map((name) => import(`/${name}.js`)));
     const { Line } = await import('/stream.js');
+    const { element } = await import('/panel.js');
     const column = (name, instance) => ({ name, instance, kind: 'counter', unit: 'count', places: 0 });
     const held = (track) => {
         const p = new Points().collect(track, 0, 0, Infinity);
@@ -51,6 +52,11 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
             "fed(new feeds.Rate('c'), [column('c')], [
                 {t: '100.0', v: ['0']}, {t: '100.1', v: ['1']}, {t: '105.1', v: ['2']}, {t: '105.2', v: ['4']}], [2])",
             json!([[[10.0, 1], [20.0, 1]]]),
+        ),
+        (
+            "a_name_neither_hides_anything_nor_turns_the_direction_of_writing",
+            "(() => { const e = element('b', { text: 'eth\\u202e0\\u2066\\u200b', title: 'a\\u061cb' }); return [e.textContent, e.title]; })()",
+            json!(["eth\\u{202e}0\\u{2066}\\u{200b}", "a\\u{61c}b"]),
         ),
         (
             "a_row_may_be_shorter_than_its_columns",

@@ -20,6 +20,6 @@ pub use counts::Held;
 pub use entrance::{Accepted, Entered, Sealed, Socket, Turned, Way, enter};
 pub use listeners::{DoorError, Listeners, listen};
 pub use local::{LocalSocket, LocalSocketError};
-pub use reception::{Coming, admit, receive_all};
+pub use reception::{Coming, Failures, admit, receive_all};
 pub use stall::Stalling;
 pub use tide::Tide;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use khz_model::{AcceptFailures, Nanos};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::connections::{Admission, Connection, Connections};
 use crate::counts::count;
@@ -19,19 +21,28 @@ use crate::listeners::{ACCEPT_RETRY, Listeners};
 /// when nobody is connected.
 pub async fn receive_all<K>(
     (listeners, kept): (Listeners, K),
+    failures: Failures<'_>,
     close: watch::Sender<bool>,
     shutdown: impl Future<Output = ()>,
     grace: Duration,
     receive: impl Fn(Accepted, &mut JoinSet<()>),
 ) {
     let mut talks = JoinSet::new();
+    let (began, mut told) = (Instant::now(), AcceptFailures::of(failures.door));
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             accepted = poll_fn(|cx| listeners.poll_accept(cx)) => match accepted {
                 Ok(socket) => receive(socket, &mut talks),
-                Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                Err(error) => {
+                    count(failures.count);
+                    let now = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                    if let Some(line) = told.happened(now, &error) {
+                        tracing::warn!("{line}");
+                    }
+                    tokio::time::sleep(ACCEPT_RETRY).await;
+                }
             },
             Some(_) = talks.join_next() => {}
         }
@@ -41,6 +52,15 @@ pub async fn receive_all<K>(
     let all_gone = async { while talks.join_next().await.is_some() {} };
     // Who has not finished by then is cut off: dropping the set ends its tasks.
     let _ = tokio::time::timeout(grace, all_gone).await;
+}
+
+/// Connections that a door could not accept.
+#[derive(Clone, Copy, Debug)]
+pub struct Failures<'a> {
+    /// Which door: `HTTP`.
+    pub door: &'static str,
+    /// How often.
+    pub count: &'a AtomicU64,
 }
 
 /// What a door counts of those who come.

@@ -480,7 +480,9 @@ impl Gatherer {
             ];
             own.source(i, numbers);
         }
-        for lane in &self.lanes {
+        // A lane that only lives on for who comes back is not shown as running: nobody wants it.
+        let is_wanted = |(at, lane): &(usize, &Lane)| *at < self.fixed_lanes || lane.readers() > 0;
+        for (_, lane) in self.lanes.iter().enumerate().filter(is_wanted) {
             let ticks = &lane.ticks;
             let numbers = [
                 lane.rows(),

@@ -349,7 +349,18 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
     wait_for("rows", || (decoded(&lane).len() >= 5).then_some(()));
     let before = decoded(&lane).len();
     let ring = lane.reader().clone();
+    let query = agent.query();
+    let shown = || {
+        let numbers = latest(&*query, &format!("khz.lane.period[{name}]"), Nanos(0));
+        numbers.nodes[0].1[0].reading
+    };
+    assert_eq!(shown(), Reading::Present(10_000_000));
     drop(lane);
+    assert_eq!(
+        shown(),
+        Reading::Absent(Absence::InstanceGone),
+        "nobody wants it: it is not shown as running"
+    );
     // Rows are gathered while nobody is there.
     let rows = || {
         let mut cursor = khz_ring::Cursor::new(ring.clone(), ring.oldest());
@@ -360,6 +371,7 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
     wait_for("rows that nobody reads", || (rows() >= before + 5).then_some(()));
     let again = follow(100);
     assert_eq!((again.epoch(), again.name()), (epoch, name.as_str()));
+    assert_eq!(shown(), Reading::Present(10_000_000));
     assert!(decoded(&again).iter().map(|(number, _)| *number).eq(0..decoded(&again).len() as u64));
     drop(again);
     // Others that are left make it the oldest of too many.

@@ -70,7 +70,7 @@ fn quality(ranges: &[Range], kind: &str, subkind: &str, versions: &[&str]) -> u1
 }
 
 /// `0.75` as 750; `None` for what is no quality.
-fn thousandths(text: &str) -> Option<u16> {
+pub(crate) fn thousandths(text: &str) -> Option<u16> {
     let quality: f64 = text.parse().ok()?;
     (0.0..=1.0).contains(&quality).then_some((quality * 1_000.0).round() as u16)
 }

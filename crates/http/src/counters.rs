@@ -10,6 +10,7 @@ khz_door::counters! {
     connections_refused: Counter, "Connections closed at once because the limit was reached and none was idle.";
     connections_evicted: Counter, "Idle connections closed to make place for a new one.";
     connections_expired: Counter, "Connections closed because a request head or a reader was too slow.";
+    accepts_failed: Counter, "Times that a connection could not be accepted: most likely no file descriptor was left.";
     handshakes_failed: Counter, "Connections that did not come in: TLS failed, or plain text where TLS is spoken.";
     requests: Counter, "Requests that the HTTP door answered, refused ones included.";
     requests_refused: Counter, "Requests refused for Host, Origin, method, size or form.";

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use khz_door::{
-    Accepted, Access, Coming, Connections, DoorError, Listeners, LocalSocket, Sealed, Tide, admit,
+    Accepted, Access, Coming, Connections, DoorError, Failures, Listeners, LocalSocket, Sealed, Tide, admit,
     receive_all,
 };
 use khz_model::{Budget, Nanos, Query};
@@ -106,7 +106,9 @@ impl Bound {
         let local = door.local.take();
         let hall = Hall::new(door, closing);
         let receive = |socket: Accepted, talks: &mut JoinSet<()>| hall.receive(socket, talks);
-        receive_all((self.listeners, local), close, shutdown, CLOSING_GRACE, receive).await;
+        let count = Arc::clone(&hall.shared.counters.accepts_failed);
+        let failures = Failures { door: "HTTP", count: &count };
+        receive_all((self.listeners, local), failures, close, shutdown, CLOSING_GRACE, receive).await;
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::BoxError;
 use axum::body::Body;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Request, StatusCode};
+use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -19,8 +19,10 @@ use tower_service::Service;
 
 use crate::bearer::bearer;
 use crate::counters::count;
+use crate::gzip;
 use crate::pages::Held;
 use crate::refusal::{OverBudget, Refusal};
+use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
 
 /// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
@@ -47,6 +49,7 @@ impl Exchange {
             return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "this connection gives way to a new one")
                 .into_response();
         };
+        let packs = *request.method() == Method::GET && gzip::is_accepted(request.headers());
         let response = match self.check(&request) {
             Ok(caller) => self.clone().route(request, caller).await,
             Err(refusal) => {
@@ -55,23 +58,30 @@ impl Exchange {
             }
         };
         let (share, response) = self.shared.counted(response);
+        let response = gzip::of(response, packs, &self.shared.answers);
         self.shared.tide.rises();
         let (mut head, body) = response.into_parts();
         add_headers(&mut head.headers);
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
     }
 
-    /// Who asks, if the request is in order and he may ask.
-    fn check(&self, request: &Request<Incoming>) -> Result<Caller, Refusal> {
+    /// Who asks, if the request is in order and he may ask; `None` where that does not matter.
+    fn check(&self, request: &Request<Incoming>) -> Result<Option<Caller>, Refusal> {
         self.shared.guard.check(request, self.way)?;
+        // Who watches whether we live has no token, and learns nothing else.
+        if request.uri().path() == HEALTH_PATH {
+            return Ok(None);
+        }
         let token = bearer(request.headers())?;
-        Ok(self.shared.access.caller(&self.origin, token)?)
+        Ok(Some(self.shared.access.caller(&self.origin, token)?))
     }
 
-    async fn route(self, request: Request<Incoming>, caller: Caller) -> Response {
+    async fn route(self, request: Request<Incoming>, caller: Option<Caller>) -> Response {
         let mut request = request.map(|_no_body| Body::empty());
         request.extensions_mut().insert(self.connection);
-        request.extensions_mut().insert(caller);
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(caller);
+        }
         match self.shared.router.clone().call(request).await {
             Ok(response) => response,
             Err(never) => match never {},

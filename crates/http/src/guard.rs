@@ -85,12 +85,14 @@ impl Guard {
 
 fn not_us(host: &str, way: Way) -> Refusal {
     let instead = match way {
-        Way::Address(IpAddr::V4(ip)) => format!("use http://{ip} or "),
-        Way::Address(IpAddr::V6(ip)) => format!("use http://[{ip}] or "),
+        Way::Address(IpAddr::V4(ip)) => format!("ask for http://{ip}, or "),
+        Way::Address(IpAddr::V6(ip)) => format!("ask for http://[{ip}], or "),
         Way::Tls | Way::Local => String::new(),
     };
-    let error =
-        format!("Host '{host}' is not a name of this door; {instead}allow the name in the configuration");
+    let error = format!(
+        "Host '{host}' is not a name of this door; {instead}allow the name where khz is started: --allowed-hosts \
+         {host}, KHZ_ALLOWED_HOSTS={host}, or allowed_hosts = [\"{host}\"] in khz.toml"
+    );
     Refusal::new(StatusCode::FORBIDDEN, error)
 }
 

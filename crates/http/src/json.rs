@@ -6,25 +6,24 @@ use std::fmt::Write as _;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use khz_model::printable::{escape, is_hidden};
 use khz_model::{Decimal, Reading, Series, Stamp};
 
 /// A JSON string.
 pub(crate) fn text(out: &mut String, text: &str) {
     out.push('"');
     let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte != b'"' && byte != b'\\' && byte >= 0x20 {
+    for (at, c) in text.char_indices() {
+        if c != '"' && c != '\\' && !c.is_control() && !is_hidden(c) {
             continue;
         }
         out.push_str(&text[plain..at]);
-        plain = at + 1;
-        match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            _ => {
-                let _ = write!(out, "\\u{byte:04x}");
-            }
+        plain = at + c.len_utf8();
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            _ => escape(out, c),
         }
     }
     out.push_str(&text[plain..]);
@@ -147,9 +146,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_survives_as_a_json_string(original in "(\\PC|[\\x00-\\x1f\"\\\\]){0,40}") {
+        fn any_text_survives_as_a_json_string(original in "(\\PC|[\\x00-\\x1f\"\\\\\u{202e}\u{61c}\u{e0041}]){0,40}") {
             let mut out = String::new();
             text(&mut out, &original);
+            prop_assert!(!out.chars().any(|c| c.is_control() || is_hidden(c)), "{}", out);
             prop_assert_eq!(serde_json::from_str::<String>(&out).unwrap(), original);
         }
     }

@@ -13,6 +13,7 @@ use khz_model::{Nanos, NodeName, Part, Pattern, Presence, Query, QueryError, Sam
 use tokio::time::timeout;
 
 use crate::accept::negotiate;
+use crate::collect::{self, COLLECT};
 use crate::exchange::Embedded;
 use crate::exposition::{Families, Format};
 use crate::json;
@@ -31,7 +32,7 @@ const RENEW_DEADLINE: Duration = Duration::from_millis(50);
 const SCRAPE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Parameters of `/metrics`.
-pub(crate) const METRICS_PARAMS: &[&str] = &["node"];
+pub(crate) const METRICS_PARAMS: &[&str] = &["node", COLLECT];
 
 /// `GET /metrics`: of one node, where it is named; else what whoever answers says of itself; else of all nodes.
 pub(crate) async fn metrics(
@@ -41,19 +42,29 @@ pub(crate) async fn metrics(
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
+    let collected = collect::patterns(&params)?;
     // No label says the node that was asked for: the scraper's target does, and two that say it would be at odds.
     let (exposed, node_label) = match (params.get("node"), app.query.own()) {
-        (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node).await?), false),
-        (None, Some(own)) => (Exposed::Own(own), false),
+        (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node, collected).await?), false),
+        (None, Some(mut own)) => {
+            let is_collected = |name: &str| {
+                collected.as_ref().is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
+            };
+            own.retain(|sample| is_collected(&sample.series.metric.name));
+            (Exposed::Own(own), false)
+        }
         (None, None) => {
-            let all = app.query.latest(&[Pattern::everything()], app.window).await?;
+            let all = match &collected {
+                Some(patterns) => collect(&app, patterns).await?,
+                None => app.query.latest(&[Pattern::everything()], app.window).await?,
+            };
             (Exposed::Nodes(all), app.node_label)
         }
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
     let mut response = pages::answer(&app, kind, write).await?;
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
@@ -83,7 +94,12 @@ impl Exposed {
 /// The samples of one node, gathered for this scrape: a rate that is computed from scrapes needs numbers that are of
 /// the moment of the scrape. A node that is down fails the scrape, so that Prometheus sets `up` to 0 and marks its
 /// series stale: old numbers must not pass for new ones.
-async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Refusal> {
+async fn one_node(
+    app: &App,
+    roster: &Roster,
+    name: &str,
+    collected: Option<Vec<Pattern>>,
+) -> Result<Snapshot, Refusal> {
     let node = NodeName::new(name)?;
     let nodes = roster.nodes(&*app.query);
     let status = nodes.iter().find(|status| status.node == node).ok_or_else(|| {
@@ -102,14 +118,31 @@ async fn one_node(app: &App, roster: &Roster, name: &str) -> Result<Snapshot, Re
         };
         return Err(unavailable(format!("node '{node}' {how}{heard}")));
     }
-    let patterns = [Pattern::new(&format!("{node}:*"))?];
+    let patterns = match &collected {
+        None => vec![Pattern::new(&format!("{node}:*"))?],
+        Some(collected) => {
+            let of_node = collected.iter().map(|pattern| Pattern::new(&format!("{node}:{pattern}")));
+            of_node.collect::<Result<Vec<_>, _>>()?
+        }
+    };
     // Who has not answered by then shows what it has sent last.
     let _ = timeout(SCRAPE_DEADLINE, app.query.renew(&patterns, app.window)).await;
-    let snapshot = app.query.latest(&patterns, app.window).await?;
-    if snapshot.nodes.is_empty() {
+    let snapshot = match &collected {
+        Some(_) => collect(app, &patterns).await?,
+        None => app.query.latest(&patterns, app.window).await?,
+    };
+    if snapshot.nodes.is_empty() && (collected.is_none() || !snapshot.missing.is_empty()) {
         return Err(unavailable(format!("node '{node}' does not answer")));
     }
     Ok(snapshot)
+}
+
+/// What these collectors have; nothing where nothing is there that they select, as in node_exporter's answers.
+async fn collect(app: &App, patterns: &[Pattern]) -> Result<Snapshot, Refusal> {
+    match app.query.latest(patterns, app.window).await {
+        Err(QueryError::NothingMatches { .. }) => Ok(Snapshot::default()),
+        answered => Ok(answered?),
+    }
 }
 
 /// `GET /khz/v1/query`

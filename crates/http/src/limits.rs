@@ -35,6 +35,13 @@ pub const PAGE_BYTES: usize = 64 * 1024;
 /// What an answer takes out of the budget when it begins: a page that is being written and one that is being sent,
 /// each with room for the piece that fills it.
 pub const PAGES_BYTES: u64 = 2 * (PAGE_BYTES as u64 + 16 * 1024);
+/// Less than this is not packed with gzip: the answer fits into one packet as it is.
+pub const PACKED_FROM: u64 = 1_024;
+/// What packing one answer takes out of the budget: the window, its tables, and what is packed and not taken. Where there is
+/// no room for it, the answer is sent as it is.
+pub const PACKER_BYTES: u64 = 384 * 1024;
+/// Packed bytes that are handed on at once.
+pub const HANDED_BYTES: usize = 16 * 1024;
 /// Bytes of one event of a stream; longer ones are cut into several, between rows.
 pub const EVENT_BYTES: usize = 256 * 1024;
 /// What a stream takes out of the budget while nothing is due: an event that is being sent.

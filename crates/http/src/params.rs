@@ -3,11 +3,12 @@
 
 use khz_model::{Nanos, Pattern, Rate};
 
+use crate::collect::COLLECT;
 use crate::limits::PATTERNS_MAX;
 use crate::refusal::Refusal;
 
 /// Parameters that may be given more than once.
-const REPEATABLE: &[&str] = &["match", "of", "except"];
+const REPEATABLE: &[&str] = &["match", "of", "except", COLLECT];
 
 /// The decoded parameters of one request, in the order written.
 #[derive(Debug)]
@@ -36,6 +37,11 @@ impl Params {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
+    /// Every value of a parameter that may be given more than once.
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
     /// The patterns of all `match`; without one, everything.
     pub(crate) fn patterns(&self) -> Result<Vec<Pattern>, Refusal> {
         let patterns = self.all("match")?;
@@ -44,13 +50,12 @@ impl Params {
 
     /// Every pattern that the parameter `name` gives.
     pub(crate) fn all(&self, name: &str) -> Result<Vec<Pattern>, Refusal> {
-        let texts = || self.0.iter().filter(|(other, _)| other == name).map(|(_, value)| value);
-        if texts().count() > PATTERNS_MAX {
+        if self.texts(name).count() > PATTERNS_MAX {
             return Err(Refusal::bad_request(format!(
                 "one request takes at most {PATTERNS_MAX} '{name}' parameters; use globs, as {name}=cpu.*"
             )));
         }
-        Ok(texts().map(|text| Pattern::new(text)).collect::<Result<Vec<_>, _>>()?)
+        Ok(self.texts(name).map(Pattern::new).collect::<Result<Vec<_>, _>>()?)
     }
 
     /// A hostlist, as a pattern of everything that its nodes have.

@@ -19,6 +19,9 @@ use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
 /// The one path that is not for reading alone: nodes are forgotten here.
 pub(crate) const NODES_PATH: &str = "/khz/v1/nodes";
 
+/// The one path that needs no token: it says that we live, and nothing else.
+pub(crate) const HEALTH_PATH: &str = "/healthz";
+
 /// What the routes share.
 pub(crate) struct App {
     pub query: Arc<dyn Query>,
@@ -38,7 +41,7 @@ type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<App>>);
 fn table() -> Vec<Route> {
     vec![
         ("/metrics", latest::METRICS_PARAMS, get(latest::metrics)),
-        ("/healthz", &[], get(latest::health)),
+        (HEALTH_PATH, &[], get(latest::health)),
         ("/khz/v1/query", latest::QUERY_PARAMS, get(latest::query)),
         ("/khz/v1/stream", stream::STREAM_PARAMS, get(stream::stream)),
         ("/khz/v1/history", history::HISTORY_PARAMS, get(history::history)),

@@ -248,3 +248,29 @@ fn the_checker_itself_refuses_what_is_wrong() {
         assert!(check_open_metrics(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_scrape_may_ask_for_some_collectors_in_node_exporters_words() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let families = |query: &str| {
+        let answer = server.get(&format!("/metrics?{query}"));
+        assert_eq!(answer.status, 200, "{query}: {}", answer.body);
+        let samples = answer.body.lines().filter(|line| !line.starts_with('#'));
+        let names: BTreeSet<String> =
+            samples.map(|line| line.split(['{', ' ']).next().unwrap().to_owned()).collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(families("collect[]=cpu"), "node_cpu_seconds_total");
+    assert_eq!(
+        families("collect%5B%5D=loadavg&collect[]=netdev"),
+        "node_load1 node_network_receive_bytes_total"
+    );
+    assert_eq!(families("collect[]=meminfo&node=n1"), "node_memory_MemTotal_bytes");
+    assert_eq!(families("collect[]=jobs"), "", "known, and nothing is there");
+    let unknown = server.get("/metrics?collect[]=cpu&collect[]=textfile");
+    assert_eq!(unknown.status, 400);
+    assert!(unknown.body.contains("no collector 'textfile'; there are cpu, diskstats"), "{}", unknown.body);
+    let hub = Server::start(Arc::new(FakeNode { own: Some(Vec::new()), ..FakeNode::many(2) }));
+    assert_eq!(hub.get("/metrics?collect[]=cpu").body, "", "its nodes are asked for by name");
+    assert!(hub.get("/metrics?collect[]=cpu&node=n1").body.contains("node_cpu_seconds_total"));
+}

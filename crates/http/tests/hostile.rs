@@ -87,6 +87,36 @@ fn foreign_hosts_and_origins_are_refused_and_counted() {
 }
 
 #[test]
+fn a_foreign_host_is_told_which_setting_would_allow_it() {
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let answer = server.ask("GET", "/metrics", &[("Host", "hub.example:7070")]);
+    let error = answer.json()["error"].as_str().unwrap().to_owned();
+    for way in
+        ["--allowed-hosts hub.example", "KHZ_ALLOWED_HOSTS=hub.example", "allowed_hosts = [\"hub.example\"]"]
+    {
+        assert!(error.contains(way), "{error}");
+    }
+    assert!(error.contains("http://127.0.0.1,"), "{error}");
+}
+
+#[test]
+fn health_is_told_without_a_token_and_with_a_wrong_one_and_nothing_else_is() {
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| {
+        door.access.key = Some(Arc::new(khz_trust::ClusterKey::generate().unwrap()));
+    });
+    for token in ["Bearer khz-reader-bob-00", "Bearer", "Basic YTpi"] {
+        let shown = [("Authorization", token)];
+        let health = server.ask("GET", "/healthz", &shown);
+        assert_eq!((health.status, health.body.as_str()), (200, "{\"status\":\"ok\"}\n"), "{token}");
+        assert_eq!(server.ask("HEAD", "/healthz", &shown).status, 200);
+        for path in ["/", "/metrics", "/khz/v1/nodes", "/healthz/", "/khz/v1/query"] {
+            assert_eq!(server.ask("GET", path, &shown).status, 401, "{path}");
+        }
+    }
+    assert_eq!(server.ask("GET", "/healthz", &[("Host", "evil.example")]).status, 403);
+}
+
+#[test]
 fn a_body_is_neither_read_nor_taken_for_a_request() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let inner = "GET /khz/v1/nodes HTTP/1.1\r\nHost: localhost\r\n\r\n";

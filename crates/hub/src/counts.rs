@@ -30,6 +30,7 @@ counts! {
     connections Gauge Count "khz.hub.connections" "khz_hub_connections" "Connections that are open, nodes and readers.";
     handshakes Gauge Count "khz.hub.handshakes" "khz_hub_handshakes" "Connections that have not yet said who they are.";
     accepted Counter Count "khz.hub.accepted" "khz_hub_accepted_total" "Connections accepted.";
+    accepts_failed Counter Count "khz.hub.accepts_failed" "khz_hub_accepts_failed_total" "Times that a connection could not be accepted: most likely no file descriptor was left.";
     refused Counter Count "khz.hub.refused" "khz_hub_refused_total" "Connections refused: wrong proof, name taken, older start, no room.";
     cut Counter Count "khz.hub.cut" "khz_hub_cut_total" "Connections cut because of what they sent.";
     silent Counter Count "khz.hub.silent" "khz_hub_silent_total" "Connections given up because they were silent for too long.";

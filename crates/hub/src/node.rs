@@ -695,6 +695,16 @@ impl Node {
         self.lanes.iter_mut().chain(&mut self.former).for_each(|lane| lane.trim(bytes_max));
     }
 
+    /// The base lane, and those whose rows somebody wants. One that is only offered sends nothing, one that has ended has only
+    /// a past, and one that its readers have left, as the local lane that the node has anyway, sends nothing any more.
+    fn running(&self) -> impl Iterator<Item = &Lane> {
+        let is_wanted = |id| self.interests.iter().any(|interest| interest.lane == Some(id));
+        let lanes = self.lanes.iter().zip(&self.lane_ids).filter(|(lane, _)| lane.has_rows());
+        lanes
+            .filter(move |&(lane, &id)| lane.name == BASE || lane.alive && is_wanted(id))
+            .map(|(lane, _)| lane)
+    }
+
     /// How it is.
     pub fn status(&self, now: Nanos) -> NodeStatus {
         let up = self.link.is_some();
@@ -712,10 +722,7 @@ impl Node {
             since,
             address: self.caller.map(|caller| caller.to_string()).or(address),
             version: self.version.clone(),
-            // A lane that is only offered sends nothing, and one that has ended has only a past.
-            lanes: (self.lanes.iter().filter(|lane| lane.has_rows() && (lane.alive || lane.name == BASE)))
-                .filter_map(|lane| lane_status(lane, self.clock_offset))
-                .collect(),
+            lanes: self.running().filter_map(|lane| lane_status(lane, self.clock_offset)).collect(),
             clock_offset: self.clock_offset,
             round_trip: self.round_trip,
             retransmitted: self.retransmitted,

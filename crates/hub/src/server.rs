@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use khz_link::{HubEnd, HubEndConfig, LinkError};
-use khz_model::Nanos;
+use khz_model::{AcceptFailures, Nanos};
 use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, RunKey, TlsServer};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{Timespec, epoll};
@@ -207,6 +207,7 @@ struct Server {
     readers: Vec<usize>,
     room: Vec<u8>,
     log: LogLimit,
+    accept_failures: AcceptFailures,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
     news: u64,
     /// When a reader has something to hear, as far as anything has come.
@@ -256,6 +257,7 @@ impl Server {
             readers: Vec::new(),
             room: vec![0; ROOM],
             log: LogLimit::default(),
+            accept_failures: AcceptFailures::of("link"),
             news: 0,
             next_flush: None,
             silence: Silence::new(now),
@@ -322,7 +324,10 @@ impl Server {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    self.log.warn(now, || format!("cannot accept: {error}"));
+                    Counts::add(&self.cluster.counts.accepts_failed, 1);
+                    if let Some(line) = self.accept_failures.happened(now, &error) {
+                        tracing::warn!("{line}");
+                    }
                     // Most likely there are no descriptors left: strangers give theirs back.
                     while let Some(oldest) = self.handshakes.pop_front() {
                         if self.push_out(oldest, now) {

@@ -32,9 +32,9 @@ pub(crate) enum Readiness {
 /// Why a connection cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
-    #[error("{0}")]
+    #[error("{}", khz_trust::explain_io(.0))]
     Io(#[from] std::io::Error),
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", khz_trust::explain(.0))]
     Tls(#[from] rustls::Error),
 }
 

@@ -200,7 +200,11 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
     drop(first);
     a.row(12, [79; 4]).beat();
     assert_eq!(second.poll()[0].rows[0].readings[0], Reading::Present(79), "the other reader goes on");
+    let running =
+        || status(&hub, "a").lanes.iter().map(|lane| lane.name.clone()).collect::<Vec<_>>().join(" ");
+    assert_eq!(running(), "base boost1");
     drop(second);
+    assert_eq!(running(), "base", "nobody wants the other one, whether its node still has it or not");
     let dismissed = a.await_frame(|frame| match frame {
         Frame::Dismiss { number } => Some(*number),
         _ => None,

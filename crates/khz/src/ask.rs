@@ -155,7 +155,10 @@ fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
 fn of_events(server: Server, mut events: Events<impl std::io::Read + 'static>) -> Stream {
     Box::new(move || {
         let broken = |problem: String| Failure::work(format!("{}: {problem}", server.url()));
-        match events.next().map_err(|error| broken(format!("the stream broke off: {error}")))? {
+        match events
+            .next()
+            .map_err(|error| broken(format!("the stream broke off: {}", khz_trust::explain_io(&error))))?
+        {
             None => Ok(None),
             Some(event) => decode(&event).map_err(broken).map(|feed| Some(feed.into_iter().collect())),
         }

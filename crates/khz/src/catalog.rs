@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, json_line};
 
 /// The entries of the metrics that this program knows.
 pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {
@@ -36,7 +36,7 @@ pub fn print(
     misses::tell(&misses);
     if as_json {
         for entry in entries {
-            writeln!(out, "{entry}")?;
+            writeln!(out, "{}", json_line(entry))?;
         }
     } else {
         out.write_all(table(&entries).render(width).as_bytes())?;

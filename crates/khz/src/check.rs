@@ -7,7 +7,7 @@ use khz_model::{Nanos, Rate};
 use serde_json::json;
 
 use crate::outcome::{Done, Outcome};
-use crate::table::{Side, Table, wrapped};
+use crate::table::{Side, Table, json_line, wrapped};
 
 /// What was found out about one source.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl SourceCost {
 pub fn print(sources: &[SourceCost], as_json: bool, width: Option<usize>, out: &mut impl Write) -> Outcome {
     if as_json {
         for source in sources {
-            writeln!(out, "{}", object(source))?;
+            writeln!(out, "{}", json_line(&object(source)))?;
         }
     } else {
         out.write_all(table(sources).render(width).as_bytes())?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use khz_model::{Nanos, Pattern};
-use khz_trust::{ClientFiles, Protocol, TlsClient, Token};
+use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use serde::Deserialize;
 use ureq::unversioned::resolver::DefaultResolver;
 
@@ -236,11 +236,11 @@ impl Server {
             return ClientError::Tls { url, problem: problem.clone() };
         }
         match error {
-            ureq::Error::Io(error) => ClientError::NobodyThere { url, reason: error.to_string() },
+            ureq::Error::Io(error) => ClientError::NobodyThere { url, reason: explain_io(&error) },
             ureq::Error::ConnectionFailed | ureq::Error::HostNotFound | ureq::Error::Timeout(_) => {
                 ClientError::NobodyThere { url, reason: error.to_string() }
             }
-            other => ClientError::NotKhz { url, problem: other.to_string() },
+            other => ClientError::NotKhz { url, problem: in_our_words(&other) },
         }
     }
 
@@ -265,7 +265,7 @@ impl Server {
     }
 
     fn not_khz(&self, problem: impl std::fmt::Display) -> ClientError {
-        ClientError::NotKhz { url: self.url.clone(), problem: problem.to_string() }
+        ClientError::NotKhz { url: self.url.clone(), problem: in_our_words(&problem) }
     }
 }
 

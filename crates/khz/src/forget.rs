@@ -39,7 +39,7 @@ pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {
     reasons.dedup();
     for why in reasons {
         let nodes = refused.iter().filter(|refused| refused.why == why).map(|refused| &refused.node);
-        eprintln!("khz: {}", printable(&format!("{}: {why}", fold(nodes))));
+        crate::table::remark!("{}", &format!("{}: {why}", fold(nodes)));
     }
     let misses = Misses::from(misses);
     misses::tell(&misses);

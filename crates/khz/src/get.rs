@@ -8,7 +8,7 @@ use crate::answer::{Answer, NodeAnswer, SeriesAnswer, State};
 use crate::cli::Format;
 use crate::matrix::Matrix;
 use crate::outcome::{Done, Outcome};
-use crate::table::{Side, Table, printable};
+use crate::table::{Side, Table, json_line, printable};
 use crate::{misses, properties, quantities};
 
 /// Prints the answer; `width` is that of the terminal, if it is one. Remarks go to `remarks` (stderr).
@@ -26,7 +26,7 @@ pub fn print(
         }
         Format::Json => {
             for (node, series) in each(answer) {
-                writeln!(out, "{}", object(node, series))?;
+                writeln!(out, "{}", json_line(&object(node, series)))?;
             }
         }
         Format::Properties => {

@@ -4,6 +4,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal, Write as _};
 
+use khz_model::printable::printable;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -60,7 +61,8 @@ fn line(event: &Event<'_>) -> String {
         [] => String::new(),
         fields => format!(" ({})", fields.join(", ")),
     };
-    format!("khz: {level}: {}{fields}\n", crate::table::printable(&parts.message))
+    let line = format!("khz: {level}: {}{fields}", parts.message);
+    format!("{}\n", printable(&line))
 }
 
 #[derive(Default)]
@@ -108,8 +110,12 @@ mod tests {
         let kept = Arc::new(Mutex::new(Vec::new()));
         tracing::subscriber::with_default(Kept(Arc::clone(&kept)), || {
             tracing::warn!(source = "stat", late = 3, "slowed\ndown");
+            tracing::warn!(node = %"n\u{202e}1\x1b[2J", "left");
             tracing::debug!("not at this level");
         });
-        assert_eq!(*kept.lock().unwrap(), ["khz: warn: slowed?down (source=\"stat\", late=3)\n"]);
+        assert_eq!(
+            *kept.lock().unwrap(),
+            ["khz: warn: slowed?down (source=\"stat\", late=3)\n", "khz: warn: left (node=n\\u202e1?[2J)\n"]
+        );
     }
 }

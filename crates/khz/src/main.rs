@@ -63,6 +63,7 @@ use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, Pattern};
 
 use crate::cli::{Cli, Command, Format, GetFlags, NodesCommand, NodesFlags, RingCommand, WatchFlags};
+use crate::config::secrets::hidden;
 use crate::config::{Layers, NodeFlags, Plan};
 use crate::outcome::{Done, Failure, Outcome};
 use crate::watch::Watch;
@@ -72,9 +73,9 @@ fn main() -> ExitCode {
     if let Some(code) = rrd::under_another_name() {
         return code;
     }
-    let (code, sentence) = outcome::exit(dispatch(Cli::parse()));
+    let (code, sentence) = outcome::exit(dispatch(words()));
     if let Some(sentence) = sentence {
-        eprintln!("khz: {sentence}");
+        crate::table::remark!("{}", hidden(&sentence));
     }
     code
 }
@@ -151,11 +152,25 @@ fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
     let source_names = here::source_names();
     let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
-        eprintln!("khz: no setting is called {name} (did you mean {near}?); it is left aside");
+        crate::table::remark!("no setting is called {name} (did you mean {near}?); it is left aside");
     }
     let host_name = here::host_name(layers.value("root").text.as_ref());
     let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;
     Ok((layers, plan))
+}
+
+/// The words of the command line. What is wrong with them is said without the secrets among them.
+fn words() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let said = error.to_string();
+        match hidden(&said) {
+            std::borrow::Cow::Borrowed(_) => error.exit(),
+            std::borrow::Cow::Owned(said) => {
+                eprint!("{said}");
+                std::process::exit(error.exit_code())
+            }
+        }
+    })
 }
 
 fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {

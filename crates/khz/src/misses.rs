@@ -7,7 +7,6 @@ use khz_model::{Columns, Known, Metric, Miss, Misses, NodeName, Pattern, Series}
 use serde::Deserialize;
 
 use crate::outcome::{Done, Outcome};
-use crate::table::printable;
 
 impl From<Misses> for Said {
     fn from(misses: Misses) -> Self {
@@ -49,7 +48,7 @@ impl From<Said> for Misses {
 /// Says them.
 pub fn tell(misses: &Misses) {
     for sentence in misses.sentences() {
-        eprintln!("khz: {}", printable(&sentence));
+        crate::table::remark!("{}", &sentence);
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
 use crate::quantities::{of_count, of_span};
-use crate::table::{Side, Table, cut, printable};
+use crate::table::{Side, Table, cut, json_line, printable};
 use khz_model::fold::{by_name, fold};
 
 /// Stands where nothing is known.
@@ -93,7 +93,7 @@ pub fn print(
     all.retain(|(status, _)| is_chosen(status));
     if choice.as_json {
         for (_, value) in &all {
-            writeln!(out, "{value}")?;
+            writeln!(out, "{}", json_line(value))?;
         }
     } else if !all.is_empty() {
         out.write_all(table(&all).render(width).as_bytes())?;
@@ -102,7 +102,7 @@ pub fn print(
         believed(&all, width, out)?;
         writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
     } else if nodes.status.is_empty() && misses.is_empty() {
-        eprintln!("khz: no node has reported yet");
+        crate::table::remark!("no node has reported yet");
     }
     out.flush()?;
     let counts = |status: &Status| is_filtered || status.expected;
@@ -113,7 +113,7 @@ pub fn print(
     let (down, missing) = (named("down"), named("missing"));
     misses::tell(misses);
     if !missing.is_empty() {
-        eprintln!("khz: never seen: {}", fold(&missing));
+        crate::table::remark!("never seen: {}", fold(&missing));
     }
     match down.is_empty() && missing.is_empty() && misses.is_empty() {
         true => Ok(Done::Wholly),

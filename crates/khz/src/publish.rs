@@ -108,7 +108,7 @@ fn lines(flags: &PublishFlags, socket: &Socket) -> Outcome {
         match Publication::read(&line).and_then(|publication| publication.describe()) {
             Ok(_) => socket.send(&line)?,
             Err(problem) => {
-                eprintln!("khz: {problem}");
+                crate::table::remark!("{problem}");
                 bad += 1;
             }
         }

@@ -12,6 +12,7 @@ use tracing::Level;
 
 use crate::outcome::{Done, Failure, Outcome, sentence};
 use crate::serve;
+use crate::table::json_line;
 
 /// Examples for `khz simulate --help`.
 pub const EXAMPLES: &str = "\
@@ -128,7 +129,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     let report = crowd.run(&stop, |report| {
         if flags.json {
             // Whoever has stopped reading still gets a simulation.
-            let _ = writeln!(out, "{}", object(report)).and_then(|()| out.flush());
+            let _ = writeln!(out, "{}", json_line(&object(report))).and_then(|()| out.flush());
         } else if shows_line {
             eprint!("\r\x1b[K{}", report.line(&before));
         }
@@ -142,7 +143,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
 
 fn conclude(report: &Report, json: bool, out: &mut impl Write) -> Outcome {
     match json {
-        true => writeln!(out, "{}", object(report))?,
+        true => writeln!(out, "{}", json_line(&object(report)))?,
         false => writeln!(out, "{}", report.line(&Report::default()))?,
     }
     out.flush()?;

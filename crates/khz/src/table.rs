@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use khz_model::printable;
+use serde_json::Value;
+
 /// On which side of its column a cell stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -157,10 +160,26 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Control characters become `?`.
+/// Foreign text on one line: it neither moves the cursor nor turns the direction of writing.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    printable::printable(text).into_owned()
 }
+
+/// One JSON object on a line.
+pub fn json_line(object: &Value) -> String {
+    printable::printable_json(&object.to_string()).into_owned()
+}
+
+/// Prints remarks on stderr: whatever stands in them, a terminal shows it and obeys nothing.
+pub fn say(text: &str) {
+    eprintln!("khz: {}", printable::printable_lines(text));
+}
+
+/// `remark!("{n} nodes are not drawn")` on stderr, made printable.
+macro_rules! remark {
+    ($($words:tt)*) => { $crate::table::say(&format!($($words)*)) };
+}
+pub(crate) use remark;
 
 #[cfg(test)]
 mod tests {
@@ -215,7 +234,28 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_cannot_move_the_cursor() {
-        assert_eq!(printable("sd\x1b[2Ja\r\n"), "sd?[2Ja??");
+    fn foreign_text_neither_moves_the_cursor_nor_turns_the_direction_of_writing() {
+        let mut table = Table::new(&[("SERIES", Side::Left), ("VALUE", Side::Right)], 1);
+        table.row(["sd\x1b[2Ja\u{202e}\r\n".to_owned(), "1".to_owned()]);
+        assert_eq!(table.render(None).lines().last(), Some("sd?[2Ja\\u202e??      1"));
+        assert_eq!(json_line(&serde_json::json!({ "a": "b\u{2066}" })), "{\"a\":\"b\\u2066\"}");
+    }
+
+    #[test]
+    fn whatever_is_said_on_stderr_is_made_printable() {
+        // `remark!` does it; a line that is printed past it does not.
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with("table.rs") {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    assert!(!text.contains(concat!("eprintln!", "(\"khz: ")), "{}", path.display());
+                }
+            }
+        }
     }
 }

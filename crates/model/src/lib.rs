@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accept_failures;
 pub mod budget;
 pub mod decimal;
 pub mod fold;
@@ -13,6 +14,7 @@ pub mod metric;
 pub mod misses;
 pub mod name;
 pub mod pattern;
+pub mod printable;
 pub mod quantity;
 pub mod query;
 pub mod rate_unit;
@@ -20,6 +22,7 @@ pub mod reading;
 pub mod schema;
 pub mod suggest;
 
+pub use accept_failures::AcceptFailures;
 pub use budget::{Budget, Share};
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};

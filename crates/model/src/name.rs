@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::printable::is_hidden;
+
 /// Longest node name, as in DNS.
 pub const NODE_NAME_MAX: usize = 253;
 /// Longest instance, unescaped: no kernel object has a longer name (NAME_MAX).
@@ -113,6 +115,8 @@ fn is_escaped(c: char) -> bool {
     matches!(c, '%' | '[' | ']' | ':' | '*' | '?' | '/' | '\\' | ',' | '"' | '\'')
         || c.is_control()
         || c.is_whitespace()
+        // A name that looks like another one is not a name.
+        || is_hidden(c)
 }
 
 fn escape(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -296,6 +300,9 @@ mod tests {
         assert_eq!(instance.to_string(), "a%5Bb%5D%3Ac%2A%2Fd%25");
         assert_eq!(Instance::parse(&instance.to_string()).unwrap(), instance);
         assert_eq!(Instance::from_kernel(b"..").to_string(), "%2E%2E");
+        let turned = Instance::from_kernel("eth\u{202e}0\u{200b}".as_bytes());
+        assert_eq!(turned.to_string(), "eth%E2%80%AE0%E2%80%8B");
+        assert_eq!(Instance::parse(&turned.to_string()).unwrap(), turned);
     }
 
     #[test]

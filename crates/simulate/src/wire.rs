@@ -30,10 +30,10 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The socket.
-    #[error("{0}")]
+    #[error("{}", khz_trust::explain_io(.0))]
     Io(#[from] std::io::Error),
     /// TLS.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", khz_trust::explain(.0))]
     Tls(#[from] rustls::Error),
 }
 

@@ -6,6 +6,7 @@ khz_door::counters! {
     connections_open: Gauge, "Connections that are open at the text door now.";
     connections_refused: Counter, "Connections closed at once because the limit was reached and none was idle.";
     connections_evicted: Counter, "Idle connections closed to make place for a new one.";
+    accepts_failed: Counter, "Times that a connection could not be accepted: most likely no file descriptor was left.";
     handshakes_failed: Counter, "Connections that did not come in: TLS failed, or plain text where TLS is spoken.";
     strangers: Counter, "Connections from elsewhere that showed nothing that lets them in.";
     commands: Counter, "Commands at the text door.";

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use khz_door::{
-    Accepted, Access, Coming, Connections, DoorError, Held, Listeners, LocalSocket, Sealed, admit,
+    Accepted, Access, Coming, Connections, DoorError, Failures, Held, Listeners, LocalSocket, Sealed, admit,
     receive_all,
 };
 use khz_model::{Budget, Nanos, Query};
@@ -87,7 +87,9 @@ impl Bound {
         let local = door.local.take();
         let hall = Hall::new(door, closing);
         let receive = |socket: Accepted, talks: &mut JoinSet<()>| hall.receive(socket, talks);
-        receive_all((self.listeners, local), close, shutdown, CLOSING_GRACE, receive).await;
+        let count = Arc::clone(&hall.shared.counters.accepts_failed);
+        let failures = Failures { door: "text", count: &count };
+        receive_all((self.listeners, local), failures, close, shutdown, CLOSING_GRACE, receive).await;
     }
 }
 

@@ -1,4 +1,8 @@
-//! What went wrong with TLS, in words that say whose certificate, and since when. It refuses to guess.
+//! What went wrong with TLS or the socket below it, in words that say whose certificate, and since when. It refuses to guess,
+//! and to send a reader to the pages of a library.
+
+use std::fmt;
+use std::io;
 
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
@@ -18,7 +22,33 @@ pub fn explain(error: &Error) -> String {
             "the other side speaks no TLS newer than 1.1".into()
         }
         Error::NoApplicationProtocol => "the other side came for another door".into(),
-        other => other.to_string(),
+        other => in_our_words(other),
+    }
+}
+
+/// One sentence about a connection that failed, for the log or the terminal.
+pub fn explain_io(error: &io::Error) -> String {
+    let inner = error.get_ref();
+    if let Some(inner) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        return explain_io(inner);
+    }
+    match (inner.and_then(|inner| inner.downcast_ref::<Error>()), error.kind()) {
+        (Some(tls), _) => explain(tls),
+        (None, io::ErrorKind::UnexpectedEof) => {
+            "the other side ended the connection without a word; it may have been killed, or something between has cut it"
+                .into()
+        }
+        (None, _) => in_our_words(error),
+    }
+}
+
+/// What a library says of a connection, without the address of its manual.
+pub fn in_our_words(error: &(impl fmt::Display + ?Sized)) -> String {
+    let said = error.to_string();
+    let manual = ["https://", "http://"].iter().filter_map(|scheme| said.find(scheme)).min();
+    match manual {
+        Some(at) => said[..at].trim_end_matches(|c: char| !c.is_alphanumeric()).to_owned(),
+        None => said,
     }
 }
 
@@ -46,7 +76,7 @@ fn certificate(problem: &CertificateError) -> String {
         CertificateError::BadSignature => {
             "the other side's certificate was signed by another CA of the same name, or changed".into()
         },
-        other => format!("the other side's certificate is not accepted: {other}"),
+        other => format!("the other side's certificate is not accepted: {}", in_our_words(other)),
     }
 }
 

@@ -44,7 +44,7 @@ pub use admission::{Door, Place, Proof, Standing, Way, standing};
 pub use certificate::{Certificate, PeerError};
 pub use cluster_key::{ClusterKey, NONCE_BYTES, PROOF_BYTES};
 pub use error::TrustError;
-pub use explain::explain;
+pub use explain::{explain, explain_io, in_our_words};
 pub use exposure::{Exposure, ExposureError, Means};
 pub use files::{read_private, read_public, write_new};
 pub use moment::Moment;

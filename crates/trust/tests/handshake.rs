@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use khz_trust::{
     ClientCertificates, ClientFiles, Identity, Protocol, Role, ServerFiles, TlsClient, TlsServer, TrustError,
-    explain, write_new,
+    explain, explain_io, write_new,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -270,6 +270,26 @@ fn an_expired_caller_is_told_since_when() {
     let mut session = rustls::ServerConnection::new(server.config()).unwrap();
     let error = rounds(&mut client, &mut session).unwrap_err();
     assert_eq!(explain(&error), "the other side's certificate expired on 2021-02-03 00:00:00 UTC");
+}
+
+#[test]
+fn a_connection_that_was_cut_is_told_without_the_address_of_a_library() {
+    let site = Site::new();
+    site.pair("hub1", Role::Hub, |_| {});
+    let server = site.server(ClientCertificates::Optional);
+    let name = TlsClient::server_name("hub1.example").unwrap();
+    let mut client = rustls::ClientConnection::new(site.stranger().config(), name).unwrap();
+    let mut session = rustls::ServerConnection::new(server.config()).unwrap();
+    rounds(&mut client, &mut session).unwrap();
+    // The other side is gone, without the farewell that TLS has for it.
+    client.read_tls(&mut std::io::empty()).unwrap();
+    let error = std::io::Read::read(&mut client.reader(), &mut [0; 16]).unwrap_err();
+    assert!(error.to_string().contains("https://"), "else this test proves nothing: {error}");
+    let said = explain_io(&error);
+    assert!(said.starts_with("the other side ended the connection without a word"), "{said}");
+    let other = std::io::Error::other("frame too large: see https://docs.example/frames#large");
+    assert_eq!(explain_io(&other), "frame too large: see");
+    assert_eq!(explain_io(&std::io::Error::other(error)), said);
 }
 
 fn careless(ca: &Path, certificate: &Path, key: &Path) -> Arc<rustls::ClientConfig> {

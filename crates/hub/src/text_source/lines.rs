@@ -18,7 +18,7 @@ const ROOM_BYTES: usize = 64 << 10;
 /// Why a conversation is over.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("{0}")]
+    #[error("{}", khz_trust::explain_io(.0))]
     Socket(io::Error),
     #[error("TLS: {0}")]
     Tls(String),

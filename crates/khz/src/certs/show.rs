@@ -7,7 +7,7 @@ use khz_trust::{Certificate, Moment, read_public};
 use serde_json::{Value, json};
 
 use crate::outcome::{Done, Failure, Outcome, sentence};
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, json_line};
 
 /// A certificate and where it stands, or why it cannot be read.
 struct Entry {
@@ -28,7 +28,7 @@ pub fn print(
     let now = Moment::now();
     if as_json {
         for entry in &entries {
-            writeln!(out, "{}", object(entry, now))?;
+            writeln!(out, "{}", json_line(&object(entry, now)))?;
         }
     } else {
         out.write_all(table(&entries, now).render(width).as_bytes())?;

@@ -7,6 +7,7 @@ pub mod file;
 pub mod flags;
 pub mod layers;
 pub mod plan;
+pub mod secrets;
 pub mod settings;
 pub mod show;
 pub mod trust;

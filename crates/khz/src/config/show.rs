@@ -1,9 +1,12 @@
 //! The effective configuration as TOML that can be read back, each value with where it came from.
 
+use std::fmt;
+
 use khz_model::Pattern;
 
+use super::secrets::{hidden, is_secret};
 use super::settings::{SETTINGS, Setting, Shape};
-use super::{Layers, Origin, Plan, SourceValues, Value};
+use super::{Layers, Plan, SourceValues, Value};
 
 /// Comments start here, unless the value is longer.
 const COMMENT_COLUMN: usize = 36;
@@ -14,9 +17,14 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     for setting in SETTINGS.iter().filter(|setting| setting.key != "sources") {
         let value = layers.value(setting.key);
         let shown = match setting.key {
-            "node" => plan.node.to_string(),
-            "token" => super::trust::shown(&value.text),
-            _ => value.text.clone(),
+            "node" => hidden(plan.node.as_str()).into_owned(),
+            // What is written back must not be taken for a token.
+            "token" if is_secret(&value.text) => {
+                let why = format!("{}, where it is set; it is not shown", value.origin);
+                text.push_str(&line(setting.key, &quoted(""), &why));
+                continue;
+            }
+            _ => hidden(&value.text).into_owned(),
         };
         text.push_str(&line(setting.key, &written(setting, &shown), &value.origin));
     }
@@ -42,7 +50,7 @@ fn table(source: &SourceValues) -> String {
     text
 }
 
-fn line(key: &str, value: &str, origin: &Origin) -> String {
+fn line(key: &str, value: &str, origin: impl fmt::Display) -> String {
     format!("{:<COMMENT_COLUMN$}  # {origin}\n", format!("{key} = {value}"))
 }
 
@@ -127,10 +135,18 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_of_a_token_is_not_shown() {
+    fn no_part_of_a_token_is_shown_and_what_is_shown_reads_back() {
         let token = format!("khz-reader-bob-{}", "0f".repeat(32));
         let text = shown("", &[("KHZ_TOKEN", &token)], &[]);
-        assert!(text.contains("token = \"khz-reader-bob-...\"") && !text.contains("0f0f"), "{text}");
+        let line = text.lines().find(|line| line.starts_with("token =")).unwrap();
+        assert_eq!(
+            line,
+            "token = \"\"                            # KHZ_TOKEN, where it is set; it is not shown"
+        );
+        assert!(!text.contains("0f0f") && !text.contains("bob"), "{text}");
+        let again = file::read("again.toml", &text, &["stat"]).unwrap();
+        let at = super::super::settings::position("token").unwrap();
+        assert_eq!(again.settings[at].as_ref().unwrap().text, "");
     }
 
     #[test]

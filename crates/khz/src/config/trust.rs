@@ -1,11 +1,12 @@
 //! The settings of certificates, keys and tokens: which files, checked against each other. It reads none of them;
 //! that is done where they are needed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use khz_trust::{ServerFiles, Token};
 
 use super::plan::{bad, checked, file};
+use super::secrets::{is_secret, is_token};
 use super::{ConfigError, Layers, Origin};
 
 /// Which files say who we are and whom we believe.
@@ -32,7 +33,7 @@ pub enum TokenPlace {
 
 impl Trust {
     pub(super) fn check(layers: &Layers) -> Result<Self, ConfigError> {
-        let path = |key| checked(layers, key, |text| Ok(file(text)));
+        let path = |key| checked(layers, key, file_name);
         let pair = match (path("tls_cert")?, path("tls_key")?) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
@@ -67,9 +68,17 @@ fn alone(layers: &Layers, given: &str, missing: &str) -> ConfigError {
     bad(given, layers.value(given), format!("{missing} is missing beside it"))
 }
 
+/// The name of a file; who puts the key itself there is told so without it.
+fn file_name(text: &str) -> Result<Option<PathBuf>, String> {
+    match is_secret(text) && !is_token(text) {
+        true => Err("it takes the name of a file of mode 0600, not what is in it".to_owned()),
+        false => Ok(file(text)),
+    }
+}
+
 fn token(layers: &Layers) -> Result<Option<TokenPlace>, ConfigError> {
     let value = layers.value("token");
-    let problem = match (is_token(&value.text), Token::parse(&value.text), &value.origin) {
+    let problem = match (is_secret(&value.text), Token::parse(&value.text), &value.origin) {
         (false, ..) => return Ok(file(&value.text).map(TokenPlace::File)),
         (true, Ok(_), Origin::Flag(_)) => {
             "everybody on this machine can read the command line; put the token into a file of mode 0600, or into \
@@ -82,21 +91,10 @@ fn token(layers: &Layers) -> Result<Option<TokenPlace>, ConfigError> {
     Err(bad("token", value, problem))
 }
 
-/// True for what is meant as a token, not as the name of a file.
-fn is_token(text: &str) -> bool {
-    text.starts_with("khz-") && Path::new(text).parent() == Some(Path::new("")) && !Path::new(text).exists()
-}
-
-/// A token's text without its secret; any other text as it is.
-pub(super) fn shown(text: &str) -> String {
-    if !is_token(text) {
-        return text.to_owned();
-    }
-    text.rsplit_once('-').map_or_else(|| "khz-...".to_owned(), |(open, _)| format!("{open}-..."))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::layers::tests::layers;
     use super::*;
 
@@ -112,7 +110,23 @@ mod tests {
         assert!(error.contains("KHZ_TOKEN") && !error.contains("00112233"), "{error}");
         let error = Trust::check(&layers("", &[("KHZ_TOKEN", "khz-root-x-1")], &[])).unwrap_err();
         assert!(error.to_string().contains("a token names a role"), "{error}");
-        assert_eq!(shown(TOKEN), "khz-reader-bob-...");
+        for part in [&TOKEN[4..], &TOKEN[40..], &TOKEN[..50]] {
+            for layer in [layers("", &[("KHZ_TOKEN", part)], &[]), layers("", &[], &[("token", part)])] {
+                let error = Trust::check(&layer).unwrap_err().to_string();
+                assert!(!error.contains(&part[part.len() - 8..]) && !error.contains("bob"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_in_place_of_its_file_is_refused_and_not_repeated() {
+        for (key, text) in
+            [("cluster_key", &TOKEN[15..]), ("tls_key", "-----BEGIN PRIVATE KEY-----\nMIIEabc")]
+        {
+            let error = Trust::check(&layers("", &[], &[(key, text)])).unwrap_err().to_string();
+            assert!(error.contains("the name of a file") && !error.contains("MIIE"), "{error}");
+            assert!(!error.contains("00112233"), "{error}");
+        }
     }
 
     #[test]

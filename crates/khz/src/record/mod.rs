@@ -161,10 +161,10 @@ fn tell(lacking: &[(String, Missing)], is_quiet: bool) {
         return;
     }
     for (node, missing) in lacking.iter().take(NODES_TOLD) {
-        eprintln!("khz: {node}: {}", progress::lacking(missing).join(", "));
+        crate::table::remark!("{node}: {}", progress::lacking(missing).join(", "));
     }
     if lacking.len() > NODES_TOLD {
-        eprintln!("khz: and of {} more nodes", lacking.len() - NODES_TOLD);
+        crate::table::remark!("and of {} more nodes", lacking.len() - NODES_TOLD);
     }
 }
 
@@ -253,7 +253,7 @@ fn end_of(child: &mut Option<Child>, is_recorded: bool) -> Option<u8> {
     let child = child.as_mut()?;
     if matches!(child.try_wait(), Ok(None)) {
         let why = if is_recorded { "the time of the recording is over" } else { "the recording has failed" };
-        eprintln!("khz: {why}; the program goes on");
+        crate::table::remark!("{why}; the program goes on");
     }
     let status = child.wait().ok()?;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));

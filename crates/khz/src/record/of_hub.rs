@@ -252,7 +252,7 @@ impl OfHub {
     /// Each thing once.
     fn say(&mut self, text: String) {
         if self.said.insert(text.clone()) {
-            eprintln!("khz: {text}");
+            crate::table::remark!("{text}");
         }
     }
 

@@ -39,11 +39,11 @@ impl Absent {
         let (missing, unknown) = hub.missing(patterns);
         let unmatched = hub.unmatched();
         if !unknown.is_empty() && !hub.has_said("no node is called") {
-            eprintln!("khz: no node is called {}", printable(&fold(&unknown)));
+            crate::table::remark!("no node is called {}", printable(&fold(&unknown)));
         }
         for pattern in unmatched.iter().filter(|pattern| !hub.has_said(&format!("nothing matches {pattern}")))
         {
-            eprintln!("khz: nothing matches {}", printable(pattern));
+            crate::table::remark!("nothing matches {}", printable(pattern));
         }
         Absent { missing, has_misses: !unknown.is_empty() || !unmatched.is_empty() }
     }

@@ -49,8 +49,8 @@ impl Own {
         let own = Own { lane, copy, agent, has_misses: !misses.is_empty() };
         own.wait_for_row(Duration::from(rate.period()))?;
         if own.lane.period() > rate.period() {
-            eprintln!(
-                "khz: this node runs at a period of {} instead of {}, to stay below its CPU ceiling",
+            crate::table::remark!(
+                "this node runs at a period of {} instead of {}, to stay below its CPU ceiling",
                 own.lane.period(),
                 rate.period()
             );

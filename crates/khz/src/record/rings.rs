@@ -44,7 +44,11 @@ pub fn record(
         copy.begin(recorder, reader.period()).map_err(of_error)?;
         copy.finish(recorder).map_err(of_error)?;
         if copy.overtaken > 0 {
-            eprintln!("khz: {}: {} blocks were overwritten while they were read", rings.node, copy.overtaken);
+            crate::table::remark!(
+                "{}: {} blocks were overwritten while they were read",
+                rings.node,
+                copy.overtaken
+            );
         }
     }
     Ok(misses)

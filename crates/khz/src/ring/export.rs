@@ -16,7 +16,7 @@ use crate::cli::RingExportFlags;
 use crate::config::Plan;
 use crate::misses::{self, Listed};
 use crate::outcome::{Done, Failure, Outcome};
-use crate::table::{Side, Table, printable};
+use crate::table::{Side, Table, json_line};
 
 /// Writes the rows to `out`, or to the file that the flags name.
 pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {
@@ -34,7 +34,7 @@ pub fn export(flags: &RingExportFlags, plan: &Plan, width: Option<usize>, out: &
         return Err(Failure::Work(sentences.join("; ")));
     }
     for sentence in &sentences {
-        eprintln!("khz: {}", printable(sentence));
+        crate::table::remark!("{}", sentence);
     }
     let written = match &flags.output {
         None => write(flags, &recording, &node.node, width, out),
@@ -97,7 +97,7 @@ fn write(
     let lost = if flags.trace {
         write_trace(recording, out)?
     } else if flags.json {
-        recording.each(|row| writeln!(out, "{}", object(recording, node, &row)))?
+        recording.each(|row| writeln!(out, "{}", json_line(&object(recording, node, &row))))?
     } else if flags.table || (!flags.csv && width.is_some()) {
         write_table(recording, width, out)?
     } else {
@@ -105,8 +105,8 @@ fn write(
     };
     out.flush()?;
     if lost > 0 {
-        eprintln!(
-            "khz: {lost} blocks were overwritten while they were read, or are damaged: their rows are missing"
+        crate::table::remark!(
+            "{lost} blocks were overwritten while they were read, or are damaged: their rows are missing"
         );
     }
     Ok(Done::Wholly)

@@ -101,7 +101,7 @@ fn read(folder: &Path) -> Option<NodeRings> {
     for path in khz_ring::rings(folder).unwrap_or_default() {
         match Reader::open(&path) {
             Ok(reader) => lanes.push((path, reader)),
-            Err(error) => eprintln!("khz: {}", sentence(&error)),
+            Err(error) => crate::table::remark!("{}", sentence(&error)),
         }
     }
     lanes.sort_by_key(|(_, reader)| reader.label().number);

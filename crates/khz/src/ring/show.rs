@@ -12,14 +12,14 @@ use super::rows::{count, newest_stamp};
 use crate::cli::RingShowFlags;
 use crate::config::Plan;
 use crate::outcome::{Done, Outcome};
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, json_line};
 
 /// Prints what the rings hold.
 pub fn show(flags: &RingShowFlags, plan: &Plan, width: Option<usize>, out: &mut impl Write) -> Outcome {
     let nodes = find(told(&flags.place, plan), flags.node.as_deref())?;
     if flags.json {
         for (node, path, reader) in each(&nodes) {
-            writeln!(out, "{}", object(node, path, &Held::by(reader)))?;
+            writeln!(out, "{}", json_line(&object(node, path, &Held::by(reader))))?;
         }
     } else {
         out.write_all(table(&nodes).render(width).as_bytes())?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::flags::CorrelateFlags;
 use super::open::{Opened, of_error, open};
 use crate::outcome::{Failure, Outcome};
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, json_line};
 
 /// Prints the closest series.
 pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
@@ -42,7 +42,7 @@ pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Wr
     let shown: Vec<&Match> = near.take(flags.top).collect();
     if flags.json {
         for found in &shown {
-            writeln!(out, "{}", object(&grid, place, found))?;
+            writeln!(out, "{}", json_line(&object(&grid, place, found)))?;
         }
     } else {
         out.write_all(table(&grid, &shown).render(width).as_bytes())?;
@@ -141,5 +141,5 @@ fn tell(flags: &CorrelateFlags, grid: &Grid, skipped: &Skipped, held: usize, sho
     if grid.rows_a_sample > 1 {
         words.push(format!("each sample is the mean of {} rows", grid.rows_a_sample));
     }
-    eprintln!("khz: {}", words.join("; "));
+    crate::table::remark!("{}", words.join("; "));
 }

@@ -15,6 +15,7 @@ use super::flags::ExportFlags;
 use super::open::{Opened, of_error, open};
 use crate::outcome::{Failure, Outcome};
 use crate::ring::cell;
+use crate::table::{json_line, printable};
 
 /// Prints the rows, or writes them to the file that the flags name.
 pub fn export(flags: &ExportFlags, out: &mut impl Write) -> Outcome {
@@ -197,7 +198,13 @@ impl Line<'_> {
     fn csv(&self, out: &mut impl Write) -> io::Result<()> {
         let stamp = self.row.stamp();
         let node = &self.opened.survey.lanes[self.lane].lane.node;
-        write!(out, "{},{},{}", stamp.real_text(), stamp.boot_text(), node.replace([',', '"', '\n'], "_"))?;
+        write!(
+            out,
+            "{},{},{}",
+            stamp.real_text(),
+            stamp.boot_text(),
+            printable(&node.replace([',', '"', '\n'], "_"))
+        )?;
         let mut cells = vec![String::new(); self.columns.len()];
         for slot in self.slots {
             cells[slot.column] = cell(slot.places, self.reading(slot.slot));
@@ -212,7 +219,13 @@ impl Line<'_> {
     fn csv_gap(&self, gap: &Gap, out: &mut impl Write) -> io::Result<()> {
         let first = Stamp { boot: Nanos(gap.from.boot.0.saturating_add(gap.period.0)), ..gap.from };
         let node = &self.opened.survey.lanes[self.lane].lane.node;
-        write!(out, "{},{},{}", first.real_text(), first.boot_text(), node.replace([',', '"', '\n'], "_"))?;
+        write!(
+            out,
+            "{},{},{}",
+            first.real_text(),
+            first.boot_text(),
+            printable(&node.replace([',', '"', '\n'], "_"))
+        )?;
         let mut cells = vec![""; self.columns.len()];
         self.slots.iter().for_each(|slot| cells[slot.column] = "missing");
         for cell in cells {
@@ -233,7 +246,7 @@ impl Line<'_> {
                 "ticks_without_row": gap.ticks,
             },
         });
-        writeln!(out, "{object}")
+        writeln!(out, "{}", json_line(&object))
     }
 
     fn json(&self, out: &mut impl Write) -> io::Result<()> {
@@ -257,6 +270,6 @@ impl Line<'_> {
             "boot": stamp.boot_text(),
             "values": values,
         });
-        writeln!(out, "{object}")
+        writeln!(out, "{}", json_line(&object))
     }
 }

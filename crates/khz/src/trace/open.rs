@@ -9,7 +9,6 @@ use khz_record::{RecordError, Recording, Survey};
 use super::flags::Chosen;
 use crate::misses::{self, Listed};
 use crate::outcome::{Done, Failure, Outcome, sentence};
-use crate::table::printable;
 
 /// What the flags mean.
 pub struct Opened {
@@ -35,7 +34,7 @@ pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
     let recording = Recording::of(&chosen.files);
     let survey = Survey::of(&recording).map_err(of_error)?;
     for problem in survey.problems() {
-        eprintln!("khz: {problem}");
+        crate::table::remark!("{problem}");
     }
     let Some((first, last)) = survey.span() else {
         let names: Vec<String> = chosen.files.iter().map(|path| path.display().to_string()).collect();
@@ -79,7 +78,7 @@ impl Opened {
             return Err(Failure::Work(sentences.join("; ")));
         }
         for sentence in &sentences {
-            eprintln!("khz: {}", printable(sentence));
+            crate::table::remark!("{}", sentence);
         }
         self.is_partly.set(self.is_partly.get() || !sentences.is_empty());
         Ok(())

@@ -32,7 +32,7 @@ pub fn write(opened: &Opened, file: File) -> Result<(), Failure> {
     each_row(opened, &columns, |line| table.row(line).map_err(of_parquet))?;
     let unfit = table.close().map_err(of_parquet)?;
     if unfit > 0 {
-        eprintln!("khz: {unfit} values have more than {DIGITS} digits and are null");
+        crate::table::remark!("{unfit} values have more than {DIGITS} digits and are null");
     }
     Ok(())
 }

@@ -106,7 +106,10 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
     // Axes and colours in the order in which the series were asked for.
     curves.sort_by_key(|curve| patterns.iter().position(|pattern| selects(pattern, curve)));
     if left_out > 0 {
-        eprintln!("khz: {left_out} series are not drawn: one picture holds {}", super::curves::CURVES_MAX);
+        crate::table::remark!(
+            "{left_out} series are not drawn: one picture holds {}",
+            super::curves::CURVES_MAX
+        );
     }
     let mut plan = Axes { measure, axes: Vec::new(), units: Vec::new(), legend: Vec::new() };
     let mut panels: Vec<Panel> = Vec::new();
@@ -116,8 +119,12 @@ fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
         add(&mut panels, curve, legend, axis, plan.scale_of(axis));
     }
     panels.sort_by_cached_key(|panel| natural(&panel.name));
+    panels.iter_mut().for_each(|panel| panel.name = crate::table::printable(&panel.name));
     if panels.len() > PANELS_MAX {
-        eprintln!("khz: {} nodes are not drawn: one picture holds {PANELS_MAX}", panels.len() - PANELS_MAX);
+        crate::table::remark!(
+            "{} nodes are not drawn: one picture holds {PANELS_MAX}",
+            panels.len() - PANELS_MAX
+        );
         panels.truncate(PANELS_MAX);
     }
     let nodes = panels.len();

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Line, Paper};
 use crate::feed::{Cell, Column};
 use crate::rates::Shown;
+use crate::table::json_line;
 
 /// Prints every row on a line of its own.
 pub struct Lines<'a, W> {
@@ -54,7 +55,7 @@ impl<W: Write> Paper for Lines<'_, W> {
 
     fn print(&mut self, line: &Line<'_>) -> io::Result<()> {
         if self.as_json {
-            writeln!(self.out, "{}", object(line))?;
+            writeln!(self.out, "{}", json_line(&object(line)))?;
         } else {
             self.header(line)?;
             let cells: Vec<String> = line.shown.iter().map(word).collect();

@@ -324,6 +324,42 @@ fn a_thousand_connections_that_say_nothing_do_not_hold_up_a_handshake() {
 }
 
 #[test]
+fn a_hub_that_was_killed_is_told_in_our_words_and_not_by_the_address_of_a_library() {
+    let site = Site::new();
+    site.certs(&["hub", "h1", "127.0.0.1"]);
+    let files = site.files("hub-h1");
+    let flags: Vec<&str> = files.iter().map(String::as_str).collect();
+    let mut hub = Running::start_hub(&[&flags[..], &["--cluster-key", &site.path("cluster.key")]].concat());
+    let (_, after) = hub.line.split_once("report to ").unwrap();
+    let link = after.split([' ', ',']).next().unwrap();
+    let (ca, token) = (site.path("ca.pem"), site.token("node"));
+    let words =
+        ["agent", "--node", "someone", "--hub", link, "--tls-ca", &ca, "--token", &token, "--ring", "4MiB"];
+    let mut agent = Running::of(khz(&words));
+    let is_up = || {
+        let nodes = run(&["nodes", "--server", &hub.url, "--tls-ca", &ca, "--json"]);
+        out(&nodes).contains("\"up\":true")
+    };
+    let begun = std::time::Instant::now();
+    while !is_up() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the agent never came");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let watch = ["watch", "someone:uptime*", "--server", &hub.url, "--tls-ca", &ca, "--json"];
+    let mut reader = khz(&watch).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(crate::process::first_line(reader.stdout.as_mut().unwrap()).contains("someone"));
+    hub.child.kill().unwrap();
+    let said = crate::process::first_line(agent.child.stderr.as_mut().unwrap());
+    let expected = format!("hub {link}: the other side ended the connection without a word");
+    assert!(said.contains(&expected), "{said}");
+    let read = reader.wait_with_output().unwrap();
+    assert_ne!(code(&read), 0);
+    for said in [said, err(&read).replace(hub.url.trim_end_matches('/'), "")] {
+        assert!(!said.contains("http") && !said.contains("docs.rs"), "{said}");
+    }
+}
+
+#[test]
 fn the_local_socket_is_found_and_knows_who_comes() {
     let run_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("local-{}", std::process::id()));
     let run_dir = run_dir.to_str().unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
@@ -31,4 +31,49 @@ fn strangers_that_take_all_descriptors_give_way_to_who_comes() {
     door.read_to_string(&mut text).unwrap();
     let dropped = text.lines().find_map(|line| line.strip_prefix("khz_hub_handshakes_dropped_total "));
     assert!(dropped.unwrap().parse::<u32>().unwrap() > 0, "{text}");
+}
+
+/// One answer on a connection that stays open.
+fn ask(door: &mut TcpStream, path: &str) -> String {
+    write!(door, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while !answer.ends_with(b"\r\n\r\n") {
+        door.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    let head = String::from_utf8(answer).unwrap().to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    door.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+#[test]
+fn a_door_that_cannot_accept_counts_it_and_says_so_once_a_minute() {
+    let hub = Running::start_hub(&[]);
+    let address = hub.url.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let mut door = TcpStream::connect(&address).unwrap();
+    ask(&mut door, "/metrics");
+    let few = Some(64);
+    let pid = Pid::from_raw(i32::try_from(hub.child.id()).unwrap());
+    prlimit(pid, Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
+    let begun = Instant::now();
+    let crowd: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let failed = |door: &mut TcpStream| -> u64 {
+        let text = ask(door, "/metrics");
+        let count = text.lines().find_map(|line| line.strip_prefix("khz_http_accepts_failed_total "));
+        count.unwrap().parse().unwrap()
+    };
+    while failed(&mut door) < 5 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never failed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(crowd);
+    let minutes = begun.elapsed().as_secs() / 60;
+    let (_, said) = hub.end("TERM");
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("cannot accept")).collect();
+    assert!((1..=1 + minutes).contains(&(lines.len() as u64)), "{said}");
+    let expected = "khz: warn: the HTTP door cannot accept connections: Too many open files (os error 24); allow this process";
+    assert!(lines[0].starts_with(expected), "{said}");
 }

@@ -133,6 +133,37 @@ fn config_says_where_each_value_came_from() {
 }
 
 #[test]
+fn no_part_of_a_token_is_printed_wherever_and_however_it_was_given() {
+    let secret = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210";
+    let token = format!("khz-reader-bob-{secret}");
+    let cut = &token[..token.len() - 9];
+    let mut outputs = Vec::new();
+    for given in [&token, cut, secret, &secret[20..]] {
+        for key in ["TOKEN", "CLUSTER_KEY", "TLS_KEY", "NODE", "LISTEN", "TOKN", "HUB"] {
+            outputs.push(khz(&["config"]).env(format!("KHZ_{key}"), given).output().unwrap());
+            let flag = format!("--{}", key.to_ascii_lowercase().replace('_', "-"));
+            outputs.push(run(&["config", &flag, given]));
+            outputs.push(run(&["config", &format!("{flag}={given}")]));
+            let key = key.to_ascii_lowercase();
+            for text in [format!("{key} = \"{given}\"\n"), format!("{key} = {given}\n"), format!("{given}\n")]
+            {
+                let path = file("secret.toml", &text);
+                outputs.push(run(&["config", "--config", path.to_str().unwrap()]));
+            }
+        }
+        outputs.push(run(&["config", given]));
+        outputs.push(run(&["watch", "load.1m", "--for", given]));
+    }
+    for output in outputs {
+        let said = format!("{}{}", out(&output), err(&output));
+        let parts = (0..=secret.len() - 8).map(|at| &secret[at..at + 8]);
+        for part in parts.chain(["bob"]) {
+            assert!(!said.contains(part), "{part} in {said}");
+        }
+    }
+}
+
+#[test]
 fn a_user_without_privileges_has_a_file_of_his_own() {
     let path = file("khz.toml", "window = \"3ms\"\n");
     let home = path.parent().unwrap().join(format!("xdg-{}", std::process::id()));

@@ -127,7 +127,7 @@ impl Dialer {
     fn transport(&self, host: &str, socket: OwnedFd) -> Result<Transport, String> {
         let Some(tls) = &self.tls else { return Ok(Transport::plain(socket)) };
         let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-        Transport::tls(socket, tls(), name).map_err(|error| error.to_string())
+        Transport::tls(socket, tls(), name).map_err(|error| khz_trust::explain_io(&error))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use khz_model::Nanos;
+use khz_trust::explain_io;
 use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 
@@ -208,7 +209,7 @@ fn greeted(mut transport: Transport, own: &Shared) -> Result<(), String> {
         if left == Nanos(0) || own.is_stopped() {
             return Err("it accepts connections and does not greet".into());
         }
-        let failed = |error: std::io::Error| error.to_string();
+        let failed = |error: std::io::Error| explain_io(&error);
         // TLS says the first word.
         transport.write(&[]).map_err(failed)?;
         match transport.read(&mut room).map_err(failed)? {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use khz_model::Nanos;
+use khz_trust::explain_io;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -106,7 +107,7 @@ impl From<LinkError> for Ended {
 
 impl From<std::io::Error> for Ended {
     fn from(error: std::io::Error) -> Self {
-        Ended::Socket(error.to_string())
+        Ended::Socket(explain_io(&error))
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -23,6 +24,35 @@ const READ: usize = 1 << 14;
 pub const CONNECTIONS: usize = 10_000;
 /// Connections that may wait to be accepted; as rrdcached has it.
 const BACKLOG: i32 = 511;
+
+/// Without a free file descriptor accepting fails at once, as long as somebody waits: it is tried again after this.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// Between two messages about that.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// Connections that a socket could not accept, told once a minute; the other doors' `AcceptFailures` for a crate that stands
+/// alone.
+#[derive(Default)]
+struct Failures {
+    told: Option<Instant>,
+    untold: u64,
+}
+
+impl Failures {
+    /// It failed once more: what to tell, where it is time.
+    fn happened(&mut self, now: Instant, error: &io::Error) -> Option<String> {
+        self.untold += 1;
+        let since = self.told.map(|told| now.duration_since(told));
+        if since.is_some_and(|since| since < TOLD_EVERY) {
+            return None;
+        }
+        self.told = Some(now);
+        let times = std::mem::take(&mut self.untold);
+        let since = since
+            .map_or_else(String::new, |since| format!(", {times} times in the last {} s", since.as_secs()));
+        Some(format!("cannot accept connections: {error}{since}"))
+    }
+}
 
 /// A socket to be opened.
 #[derive(Debug, Clone)]
@@ -144,17 +174,24 @@ impl Socket {
             let _ = net::listen(listener, BACKLOG);
         }
         let (kind, rules) = (self.kind, self.rules);
-        let accept = move || loop {
-            // A connection that ended before it was accepted, or no descriptor left: the next may do better.
-            match &kind {
-                Kind::Unix(listener) => {
-                    let Ok((stream, _)) = listener.accept() else { continue };
-                    meet(stream, &pending, rules, &places);
-                }
-                Kind::Tcp(listener) => {
-                    let Ok((stream, _)) = listener.accept() else { continue };
-                    let _ = stream.set_nodelay(true);
-                    meet(stream, &pending, rules, &places);
+        let accept = move || {
+            let mut failures = Failures::default();
+            loop {
+                let accepted = match &kind {
+                    Kind::Unix(listener) => {
+                        listener.accept().map(|(stream, _)| meet(stream, &pending, rules, &places))
+                    }
+                    Kind::Tcp(listener) => listener.accept().map(|(stream, _)| {
+                        let _ = stream.set_nodelay(true);
+                        meet(stream, &pending, rules, &places);
+                    }),
+                };
+                // A connection that ended before it was accepted, or no descriptor left: the next may do better.
+                if let Err(error) = accepted {
+                    if let Some(line) = failures.happened(Instant::now(), &error) {
+                        pending.messages.error(&line);
+                    }
+                    std::thread::sleep(ACCEPT_RETRY);
                 }
             }
         };
@@ -248,5 +285,28 @@ fn converse(
         if full {
             bytes.resize((2 * bytes.len()).min(READ).max(held + 4096), 0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_cannot_accept_says_so_once_a_minute() {
+        let (mut failures, begin) = (Failures::default(), Instant::now());
+        let error = io::Error::from_raw_os_error(24);
+        let told = |failures: &mut Failures, tenths: u64| {
+            failures.happened(begin + Duration::from_millis(100 * tenths), &error)
+        };
+        let lines: Vec<String> = (0..1_300).filter_map(|tenths| told(&mut failures, tenths)).collect();
+        assert_eq!(
+            lines,
+            [
+                "cannot accept connections: Too many open files (os error 24)",
+                "cannot accept connections: Too many open files (os error 24), 600 times in the last 60 s",
+                "cannot accept connections: Too many open files (os error 24), 600 times in the last 60 s"
+            ]
+        );
     }
 }

@@ -1,0 +1,83 @@
+//! `collect[]` of a scrape, node_exporter's way to ask for some of its collectors: their names and those of our sources, and the
+//! metrics that each stands for. It refuses names that it does not know, as node_exporter does.
+
+use khz_model::Pattern;
+
+use crate::params::Params;
+use crate::refusal::Refusal;
+
+/// The parameter's name, with the brackets that Prometheus writes.
+pub(crate) const COLLECT: &str = "collect[]";
+
+/// What each name selects: node_exporter's collectors first, then our sources, `jobs` and `khz` (our own numbers).
+const COLLECTORS: &[(&str, &[&str])] = &[
+    ("cpu", &["cpu.*"]),
+    ("diskstats", &["disk.*"]),
+    ("loadavg", &["load.*", "tasks.*"]),
+    ("meminfo", &["mem.*"]),
+    ("netdev", &["net.*"]),
+    ("pressure", &["pressure.*"]),
+    ("stat", &["kernel.*"]),
+    ("vmstat", &["vm.*"]),
+    ("net/dev", &["net.*"]),
+    ("uptime", &["uptime.*"]),
+    ("pressure/cpu", &["pressure.cpu.*"]),
+    ("pressure/io", &["pressure.io.*"]),
+    ("pressure/irq", &["pressure.irq.*"]),
+    ("pressure/memory", &["pressure.memory.*"]),
+    ("cgroup/cpu", &["cgroup.cpu.*"]),
+    ("jobs", &["job.*"]),
+    ("khz", &["khz.*"]),
+];
+
+/// The patterns, without a node, of what is to be collected; `None`: everything.
+pub(crate) fn patterns(params: &Params) -> Result<Option<Vec<Pattern>>, Refusal> {
+    let mut patterns: Vec<Pattern> = Vec::new();
+    let mut is_asked = false;
+    for name in params.texts(COLLECT) {
+        is_asked = true;
+        let known = COLLECTORS.iter().find(|(known, _)| *known == name);
+        let (_, selected) = known.ok_or_else(|| unknown(name))?;
+        for text in *selected {
+            let pattern = Pattern::new(text)?;
+            if !patterns.contains(&pattern) {
+                patterns.push(pattern);
+            }
+        }
+    }
+    Ok(is_asked.then_some(patterns))
+}
+
+fn unknown(name: &str) -> Refusal {
+    let known: Vec<&str> = COLLECTORS.iter().map(|(known, _)| *known).collect();
+    Refusal::bad_request(format!("{COLLECT}: there is no collector '{name}'; there are {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(query: &str) -> Result<Option<Vec<String>>, String> {
+        let params = Params::parse(Some(query), &[COLLECT]).unwrap();
+        let patterns = patterns(&params).map_err(|refusal| refusal.error)?;
+        Ok(patterns.map(|patterns| patterns.iter().map(Pattern::to_string).collect()))
+    }
+
+    #[test]
+    fn every_name_selects_something_and_twice_is_once() {
+        for (name, patterns) in COLLECTORS {
+            assert_eq!(of(&format!("collect[]={name}")).unwrap().unwrap(), *patterns, "{name}");
+        }
+        let both = of("collect%5B%5D=netdev&collect[]=net/dev&collect[]=cpu");
+        assert_eq!(both, Ok(Some(vec!["net.*".to_owned(), "cpu.*".to_owned()])));
+        assert_eq!(of(""), Ok(None));
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let refused = of("collect[]=cpu&collect[]=filesystem").unwrap_err();
+        assert!(
+            refused.starts_with("collect[]: there is no collector 'filesystem'; there are cpu, diskstats, ")
+        );
+    }
+}

@@ -160,7 +160,7 @@ impl Folder {
 }
 
 /// What an agent makes in its directory, now or when it could not finish.
-fn is_of_agents(name: &[u8]) -> bool {
+pub fn is_of_agents(name: &[u8]) -> bool {
     let ends = [&b".ring"[..], b".ring.old", b".ring.new"];
     let names = [SNAPSHOT_FILE.as_bytes(), b"snapshot.new", KEPT.as_bytes()];
     ends.iter().any(|end| name.ends_with(end)) || names.contains(&name)

@@ -17,7 +17,7 @@ mod writer;
 
 pub use cursor::{Cursor, Event};
 pub use error::RingError;
-pub use folder::{Folder, Found, is_written, rings};
+pub use folder::{Folder, Found, is_of_agents, is_written, rings};
 pub use guard::survive_truncation;
 pub use layout::Label;
 pub use reader::{Overtaken, Reader};

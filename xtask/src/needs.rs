@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A program, and the Debian package that has it.
-const PROGRAMS: [(&str, &str, &str); 14] = [
+const PROGRAMS: [(&str, &str, &str); 15] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
     ("chromedriver", "chromium-driver", "the tests of the page"),
@@ -14,6 +14,7 @@ const PROGRAMS: [(&str, &str, &str); 14] = [
     ("openssl", "openssl", "the tests of certificates and TLS"),
     ("systemd-analyze", "systemd", "the check of the units"),
     ("fusermount3", "fuse3", "the tests of the mounted tree"),
+    ("rsync", "rsync", "the test that copies the mounted tree"),
     ("nc", "netcat-openbsd", "the example in shell"),
     ("perl", "perl", "the example in Perl"),
     ("python3", "python3", "the example in Python"),

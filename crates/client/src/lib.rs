@@ -23,6 +23,7 @@ pub use access::{Access, AccessError};
 pub use client::{Client, ClientError, Subscription, Want};
 pub use condition::{Amount, Condition, Gate};
 pub use event::{Event, Value};
+pub use khz_ring::survive_truncation;
 pub use mirror::{MIRRORED_NODES_MAX, Mirror, MirrorWant};
 pub use page::Page;
 pub use queue::EVENTS_MAX;

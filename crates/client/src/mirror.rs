@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_block::{Decoder, SchemaDecoder};
 use khz_link::driver::{Following, FollowingSink};
@@ -16,6 +16,9 @@ use crate::client::ClientError;
 
 /// Nodes that have files: as many as a hub has at most. A file of 300 values takes 140 kB of memory.
 pub const MIRRORED_NODES_MAX: usize = 4_096;
+
+/// A file that somebody has cut short or removed is noticed after so long, and made again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Everything of a node comes in one lane: all its values are of one row.
 const GROUP: u8 = 0;
@@ -77,6 +80,8 @@ struct Lane {
 /// A node's snapshot.
 struct Kept {
     writer: SnapshotWriter,
+    /// When its file was looked at last.
+    looked: Instant,
     slots: HashMap<String, u32>,
     is_full: bool,
 }
@@ -85,11 +90,18 @@ impl Kept {
     fn create(directory: &Path, node: &str) -> Result<Self, String> {
         // A name from the wire becomes a path only as what it is: no separator, no leading dot.
         let node = NodeName::new(node).map_err(|error| error.to_string())?;
-        let folder = directory.join(node.as_str());
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let writer = SnapshotWriter::create(&folder.join(SNAPSHOT_FILE), &label(&node));
-        let writer = writer.map_err(|error| error.to_string())?;
-        Ok(Kept { writer, slots: HashMap::new(), is_full: false })
+        let file = directory.join(node.as_str()).join(SNAPSHOT_FILE);
+        let writer = SnapshotWriter::create(&file, &label(&node)).map_err(|error| error.to_string())?;
+        Ok(Kept { writer, looked: Instant::now(), slots: HashMap::new(), is_full: false })
+    }
+
+    /// Why nobody finds its file any more, where that is so; looked at now and then, as rows come.
+    fn problem(&mut self) -> Option<&'static str> {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return None;
+        }
+        self.looked = Instant::now();
+        self.writer.problem()
     }
 
     /// The slots of these series, new ones where there are none.
@@ -140,6 +152,20 @@ fn label(node: &NodeName) -> SnapshotLabel {
     SnapshotLabel { node: node.to_string(), machine: [0; 16], boot: [0; 16], epoch: random_epoch(), created }
 }
 
+impl Scribe {
+    /// Makes a node's file again where it is lost.
+    fn renew(&mut self, node: &str) {
+        let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) else { return };
+        tracing::warn!("the snapshot of {node} is lost: {problem}; another one is made");
+        match Kept::create(&self.directory, node) {
+            Ok(kept) => drop(self.nodes.insert(node.to_owned(), kept)),
+            Err(problem) => return tracing::warn!("no snapshot of {node}: {problem}"),
+        }
+        let lanes = self.lanes.iter_mut().filter(|(key, _)| key.node == *node);
+        lanes.for_each(|(_, lane)| lane.slots.clear());
+    }
+}
+
 impl FollowSink for Scribe {
     fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
         if !self.nodes.contains_key(&lane.node) {
@@ -176,6 +202,7 @@ impl FollowSink for Scribe {
     }
 
     fn row(&mut self, key: &LaneKey, _: u64, row: &Decoder) {
+        self.renew(&key.node);
         let (Some(lane), Some(kept)) = (self.lanes.get_mut(key), self.nodes.get_mut(&key.node)) else {
             return;
         };
@@ -345,6 +372,16 @@ mod tests {
         assert_eq!(read(&page, free).reading, Reading::Present(9));
         assert_eq!(read(&page, total).reading, Reading::Absent(Absence::InstanceGone));
         let cached = page.find("mem.cached").unwrap();
+        assert_eq!(read(&page, cached).reading, Reading::Present(3));
+        // Somebody takes the file away: the next row that comes after a while makes another one, with everything.
+        std::fs::remove_file(directory.join("n1/snapshot")).unwrap();
+        assert_eq!(page.problem(), Some("somebody has removed it"));
+        let long_ago = Instant::now().checked_sub(LOOK_EVERY).unwrap();
+        scribe.nodes.get_mut("n1").unwrap().looked = long_ago;
+        feed.row(&mut scribe, &[3, 10]);
+        page.reopen().unwrap();
+        let (free, cached) = (page.find("mem.free").unwrap(), page.find("mem.cached").unwrap());
+        assert_eq!(read(&page, free).reading, Reading::Present(10));
         assert_eq!(read(&page, cached).reading, Reading::Present(3));
         drop(scribe);
         assert!(page.has_ended() && !directory.join("n1/snapshot").exists());

@@ -89,7 +89,7 @@ impl OwnNode {
 impl Known {
     /// The present writer's page, and what its slots stand for.
     fn renew(&mut self) -> Result<(), RingError> {
-        if self.page.has_ended() {
+        if self.page.has_ended() || self.page.problem().is_some() {
             self.page.reopen()?;
             self.series.clear();
         }

@@ -96,6 +96,13 @@ impl Page {
         self.snapshot.has_ended()
     }
 
+    /// Why this is not what stands at its path any more: its owner has cut the file short, or it was removed. A read of what was cut
+    /// ends this process with SIGBUS; a program that wants to outlive that calls [`crate::survive_truncation`] once. It asks
+    /// the kernel.
+    pub fn problem(&self) -> Option<&'static str> {
+        self.snapshot.problem()
+    }
+
     /// The same file anew, as its present writer has it; slots may have other numbers there.
     ///
     /// # Errors

@@ -42,6 +42,9 @@ pub enum Ending {
     /// It goes on, but three quarters of its many slots stand for interfaces, disks or CPUs that are gone. Another
     /// agent in its place, with the same rings, begins a new generation of slots without them.
     Outworn,
+    /// It goes on, but somebody has cut short or removed the file of a ring: what it records can be read by nobody after
+    /// its end. Another agent in its place makes new ones.
+    RingsLost,
 }
 
 impl Agent {
@@ -107,7 +110,8 @@ impl Agent {
     /// Ready when the agent should not simply go on, which is rare.
     pub async fn end(&mut self) -> Ending {
         match (&mut self.wear).await {
-            Ok(Outworn) => Ending::Outworn,
+            Ok(Outworn::Slots) => Ending::Outworn,
+            Ok(Outworn::Rings) => Ending::RingsLost,
             // Its sender went with the thread.
             Err(oneshot::Canceled) => Ending::Panicked,
         }

@@ -38,9 +38,14 @@ const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 /// An agent with fewer slots never counts as outworn: it is small enough as it is.
 const OUTWORN_SLOTS: usize = 1 << 15;
 
-/// What the thread says of itself, once: most of its slots stand for interfaces, disks or CPUs that are gone.
+/// What the thread says of itself, once: another agent should take its place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outworn;
+pub(crate) enum Outworn {
+    /// Most of its slots stand for interfaces, disks or CPUs that are gone.
+    Slots,
+    /// Somebody has taken a ring's file away: what it records reaches nobody.
+    Rings,
+}
 
 /// Everything the thread owns.
 pub(crate) struct Gatherer {
@@ -393,6 +398,7 @@ impl Gatherer {
         }
         self.tell_of_budgets();
         self.tell_of_wear(now.boot);
+        self.tell_of_files();
         // A reader that could not say that it has gone is noticed here.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
@@ -415,9 +421,31 @@ impl Gatherer {
         } else {
             return;
         }
+        self.say(Outworn::Slots);
+    }
+
+    fn say(&mut self, outworn: Outworn) {
         if let Some(owner) = self.outworn.take() {
-            let _ = owner.send(Outworn);
+            let _ = owner.send(outworn);
             // An owner who does not listen has no use for being told again.
+        }
+    }
+
+    /// Files that were cut short or removed by somebody are noticed here. A snapshot is made again at once; a new ring takes another
+    /// agent, since all who read it hold on to this one.
+    fn tell_of_files(&mut self) {
+        if let Some(problem) = self.page.as_ref().and_then(Page::problem) {
+            tracing::warn!("the snapshot in shared memory is lost: {problem}; another one is made");
+            self.page = None;
+            self.page = Page::open(&self.rings, &mut self.sources);
+        }
+        if self.outworn.is_none() {
+            return;
+        }
+        let problem = |lane: &Lane| Some((lane.view.name.clone(), lane.ring_problem()?));
+        if let Some((name, problem)) = self.lanes[..self.fixed_lanes].iter().find_map(problem) {
+            tracing::warn!("lane {name}: its ring is lost: {problem}");
+            self.say(Outworn::Rings);
         }
     }
 

@@ -317,6 +317,11 @@ impl Lane {
         self.encoder.close();
     }
 
+    /// Why its rows do not reach the ring's file any more, where that is so.
+    pub fn ring_problem(&self) -> Option<&'static str> {
+        self.ring.problem()
+    }
+
     /// Rows recorded by this process.
     pub fn rows(&self) -> u64 {
         self.encoder.rows() - self.first_row - self.refused

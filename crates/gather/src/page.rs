@@ -1,7 +1,7 @@
 //! The snapshot in shared memory, as the gather thread keeps it: after every gather the changed values of a source.
 //! Without new slots it allocates nothing, locks nothing and asks nothing of the system.
 
-use khz_ring::{GROUPS_MAX, SNAPSHOT_FILE, SlotName, SnapshotFull, SnapshotLabel, SnapshotWriter};
+use khz_ring::{GROUPS_MAX, SlotName, SnapshotFull, SnapshotWriter};
 
 use crate::rings::Rings;
 use crate::source::Source;
@@ -19,8 +19,7 @@ impl Page {
     /// Beside the rings, where these are files, with what has been gathered so far. Without room for it there is none, and
     /// the log says why.
     pub fn open(rings: &Rings, sources: &mut [Source]) -> Option<Self> {
-        let (folder, label) = rings.snapshot()?;
-        match SnapshotWriter::create(&folder.join(SNAPSHOT_FILE), &label) {
+        match rings.snapshot()? {
             Ok(writer) => {
                 let mut page = Page { writer, slots: vec![Vec::new(); sources.len()], is_full: false };
                 sources.iter_mut().enumerate().for_each(|(index, source)| page.note(index, source));
@@ -31,6 +30,11 @@ impl Page {
                 None
             }
         }
+    }
+
+    /// Why nobody finds it any more, where that is so.
+    pub fn problem(&self) -> Option<&'static str> {
+        self.writer.problem()
     }
 
     /// A source was gathered.
@@ -74,15 +78,5 @@ impl Page {
         let first = self.writer.append(&names)?;
         self.slots[index].extend(first..first + names.len() as u32);
         Ok(())
-    }
-}
-
-impl Rings {
-    /// Where a snapshot goes, and whose it is.
-    fn snapshot(&self) -> Option<(&std::path::Path, SnapshotLabel)> {
-        let label = self.label(0, "");
-        let folder = self.folder()?;
-        let khz_ring::Label { node, machine, boot, epoch, created, .. } = label;
-        Some((folder, SnapshotLabel { node, machine, boot, epoch, created }))
     }
 }

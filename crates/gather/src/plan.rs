@@ -36,6 +36,8 @@ pub struct Plan {
     pub ring: RingSize,
     /// The directory for their files, of this node alone; `None`: memory without a name, which ends with the agent.
     pub ring_folder: Option<PathBuf>,
+    /// They are to outlive a clean end: whoever removes rings of an agent that has ended leaves them.
+    pub keep_rings: bool,
     /// Where and with which priority the gather thread runs.
     pub placement: Placement,
     /// Where jobs publish numbers of their own; `None`: nowhere.
@@ -107,6 +109,7 @@ impl Plan {
             window: WINDOW,
             ring: RING,
             ring_folder: None,
+            keep_rings: false,
             placement: Placement::default(),
             jobs: None,
             tallies: Vec::new(),

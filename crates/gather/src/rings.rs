@@ -1,10 +1,8 @@
 //! Where the lanes' rings come from: files in the node's directory for the plan's lanes, memory without a name for
 //! those that readers open. It decides how large each is, and what to do where there is no room.
 
-use std::path::Path;
-
 use khz_model::{ByteSize, Nanos, Rate};
-use khz_ring::{Folder, Found, Label, Ring, RingError, random_epoch};
+use khz_ring::{Folder, Found, Label, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch};
 
 use crate::clock;
 use crate::error::GatherError;
@@ -13,6 +11,9 @@ use crate::plan::{Plan, RingSize};
 
 /// A ring is not made smaller than this where there is little room: it would hold no history worth a file.
 const FILE_BYTES_MIN: u64 = 1 << 20;
+
+/// What it means that a ring has no file.
+const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends with this process: nothing is left to be read after a crash";
 
 /// A lane opened by readers has this part of the rings' memory, and at least this much.
 const BOOST_PART: u64 = 16;
@@ -42,9 +43,20 @@ pub(crate) struct LaneSize {
 }
 
 impl Rings {
-    /// Locks the plan's directory. Another agent that holds it is an error.
+    /// Locks the plan's directory. Another agent that holds it is an error; one that cannot be used, as on a file system that is
+    /// read-only, or where another user was first, is not: what is gathered is shown all the same.
     pub fn open(plan: &Plan) -> Result<Self, GatherError> {
-        let folder = plan.ring_folder.as_deref().map(Folder::lock).transpose()?;
+        let folder = match plan.ring_folder.as_deref().map(Folder::lock).transpose() {
+            Err(error @ RingError::Locked { .. }) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!("{error}: every lane {WITHOUT_FILE}, and programs find no snapshot");
+                None
+            }
+            Ok(folder) => folder,
+        };
+        if let Some(Err(error)) = folder.as_ref().filter(|_| plan.keep_rings).map(Folder::keep) {
+            tracing::warn!("{error}: what removes the rings of agents that have ended may remove these");
+        }
         Ok(Rings { folder, node: plan.node.to_string(), machine: Machine::this(), size: plan.ring })
     }
 
@@ -53,7 +65,14 @@ impl Rings {
         let bytes = self.bytes(size);
         let label = self.label(number, lane);
         let Some(folder) = &self.folder else { return Ring::anonymous(bytes, label) };
-        let (ring, found) = in_file(folder, &label, bytes)?;
+        let (ring, found) = match in_file(folder, &label, bytes) {
+            Err(error @ RingError::NoMemory { .. }) => return Err(error),
+            Err(error) => {
+                tracing::warn!("lane {lane}: {error}: it {WITHOUT_FILE}");
+                return Ring::anonymous(bytes, label);
+            }
+            Ok(found) => found,
+        };
         match found {
             Found::Nothing => {}
             Found::TakenUp => tracing::info!("lane {lane}: its ring is taken up at row {}", ring.next_row),
@@ -81,9 +100,10 @@ impl Rings {
         }
     }
 
-    /// The directory of their files, where they have any.
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_ref().map(Folder::path)
+    /// A snapshot beside their files, where they have any.
+    pub fn snapshot(&self) -> Option<Result<SnapshotWriter, RingError>> {
+        let Label { node, machine, boot, epoch, created, .. } = self.label(0, "");
+        Some(self.folder.as_ref()?.snapshot(&SnapshotLabel { node, machine, boot, epoch, created }))
     }
 
     /// Whose a new ring is.
@@ -125,9 +145,7 @@ fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found),
                     continue;
                 }
                 if bytes / 2 < FILE_BYTES_MIN {
-                    tracing::warn!(
-                        "lane {lane} is recorded in memory without a name, which ends with this process"
-                    );
+                    tracing::warn!("lane {lane} {WITHOUT_FILE}");
                     return Ok((Ring::anonymous(wanted, label.clone())?, Found::Nothing));
                 }
                 bytes /= 2;

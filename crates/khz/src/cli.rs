@@ -218,6 +218,25 @@ pub enum RingCommand {
     /// setting moves, and a column for each series. Absent is empty, failed is the word.
     #[command(after_help = RING_EXPORT_EXAMPLES)]
     Export(RingExportFlags),
+    /// Remove the rings and the snapshot of agents that have ended; those of a running one are left, with exit code 3.
+    #[command(after_help = RING_RM_EXAMPLES)]
+    Rm(RingRmFlags),
+}
+
+const RING_RM_EXAMPLES: &str = "\
+Examples:
+  khz ring rm old1                  what an agent called old1 has left here
+  khz ring rm old1 old2 --dir /srv/rings";
+
+/// `khz ring rm`.
+#[derive(Debug, Args)]
+pub struct RingRmFlags {
+    /// Whose rings.
+    #[arg(value_name = "NODE", required = true)]
+    pub nodes: Vec<String>,
+    /// Where the rings are.
+    #[command(flatten)]
+    pub place: RingPlace,
 }
 
 const RING_SHOW_EXAMPLES: &str = "\

@@ -215,6 +215,7 @@ fn gather_plan(plan: &Plan) -> khz_gather::Plan {
         window: plan.window,
         ring: plan.ring,
         ring_folder: ring::place::folder(&plan.ring_dir, &plan.node),
+        keep_rings: plan.keep_rings,
         placement: plan.placement.clone(),
         jobs: None,
         tallies: Vec::new(),

@@ -70,6 +70,9 @@ use crate::watch::Watch;
 
 fn main() -> ExitCode {
     khz_door::heap::settle();
+    if let Err(error) = khz_ring::survive_truncation() {
+        eprintln!("khz: {}", outcome::sentence(&error));
+    }
     if let Some(code) = rrd::under_another_name() {
         return code;
     }
@@ -214,6 +217,7 @@ fn ring(command: RingCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome
     match command {
         RingCommand::Show(flags) => ring::show(&flags, &plan, terminal::width(), out),
         RingCommand::Export(flags) => ring::export(&flags, &plan, terminal::width(), out),
+        RingCommand::Rm(flags) => ring::rm(&flags, &plan, out),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What follows when an agent cannot simply go on. One that is outworn starts itself again, in the same process: rings, link
+//! What follows when an agent cannot simply go on. One that is outworn, or whose rings somebody took away, starts itself again, in the same process: rings, link
 //! and hub take that for a restart, which they are proved to survive, and it is the way to new slots.
 
 use std::os::unix::process::CommandExt;
@@ -14,20 +14,19 @@ pub fn after(ending: Ending) -> Outcome {
         Ending::Panicked => {
             Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why"))
         }
-        Ending::Outworn => {
-            tracing::warn!(
-                "most of what was watched here is gone: beginning anew, so that it takes no memory"
-            );
-            let mut words = std::env::args_os();
-            let mut again = Command::new("/proc/self/exe");
-            if let Some(name) = words.next() {
-                again.arg0(name);
-            }
-            // It comes back only where that failed.
-            let error = again.args(words).exec();
-            Err(Failure::work(format!(
-                "most of what was watched here is gone, and the program cannot start itself anew without it: {error}"
-            )))
-        }
+        Ending::Outworn => again("most of what was watched here is gone"),
+        Ending::RingsLost => again("somebody has taken away what was recorded"),
     }
+}
+
+fn again(why: &str) -> Outcome {
+    tracing::warn!("{why}: beginning again, with new slots and whole rings");
+    let mut words = std::env::args_os();
+    let mut again = Command::new("/proc/self/exe");
+    if let Some(name) = words.next() {
+        again.arg0(name);
+    }
+    // It comes back only where that failed.
+    let error = again.args(words).exec();
+    Err(Failure::work(format!("{why}, and the program cannot start itself again: {error}")))
 }

@@ -8,7 +8,7 @@ use crate::job_socket::JobSocket;
 use crate::outcome::Outcome;
 use crate::own_link::OwnLink;
 use crate::serve::{self, Behind, Doors};
-use crate::{here, renew};
+use crate::{here, renew, ring};
 
 /// Watches until told to stop.
 pub fn run(plan: &Plan) -> Outcome {
@@ -28,7 +28,13 @@ pub fn run(plan: &Plan) -> Outcome {
     // A successor in this process finds its places free.
     drop((link, jobs));
     agent.stop();
-    ended.unwrap_or_else(renew::after)
+    match ended {
+        Ok(outcome) => {
+            ring::leave_nothing(plan);
+            outcome
+        }
+        Err(ending) => renew::after(ending),
+    }
 }
 
 /// Serves readers of the link, where there is a place for them; never ends.

@@ -33,7 +33,7 @@ impl Kernel {
 }
 
 fn asker(asked: &Asked) -> Asker {
-    Asker { user: asked.uid() }
+    Asker { user: asked.uid(), since: Some(Instant::now()) }
 }
 
 /// The process of a thread, as settings that are held know it.

@@ -136,7 +136,12 @@ impl Shared {
     pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
-        let until = if may_wait { now + request.patience(state.tree.options().wait) } else { now };
+        let wait = state.tree.options().wait;
+        let patience = match &request {
+            Request::Open { inode, .. } if state.tree.has_text(*inode) => wait.min(TEXT_NOW_WAIT),
+            request => request.patience(wait),
+        };
+        let until = if may_wait { now + patience } else { now };
         let said = self.answer(&mut state, request, Patience { thread, until }, now);
         let has_work = state.tree.has_work();
         drop(state);

@@ -35,7 +35,7 @@ pub use listing::Entry;
 pub use pages::Fresh;
 pub use wishes::Order;
 
-use files::{Handle, OpenFile};
+use files::{Begun, Handle, OpenFile};
 use proc::Proc;
 use roster::Roster;
 use wishes::Wishes;
@@ -101,6 +101,7 @@ pub struct Tree {
     files: HashMap<Inode, OpenFile>,
     handles: HashMap<u64, Handle>,
     handles_made: u64,
+    begun: HashMap<Inode, Begun>,
     users: BTreeMap<u32, User>,
     settings: Settings,
     settings_seen: u64,
@@ -251,6 +252,7 @@ impl Tree {
             files: HashMap::new(),
             handles: HashMap::new(),
             handles_made: 0,
+            begun: HashMap::new(),
             users: BTreeMap::new(),
             settings: Settings::default(),
             settings_seen: 0,

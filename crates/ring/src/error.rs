@@ -51,6 +51,12 @@ pub enum RingError {
         /// The kernel's reason.
         source: Errno,
     },
+    /// SIGBUS cannot be taken.
+    #[error("cannot take SIGBUS, so that files that are cut short end this process: {source}")]
+    NoSignal {
+        /// The kernel's reason.
+        source: Errno,
+    },
     /// The file is no ring, or a damaged one.
     #[error("{path}: {problem}")]
     NotARing {

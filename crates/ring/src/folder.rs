@@ -1,20 +1,23 @@
 //! The directory with the rings of one node. An agent holds it locked as long as it lives: it makes the files,
 //! takes up those of the agent before it, and puts aside what it cannot go on with.
 
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, ftruncate};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, ftruncate};
 use rustix::io::Errno;
 
+use crate::directory::Directory;
 use crate::error::RingError;
 use crate::layout::{DATA_AT, Label, PAGE_BYTES, SCHEMA_AT};
 use crate::memory::{Memory, allocate};
 use crate::reader::Reader;
 use crate::recover::{Recovered, recover};
+use crate::snapshot::{SNAPSHOT_FILE, SnapshotLabel, SnapshotWriter};
 use crate::store::Store;
 use crate::writer::{Pages, Ring, SCHEMA_STEP, data_bytes};
 
@@ -26,11 +29,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// More files than an agent has lanes are not looked at.
 const RINGS_MAX: usize = 256;
 
+/// Says that what is recorded here is to outlive a clean end, whoever goes on with it.
+const KEPT: &str = "kept";
+
 /// A directory that is ours as long as this lives.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
-    _locked: OwnedFd,
+    directory: Directory,
 }
 
 /// How a ring was found.
@@ -47,11 +52,21 @@ pub enum Found {
 impl Folder {
     /// Makes the directory where it is missing, checks that nobody else can put files into it, and locks it.
     pub fn lock(path: &Path) -> Result<Self, RingError> {
-        make(path)?;
-        let fd = open_directory(path)?;
+        Folder::locked(path, Directory::make)
+    }
+
+    /// Locks one that is there, whoever it belongs to: to remove what is in it.
+    pub fn lock_existing(path: &Path) -> Result<Self, RingError> {
+        Folder::locked(path, Directory::open)
+    }
+
+    fn locked(path: &Path, open: impl Fn(&Path) -> Result<Directory, RingError>) -> Result<Self, RingError> {
+        let mut directory = open(path)?;
         for attempt in 0..LOCK_TRIES {
-            match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Folder { path: path.into(), _locked: fd }),
+            match flock(directory.fd(), FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) if directory.is_there() => return Ok(Folder { directory }),
+                // Whoever held it has removed it.
+                Ok(()) => directory = open(path)?,
                 Err(Errno::WOULDBLOCK) if attempt + 1 < LOCK_TRIES => std::thread::sleep(LOCK_PAUSE),
                 Err(Errno::WOULDBLOCK) => break,
                 Err(source) => return Err(RingError::File { what: "lock", path: path.into(), source }),
@@ -64,56 +79,91 @@ impl Folder {
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
+    }
+
+    /// What is recorded here is to outlive a clean end.
+    pub fn keep(&self) -> Result<(), RingError> {
+        match self.is_kept()? {
+            true => Ok(()),
+            false => self.directory.create(KEPT).map(drop),
+        }
+    }
+
+    /// True where somebody has said so: this agent or one before.
+    pub fn is_kept(&self) -> Result<bool, RingError> {
+        Ok(self.directory.file(KEPT)?.is_some())
+    }
+
+    /// Removes everything that agents make here, and the directory. The one above goes too where it is ours, and empty, and
+    /// `with_above` says so. `false`: files of somebody else are left in it.
+    pub fn remove(self, with_above: bool) -> Result<bool, RingError> {
+        for name in self.directory.names()?.iter().filter(|name| is_of_agents(name)) {
+            self.directory.remove(OsStr::from_bytes(name))?;
+        }
+        let Some(above) = self.directory.remove_itself()? else { return Ok(false) };
+        if with_above && above.owner() == Some(rustix::process::geteuid().as_raw()) {
+            // In one that is not empty other nodes have theirs.
+            above.remove_itself()?;
+        }
+        Ok(true)
+    }
+
+    /// A snapshot beside the rings.
+    pub fn snapshot(&self, label: &SnapshotLabel) -> Result<SnapshotWriter, RingError> {
+        SnapshotWriter::create(&self.path().join(SNAPSHOT_FILE), label)
     }
 
     /// The ring of a lane: taken up where the label and the size allow, else new. The size is rounded down to a power
     /// of two.
     pub fn ring(&self, label: Label, bytes: u64) -> Result<(Ring, Found), RingError> {
         let size = data_bytes(bytes);
-        let path = self.path.join(file_name(&label.lane));
-        let found = match open_existing(&path)? {
+        let name = file_name(&label.lane);
+        let found = match self.directory.file(&name)? {
             None => Found::Nothing,
             Some(file) => match take_up(file, &label, size) {
                 Ok(ring) => return Ok((ring, Found::TakenUp)),
                 Err(why) => {
-                    rename(&path, &path.with_extension("ring.old"))?;
+                    self.directory.rename(&name, &format!("{name}.old"))?;
                     Found::PutAside(why)
                 }
             },
         };
-        Ok((self.create(&path, label, size)?, found))
+        Ok((self.create(&name, label, size)?, found))
     }
 
-    fn create(&self, path: &Path, label: Label, size: u64) -> Result<Ring, RingError> {
-        let new = path.with_extension("ring.new");
-        let failed = |what| {
-            let path = new.clone();
-            move |source| RingError::File { what, path, source }
-        };
+    fn create(&self, name: &str, label: Label, size: u64) -> Result<Ring, RingError> {
+        let new = format!("{name}.new");
         // What a start that failed has left behind.
-        remove(&new)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::open(&new, flags, Mode::from_raw_mode(0o640)).map_err(failed("create"))?;
+        self.directory.remove(&new)?;
+        let file = self.directory.create(&new)?;
         let ring = fill(file, &label, size).map_err(|source| {
-            let _ = remove(&new);
+            let _ = self.directory.remove(&new);
+            let path = self.path().join(name);
             match source {
-                Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
-                    RingError::NoRoom { path: path.into(), bytes: size, source }
-                }
-                source => RingError::File { what: "allocate", path: path.into(), source },
+                Errno::NOSPC | Errno::DQUOT | Errno::FBIG => RingError::NoRoom { path, bytes: size, source },
+                source => RingError::File { what: "allocate", path, source },
             }
         })?;
-        rename(&new, path)?;
+        self.directory.rename(&new, name)?;
         Ok(ring)
     }
 
     /// Gives up the rings that were put aside: they take the room that a new one needs. `true` when there were some.
     pub fn remove_old(&self) -> Result<bool, RingError> {
-        let old = files(&self.path, "old")?;
-        old.iter().try_for_each(|path| remove(path))?;
-        Ok(!old.is_empty())
+        let names = self.directory.names()?;
+        let mut old = names.iter().filter(|name| name.ends_with(b".ring.old")).peekable();
+        let were_some = old.peek().is_some();
+        old.try_for_each(|name| self.directory.remove(OsStr::from_bytes(name)))?;
+        Ok(were_some)
     }
+}
+
+/// What an agent makes in its directory, now or when it could not finish.
+pub fn is_of_agents(name: &[u8]) -> bool {
+    let ends = [&b".ring"[..], b".ring.old", b".ring.new"];
+    let names = [SNAPSHOT_FILE.as_bytes(), b"snapshot.new", KEPT.as_bytes()];
+    ends.iter().any(|end| name.ends_with(end)) || names.contains(&name)
 }
 
 /// `base.ring`.
@@ -133,19 +183,14 @@ fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
     Ok(Ring::of(memory, file, size, label.clone(), Pages::Allocated(SCHEMA_STEP), Recovered::default()))
 }
 
-fn open_existing(path: &Path) -> Result<Option<OwnedFd>, RingError> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => Ok(Some(file)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(source) => Err(RingError::File { what: "open", path: path.into(), source }),
-    }
-}
-
 /// Goes on with the ring in a file, or says why not.
 fn take_up(file: OwnedFd, wanted: &Label, size: u64) -> Result<Ring, String> {
     let errno = |errno: Errno| errno.to_string();
-    let length = rustix::fs::fstat(&file).map_err(errno)?.st_size as u64;
+    let about = rustix::fs::fstat(&file).map_err(errno)?;
+    if !FileType::from_raw_mode(about.st_mode).is_file() {
+        return Err("it is no file".into());
+    }
+    let length = about.st_size as u64;
     let file = Arc::new(file);
     let mut page = Vec::new();
     if length != DATA_AT + size || !Store::File(file.clone()).copy(0, PAGE_BYTES, &mut page) {
@@ -199,42 +244,6 @@ fn open_directory(path: &Path) -> Result<OwnedFd, RingError> {
         path: path.into(),
         source,
     })
-}
-
-/// The directory and its parents, mode 0750. Whoever else may write into it could give us files of his own.
-fn make(path: &Path) -> Result<(), RingError> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o750).create(path).map_err(io("create", path))?;
-    let own = rustix::process::geteuid().as_raw();
-    check(path, |owner, mode| owner == own && mode & 0o022 == 0)?;
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        // In a directory such as /dev/shm everybody may write, but nobody renames what is not his.
-        Some(parent) => check(parent, |owner, mode| {
-            (owner == own || owner == 0) && (mode & 0o022 == 0 || mode & 0o1000 != 0)
-        }),
-        None => Ok(()),
-    }
-}
-
-fn check(path: &Path, is_safe: impl Fn(u32, u32) -> bool) -> Result<(), RingError> {
-    let about = std::fs::symlink_metadata(path).map_err(io("look at", path))?;
-    let (owner, mode) = (about.uid(), about.mode() & 0o7777);
-    if about.is_dir() && is_safe(owner, mode) {
-        return Ok(());
-    }
-    let kind = if about.is_dir() { "directory" } else { "file" };
-    let problem = format!("a {kind} of user {owner}, mode {mode:o}; nobody but us may write into it");
-    Err(RingError::Unsafe { path: path.into(), problem })
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), RingError> {
-    std::fs::rename(from, to).map_err(io("rename", from))
-}
-
-fn remove(path: &Path) -> Result<(), RingError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io("remove", path)(error)),
-        _ => Ok(()),
-    }
 }
 
 fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {

@@ -3,8 +3,10 @@
 //! The one place with lock-free code; `docs/ring.md` has the file byte for byte.
 
 mod cursor;
+mod directory;
 mod error;
 mod folder;
+mod guard;
 mod layout;
 mod memory;
 mod reader;
@@ -15,7 +17,8 @@ mod writer;
 
 pub use cursor::{Cursor, Event};
 pub use error::RingError;
-pub use folder::{Folder, Found, is_written, rings};
+pub use folder::{Folder, Found, is_of_agents, is_written, rings};
+pub use guard::survive_truncation;
 pub use layout::Label;
 pub use reader::{Overtaken, Reader};
 pub use snapshot::{

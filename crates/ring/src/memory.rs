@@ -9,15 +9,21 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::guard::Watched;
 
 /// The mapping. It lives as long as the last `Arc` around it.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<AtomicU64>,
     words: usize,
+    /// Its file may be cut short by somebody.
+    watched: Option<Watched>,
 }
 
 // SAFETY: the memory is only ever reached as `&[AtomicU64]`, which any thread may use.
@@ -25,10 +31,11 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// A file without a name, of so many zeroed bytes; pages are taken as they are first written.
+/// A file without a name, of so many zeroed bytes; pages are taken as they are first written. Nobody can cut it.
 pub(crate) fn nameless(bytes: u64) -> Result<OwnedFd, Errno> {
-    let file = memfd_create("khz-ring", MemfdFlags::CLOEXEC)?;
+    let file = memfd_create("khz-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes)?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(file)
 }
 
@@ -59,10 +66,29 @@ impl Memory {
         let shared = MapFlags::SHARED;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory that exists. The file is
         // as long as the mapping, and only its owner may write it (0640, in a directory that belongs to him and is
-        // locked), who never cuts it; who maps a file of somebody else's trusts him so far (docs/shm.md).
+        // locked). Where he cuts it all the same, touching what is gone raises SIGBUS, which ends the process or leaves zeros
+        // (`guard.rs`); who maps a file of somebody else's trusts him so far (docs/shm.md).
         let start = unsafe { mmap(std::ptr::null_mut(), bytes, access, shared, file, 0) }?;
-        let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Memory { start, words: bytes / size_of::<u64>() })
+        let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
+        let watched = Watched::new(start, bytes);
+        Ok(Memory { start: start.cast(), words: bytes / size_of::<u64>(), watched })
+    }
+
+    /// True when a part of the file was gone when it was touched: zeros stand in its place, and nothing that is written reaches
+    /// the file.
+    pub fn is_lost(&self) -> bool {
+        self.watched.as_ref().is_some_and(Watched::is_lost)
+    }
+
+    /// Why what is written here does not reach those who open the file, of at least this length, by its name.
+    pub fn problem(&self, file: &OwnedFd, bytes: u64) -> Option<&'static str> {
+        let about = fstat(file);
+        match about {
+            _ if self.is_lost() => Some("somebody has cut it short"),
+            Ok(about) if (about.st_size as u64) < bytes => Some("somebody has cut it short"),
+            Ok(about) if about.st_nlink == 0 => Some("somebody has removed it"),
+            _ => None,
+        }
     }
 
     fn words(&self) -> &[AtomicU64] {
@@ -126,6 +152,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        self.watched = None;
         // SAFETY: exactly the mapping that `of` made; no reference into it outlives `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.words * size_of::<u64>()) };
         debug_assert!(unmapped.is_ok(), "BUG: the ring's mapping was not one");

@@ -131,6 +131,15 @@ impl Writer {
         self.generation
     }
 
+    /// Why its rows do not reach the file any more that has its name, where they do not: it was cut short, removed or written to by
+    /// somebody else. It asks the kernel: once a second is often enough. A ring without a name has no such problem.
+    pub fn problem(&self) -> Option<&'static str> {
+        let Pages::Allocated(_) = self.schema.pages else { return None };
+        let is_ours = self.memory.load(WORDS_AT + word::HEAD as u64 * 8, Ordering::Relaxed) == self.head;
+        let problem = self.memory.problem(&self.file, DATA_AT + self.size);
+        problem.or((!is_ours).then_some("somebody else has written to it"))
+    }
+
     /// Tells readers when the writer began.
     pub fn set_started(&self, now: Stamp) {
         self.set_word(word::STARTED, now.boot.0);

@@ -86,6 +86,8 @@ pub struct Plan {
     pub ring: RingSize,
     /// Where.
     pub ring_dir: RingDir,
+    /// The rings stay after a clean end, whoever has made them.
+    pub keep_rings: bool,
     /// Where and with which priority gathering runs.
     pub placement: Placement,
     /// What is logged.
@@ -183,6 +185,7 @@ impl Plan {
             window: checked(layers, "window", window)?,
             ring: checked(layers, "ring", ring)?,
             ring_dir: checked(layers, "ring_dir", |text| Ok(ring_dir(text)))?,
+            keep_rings: checked(layers, "keep_rings", switch)?,
             placement: Placement {
                 cpus: checked(layers, "cpu", unless_empty)?,
                 nice: checked(layers, "nice", nice)?,

@@ -291,6 +291,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::GATHERERS,
     },
     Setting {
+        key: "keep_rings",
+        shape: Shape::Switch,
+        default: "false",
+        help: "`khz` alone leaves its rings and its snapshot when it is ended, as an agent does; otherwise it removes them",
+        scope: scope::GATHERERS,
+    },
+    Setting {
         key: "cpu",
         shape: Shape::Text("LIST"),
         default: "",

@@ -3,9 +3,11 @@
 
 mod export;
 pub mod place;
+mod remove;
 mod rows;
 mod show;
 
 pub use export::{cell, export};
+pub use remove::{leave_nothing, rm};
 pub use rows::{Recording, newest_stamp as newest};
 pub use show::show;

@@ -51,6 +51,18 @@ pub fn told(flags: &RingPlace, plan: &Plan) -> Option<PathBuf> {
     flags.directory.as_ref().or(configured).cloned()
 }
 
+/// Where rings are looked for.
+pub fn places(told: Option<PathBuf>) -> Vec<PathBuf> {
+    told.map_or_else(|| vec![usual(), SHARED.into()], |place| vec![place])
+}
+
+/// Whether the directory of all nodes may go with the last of them: a user's own, and root's. Not one that was made for a user who
+/// could not make it again as it was, and none that somebody has named.
+pub fn is_ours_to_remove(place: &RingDir) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    *place == RingDir::Usual && (is_root || usual() != Path::new(SHARED))
+}
+
 /// The rings of one node.
 pub struct NodeRings {
     /// The node, as its rings name it.
@@ -64,7 +76,7 @@ pub struct NodeRings {
 /// The rings in `place` (the common directory, or that of one node), or in the usual places; of one node, if one is
 /// named. Files that cannot be read are said on stderr and left out; nothing at all is an error.
 pub fn find(place: Option<PathBuf>, node: Option<&str>) -> Result<Vec<NodeRings>, Failure> {
-    let places = place.map_or_else(|| vec![usual(), SHARED.into()], |place| vec![place]);
+    let places = places(place);
     let mut folders: Vec<PathBuf> = places.iter().flat_map(|place| node_folders(place)).collect();
     folders.sort();
     folders.dedup();
@@ -78,7 +90,8 @@ pub fn find(place: Option<PathBuf>, node: Option<&str>) -> Result<Vec<NodeRings>
     Ok(found)
 }
 
-fn nothing(places: &[PathBuf], node: Option<&str>) -> String {
+/// There are no rings there, in words.
+pub fn nothing(places: &[PathBuf], node: Option<&str>) -> String {
     let mut places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     places.dedup();
     let of = node.map_or(String::new(), |node| format!(" of {node}"));

@@ -81,6 +81,13 @@ for file in /lab/place/examples/*; do
         # It takes the names of the nodes that are there.
         'khz simulate'*) kill -INT "$simulated" && wait "$simulated" ;;
         'khz nodes forget'*) come_and_go node017 old1 test1 ;;
+        # Of agents that have ended.
+        'khz ring rm'*)
+            for name in old1 old2; do
+                for there in /dev/shm/khz /srv/rings; do
+                    mkdir -p "$there/$name" && cp /srv/rings/node7/base.ring "$there/$name/"
+                done
+            done ;;
         'khz umount /cluster') mountpoint -q /cluster || khz mount /cluster ;;
     esac
     runner=(bash -c)
@@ -92,6 +99,7 @@ for file in /lab/place/examples/*; do
     case $example in
         'khz nodes forget'*) khz nodes forget 'node017,old1,test1'; rm -rf /dev/shm/khz/{node017,old1,test1} ;;
         'khz nodes --down'*) khz nodes forget node018; rm -rf /dev/shm/khz/node018 ;;
+        'khz ring rm'*) rm -rf {/dev/shm/khz,/srv/rings}/old[12] ;;
         'khz simulate'*) simulated; until_it khz nodes 'node[1-9]' ;;
     esac > /dev/null 2>&1
 done

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod copying;
 mod lab;
 mod now;
 mod proc;

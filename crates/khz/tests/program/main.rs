@@ -19,6 +19,7 @@ mod publish;
 mod record;
 mod recorded;
 mod ring;
+mod ring_place;
 mod roles;
 mod rrd;
 mod service;

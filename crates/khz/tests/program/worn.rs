@@ -55,6 +55,6 @@ fn an_agent_whose_interfaces_are_gone_begins_anew_with_the_same_rings() {
     assert_eq!(renewed, generation + 1);
     let (code, said) = running.end("TERM");
     assert_eq!(code, Some(0));
-    assert!(said.contains("beginning anew"), "{said}");
+    assert!(said.contains("beginning again"), "{said}");
     std::fs::remove_dir_all(root).unwrap();
 }

@@ -10,7 +10,9 @@ use super::pages::Page;
 use super::polls::Poller;
 use super::{Answer, Tree};
 use crate::inode::{Class, Inode, NodeId, PathId};
-use crate::limits::{ATTRIBUTES_TTL, FILE_LEASE, HANDLES_PER_USER_MAX, NAME_TTL, PUSHED_MAX};
+use crate::limits::{
+    ATTRIBUTES_TTL, FILE_LEASE, HANDLES_PER_USER_MAX, LENGTH_HOLD, NAME_TTL, OPENED_TEXT_MAX, PUSHED_MAX,
+};
 use crate::names::Names;
 use crate::settings::Filter;
 
@@ -19,6 +21,8 @@ use crate::settings::Filter;
 pub struct Asker {
     /// User.
     pub user: u32,
+    /// Since when he waits; `None`: he has just come.
+    pub since: Option<Instant>,
 }
 
 /// What an inode is.
@@ -95,6 +99,9 @@ pub(super) struct OpenFile {
     pub soiled: bool,
     /// What the page cache has of it while it is followed.
     pub page: Page,
+    opened: Instant,
+    /// A value with another number of digits waits until then.
+    pub held_until: Option<Instant>,
     closed: Option<Instant>,
 }
 
@@ -106,6 +113,15 @@ pub(super) struct Handle {
     pub what: What,
     /// Place whose rate it causes.
     pub caused: Option<(NodeId, PathId)>,
+    /// When it was opened, until its text is read from the beginning.
+    pub unread_since: Option<Instant>,
+}
+
+/// The text that who opened a file last reads first. `stat` tells its length until he has closed it or begun again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    handle: u64,
+    length: u64,
 }
 
 /// What a handle keeps.
@@ -126,6 +142,21 @@ impl OpenFile {
     /// What whoever asks now is told: as long as the page cache follows, what it has or will have next.
     fn answered(&self) -> Reading {
         if self.pushed { self.page.told() } else { self.shown }
+    }
+
+    /// Until when a value with another number of digits has to wait: who has just opened the file was told a length, and nobody
+    /// was told of news.
+    pub fn held(&mut self, now: Instant) -> Option<Instant> {
+        let length = |reading| text(reading, self.places).map_or(0, |text| text.len());
+        let is_another = length(self.shown) != length(self.page.told());
+        let is_new = now.saturating_duration_since(self.opened) < LENGTH_HOLD;
+        let until = match self.held_until {
+            Some(until) if is_another => until,
+            None if is_another && is_new && self.pollers.is_empty() && self.handles > 0 => now + LENGTH_HOLD,
+            _ => now,
+        };
+        self.held_until = (now < until).then_some(until);
+        self.held_until
     }
 }
 
@@ -190,6 +221,9 @@ impl Tree {
             // Archivers and sendfile(2) read so much and no more.
             (seen.size, seen.ttl) = (length as u64, Duration::ZERO);
         }
+        if let Some(begun) = self.begun.get(&inode) {
+            seen.size = begun.length;
+        }
         Some(seen)
     }
 
@@ -218,9 +252,19 @@ impl Tree {
             Kind::Link => Answer::Fail(libc::ELOOP),
             Kind::Control => self.open_control(inode, asker, now),
             Kind::Text => match self.text(inode, now, late) {
-                Answer::Ready(text) => {
+                Answer::Ready(mut text) => {
                     self.hold_text(inode);
-                    Answer::Ready(self.opened(inode, asker, What::Text(text)))
+                    let opened = self.opened(inode, asker, What::Text(Vec::new()));
+                    if inode == self.stats_inode() {
+                        // Who reads the numbers is one of them.
+                        text = self.stats_text();
+                    }
+                    let length = text.len();
+                    if let Some(Handle { what, .. }) = self.handles.get_mut(&opened.handle) {
+                        *what = What::Text(text);
+                    }
+                    self.begin_text(&opened, inode, length, now);
+                    Answer::Ready(opened)
                 }
                 Answer::Wait => Answer::Wait,
                 Answer::Fail(errno) => Answer::Fail(errno),
@@ -269,12 +313,15 @@ impl Tree {
                 pushed: false,
                 soiled: false,
                 page: Page::new(reading),
+                opened: now,
+                held_until: None,
                 closed: None,
             };
             self.files.insert(inode, file);
         }
         let Some(file) = self.files.get_mut(&inode) else { return (false, false) };
         let was_pushed = file.pushed;
+        file.opened = now;
         let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
         file.handles += 1;
         let is_behind = !was_pushed && {
@@ -334,7 +381,8 @@ impl Tree {
         self.handles_made += 1;
         let handle = self.handles_made;
         self.counts.opens += 1;
-        self.handles.insert(handle, Handle { inode, user: asker.user, what, caused: None });
+        self.handles
+            .insert(handle, Handle { inode, user: asker.user, what, caused: None, unread_since: None });
         self.users.entry(asker.user).or_default().handles += 1;
         let wants_rows = !self.is_in_proc(inode);
         let is_new = self.node_mut(inode.node).filter(|_| wants_rows).is_some_and(|node| {
@@ -345,17 +393,49 @@ impl Tree {
         Opened { handle, cached: false, keep: false }
     }
 
+    /// A text was opened, and its reader has one of this length to read.
+    pub(super) fn begin_text(&mut self, opened: &Opened, inode: Inode, length: usize, now: Instant) {
+        if let Some(handle) = self.handles.get_mut(&opened.handle) {
+            handle.unread_since = Some(now);
+        }
+        self.begun.insert(inode, Begun { handle: opened.handle, length: length as u64 });
+    }
+
+    /// A reader is at the beginning of a text. True when that is the one that he has opened; if not, he wants the one of now.
+    fn reads_what_he_opened(&mut self, handle: u64, now: Instant) -> bool {
+        let Some(open) = self.handles.get_mut(&handle) else { return false };
+        let inode = open.inode;
+        let since = open.unread_since.take();
+        // Who opens it later may have seen a newer one: nobody sees an older one after that.
+        let is_last = self.begun.get(&inode).is_some_and(|begun| begun.handle == handle);
+        let is_new = since.is_some_and(|since| now.saturating_duration_since(since) <= OPENED_TEXT_MAX);
+        let is_it = is_last && is_new;
+        if !is_it {
+            self.forget_begun(inode, handle);
+        }
+        is_it
+    }
+
+    fn forget_begun(&mut self, inode: Inode, handle: u64) {
+        if self.begun.get(&inode).is_some_and(|begun| begun.handle == handle) {
+            self.begun.remove(&inode);
+        }
+    }
+
     /// What a file holds from an offset on. Only who begins to read a kernel file may have to wait; `late`: he has waited long
     /// enough.
     pub fn read(&mut self, read: Read, now: Instant, late: bool) -> Answer<Vec<u8>> {
         let Read { handle, offset, size, .. } = read;
+        let is_first = offset == 0 && self.reads_what_he_opened(handle, now);
         let Some(Handle { inode, what, .. }) = self.handles.get(&handle) else {
             return Answer::Fail(libc::EBADF);
         };
         let inode = *inode;
         let bytes = match what {
             What::Directory(_) => return Answer::Fail(libc::EISDIR),
-            What::KernelText(_) | What::CachedText => return self.read_kernel_text(read, now, late),
+            What::KernelText(_) | What::CachedText => {
+                return self.read_kernel_text(read, is_first, now, late);
+            }
             What::Value(_) => {
                 if self.is_cut_off(inode.node) {
                     return Answer::Fail(libc::EIO);
@@ -371,7 +451,7 @@ impl Tree {
                 }
             }
             // From the beginning again: a text of now.
-            What::Text(_) if offset == 0 => match self.text(inode, now, true) {
+            What::Text(_) if offset == 0 && !is_first => match self.text(inode, now, true) {
                 Answer::Ready(text) => {
                     if let Some(Handle { what, .. }) = self.handles.get_mut(&handle) {
                         *what = What::Text(text.clone());
@@ -396,6 +476,7 @@ impl Tree {
             node.leased_until = Some(now + crate::limits::LEASE);
         }
         self.discharge(user, caused);
+        self.forget_begun(inode, handle);
         match what {
             What::Value(_) => self.let_go(inode, handle, now),
             What::Control(control) => self.close_control(inode, handle, user, &control, now),

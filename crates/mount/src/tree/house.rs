@@ -40,7 +40,18 @@ pub struct Work {
     pub(super) wakes: Vec<u64>,
     pub(super) forget: Vec<Inode>,
     pub(super) drops: Vec<Inode>,
+    /// Soiled files that wait until then, the first of them.
+    held: (Vec<Inode>, Option<Instant>),
     housekeeping: Option<Instant>,
+}
+
+impl Work {
+    /// A soiled file waits.
+    pub(super) fn hold(&mut self, inode: Inode, until: Instant) {
+        let (held, first) = &mut self.held;
+        held.push(inode);
+        *first = Some(first.map_or(until, |first| first.min(until)));
+    }
 }
 
 impl Tree {
@@ -83,6 +94,10 @@ impl Tree {
         self.renew_wishes();
         let mut work = std::mem::take(&mut self.work);
         self.work.housekeeping = work.housekeeping;
+        match work.held.1 {
+            Some(until) if now < until => self.work.held = std::mem::take(&mut work.held),
+            _ => work.soiled.append(&mut work.held.0),
+        }
         work.pushes.extend(work.forget.drain(..).map(Push::Forget));
         work.pushes.extend(work.drops.drain(..).map(Push::Invalidate));
         for inode in work.soiled.drain(..) {
@@ -99,7 +114,8 @@ impl Tree {
             && self.wishes.count() == 0
             && self.proc.is_asleep()
             && self.nodes.iter().all(|node| node.leased_until.is_none());
-        self.work.housekeeping.filter(|_| !is_asleep)
+        let housekeeping = self.work.housekeeping.filter(|_| !is_asleep);
+        [housekeeping, self.work.held.1].into_iter().flatten().min()
     }
 
     fn keep_house(&mut self, now: Instant) {

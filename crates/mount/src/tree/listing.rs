@@ -85,7 +85,11 @@ impl Tree {
         let is_current = late || self.is_current(node, now);
         let layout = self.node(node).and_then(|node| node.layout.as_ref()).filter(|_| is_current);
         let Some(layout) = layout else {
-            return if late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait };
+            return match late {
+                true if self.is_down(node) => Answer::Ready(Vec::new()),
+                true => Answer::Fail(libc::ETIMEDOUT),
+                false => Answer::Wait,
+            };
         };
         let Some(entries) = layout.entries(path).map(<[PathId]>::to_vec) else {
             return match class {
@@ -97,7 +101,7 @@ impl Tree {
             Class::Control => self.control_entries(inode),
             _ => Vec::new(),
         };
-        for path in entries {
+        for path in entries.into_iter().filter(|&path| self.has_value(node, path)) {
             match class {
                 Class::Control => {
                     let entry = self.control_entry(Inode { node, class, path });
@@ -109,6 +113,17 @@ impl Tree {
             }
         }
         Answer::Ready(listed)
+    }
+
+    /// What stands in a directory has a value now, or something below it has: what is absent, gone or failed is not listed, so that
+    /// who walks the tree can read all that he finds. By its name it can be opened, and says why there is nothing.
+    fn has_value(&self, node: NodeId, path: PathId) -> bool {
+        if let Some((value, _)) = self.kept(Inode::plain(node, path)) {
+            return value.reading.value().is_some();
+        }
+        let layout = self.node(node).and_then(|node| node.layout.as_ref());
+        let entries = layout.and_then(|layout| layout.entries(path)).unwrap_or_default();
+        entries.iter().any(|&path| self.has_value(node, path))
     }
 
     fn list_root(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {

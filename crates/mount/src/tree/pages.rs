@@ -90,6 +90,12 @@ impl Tree {
     pub(super) fn push(&mut self, inode: Inode, now: Instant) -> Option<Push> {
         let is_cut_off = self.is_cut_off(inode.node);
         let file = self.files.get_mut(&inode)?;
+        if file.pushed
+            && let Some(until) = file.held(now)
+        {
+            self.work.hold(inode, until);
+            return None;
+        }
         file.soiled = false;
         if !file.pushed {
             return None;

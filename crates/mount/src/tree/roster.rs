@@ -136,6 +136,12 @@ impl Tree {
         node.status.as_ref().is_some_and(|(status, _)| status.up) && self.is_listed(node)
     }
 
+    /// True for a node that is known not to be up: nothing of it will come. With `strict` that is an error.
+    pub(super) fn is_down(&self, id: NodeId) -> bool {
+        let is_down = |node: &Node| node.status.is_some() && !self.is_up(node);
+        self.hub.up && !self.options.strict && self.node(id).is_some_and(is_down)
+    }
+
     /// The nodes that are up, by name.
     pub(super) fn up_nodes(&self) -> impl Iterator<Item = (&NodeName, NodeId)> {
         let is_up = |id: NodeId| self.node(id).is_some_and(|node| self.is_up(node));

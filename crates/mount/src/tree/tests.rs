@@ -11,7 +11,7 @@ use crate::sample::series;
 use crate::source::Wish;
 
 const WAIT: Duration = Duration::from_secs(5);
-const READER: Asker = Asker { user: 1_000 };
+const READER: Asker = Asker { user: 1_000, since: None };
 
 /// A tree, its clock, and a hub that says what the test has it say.
 struct Cluster {
@@ -394,4 +394,62 @@ fn names_that_somebody_tries_are_metrics_up_to_a_limit() {
     assert_eq!(cluster.find(".by/x.more"), Answer::Fail(libc::ENOSPC));
     cluster.at(".by/x.n7");
     assert_eq!(cluster.tree.counts.by_names_left_out, 1);
+}
+
+/// A row of these readings for the wish for everything.
+fn readings(cluster: &mut Cluster, node: &str, values: &[(&str, Reading)]) {
+    let wish = cluster.wish(&format!("{node}:*"));
+    let columns: Vec<Series> = values.iter().map(|(metric, _)| series(metric, None)).collect();
+    let lane = lane(wish, node);
+    cluster.tree.columns(lane, wish, &name(node), &Arc::new(columns));
+    let stamp = Stamp { boot: Nanos(cluster.tree.counts.rows + 1), real_offset: 0 };
+    cluster.tree.row(lane, stamp, &mut values.iter().map(|&(_, reading)| reading).enumerate());
+}
+
+#[test]
+fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
+    let mut cluster = Cluster::of(&["n1"]);
+    assert_eq!(cluster.find("n1/metrics/net"), Answer::Wait);
+    let gone = Reading::Absent(khz_model::Absence::InstanceGone);
+    let failed = Reading::Failed(khz_model::Fault::Unreadable);
+    let there = Reading::Present(7);
+    readings(&mut cluster, "n1", &[("net.a", there), ("net.b", gone), ("job.x", gone), ("job.y", failed)]);
+    let (metrics, net, job) =
+        (cluster.at("n1/metrics"), cluster.at("n1/metrics/net"), cluster.at("n1/metrics/job"));
+    let listed = |cluster: &mut Cluster, inode| match cluster.list(inode) {
+        Answer::Ready(names) => names.join(" "),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(listed(&mut cluster, metrics), "net");
+    assert_eq!(listed(&mut cluster, net), "a");
+    assert_eq!(listed(&mut cluster, job), "");
+    let file = cluster.at("n1/metrics/net/b");
+    assert_eq!(cluster.cat(file, false), Answer::Fail(libc::ENODATA), "by its name it says why");
+    readings(&mut cluster, "n1", &[("net.a", there), ("net.b", there), ("job.x", there), ("job.y", gone)]);
+    assert_eq!(listed(&mut cluster, metrics), "net job");
+    assert_eq!(listed(&mut cluster, net), "a b");
+}
+
+#[test]
+fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
+    let mut cluster = Cluster::of(&["n1"]);
+    assert_eq!(cluster.find("n1/metrics/mem/free"), Answer::Wait);
+    cluster.row("n1:*", "n1", &[("mem.free", 9)]);
+    let free = cluster.at("n1/metrics/mem/free");
+    let lane = lane(cluster.wish("n1:*"), "n1");
+    let Answer::Ready(opened) = cluster.tree.open(free, false, READER, cluster.now, false) else {
+        panic!("it does not open")
+    };
+    let seen =
+        |cluster: &mut Cluster| (cluster.tree.attributes(free).unwrap().size, cluster.read(opened.handle));
+    assert_eq!(seen(&mut cluster), (2, Answer::Ready("9\n".to_owned())));
+    cluster.more(lane, &[("mem.free", 10)]);
+    cluster.work();
+    assert_eq!(seen(&mut cluster), (2, Answer::Ready("9\n".to_owned())), "it has another length");
+    assert!(cluster.tree.next_work().unwrap() <= cluster.now + crate::limits::LENGTH_HOLD);
+    cluster.pass(crate::limits::LENGTH_HOLD);
+    assert_eq!(seen(&mut cluster), (3, Answer::Ready("10\n".to_owned())));
+    cluster.more(lane, &[("mem.free", 7)]);
+    cluster.work();
+    assert_eq!(seen(&mut cluster), (2, Answer::Ready("7\n".to_owned())), "it was opened long ago");
 }

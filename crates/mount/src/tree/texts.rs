@@ -93,7 +93,12 @@ impl Tree {
         self.is_by(inode) || inode.node != NodeId::TREE && inode.path == self.fixed.status
     }
 
-    fn stats_text(&self) -> Vec<u8> {
+    /// The mount's numbers.
+    pub(super) fn stats_inode(&self) -> Inode {
+        Inode::plain(NodeId::TREE, self.fixed.stats)
+    }
+
+    pub(super) fn stats_text(&self) -> Vec<u8> {
         let up = self.up_nodes().count();
         let counts = &self.counts;
         let mut text = format!("hub {}\n", if self.hub.up { "connected" } else { "away" });

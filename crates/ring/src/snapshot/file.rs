@@ -1,35 +1,32 @@
 //! A snapshot's file: made beside the one before, and put into its place when it is whole, so that who opens the path
 //! always finds a whole one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ftruncate};
 use rustix::io::Errno;
 
+use crate::directory::Directory;
 use crate::error::RingError;
 use crate::memory::{Memory, allocate};
 use crate::snapshot::layout::{FILE_BYTES, SLOTS_AT, SnapshotLabel};
 
 /// Makes the file and puts it into its place; it has no slots yet.
-pub(crate) fn create(path: &Path, label: &SnapshotLabel) -> Result<(OwnedFd, Memory), RingError> {
-    let new = path.with_extension("new");
-    let failed = |what: &'static str, path: &Path| {
-        let path = PathBuf::from(path);
-        move |source| RingError::File { what, path, source }
-    };
+pub(crate) fn create(
+    directory: &Directory,
+    name: &str,
+    label: &SnapshotLabel,
+) -> Result<(OwnedFd, Memory), RingError> {
+    let new = format!("{name}.new");
     // What a start that failed has left behind.
-    match rustix::fs::unlink(&new) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(source) => return Err(failed("remove", &new)(source)),
-    }
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(&new, flags, Mode::from_raw_mode(0o640)).map_err(failed("create", &new))?;
+    directory.remove(&new)?;
+    let file = directory.create(&new)?;
     let memory = fill(&file, label).map_err(|source| {
-        let _ = rustix::fs::unlink(&new);
-        RingError::NoRoom { path: path.into(), bytes: SLOTS_AT, source }
+        let _ = directory.remove(&new);
+        RingError::NoRoom { path: directory.path().join(name), bytes: SLOTS_AT, source }
     })?;
-    rustix::fs::rename(&new, path).map_err(failed("rename to", path))?;
+    directory.rename(&new, name)?;
     Ok((file, memory))
 }
 
@@ -42,7 +39,7 @@ fn fill(file: &OwnedFd, label: &SnapshotLabel) -> Result<Memory, Errno> {
 }
 
 /// Opens one to be read.
-pub(crate) fn open(path: &Path) -> Result<(Memory, SnapshotLabel), RingError> {
+pub(crate) fn open(path: &Path) -> Result<(OwnedFd, Memory, SnapshotLabel), RingError> {
     let failed = |what| move |source| RingError::File { what, path: path.into(), source };
     let wrong = |problem: String| RingError::NotARing { path: path.into(), problem };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -55,5 +52,5 @@ pub(crate) fn open(path: &Path) -> Result<(Memory, SnapshotLabel), RingError> {
     let mut page = Vec::new();
     memory.copy_out(0, crate::layout::PAGE_BYTES, &mut page);
     let label = SnapshotLabel::from_page(&page).map_err(wrong)?;
-    Ok((memory, label))
+    Ok((file, memory, label))
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use khz_model::{Nanos, Reading, Stamp};
+use rustix::fd::OwnedFd;
 
 use crate::error::RingError;
 use crate::memory::Memory;
 use crate::snapshot::layout::{
-    GROUPS_MAX, NAMES_AT, NAMES_BYTES, SNAPSHOT_SLOTS_MAX, SnapshotLabel, group, group_at, parts, slot_at,
-    word,
+    FILE_BYTES, GROUPS_MAX, NAMES_AT, NAMES_BYTES, SNAPSHOT_SLOTS_MAX, SnapshotLabel, group, group_at, parts,
+    slot_at, word,
 };
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
@@ -46,17 +47,20 @@ pub struct Latest {
 #[derive(Debug)]
 pub struct Snapshot {
     memory: Memory,
+    file: OwnedFd,
     label: SnapshotLabel,
 }
 
 impl Snapshot {
-    /// Maps the file at this path.
+    /// Maps the file at this path. Its owner never cuts it short; where he does it all the same, a read of what is gone ends this
+    /// process with SIGBUS, unless it has called [`crate::survive_truncation`]: then zeros are read, and
+    /// [`Snapshot::problem`] says so.
     ///
     /// # Errors
     /// It cannot be read, or is no snapshot.
     pub fn open(path: &Path) -> Result<Self, RingError> {
-        let (memory, label) = file::open(path)?;
-        Ok(Snapshot { memory, label })
+        let (file, memory, label) = file::open(path)?;
+        Ok(Snapshot { memory, file, label })
     }
 
     /// Whose it is.
@@ -68,6 +72,12 @@ impl Snapshot {
     #[inline]
     pub fn slots(&self) -> u32 {
         self.memory.load(word::SLOTS, Ordering::Acquire).min(SNAPSHOT_SLOTS_MAX) as u32
+    }
+
+    /// Why this is not what stands at its path any more: it was cut short or removed. Then it is to be opened again. It asks the
+    /// kernel.
+    pub fn problem(&self) -> Option<&'static str> {
+        self.memory.problem(&self.file, FILE_BYTES)
     }
 
     /// True when its writer has ended in good order.

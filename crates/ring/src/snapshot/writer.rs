@@ -1,17 +1,18 @@
 //! The snapshot's one writer: appends slots, and writes rows of changed values. Once the slots are there, it asks
 //! nothing of the system and allocates nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use khz_model::Stamp;
 use rustix::fd::OwnedFd;
 
+use crate::directory::Directory;
 use crate::error::RingError;
 use crate::memory::{Memory, allocate};
 use crate::snapshot::layout::{
-    GROUPS_MAX, NAMES_AT, NAMES_BYTES, SLOT_BYTES, SLOTS_AT, SNAPSHOT_SLOTS_MAX, SnapshotLabel, group,
-    group_at, meta, slot_at, word,
+    FILE_BYTES, GROUPS_MAX, NAMES_AT, NAMES_BYTES, SLOT_BYTES, SLOTS_AT, SNAPSHOT_SLOTS_MAX, SnapshotLabel,
+    group, group_at, meta, slot_at, word,
 };
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
@@ -29,7 +30,8 @@ pub struct SnapshotFull;
 pub struct SnapshotWriter {
     memory: Memory,
     file: OwnedFd,
-    path: PathBuf,
+    directory: Directory,
+    name: String,
     /// Places of each slot's value, and its group.
     slots: Vec<(u8, u8)>,
     names: u64,
@@ -39,18 +41,30 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// A new file at this path, in the place of one that was there. The directory is the caller's alone.
+    /// A new file at this path, in the place of one that was there. Its directory is made where it is missing.
     ///
     /// # Errors
-    /// There is no room for it, or the path cannot be used.
+    /// There is no room for it, the path cannot be used, or others could put files into its directory.
     pub fn create(path: &Path, label: &SnapshotLabel) -> Result<Self, RingError> {
-        let (file, memory) = file::create(path, label)?;
+        let no_name = || RingError::NotARing { path: path.into(), problem: "it names no file".into() };
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?.to_owned();
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let directory = Directory::make(above.unwrap_or(Path::new(".")))?;
+        let (file, memory) = file::create(&directory, &name, label)?;
         memory.store(word::PID, u64::from(std::process::id()), Ordering::Relaxed);
         let started = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let started = started.tv_sec as u64 * 1_000_000_000 + started.tv_nsec as u64;
         memory.store(word::STARTED, started, Ordering::Relaxed);
-        let path = path.into();
-        Ok(SnapshotWriter { memory, file, path, slots: Vec::new(), names: 0, slot_room: 0, name_room: 0 })
+        let (slots, names) = (Vec::new(), 0);
+        Ok(SnapshotWriter { memory, file, directory, name, slots, names, slot_room: 0, name_room: 0 })
+    }
+
+    /// Why its rows do not reach those who open the file, where they do not: it was cut short, removed or written to by somebody
+    /// else. It asks the kernel: once a second is often enough.
+    pub fn problem(&self) -> Option<&'static str> {
+        let is_ours = self.memory.load(word::SLOTS, Ordering::Relaxed) == self.slots.len() as u64;
+        let problem = self.memory.problem(&self.file, FILE_BYTES);
+        problem.or((!is_ours).then_some("somebody else has written to it"))
     }
 
     /// Slots so far.
@@ -127,10 +141,8 @@ impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         self.memory.store(word::ENDED, 1, Ordering::Release);
         // Another writer may have its own there by now.
-        let ours = rustix::fs::fstat(&self.file).map(|about| about.st_ino);
-        let there = rustix::fs::stat(&self.path).map(|about| about.st_ino);
-        if ours.is_ok() && ours == there {
-            let _ = rustix::fs::unlink(&self.path);
+        if self.directory.has(&self.name, &self.file) {
+            let _ = self.directory.remove(&self.name);
         }
     }
 }

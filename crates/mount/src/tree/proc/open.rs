@@ -53,7 +53,8 @@ impl Tree {
         path.map_or(Answer::Fail(libc::ENOENT), |path| Answer::Ready(Inode { path, ..parent }))
     }
 
-    /// What is in a directory of `proc`.
+    /// What is in a directory of `proc`. A node that shows no files, or is down and has never said which, has an empty one: who
+    /// walks the tree goes on.
     pub(in crate::tree) fn list_proc(
         &mut self,
         inode: Inode,
@@ -63,6 +64,8 @@ impl Tree {
         match self.proc_list(inode.node, now, late) {
             Answer::Ready(()) => {}
             Answer::Wait => return Answer::Wait,
+            Answer::Fail(libc::EOPNOTSUPP) => return Answer::Ready(Vec::new()),
+            Answer::Fail(_) if self.is_down(inode.node) => return Answer::Ready(Vec::new()),
             Answer::Fail(errno) => return Answer::Fail(errno),
         }
         let entries = self.proc.lists.get(&inode.node).and_then(|list| list.entries(inode.path));
@@ -109,9 +112,18 @@ impl Tree {
         let is_old = |text: &KernelText| text.text.is_some() && !text.wish.is_some_and(|wish| wish.answered);
         let is_old = self.proc.texts.get(&inode).is_some_and(is_old);
         let is_away = is_old && self.is_away(inode.node, now);
+        let is_cached = self.may_be_cached(inode);
         let answer = match self.proc.texts.get(&inode) {
             Some(KernelText { problem: Some((errno, _)), .. }) => Answer::Fail(*errno),
-            Some(KernelText { text: Some(_), wish: Some(wish), .. }) if wish.answered => Answer::Ready(()),
+            Some(KernelText { text: Some(_), wish: Some(wish), .. }) if wish.answered => {
+                // He is told its length now, and reads it next.
+                let began = asker.since.unwrap_or(now);
+                if is_cached || self.is_fresh(inode, began, now, late) {
+                    Answer::Ready(())
+                } else {
+                    Answer::Wait
+                }
+            }
             // Of a node that is away there is what there was.
             Some(KernelText { text: Some(_), .. }) if is_away => Answer::Ready(()),
             _ if late => Answer::Fail(libc::ETIMEDOUT),
@@ -119,11 +131,12 @@ impl Tree {
         };
         match answer {
             Answer::Ready(()) => {
-                let is_cached = self.may_be_cached(inode);
                 let what = if is_cached { What::CachedText } else { What::KernelText(None) };
                 let mut opened = self.opened(inode, asker, what);
                 if is_cached {
                     opened = self.begin_caching(opened, inode);
+                } else if let Ok(text) = self.begin_to_read(opened.handle, inode, asker.user) {
+                    self.begin_text(&opened, inode, text.len(), now);
                 }
                 if let Some(text) = self.proc.texts.get_mut(&inode) {
                     text.handles += 1;
@@ -144,6 +157,11 @@ impl Tree {
         }
     }
 
+    /// There is a text of this file: who opens it waits for a newer one alone.
+    pub fn has_text(&self, inode: Inode) -> bool {
+        self.proc.texts.get(&inode).is_some_and(|known| known.text.is_some())
+    }
+
     /// Who opens a file at a place with a faster rate pays for it, as for a value.
     fn charge_text(&mut self, handle: u64, inode: Inode) {
         let places = self.places(inode);
@@ -159,6 +177,7 @@ impl Tree {
     pub(in crate::tree) fn read_kernel_text(
         &mut self,
         read: Read,
+        is_first: bool,
         now: Instant,
         late: bool,
     ) -> Answer<Vec<u8>> {
@@ -171,7 +190,7 @@ impl Tree {
         if self.is_cut_off(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        let text = match reading.clone().filter(|_| offset > 0) {
+        let text = match reading.clone().filter(|_| offset > 0 || is_first) {
             Some(text) => text,
             None if !self.is_fresh(inode, began, now, late) => return Answer::Wait,
             None => match self.begin_to_read(handle, inode, user) {

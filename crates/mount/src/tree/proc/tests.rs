@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Stamp};
 
 use crate::inode::{Class, Inode, NodeId};
-use crate::limits::{TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
+use crate::limits::{OPENED_TEXT_MAX, TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
 use crate::tree::{Answer, Asker, Options, Order, Read, Tree};
 
-const READER: Asker = Asker { user: 1_000 };
+const READER: Asker = Asker { user: 1_000, since: None };
 
 /// A tree with one node, which shows one file; what it is asked, the test answers.
 struct Lab {
@@ -34,16 +34,23 @@ impl Lab {
         Lab { tree, now, file, wish: 0 }
     }
 
-    /// A file that is open, with a text of now.
+    /// A file that is open, and whose reader has read what he opened.
     fn open() -> (Self, u64) {
+        let (mut lab, handle) = Lab::opened();
+        assert_eq!(lab.begin(handle), ready("one"));
+        (lab, handle)
+    }
+
+    /// A file that is open, with a text of now.
+    fn opened() -> (Self, u64) {
         let mut lab = Lab::new();
         assert_eq!(lab.tree.open(lab.file, false, READER, lab.now, false), Answer::Wait);
         lab.wish = wished(&mut lab.tree, lab.now);
         lab.says("one", 1);
+        lab.tree.kernel_text_given(lab.wish, 1, true, lab.now);
         let Answer::Ready(opened) = lab.tree.open(lab.file, false, READER, lab.now, false) else {
             panic!("it does not open")
         };
-        lab.tree.kernel_text_given(lab.wish, 1, true, lab.now);
         (lab, opened.handle)
     }
 
@@ -101,9 +108,40 @@ const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn who_opens_a_file_has_asked_for_the_text_that_he_reads_next() {
-    let (mut lab, handle) = Lab::open();
+    let (mut lab, handle) = Lab::opened();
     assert_eq!(lab.begin(handle), ready("one"));
     assert_eq!(lab.asked(), [], "one ask went along with the wish, and it was answered");
+}
+
+#[test]
+fn who_opens_a_file_reads_a_text_of_the_length_that_stat_told_him() {
+    let (mut lab, first) = Lab::open();
+    let size = |lab: &mut Lab| lab.tree.attributes(lab.file).unwrap().size;
+    // The next one waits for a text of now, and is told its length until he has closed the file or begun again.
+    lab.now += 200 * MS;
+    let asker = Asker { since: Some(lab.now), ..READER };
+    assert_eq!(lab.tree.open(lab.file, false, asker, lab.now, false), Answer::Wait);
+    assert_eq!(lab.asked(), [2]);
+    lab.says("longer", 2);
+    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    let Answer::Ready(opened) = lab.tree.open(lab.file, false, asker, lab.now, false) else {
+        panic!("it does not open")
+    };
+    lab.says("by far the longest", 3);
+    assert_eq!(size(&mut lab), 6);
+    assert_eq!(lab.begin(first), ready("by far the longest"), "others see what there is");
+    assert_eq!(size(&mut lab), 6);
+    assert_eq!(lab.begin(opened.handle), ready("longer"));
+    assert_eq!(size(&mut lab), 6, "he may ask again when he has read");
+    assert_eq!(lab.begin(opened.handle), ready("by far the longest"));
+    assert_eq!(size(&mut lab), 18);
+}
+
+#[test]
+fn who_begins_to_read_long_after_he_opened_reads_a_text_of_now() {
+    let (mut lab, handle) = Lab::opened();
+    lab.now += OPENED_TEXT_MAX + MS;
+    assert_eq!(lab.begin(handle), Answer::Wait);
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! A directory by its handle: what is made, opened, renamed or removed in it is named relative to the handle, and no link is
+//! followed on the way. So nobody who can write beside it can have us write elsewhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::RingError;
+
+/// Who else may look: the group of the agent's user.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o750);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o640);
+
+/// Bits of a mode: others may write; who is not the owner cannot rename or remove what is there.
+const OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// A directory that is open.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// The one above, and the name in it.
+    above: Option<(Box<Directory>, OsString)>,
+}
+
+impl Directory {
+    /// Opens a directory that nobody but we can put files into, and makes it and the one above it where they are missing. A link in
+    /// the place of one of the two is refused, and so is a directory of somebody else.
+    pub fn make(path: &Path) -> Result<Self, RingError> {
+        let own = rustix::process::geteuid().as_raw();
+        let made = Directory::walk(path, true)?;
+        made.check(|owner, mode| owner == own && mode & OTHERS_WRITE == 0)?;
+        let Some((above, _)) = &made.above else { return Ok(made) };
+        // In a directory such as /dev/shm everybody may write, but nobody renames what is not his.
+        above.check(|owner, mode| {
+            (owner == own || owner == 0) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
+        })?;
+        Ok(made)
+    }
+
+    /// Opens one that is there, whoever it belongs to.
+    pub fn open(path: &Path) -> Result<Self, RingError> {
+        Directory::walk(path, false)
+    }
+
+    /// The directory and the one above it, neither of them through a link. What is further above is as the path says.
+    fn walk(path: &Path, make: bool) -> Result<Self, RingError> {
+        let (above_path, name) = parts(path);
+        let Some(name) = name else { return Directory::start(path) };
+        let (further, above_name) = parts(&above_path);
+        let above = match above_name {
+            None => Directory::start(&above_path)?,
+            Some(above_name) => {
+                if make {
+                    let mode = DIRECTORY_MODE.as_raw_mode();
+                    let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(&further);
+                    made.map_err(io("create", &further))?;
+                }
+                Directory::start(&further)?.below(above_name, &above_path, make)?
+            }
+        };
+        above.below(name, path, make)
+    }
+
+    /// Where a way begins: links in it are the caller's.
+    fn start(path: &Path) -> Result<Self, RingError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty());
+        let fd = fd.map_err(|source| RingError::File { what: "open", path: path.into(), source })?;
+        Ok(Directory { fd, path: path.into(), above: None })
+    }
+
+    fn below(self, name: OsString, path: &Path, make: bool) -> Result<Self, RingError> {
+        let failed = |what, source| RingError::File { what, path: path.into(), source };
+        if make {
+            match rustix::fs::mkdirat(&self.fd, &name, DIRECTORY_MODE) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(source) => return Err(failed("create", source)),
+            }
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match rustix::fs::openat(&self.fd, &name, flags, Mode::empty()) {
+            Ok(fd) => Ok(Directory { fd, path: path.into(), above: Some((Box::new(self), name)) }),
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                let problem = "it is a link or a file, where a directory should be: remove it".into();
+                Err(RingError::Unsafe { path: path.into(), problem })
+            }
+            Err(source) => Err(failed("open", source)),
+        }
+    }
+
+    fn check(&self, is_safe: impl Fn(u32, u32) -> bool) -> Result<(), RingError> {
+        let about = self.about()?;
+        let (owner, mode) = (about.st_uid, about.st_mode & 0o7777);
+        if is_safe(owner, mode) {
+            return Ok(());
+        }
+        let problem = format!("a directory of user {owner}, mode {mode:o}; nobody but us may write into it");
+        Err(RingError::Unsafe { path: self.path.clone(), problem })
+    }
+
+    fn about(&self) -> Result<Stat, RingError> {
+        rustix::fs::fstat(&self.fd).map_err(|source| self.failed("look at", OsStr::new(""), source))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For locks.
+    pub fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// False when it has been removed: what is made in it would be nowhere.
+    pub fn is_there(&self) -> bool {
+        self.about().is_ok_and(|about| about.st_nlink > 0)
+    }
+
+    /// Opens a file to read and write; `None`: there is none.
+    pub fn file(&self, name: &str) -> Result<Option<OwnedFd>, RingError> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(source) => Err(self.failed("open", OsStr::new(name), source)),
+        }
+    }
+
+    /// Makes a file that was not there.
+    pub fn create(&self, name: &str) -> Result<OwnedFd, RingError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::openat(&self.fd, name, flags, FILE_MODE)
+            .map_err(|source| self.failed("create", OsStr::new(name), source))
+    }
+
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), RingError> {
+        rustix::fs::renameat(&self.fd, from, &self.fd, to)
+            .map_err(|source| self.failed("rename", OsStr::new(from), source))
+    }
+
+    /// Removes a name, where there is one; what a link leads to stays.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), RingError> {
+        match rustix::fs::unlinkat(&self.fd, name.as_ref(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(source) => Err(self.failed("remove", name.as_ref(), source)),
+        }
+    }
+
+    /// True when that name stands for this very file.
+    pub fn has(&self, name: &str, file: &OwnedFd) -> bool {
+        let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (there, rustix::fs::fstat(file)) {
+            (Ok(there), Ok(ours)) => (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino),
+            _ => false,
+        }
+    }
+
+    /// The names of its files and links.
+    pub fn names(&self) -> Result<Vec<Vec<u8>>, RingError> {
+        let failed = |source| self.failed("read", OsStr::new(""), source);
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type() != FileType::Directory {
+                names.push(entry.file_name().to_bytes().to_vec());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Removes the directory itself, and gives the one above; `None`: something is left in it, or it is the first of its way.
+    pub fn remove_itself(self) -> Result<Option<Self>, RingError> {
+        let Some((above, name)) = self.above else { return Ok(None) };
+        match rustix::fs::unlinkat(&above.fd, &name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(Some(*above)),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(None),
+            Err(source) => Err(RingError::File { what: "remove", path: self.path, source }),
+        }
+    }
+
+    /// Whom it belongs to.
+    pub fn owner(&self) -> Option<u32> {
+        self.about().ok().map(|about| about.st_uid)
+    }
+
+    fn failed(&self, what: &'static str, name: &OsStr, source: Errno) -> RingError {
+        let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
+        RingError::File { what, path, source }
+    }
+}
+
+/// The directory above, and the name in it; `.` and no name where there is none.
+fn parts(path: &Path) -> (PathBuf, Option<OsString>) {
+    let name = path.file_name().map(ToOwned::to_owned);
+    let above = path.parent().filter(|_| name.is_some());
+    let above = above
+        .map_or(path, |above| if above.as_os_str().as_bytes().is_empty() { Path::new(".") } else { above });
+    (above.to_path_buf(), name)
+}
+
+fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {
+    let path = path.to_path_buf();
+    move |error| RingError::File {
+        what,
+        path: path.clone(),
+        source: error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error),
+    }
+}

@@ -1,6 +1,8 @@
 //! Certificates that somebody has bent, and certificates that openssl makes: the first are refused or say what they
 //! said before, the second are read like ours.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 

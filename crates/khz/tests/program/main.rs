@@ -22,6 +22,7 @@ mod ring;
 mod roles;
 mod rrd;
 mod service;
+mod simulate;
 mod text;
 mod text_source;
 mod usage;

@@ -695,6 +695,12 @@ impl Node {
         self.lanes.iter_mut().chain(&mut self.former).for_each(|lane| lane.trim(bytes_max));
     }
 
+    /// The fastest rate that somebody asked for of this lane; `None`: nobody did.
+    fn asked_of(&self, lane: u64) -> Option<Rate> {
+        let served = self.interests.iter().filter(|interest| interest.lane == Some(lane));
+        served.filter_map(|interest| interest.wish.rate).min_by_key(|rate| rate.period())
+    }
+
     /// How it is.
     pub fn status(&self, now: Nanos) -> NodeStatus {
         let up = self.link.is_some();
@@ -713,8 +719,9 @@ impl Node {
             address: self.caller.map(|caller| caller.to_string()).or(address),
             version: self.version.clone(),
             // A lane that is only offered sends nothing, and one that has ended has only a past.
-            lanes: (self.lanes.iter().filter(|lane| lane.has_rows() && (lane.alive || lane.name == BASE)))
-                .filter_map(|lane| lane_status(lane, self.clock_offset))
+            lanes: (self.lanes.iter().zip(&self.lane_ids))
+                .filter(|(lane, _)| lane.has_rows() && (lane.alive || lane.name == BASE))
+                .filter_map(|(lane, &id)| lane_status(lane, self.asked_of(id), self.clock_offset))
                 .collect(),
             clock_offset: self.clock_offset,
             round_trip: self.round_trip,
@@ -806,7 +813,8 @@ fn aged(away: &Away, later: Nanos) -> Away {
     }
 }
 
-fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
+/// How a lane is that somebody asked for at `asked`; nobody asks for the fixed ones.
+fn lane_status(lane: &Lane, asked: Option<Rate>, clock_offset: Option<i64>) -> Option<LaneStatus> {
     let rate = Rate::from_period(lane.period)?;
     // The row's stamp is the node's; our clock minus its is known from the beats.
     let age = lane.newest().map(|stamp| {
@@ -818,6 +826,7 @@ fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
     Some(LaneStatus {
         name: lane.name.clone(),
         rate,
+        asked: asked.unwrap_or(rate),
         slots: lane.slots() as u64,
         age,
         rows: lane.rows(),

@@ -23,6 +23,7 @@ mod roles;
 mod rrd;
 mod service;
 mod simulate;
+mod slowed;
 mod text;
 mod text_source;
 mod usage;

@@ -7,6 +7,7 @@
 mod lab;
 mod now;
 mod proc;
+mod unit;
 
 use std::collections::BTreeSet;
 use std::fs::File;

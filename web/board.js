@@ -21,7 +21,7 @@ export const PATTERNS = [
   "disk.read_bytes", "disk.written_bytes",
   "kernel.context_switches", "kernel.interrupts", "kernel.forks",
   "pressure.*.avg10",
-  "uptime.up", "khz.process.*", "khz.lane.*",
+  "uptime.up", "khz.process.*", "khz.lane.*", "khz.gather.slowdown",
   "job.*",
 ];
 

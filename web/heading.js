@@ -20,12 +20,16 @@ export class Heading {
     this.reached = NaN;
     /** The rate that the server granted, which may be less than the one asked for. */
     this.granted = NaN;
+    /** The rate that was asked for. */
+    this.asked = NaN;
+    this.slowed = root.querySelector("#slowed");
     this.restart();
   }
 
   /** Nothing is known any more: another node follows. */
   clear() {
     for (const cell of this.cells.values()) cell.textContent = UNKNOWN_TEXT;
+    this.say("");
   }
 
   /** Counts the rows of the stream whose newest is stamped `time`. */
@@ -60,6 +64,7 @@ export class Heading {
     };
     this.put("uptime", duration(value("uptime.up")));
     this.put("rate", this.rateText());
+    this.say(this.slowedText(value("khz.gather.slowdown")));
     const ticks = (kind) => plain(current ? this.sum(`khz.lane.${kind}_ticks`) : NaN);
     this.put("late", `${ticks("late")} / ${ticks("skipped")}`);
     this.put("lost", plain(this.lost));
@@ -70,6 +75,21 @@ export class Heading {
   rateText() {
     if (Number.isNaN(this.granted)) return UNKNOWN_TEXT;
     return `${Number.isFinite(this.reached) ? digits(this.reached) : "…"} of ${this.granted} Hz`;
+  }
+
+  /**
+   * What there is to say where fast lanes run slower than asked, this page's or, by so many times, those of others. A rate
+   * that is hardly slower was rounded.
+   */
+  slowedText(times) {
+    const advice = "below its CPU ceiling (cpu_max). Ask for a lower rate or let it take more; khz check on the node says which rate fits.";
+    if (this.granted * 2 <= this.asked) return `Rows come at ${this.granted} Hz instead of ${this.asked} Hz: the node stays ${advice}`;
+    if (times > 1) return `Fast readers of this node get their rows ${times} times slower than asked: it stays ${advice}`;
+    return "";
+  }
+
+  say(text) {
+    if (this.slowed.textContent !== text) this.slowed.textContent = text;
   }
 
   /** The sum of a metric over its instances; NaN when none is known. */

@@ -91,6 +91,7 @@ export class NodeView {
       columns: (columns, period, granted) => {
         this.board.bind(new Table(columns), period);
         if (granted) this.heading.granted = Number((1 / period).toPrecision(3));
+        this.heading.asked = this.line.rate;
         this.heading.restart();
         this.tidyAt = -Infinity;
       },

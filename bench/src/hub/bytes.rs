@@ -4,7 +4,7 @@
 use khz_model::Nanos;
 use khz_simulate::{Library, said};
 
-use super::cluster::{SLOTS, workloads};
+use super::cluster::SLOTS;
 use crate::error::BenchError;
 use crate::program::failed;
 use crate::record::{Bound, Record};
@@ -24,8 +24,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
             let (mut worst, mut most_a_second) = (0.0f64, 0.0f64);
             for (number, workload) in WORKLOADS.into_iter().enumerate() {
                 let names = WORKLOADS.map(String::from);
-                let library =
-                    Library::read(&names, &workloads(), slots).map_err(|e| failed("the recordings", e))?;
+                let library = Library::read(&names, None, slots).map_err(|e| failed("the recordings", e))?;
                 let period = Nanos(1_000_000_000 / rate);
                 let said = said(library, number, period, Nanos::from_secs(seconds));
                 let said = said.map_err(|e| failed("the link", e))?;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ impl Simulation {
         more: &[&str],
     ) -> Result<Self, BenchError> {
         let mut command = Command::new(program);
-        command.args(["simulate", "--json", "--hub", &hub.to_string(), "--workloads"]).arg(workloads());
+        command.args(["simulate", "--json", "--hub", &hub.to_string()]);
         command.args(["--nodes", &nodes.to_string(), "--rate", &rate.to_string()]);
         command.args(["--slots", &slots.to_string(), "--for", &format!("{seconds}s")]).args(more);
         // That a hub which was killed refuses connections is no news.
@@ -170,11 +170,6 @@ impl Simulation {
     pub fn last(&self) -> Result<Played, BenchError> {
         self.reports.iter().last().ok_or_else(|| failed("khz simulate", "it has said nothing"))
     }
-}
-
-/// The recordings.
-pub fn workloads() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/workloads")
 }
 
 #[cfg(test)]

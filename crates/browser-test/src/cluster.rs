@@ -111,7 +111,7 @@ impl Cluster {
         period: Nanos,
     ) -> Delivery {
         let rows = ticks.map(|tick| self.row(at, columns, Nanos(tick * period.0))).collect();
-        Delivery { node: self.nodes[at].clone(), columns: Arc::clone(columns), rows, lost: 0 }
+        Delivery { node: self.nodes[at].clone(), columns: Arc::clone(columns), rows, lost: 0, rate: None }
     }
 }
 
@@ -343,6 +343,7 @@ impl Query for Cluster {
             let lane = LaneStatus {
                 name: "base".into(),
                 rate: Rate::from_hz(1).expect("BUG: 1 Hz is a rate"),
+                asked: Rate::from_hz(1).expect("BUG: 1 Hz is a rate"),
                 slots: self.columns.len() as u64,
                 age: Some(Nanos::from_millis(300)),
                 rows: boot_now().0 / Nanos::SECOND.0,

@@ -113,6 +113,30 @@ fn the_rate_chosen_on_the_page_is_the_rate_of_the_rows() {
     });
 }
 
+#[test]
+fn a_page_whose_node_is_at_its_ceiling_says_so_and_what_to_do() {
+    run(async {
+        let ceiling = ["--cpu-max", "0.1%"];
+        let server = Server::start_with("127.0.0.1:0", &ceiling).await;
+        let browser = Browser::start().await;
+        let page = Page::open(&browser, &format!("{}#rate=1000&window=10s", server.url())).await;
+        let said = "document.querySelector('#slowed').textContent";
+        page.wait("the page says that it is slowed", &format!("/ instead of 1000 Hz/.test({said})")).await;
+        let text = page.eval(said).await.to_string();
+        assert!(text.contains("cpu_max") && text.contains("khz check"), "{text}");
+        assert_eq!(
+            page.number("document.querySelector('#slowed').offsetHeight > 0 ? 1 : 0").await,
+            1.0,
+            "it is seen"
+        );
+        // One that asks for what the node can give is told that others are slowed, or nothing when that is over.
+        page.click("[data-rate='1']").await;
+        page.wait("it is not slowed any more", &format!("!/ instead of /.test({said})")).await;
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
 async fn type_rate(page: &Page<'_>, digits: &str) {
     let script = format!(
         "(() => {{ const i = document.querySelector('#rate'); i.value = '{digits}'; \

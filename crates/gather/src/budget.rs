@@ -49,6 +49,11 @@ impl Budget {
         self.mean = (self.mean * (WEIGHT - 1) + took).div_ceil(WEIGHT);
     }
 
+    /// What a gather takes; `None`: too few have been seen.
+    pub fn known_mean(&self) -> Option<Nanos> {
+        (self.first >= FIRST).then_some(Nanos(self.mean))
+    }
+
     /// The limit as a share of a core; `None` for no limit.
     pub fn share(&self) -> Option<f64> {
         self.share.map(|share| share as f64 / 1e6)

@@ -9,6 +9,10 @@ pub(crate) const LOOK_EVERY: Nanos = Nanos::SECOND;
 /// It never runs more than this many times slower than asked.
 const SLOWDOWN_MAX: u64 = 1_024;
 
+/// Gathering at a rate that somebody asks for surely exceeds the ceiling when the sources alone would take this many times as
+/// much: their times were measured by the clock, and somebody else may have run meanwhile.
+const SURELY_ABOVE: f64 = 1.5;
+
 /// Below this part of the ceiling it becomes faster again: twice of it is still below.
 const WELL_BELOW: f64 = 0.45;
 
@@ -88,6 +92,18 @@ impl Cost {
     }
 }
 
+impl Cost {
+    /// Somebody asks for more. `expected` says which share the sources will take at a slowdown; where that is surely too
+    /// much, the thread runs slower at once, and not when a second has shown it.
+    pub fn foresee(&mut self, expected: impl Fn(u64) -> f64, ceiling: f64) -> Option<Pace> {
+        let before = self.slowdown;
+        while self.slowdown < SLOWDOWN_MAX && expected(self.slowdown) > ceiling * SURELY_ABOVE {
+            self.slowdown *= 2;
+        }
+        (self.slowdown != before).then(|| Pace { share: expected(before), slowdown: self.slowdown })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +143,18 @@ mod tests {
         assert_eq!(cost.look(Nanos(S), Nanos(S), 0, 0.1), None);
         cost.look(Nanos(2 * S), Nanos(S), 1_000, 0.1);
         assert_eq!((cost.slowdown, cost.rate_millihertz), (1, 1_000_000));
+    }
+
+    #[test]
+    fn what_is_surely_too_much_is_slowed_at_once_and_what_may_fit_is_tried() {
+        let at = |share: f64| move |slowdown: u64| share / slowdown as f64;
+        let mut cost = Cost::new(Nanos(0));
+        assert_eq!(cost.foresee(at(0.1), 0.1), None);
+        assert_eq!(cost.foresee(at(0.14), 0.1), None, "perhaps somebody else ran meanwhile");
+        assert_eq!(cost.foresee(at(0.7), 0.1), Some(Pace { share: 0.7, slowdown: 8 }));
+        assert_eq!(cost.foresee(at(0.7), 0.1), None, "it runs slower already");
+        let mut cost = Cost::new(Nanos(0));
+        let hopeless = cost.foresee(|_| 1.0, 0.001);
+        assert_eq!(hopeless.map(|pace| pace.slowdown), Some(SLOWDOWN_MAX), "it ends");
     }
 }

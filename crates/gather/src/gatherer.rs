@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::asked::{Asked, Toll};
 use crate::clock;
-use crate::cost::{Cost, LOOK_EVERY};
+use crate::cost::{Cost, LOOK_EVERY, Pace};
 use crate::inbox::{Inbox, LaneAnswer, Request};
 use crate::lane::{Call, Lane, LaneView};
 use crate::own;
@@ -356,8 +356,23 @@ impl Gatherer {
                 self.lanes[lane].note(source, &self.sources[source]);
             }
         }
-        if self.cost.slowdown > 1 && self.lanes[lane].asked < SLOW_ENOUGH {
+        let expected = |slowdown| expected_share(&self.sources, &self.lanes, slowdown);
+        let foreseen = self.cost.foresee(expected, self.plan.cpu_max);
+        if let Some(pace) = foreseen {
+            self.slow_down("gathering would take", pace, now);
+        } else if self.cost.slowdown > 1 && self.lanes[lane].asked < SLOW_ENOUGH {
             self.lanes[lane].slow_down(self.cost.slowdown, now);
+        }
+    }
+
+    /// Fast lanes run at another pace from now on.
+    fn slow_down(&mut self, what: &str, pace: Pace, now: Stamp) {
+        let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
+        tracing::warn!(
+            "{what} {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
+        );
+        for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
+            lane.slow_down(pace.slowdown, now);
         }
     }
 
@@ -388,13 +403,7 @@ impl Gatherer {
     /// and half again; well below, they return.
     fn look_at_cost(&mut self, now: Stamp) {
         if let Some(pace) = self.cost.look(now.boot, clock::thread_cpu(), self.ticks, self.plan.cpu_max) {
-            let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
-            tracing::warn!(
-                "gathering took {percent:.1} % of a core (ceiling {ceiling:.1} %): fast lanes run {times} times slower than asked"
-            );
-            for lane in self.lanes.iter_mut().filter(|lane| lane.asked < SLOW_ENOUGH) {
-                lane.slow_down(pace.slowdown, now);
-            }
+            self.slow_down("gathering took", pace, now);
         }
         self.tell_of_budgets();
         self.tell_of_wear(now.boot);
@@ -523,6 +532,22 @@ impl Gatherer {
             own.lane(&lane.view.name, numbers);
         }
     }
+}
+
+/// The share of a core that gathering for these lanes takes where fast ones run so many times slower than asked, as far as
+/// the sources' costs are known: waking up and writing rows come on top.
+fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
+    let period = |lane: &Lane| match lane.asked {
+        fast if fast > Nanos(0) && fast < SLOW_ENOUGH => fast.0 * slowdown,
+        slow => slow.0,
+    };
+    let share = |(index, source): (usize, &Source)| {
+        let mean = source.budget.known_mean()?;
+        let paced = lanes.iter().filter(|lane| period(lane) > 0);
+        let shortest = paced.filter_map(|lane| Some(period(lane).max(lane.refresh_of(index)?.0))).min()?;
+        Some(mean.0 as f64 / shortest.max(source.budget.period_min().0).max(1) as f64)
+    };
+    sources.iter().enumerate().filter_map(share).sum()
 }
 
 /// The refresh that a reader of these patterns wants from a source; `None`: nothing of it.

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use khz_block::schema::SCHEMA_BYTES_MAX;
 use khz_block::{Decoder, Header, SchemaDecoder};
 use khz_model::{
-    Absence, Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Pattern, Rate, Reading, Row, Series,
-    Subscription,
+    Absence, Delivery, HISTORY_READINGS_MAX, Nanos, NodeName, Notice, Pace, Pattern, Rate, Reading, Row,
+    Series, Subscription,
 };
 use khz_ring::{Cursor, Event};
 
@@ -101,9 +101,13 @@ pub(crate) struct LaneSubscription {
     lane: Arc<LaneView>,
     patterns: Vec<Pattern>,
     rate: Rate,
+    /// What the reader knows of it.
+    pace: Pace,
     inbox: Arc<Inbox>,
     cursor: Cursor,
     columns: Columns,
+    /// The period of the block that the cursor is in; 0: not in one yet.
+    period: Nanos,
     /// The newest row that was there already is handed out first: a slow lane need not keep its reader waiting.
     first: Option<Row>,
 }
@@ -123,7 +127,9 @@ impl LaneSubscription {
         let has_row = cursor.seek_newest()
             && cursor.decoder().header().is_some_and(|block| block.generation == lane.generation);
         let first = has_row.then(|| columns.row(&lane, cursor.decoder()));
-        LaneSubscription { node, lane, patterns, rate, inbox, cursor, columns, first }
+        let period = cursor.decoder().header().map_or(Nanos(0), |block| block.period);
+        let pace = Pace::new(rate);
+        LaneSubscription { node, lane, patterns, rate, pace, inbox, cursor, columns, period, first }
     }
 
     fn delivery(&mut self, rows: Vec<Row>) -> Delivery {
@@ -132,6 +138,7 @@ impl LaneSubscription {
             columns: self.columns.series.clone(),
             rows,
             lost: self.cursor.take_lost(),
+            rate: Rate::from_period(self.period),
         }
     }
 }
@@ -155,11 +162,14 @@ impl Subscription for LaneSubscription {
                 Event::Block => {
                     let Some(block) = self.cursor.decoder().header().copied() else { continue };
                     let before = self.columns.series.clone();
-                    if self.columns.enter(&self.lane, &self.patterns, &block) && !rows.is_empty() {
+                    let is_repaced = block.period != self.period;
+                    let is_other = self.columns.enter(&self.lane, &self.patterns, &block) || is_repaced;
+                    if is_other && !rows.is_empty() {
                         let mut delivery = self.delivery(std::mem::take(&mut rows));
                         delivery.columns = before;
                         deliveries.push(delivery);
                     }
+                    self.period = block.period;
                 }
                 Event::UpToDate => break,
             }
@@ -172,6 +182,11 @@ impl Subscription for LaneSubscription {
 
     fn rate(&self) -> Rate {
         Rate::from_period(self.lane.period()).unwrap_or(self.rate)
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        let text = self.pace.news(self.rate());
+        text.map(|text| Notice { node: self.node.clone(), text }).into_iter().collect()
     }
 }
 
@@ -220,7 +235,13 @@ pub(crate) fn rows_since(
             Event::UpToDate => break,
         }
     }
-    Some(Delivery { node: node.clone(), columns: columns.series.clone(), rows, lost: cursor.take_lost() })
+    Some(Delivery {
+        node: node.clone(),
+        columns: columns.series.clone(),
+        rows,
+        lost: cursor.take_lost(),
+        rate: None,
+    })
 }
 
 /// The rows of a lane from `since` on: how many, and the number behind the last.

@@ -1,4 +1,4 @@
-//! Deliveries as server-sent events: `columns` at the start and whenever they change, `rows` for the rest, and
+//! Deliveries as server-sent events: `columns` at the start and whenever they or the rate change, `rows` for the rest, and
 //! `notice` for what the reader should be told. It keeps what each node's columns and last readings were, and
 //! refuses to know time or sockets.
 
@@ -35,6 +35,8 @@ pub(crate) struct Pushed {
 #[derive(Debug)]
 struct Known {
     columns: Arc<Vec<Series>>,
+    /// The rate that was told with them.
+    rate: Rate,
     /// The readings of the row sent last; `None` when the next row must be sent whole.
     last: Option<Vec<Reading>>,
 }
@@ -54,10 +56,11 @@ impl Encoder {
     /// Appends the events of one delivery to `out`, from a row on, until there is enough for one event; tells how many
     /// rows that were.
     pub(crate) fn push(&mut self, delivery: &Delivery, from: usize, out: &mut String) -> Pushed {
-        if !self.nodes.get(&delivery.node).is_some_and(|known| Arc::ptr_eq(&known.columns, &delivery.columns))
-        {
-            self.columns_event(delivery, out);
-            let known = Known { columns: Arc::clone(&delivery.columns), last: None };
+        let rate = delivery.rate.unwrap_or(self.rate);
+        let is_known = |known: &Known| known.rate == rate && Arc::ptr_eq(&known.columns, &delivery.columns);
+        if !self.nodes.get(&delivery.node).is_some_and(is_known) {
+            columns_event(delivery, rate, out);
+            let known = Known { columns: Arc::clone(&delivery.columns), rate, last: None };
             let before = self.nodes.insert(delivery.node.clone(), known);
             self.readings -= before.and_then(|known| known.last).map_or(0, |last| last.len());
         }
@@ -68,18 +71,6 @@ impl Encoder {
             false => self.rows_event(delivery, rows, lost, out),
         };
         Pushed { rows, lost }
-    }
-
-    fn columns_event(&self, delivery: &Delivery, out: &mut String) {
-        out.push_str("event: columns\ndata: {\"node\":");
-        json::text(out, delivery.node.as_str());
-        out.push_str(",\"rate\":");
-        json::text(out, &self.rate.to_string());
-        out.push_str(",\"period_ns\":");
-        json::number(out, self.rate.period().0);
-        out.push_str(",\"columns\":");
-        json::columns(out, &delivery.columns);
-        out.push_str("}\n\n");
     }
 
     /// Tells how many of the rows it has.
@@ -120,6 +111,18 @@ impl Encoder {
         out.push_str("]}\n\n");
         written
     }
+}
+
+fn columns_event(delivery: &Delivery, rate: Rate, out: &mut String) {
+    out.push_str("event: columns\ndata: {\"node\":");
+    json::text(out, delivery.node.as_str());
+    out.push_str(",\"rate\":");
+    json::text(out, &rate.to_string());
+    out.push_str(",\"period_ns\":");
+    json::number(out, rate.period().0);
+    out.push_str(",\"columns\":");
+    json::columns(out, &delivery.columns);
+    out.push_str("}\n\n");
 }
 
 /// Appends a `notice` for every sentence, with all nodes that it concerns: one refusal of four thousand nodes is

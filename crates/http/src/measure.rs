@@ -249,7 +249,8 @@ mod tests {
             let boot = Nanos((seconds * 1e9) as u64);
             let row = Row { stamp: Stamp { boot, real_offset: 0 }, readings: readings.to_vec() };
             let node = NodeName::new("n1").unwrap();
-            let delivery = Delivery { node, columns: Arc::clone(&columns), rows: vec![row], lost: 0 };
+            let delivery =
+                Delivery { node, columns: Arc::clone(&columns), rows: vec![row], lost: 0, rate: None };
             meter.take(measure, &delivery);
             meter.value.map(|value| (value * 1e6).round() / 1e6)
         };
@@ -329,7 +330,10 @@ mod tests {
         let mut take = |seconds: u64, columns: Vec<Series>, readings: Vec<Reading>| {
             let row = Row { stamp: Stamp { boot: Nanos::from_secs(seconds), real_offset: 0 }, readings };
             let node = NodeName::new("n1").unwrap();
-            meter.take(&rate, &Delivery { node, columns: Arc::new(columns), rows: vec![row], lost: 0 });
+            meter.take(
+                &rate,
+                &Delivery { node, columns: Arc::new(columns), rows: vec![row], lost: 0, rate: None },
+            );
             meter.value
         };
         let [eth0, eth1] = ["eth0", "eth1"].map(|i| series(&bytes, Some(i)));

@@ -202,6 +202,8 @@ fn lane_json(out: &mut String, lane: &LaneStatus) {
     json::text(out, &lane.name);
     out.push_str(",\"rate\":");
     json::text(out, &lane.rate.to_string());
+    out.push_str(",\"asked\":");
+    json::text(out, &lane.asked.to_string());
     span(out, ",\"age\":", lane.age);
     let counts = [
         (",\"slots\":", lane.slots),
@@ -260,6 +262,7 @@ mod tests {
         let lane = LaneStatus {
             name: "base".into(),
             rate: Rate::from_hz(1).unwrap(),
+            asked: Rate::from_hz(1).unwrap(),
             slots: 300,
             age: Some(Nanos::from_millis(250)),
             rows: 17,
@@ -271,7 +274,7 @@ mod tests {
         lane_json(&mut out, &lane);
         assert_eq!(
             out,
-            r#"{"name":"base","rate":"1Hz","age":"0.250000000","slots":300,"rows":17,"awaited":4,"lost":3,"late":2}"#
+            r#"{"name":"base","rate":"1Hz","asked":"1Hz","age":"0.250000000","slots":300,"rows":17,"awaited":4,"lost":3,"late":2}"#
         );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, Notice, Pattern, Stamp};
+use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
 use crate::interest::Wish;
@@ -77,6 +77,8 @@ pub(crate) struct Follower {
     /// What a reader who wants late rows too still lacks.
     late: Option<late::Lacking>,
     told: bool,
+    /// What the reader knows of the rate.
+    pace: Option<Pace>,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
@@ -192,25 +194,35 @@ impl Follower {
             is_past: false,
             late: None,
             told: false,
+            pace: wish.and(Rate::from_period(period)).map(Pace::new),
             touched: None,
             bytes: Vec::new(),
             pieces: Vec::new(),
         })
     }
 
-    /// What the node has to say about the rate, once.
+    /// What the node has to say about the rate, once; then, whenever the lane that serves runs slower than asked or as
+    /// asked again, that it does.
     pub fn take_notice(&mut self) -> Option<Notice> {
         let wish = self.wish?;
         let node = self.node.lock();
-        let told = node.interest(wish)?.told.clone()?;
+        let interest = node.interest(wish)?;
+        let (told, lane) = (interest.told.clone()?, interest.lane);
         drop(node);
-        if self.told || (told.granted && told.text.is_empty()) {
-            return None;
-        }
-        self.told = true;
-        let said = if told.text.is_empty() { "refused".to_owned() } else { told.text };
-        let text = if told.granted { said } else { format!("{said}; showing the base lane") };
+        let text = match self.told || (told.granted && told.text.is_empty()) {
+            true => self.pace_news(lane.filter(|_| told.granted))?,
+            false => {
+                self.told = true;
+                let said = if told.text.is_empty() { "refused".to_owned() } else { told.text };
+                if told.granted { said } else { format!("{said}; showing the base lane") }
+            }
+        };
         Some(Notice { node: self.node.name.clone(), text })
+    }
+
+    fn pace_news(&mut self, serving: Option<u64>) -> Option<String> {
+        let followed = self.lane.filter(|followed| Some(followed.id) == serving)?;
+        self.pace.as_mut()?.news(Rate::from_period(followed.period())?)
     }
 
     /// Goes back to the rows of so long before the newest, as far as they are here.
@@ -500,8 +512,10 @@ pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<De
     let mut deliveries: Vec<Delivery> = Vec::new();
     let name = follower.node.name.clone();
     let (mut lost, mut readings) = (0u64, 0);
+    let mut rate = Rate::from_period(follower.period_told);
     follower.look(|seen| match seen {
-        Seen::Columns(..) | Seen::Over | Seen::Late(..) => {}
+        Seen::Columns(_, followed, _) => rate = Rate::from_period(followed.period()),
+        Seen::Over | Seen::Late(..) => {}
         Seen::Lost(from, to) => lost = lost.saturating_add(to - from),
         Seen::Row(columns, ..) if columns.is_empty() => {}
         Seen::Row(..) if readings > readings_max => lost = lost.saturating_add(1),
@@ -509,19 +523,24 @@ pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<De
             let row = columns.row(decoder);
             readings += row.readings.len();
             match deliveries.last_mut() {
-                Some(last) if lost == 0 && Arc::ptr_eq(&last.columns, &columns.series) => last.rows.push(row),
+                Some(last)
+                    if lost == 0 && last.rate == rate && Arc::ptr_eq(&last.columns, &columns.series) =>
+                {
+                    last.rows.push(row)
+                }
                 _ => deliveries.push(Delivery {
                     node: name.clone(),
                     columns: columns.series.clone(),
                     rows: vec![row],
                     lost: std::mem::take(&mut lost),
+                    rate,
                 }),
             }
         }
     });
     if lost > 0 {
         let columns = follower.columns.series.clone();
-        deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost });
+        deliveries.push(Delivery { node: name, columns, rows: Vec::new(), lost, rate });
     }
     deliveries
 }

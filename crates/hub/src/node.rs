@@ -695,14 +695,18 @@ impl Node {
         self.lanes.iter_mut().chain(&mut self.former).for_each(|lane| lane.trim(bytes_max));
     }
 
-    /// The base lane, and those whose rows somebody wants. One that is only offered sends nothing, one that has ended has only
-    /// a past, and one that its readers have left, as the local lane that the node has anyway, sends nothing any more.
-    fn running(&self) -> impl Iterator<Item = &Lane> {
+    /// The base lane, and those whose rows somebody wants, each with its id. One that is only offered sends nothing, one that has
+    /// ended has only a past, and one that its readers have left, as the local lane that the node has anyway, sends nothing any more.
+    fn running(&self) -> impl Iterator<Item = (&Lane, u64)> {
         let is_wanted = |id| self.interests.iter().any(|interest| interest.lane == Some(id));
-        let lanes = self.lanes.iter().zip(&self.lane_ids).filter(|(lane, _)| lane.has_rows());
-        lanes
-            .filter(move |&(lane, &id)| lane.name == BASE || lane.alive && is_wanted(id))
-            .map(|(lane, _)| lane)
+        let lanes = self.lanes.iter().zip(self.lane_ids.iter().copied()).filter(|(lane, _)| lane.has_rows());
+        lanes.filter(move |&(lane, id)| lane.name == BASE || lane.alive && is_wanted(id))
+    }
+
+    /// The fastest rate that somebody asked for of this lane; `None`: nobody did.
+    fn asked_of(&self, lane: u64) -> Option<Rate> {
+        let served = self.interests.iter().filter(|interest| interest.lane == Some(lane));
+        served.filter_map(|interest| interest.wish.rate).min_by_key(|rate| rate.period())
     }
 
     /// How it is.
@@ -722,7 +726,9 @@ impl Node {
             since,
             address: self.caller.map(|caller| caller.to_string()).or(address),
             version: self.version.clone(),
-            lanes: self.running().filter_map(|lane| lane_status(lane, self.clock_offset)).collect(),
+            lanes: (self.running())
+                .filter_map(|(lane, id)| lane_status(lane, self.asked_of(id), self.clock_offset))
+                .collect(),
             clock_offset: self.clock_offset,
             round_trip: self.round_trip,
             retransmitted: self.retransmitted,
@@ -813,7 +819,8 @@ fn aged(away: &Away, later: Nanos) -> Away {
     }
 }
 
-fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
+/// How a lane is that somebody asked for at `asked`; nobody asks for the fixed ones.
+fn lane_status(lane: &Lane, asked: Option<Rate>, clock_offset: Option<i64>) -> Option<LaneStatus> {
     let rate = Rate::from_period(lane.period)?;
     // The row's stamp is the node's; our clock minus its is known from the beats.
     let age = lane.newest().map(|stamp| {
@@ -825,6 +832,7 @@ fn lane_status(lane: &Lane, clock_offset: Option<i64>) -> Option<LaneStatus> {
     Some(LaneStatus {
         name: lane.name.clone(),
         rate,
+        asked: asked.unwrap_or(rate),
         slots: lane.slots() as u64,
         age,
         rows: lane.rows(),

@@ -324,7 +324,7 @@ fn history_of(
     if readings > HISTORY_READINGS_MAX {
         return Err(QueryError::TooMuch { node: node.name.clone() });
     }
-    Ok(Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0 }))
+    Ok(Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0, rate: None }))
 }
 
 /// How the rows of a subscription come.

@@ -108,19 +108,13 @@ impl AgentLanes {
         let patterns = patterns.map_err(|error| error.problem)?;
         if interest.period == Nanos(0) {
             let handle = self.gather.on_demand(&patterns).map_err(|error| error.to_string())?;
-            return Ok(self.granted(interest.number, handle, String::new()));
+            return Ok(self.granted(interest.number, handle));
         }
         let rate = Rate::from_period(interest.period).ok_or("there is no such rate")?;
         let handle =
             self.gather.follow(&patterns, rate, interest.exact).map_err(|error| error.to_string())?;
-        let period = handle.period();
-        let text = match Rate::from_period(period) {
-            Some(slower) if period > rate.period() => {
-                format!("runs at {slower} instead of {rate}, to stay below its CPU ceiling")
-            }
-            _ => String::new(),
-        };
-        Ok(self.granted(interest.number, handle, text))
+        // That it runs slower than asked the hub sees by the lane's period, now and whenever that changes.
+        Ok(self.granted(interest.number, handle))
     }
 
     /// The gather thread sends the rows of a lane from here on, where there still is such a lane.
@@ -133,14 +127,14 @@ impl AgentLanes {
         Ok(())
     }
 
-    fn granted(&mut self, number: u32, handle: LaneHandle, text: String) -> Answer {
+    fn granted(&mut self, number: u32, handle: LaneHandle) -> Answer {
         let period = handle.period();
         // One that is there already, as the local lane, is the same to the link.
         let same = self.fixed.iter().find(|lane| lane.0.epoch() == handle.epoch()).cloned();
         let lane = same.unwrap_or_else(|| AgentLane(Arc::new(handle)));
         let id = khz_link::Lane::id(&lane);
         self.granted.push(Granted { number, lane });
-        Answer { interest: number, lane: Some(id), period, text }
+        Answer { interest: number, lane: Some(id), period, text: String::new() }
     }
 }
 

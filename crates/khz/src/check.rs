@@ -8,6 +8,16 @@ use serde_json::json;
 
 use crate::outcome::{Done, Outcome};
 use crate::table::{Side, Table, json_line, wrapped};
+use crate::together::Together;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// About each source.
+    pub sources: Vec<SourceCost>,
+    /// How often those that are gathered can be had together.
+    pub together: Together,
+}
 
 /// What was found out about one source.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,13 +69,18 @@ impl SourceCost {
 }
 
 /// Prints the report.
-pub fn print(sources: &[SourceCost], as_json: bool, width: Option<usize>, out: &mut impl Write) -> Outcome {
+pub fn print(found: &Found, as_json: bool, width: Option<usize>, out: &mut impl Write) -> Outcome {
+    let Found { sources, together } = found;
     if as_json {
         for source in sources {
             writeln!(out, "{}", json_line(&object(source)))?;
         }
+        writeln!(out, "{}", together.object())?;
     } else {
         out.write_all(table(sources).render(width).as_bytes())?;
+        for line in together.sentences() {
+            writeln!(out, "\n{}", wrapped(&line, width.unwrap_or(100)).join("\n"))?;
+        }
         out.write_all(remarks(sources, width.unwrap_or(100)).as_bytes())?;
     }
     out.flush()?;
@@ -161,6 +176,11 @@ fn object(source: &SourceCost) -> serde_json::Value {
 mod tests {
     use super::*;
 
+    fn found(sources: Vec<SourceCost>) -> Found {
+        let together = Together::new(Nanos(0), Vec::new(), 0.1, Rate::from_hz(1_000).unwrap());
+        Found { sources, together }
+    }
+
     fn sources() -> Vec<SourceCost> {
         let missing = |series: &str| Missing {
             series: series.to_owned(),
@@ -201,7 +221,7 @@ mod tests {
     #[test]
     fn the_table_fits_eighty_columns_and_tells_what_a_day_costs() {
         let mut out = Vec::new();
-        assert_eq!(print(&sources(), false, Some(80), &mut out).unwrap(), Done::Wholly);
+        assert_eq!(print(&found(sources()), false, Some(80), &mut out).unwrap(), Done::Wholly);
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(
@@ -221,7 +241,7 @@ mod tests {
         let mut sources = sources();
         sources[1].finding = Finding::Failed("malformed".to_owned());
         let mut out = Vec::new();
-        print(&sources, true, None, &mut out).unwrap();
+        print(&found(sources), true, None, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let findings: Vec<serde_json::Value> = text
             .lines()

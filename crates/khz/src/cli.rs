@@ -551,12 +551,16 @@ pub struct WatchFlags {
 const CHECK_EXAMPLES: &str = "\
 Examples:
   khz check                         this machine
+  khz check 'cpu.*' 'net.*'         how often these can be had together
   khz check --root /srv/captured    a captured host
   khz check --json                  one object a line, for programs";
 
 /// `khz check`.
 #[derive(Debug, Args)]
 pub struct CheckFlags {
+    /// Only the sources of these patterns [default: all].
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<String>,
     /// One JSON object a line.
     #[arg(long)]
     pub json: bool,

@@ -15,12 +15,14 @@ use khz_model::{
 
 use crate::answer::Answer;
 use crate::ask::Stream;
-use crate::check::{Finding, Missing, SourceCost};
+use crate::check::{Finding, Found, Missing, SourceCost};
 use crate::config::Plan;
 use crate::config::plan::RingDir;
 use crate::feed::Feed;
 use crate::outcome::{Failure, sentence};
 use crate::ring;
+use crate::together::{Paced, Together};
+use crate::trial::{Trial, trial};
 
 /// A command that reads for itself keeps no history: this holds the rows between two looks.
 const READER_RING: RingSize = RingSize::Bytes(ByteSize(1 << 20));
@@ -124,7 +126,7 @@ pub fn rows(plan: &Plan, interest: Interest) -> Result<Stream, Failure> {
 }
 
 fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>, misses: Misses) -> Stream {
-    let mut known = Vec::new();
+    let mut known = None;
     let mut misses = Some(misses).filter(|misses| !misses.is_empty());
     let pause = Duration::from(subscription.rate().period()).clamp(LOOK_PERIOD, LOOK_PERIOD_MAX);
     Box::new(move || {
@@ -132,32 +134,64 @@ fn of_subscription(agent: Agent, mut subscription: Box<dyn Subscription>, misses
         let _ = &agent;
         std::thread::sleep(pause);
         let mut feeds: Vec<Feed> = misses.take().map(Feed::Misses).into_iter().collect();
-        for delivery in subscription.poll() {
-            if !known.iter().any(|columns| Arc::ptr_eq(columns, &delivery.columns)) {
-                known.clear();
-                known.push(Arc::clone(&delivery.columns));
-                feeds.push(Feed::columns_of(&delivery, subscription.rate()));
+        let deliveries = subscription.poll();
+        feeds.extend(subscription.notices().into_iter().map(Feed::of_notice));
+        for delivery in deliveries {
+            let rate = delivery.rate.unwrap_or(subscription.rate());
+            let is_known = |(columns, at): &(_, _)| Arc::ptr_eq(columns, &delivery.columns) && *at == rate;
+            if !known.as_ref().is_some_and(is_known) {
+                feeds.push(Feed::columns_of(&delivery, rate));
+                known = Some((Arc::clone(&delivery.columns), rate));
             }
             feeds.push(Feed::rows_of(&delivery));
         }
-        feeds.extend(subscription.notices().into_iter().map(Feed::of_notice));
         Ok(Some(feeds))
     })
 }
 
-/// What each source holds and costs, found by trying.
-pub fn probe(plan: &Plan) -> Result<Vec<SourceCost>, Failure> {
-    let planned = source_plans(plan);
+/// What each source that some pattern speaks of holds and costs, and at which rate they can be had together, found by
+/// trying.
+pub fn probe(plan: &Plan, patterns: &[Pattern]) -> Result<Found, Failure> {
+    let mut planned = source_plans(plan);
+    let is_meant = |file: &khz_parse::KernelFile| refresh_of(file, patterns).is_some();
+    planned.retain(|source| is_meant(source.file));
     let cost = |report: SourceReport| {
         let source = planned.iter().find(|source| source.file.name == report.name);
         source_cost(report, source.map(|source| rate_of(plan, source)))
     };
-    let costs: Vec<SourceCost> = khz_gather::probe(&plan.root).into_iter().map(cost).collect();
-    if costs.iter().any(|source| source.finding == Finding::Works) {
-        return Ok(costs);
+    let files = khz_parse::files().iter().filter(|file| is_meant(file)).map(|file| file.name);
+    let meant: Vec<&str> = files.collect();
+    if meant.is_empty() {
+        let patterns = patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(Failure::work(QueryError::NothingMatches { patterns }));
     }
-    let root = plan.root.display();
-    Err(Failure::usage(format!("nothing can be read below {root}; is /proc mounted there?")))
+    let reports = khz_gather::probe(&plan.root).into_iter().filter(|report| meant.contains(&report.name));
+    let sources: Vec<SourceCost> = reports.map(cost).collect();
+    if !sources.iter().any(|source| source.finding == Finding::Works) {
+        let root = plan.root.display();
+        return Err(Failure::usage(format!("nothing can be read below {root}; is /proc mounted there?")));
+    }
+    // A source that does not work costs nothing at any rate, and one that is switched off is not gathered.
+    let works = |name: &str| sources.iter().any(|s| s.name == name && s.finding == Finding::Works);
+    planned.retain(|source| works(source.file.name));
+    let files: Vec<_> = planned.iter().map(|source| source.file).collect();
+    let trial = match planned.is_empty() {
+        true => Trial::default(),
+        false => trial(khz_gather::Plan { sources: planned, ..gather_plan(plan) }, plan.rate_max)?,
+    };
+    let paced = |&(name, gather): &(&'static str, Nanos)| {
+        let file = files.iter().find(|file| file.name == name)?;
+        Some(Paced { name, gather, refresh: refresh_of(file, patterns)? })
+    };
+    let paced = trial.sources.iter().filter_map(paced).collect();
+    Ok(Found { together: Together::new(trial.tick, paced, plan.cpu_max, plan.rate_max), sources })
+}
+
+/// How often the kernel has something new of what these patterns (none: all) select in a file, 0: at every event;
+/// `None`: they select nothing.
+fn refresh_of(file: &khz_parse::KernelFile, patterns: &[Pattern]) -> Option<Nanos> {
+    let wanted = |metric: &str| patterns.is_empty() || patterns.iter().any(|p| p.matches_metric(metric));
+    Some(file.refresh(wanted)?.period().unwrap_or(Nanos(0)))
 }
 
 fn source_cost(report: SourceReport, rate: Option<Rate>) -> SourceCost {
@@ -246,7 +280,7 @@ fn rate_of(plan: &Plan, source: &SourcePlan) -> Rate {
 }
 
 /// Waits for an answer without starting a thread.
-fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+pub fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure::work(format!("cannot start: {error}")))?;
     Ok(runtime.block_on(future))

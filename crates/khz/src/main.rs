@@ -50,8 +50,10 @@ mod simulate;
 mod status_line;
 mod table;
 mod terminal;
+mod together;
 mod trace;
 mod transport;
+mod trial;
 mod watch;
 
 use std::io::{BufWriter, Write};
@@ -113,8 +115,9 @@ fn dispatch(cli: Cli) -> Outcome {
         Some(Command::Get(flags)) => get(flags, cli.settings, out),
         Some(Command::Watch(flags)) => watch(flags, cli.settings, out),
         Some(Command::Check(flags)) => {
+            let patterns = patterns(&flags.patterns)?;
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
-            check::print(&here::probe(&plan)?, flags.json, terminal::width(), out)
+            check::print(&here::probe(&plan, &patterns)?, flags.json, terminal::width(), out)
         }
         Some(Command::Config(flags)) => {
             let (layers, plan) = plan(flags.settings.over(cli.settings))?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use khz_model::hostlist::Hostlist;
-use khz_model::{Misses, NodeName};
+use khz_model::{Misses, NodeName, Rate};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -57,6 +57,8 @@ struct Away {
 #[derive(Clone, Debug, Deserialize)]
 struct Lane {
     rate: String,
+    /// What was asked for; older doors do not say it.
+    asked: Option<String>,
     rows: u64,
     lost: u64,
     late: u64,
@@ -99,6 +101,7 @@ pub fn print(
         out.write_all(table(&all).render(width).as_bytes())?;
         problems(&all, width, out)?;
         away(&all, width, out)?;
+        slowed(&all, width, out)?;
         believed(&all, width, out)?;
         writeln!(out, "{}", cut(&summary, width.unwrap_or(usize::MAX)))?;
     } else if nodes.status.is_empty() && misses.is_empty() {
@@ -210,12 +213,39 @@ fn state(status: &Status) -> String {
     }
 }
 
-/// `1+100Hz`: of all lanes.
+impl Lane {
+    /// The rate that was asked for, where the node runs the lane slower.
+    fn slowed_from(&self) -> Option<&str> {
+        let asked = self.asked.as_deref()?;
+        let is_slowed = |now: Rate, asked: Rate| now.is_slowed_from(asked);
+        is_slowed(self.rate.parse().ok()?, asked.parse().ok()?).then_some(asked)
+    }
+}
+
+/// `1+100Hz`: of all lanes; `1+250<1000Hz` where one was to be faster.
 fn rates(lanes: &[Lane]) -> String {
     let Some((last, others)) = lanes.split_last() else { return UNKNOWN.to_owned() };
-    let short = |lane: &Lane| lane.rate.trim_start_matches("every ").to_owned();
+    let short = |lane: &Lane| {
+        let rate = lane.rate.trim_start_matches("every ");
+        match lane.slowed_from() {
+            Some(asked) => format!("{}<{asked}", rate.trim_end_matches("Hz")),
+            None => rate.to_owned(),
+        }
+    };
     let others = others.iter().map(short).map(|rate| rate.trim_end_matches("Hz").to_owned());
     others.chain([short(last)]).collect::<Vec<_>>().join("+")
+}
+
+/// Whose lanes run slower than was asked for: one line for all.
+fn slowed(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) -> std::io::Result<()> {
+    let is_slowed = |status: &Status| status.lanes.iter().any(|lane| lane.slowed_from().is_some());
+    let names: Vec<String> =
+        all.iter().filter(|(status, _)| is_slowed(status)).map(|(status, _)| status.node.clone()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let line = format!("{}: slower than asked, to stay below the CPU ceiling (cpu_max)", fold(&names));
+    writeln!(out, "{}", cut(&line, width.unwrap_or(usize::MAX)))
 }
 
 fn span(seconds: Option<&str>) -> String {

@@ -36,10 +36,6 @@ and how much memory it has. The same seed plays the same rows.
 Exit codes: 0 every row arrived in time, 1 rows were late, lost or not
 acknowledged, 2 wrong usage.";
 
-/// Where recordings are when the program runs beside its sources.
-const WORKLOADS: &str = "fixtures/workloads";
-const WORKLOADS_INSTALLED: &str = "/usr/share/khz/workloads";
-
 /// `khz simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateFlags {
@@ -52,7 +48,7 @@ pub struct SimulateFlags {
     /// The hub that they report to.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7071")]
     hub: String,
-    /// What they play, each one of these: names of recordings, or files.
+    /// What they play: names of recordings that are part of the program, or files.
     #[arg(
         long,
         value_name = "NAME,...",
@@ -60,7 +56,7 @@ pub struct SimulateFlags {
         default_value = "idle,compile,netcopy,mempressure"
     )]
     workload: Vec<String>,
-    /// The folder of recordings [default: fixtures/workloads, else /usr/share/khz/workloads].
+    /// A folder of other recordings, NAME-100hz.khzt, in which the names are looked up.
     #[arg(long, value_name = "DIR")]
     workloads: Option<PathBuf>,
     /// Slots of a row: those that change most, or copies of devices where there are fewer; 0: as recorded.
@@ -114,14 +110,8 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
         length,
         held: flags.held.parse().map_err(Failure::usage)?,
     };
-    let folder = folder(flags);
-    if !folder.is_dir() {
-        return Err(Failure::usage(format!(
-            "there are no recordings to play in {}; start it where the sources are, or name a folder with --workloads DIR",
-            folder.display()
-        )));
-    }
-    let library = Library::read(&flags.workload, &folder, flags.slots).map_err(Failure::usage)?;
+    let library =
+        Library::read(&flags.workload, flags.workloads.as_deref(), flags.slots).map_err(Failure::usage)?;
     let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
     let stop = serve::stop_on_signal()?;
     let mut before = Report::default();
@@ -178,12 +168,4 @@ fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
 
 fn run_dir(flags: &SimulateFlags) -> Option<PathBuf> {
     flags.run_dir.clone().or_else(|| std::env::var_os("KHZ_RUN_DIR").map(PathBuf::from))
-}
-
-fn folder(flags: &SimulateFlags) -> PathBuf {
-    let beside = PathBuf::from(WORKLOADS);
-    flags.workloads.clone().unwrap_or_else(|| match beside.is_dir() {
-        true => beside,
-        false => PathBuf::from(WORKLOADS_INSTALLED),
-    })
 }

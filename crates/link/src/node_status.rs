@@ -22,6 +22,8 @@ const BELIEVED: u8 = 4;
 /// Behind the flags stand the node's hub and why it is not at another.
 const HUB: u8 = 8;
 const AWAY: u8 = 16;
+/// And behind these, for each lane, the period that was asked for, where one runs at another.
+const ASKED: u8 = 32;
 /// A hub's address as a node has it.
 const HUB_ADDRESS_MAX: usize = 300;
 
@@ -56,7 +58,8 @@ pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
             | flag(status.expected, EXPECTED)
             | flag(status.believed, BELIEVED)
             | flag(status.hub.is_some(), HUB)
-            | flag(status.away.is_some(), AWAY),
+            | flag(status.away.is_some(), AWAY)
+            | flag(lanes.iter().any(|lane| lane.asked != lane.rate), ASKED),
     );
     if let Some(hub) = &status.hub {
         put_text(out, hub, HUB_NAME_MAX);
@@ -66,6 +69,9 @@ pub fn put(status: &NodeStatus, out: &mut Vec<u8>) {
         put_text(out, &away.problem, TEXT_MAX);
         out.extend_from_slice(&time(away.since));
         out.extend_from_slice(&time(away.back));
+    }
+    if lanes.iter().any(|lane| lane.asked != lane.rate) {
+        lanes.iter().for_each(|lane| out.extend_from_slice(&lane.asked.period().0.to_le_bytes()));
     }
     frame.close(out);
 }
@@ -112,17 +118,21 @@ pub(crate) fn decode(body: &mut Body<'_>) -> Result<NodeStatus, Misfit> {
         let (first, problem) = (body.text(HUB_ADDRESS_MAX)?.to_owned(), body.text(TEXT_MAX)?.to_owned());
         status.away = Some(Away { first, problem, since: time(body)?, back: time(body)? });
     }
+    if flags & ASKED != 0 {
+        for lane in &mut status.lanes {
+            lane.asked = rate(body)?;
+        }
+    }
     Ok(status)
 }
 
 fn lane(body: &mut Body<'_>) -> Result<LaneStatus, Misfit> {
     let name = body.text(INSTANCE_MAX)?.to_owned();
-    let at = body.at();
-    let rate =
-        Rate::from_period(Nanos(body.u64()?)).ok_or(Misfit { at, problem: "there is no such rate" })?;
+    let rate = rate(body)?;
     Ok(LaneStatus {
         name,
         rate,
+        asked: rate,
         age: time(body)?,
         slots: body.varint()?,
         rows: body.varint()?,
@@ -130,6 +140,11 @@ fn lane(body: &mut Body<'_>) -> Result<LaneStatus, Misfit> {
         lost: body.varint()?,
         late: body.varint()?,
     })
+}
+
+fn rate(body: &mut Body<'_>) -> Result<Rate, Misfit> {
+    let at = body.at();
+    Rate::from_period(Nanos(body.u64()?)).ok_or(Misfit { at, problem: "there is no such rate" })
 }
 
 fn time(body: &mut Body<'_>) -> Result<Option<Nanos>, Misfit> {
@@ -151,6 +166,7 @@ mod tests {
         let lane = LaneStatus {
             name: "base".into(),
             rate: Rate::from_hz(1).unwrap(),
+            asked: Rate::from_hz(1).unwrap(),
             slots: 300,
             age: None,
             rows: 7,
@@ -173,7 +189,10 @@ mod tests {
             heard: Some(Nanos(5)),
             clock_offset: Some(-9),
             problem: Some("refused".into()),
-            lanes: vec![lane.clone(), LaneStatus { age: Some(Nanos(1)), ..lane }],
+            lanes: vec![
+                lane.clone(),
+                LaneStatus { age: Some(Nanos(1)), asked: Rate::from_hz(4).unwrap(), ..lane },
+            ],
             ..NodeStatus::here(NodeName::new("node7").unwrap())
         }
     }
@@ -192,10 +211,11 @@ mod tests {
         put(&status(), &mut out);
         let raw = split(&out, FRAME_MAX).unwrap().unwrap();
         // Without what follows the lanes it is that of an older hub.
-        let more = 1 + (1 + 4) + (1 + 9) + (1 + 6) + 8 + 8;
+        let more = 1 + (1 + 4) + (1 + 9) + (1 + 6) + 8 + 8 + 2 * 8;
         let older = Frame::decode(raw.kind, &raw.body[..raw.body.len() - more]).unwrap();
-        let expected =
+        let mut expected =
             NodeStatus { left: false, expected: false, believed: false, hub: None, away: None, ..status() };
+        expected.lanes.iter_mut().for_each(|lane| lane.asked = lane.rate);
         assert_eq!(older, Frame::Node(Box::new(expected)));
         for cut in (0..raw.body.len()).filter(|&cut| cut != raw.body.len() - more) {
             assert!(Frame::decode(raw.kind, &raw.body[..cut]).is_err(), "{cut}");

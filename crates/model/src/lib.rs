@@ -13,6 +13,7 @@ pub mod look;
 pub mod metric;
 pub mod misses;
 pub mod name;
+mod pace;
 pub mod pattern;
 pub mod printable;
 pub mod quantity;
@@ -29,6 +30,7 @@ pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 pub use misses::{Known, Miss, Misses};
 pub use name::{Instance, NameError, NodeName, SeriesName};
+pub use pace::Pace;
 pub use pattern::Pattern;
 pub use quantity::{ByteSize, Nanos, QuantityError, Rate, Stamp};
 pub use query::{

@@ -126,6 +126,13 @@ pub struct Interest {
     pub exact: bool,
 }
 
+impl LaneStatus {
+    /// Whether it runs slower than asked.
+    pub fn is_slowed(&self) -> bool {
+        self.rate.is_slowed_from(self.asked)
+    }
+}
+
 /// A stream of rows that the reader empties by polling.
 pub trait Subscription: Send {
     /// Everything since the last call, without waiting; one delivery for each node that has something new.
@@ -140,7 +147,7 @@ pub trait Subscription: Send {
     /// The rate that was granted.
     fn rate(&self) -> Rate;
 
-    /// What the reader should be told since the last call: a node that refused or lowered the rate.
+    /// What the reader should be told since the last call: a node that refused or lowered the rate, or runs as asked again.
     fn notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
@@ -166,6 +173,9 @@ pub struct Delivery {
     pub rows: Vec<Row>,
     /// Rows that were overwritten before this reader fetched them.
     pub lost: u64,
+    /// How often these rows come at present: slower than was asked for where the node would exceed its CPU ceiling.
+    /// `None`: as the subscription says.
+    pub rate: Option<Rate>,
 }
 
 /// All columns at one instant.
@@ -292,6 +302,8 @@ pub struct LaneStatus {
     pub name: String,
     /// Its present rate.
     pub rate: Rate,
+    /// The rate that was asked for; a node under its CPU ceiling runs slower.
+    pub asked: Rate,
     /// Its slots.
     pub slots: u64,
     /// How old its newest row is.

@@ -58,6 +58,8 @@ pub struct Counts {
     pub damaged: u64,
     /// Deviations of the rows from their period.
     pub jitter: Jitter,
+    /// The shortest and the longest time between two rows of a lane, as their blocks say; `None`: there were none.
+    pub periods: Option<(Nanos, Nanos)>,
 }
 
 /// One lane.
@@ -168,6 +170,10 @@ impl Recorder {
         // Rows that came late are no measure of how punctual the next one is.
         known.last = known.last.max(last);
         self.counts.repeated += repeated;
+        if count > 0 && header.period > Nanos(0) {
+            let (shortest, longest) = self.counts.periods.unwrap_or((header.period, header.period));
+            self.counts.periods = Some((shortest.min(header.period), longest.max(header.period)));
+        }
         self.counts.rows += count;
         self.counts.values += count * u64::from(header.slots);
         self.file.put(&Sealed::Block { lane, bytes })

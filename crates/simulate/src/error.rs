@@ -16,6 +16,16 @@ pub enum SimulateError {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// No recording of this name is part of the program.
+    #[error(
+        "there is no recording '{asked}': this program has {}; a path names a file (./{asked}.khzt), and --workloads DIR a \
+         folder of others",
+        crate::packed::workloads().collect::<Vec<_>>().join(", ")
+    )]
+    Workload {
+        /// What was asked for.
+        asked: String,
+    },
     /// It is no trace.
     #[error("{} is no recording: {source}", path.display())]
     Trace {

@@ -13,6 +13,7 @@ mod files;
 mod lanes;
 mod library;
 mod node;
+mod packed;
 mod recording;
 mod reel;
 mod report;

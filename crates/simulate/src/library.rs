@@ -2,13 +2,14 @@
 //! reels than it may; a wish for another one is refused.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use khz_model::{Instance, Nanos, Pattern};
 
 use crate::error::SimulateError;
+use crate::packed;
 use crate::recording::{NUMBERS_MAX, Recording};
 use crate::reel::Reel;
 
@@ -30,11 +31,11 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads the workloads, each a name of a recording in `folder` or a path to one. Rows get `slots` slots, those
-    /// that change most, and copies of devices where there are not so many; 0: as recorded.
-    pub fn read(workloads: &[String], folder: &Path, slots: usize) -> Result<Self, SimulateError> {
-        let recordings =
-            workloads.iter().map(|workload| Recording::read(workload, &path_of(workload, folder)));
+    /// Reads the workloads, each a path of a recording, or a name of one: in `folder`, or where there is none, in the
+    /// program itself. Rows get `slots` slots, those that change most, and copies of devices where there are not so
+    /// many; 0: as recorded.
+    pub fn read(workloads: &[String], folder: Option<&Path>, slots: usize) -> Result<Self, SimulateError> {
+        let recordings = workloads.iter().map(|workload| read(workload, folder));
         Self::of(recordings.collect::<Result<_, _>>()?, slots)
     }
 
@@ -90,10 +91,11 @@ impl Library {
     }
 }
 
-fn path_of(workload: &str, folder: &Path) -> PathBuf {
-    match workload.contains(['/', '.']) {
-        true => PathBuf::from(workload),
-        false => folder.join(format!("{workload}{SUFFIX}")),
+fn read(workload: &str, folder: Option<&Path>) -> Result<Recording, SimulateError> {
+    match folder {
+        _ if workload.contains(['/', '.']) => Recording::read(workload, Path::new(workload)),
+        Some(folder) => Recording::read(workload, &folder.join(format!("{workload}{SUFFIX}"))),
+        None => Recording::decode(workload, Path::new(workload), &packed::trace_of(workload)?),
     }
 }
 
@@ -203,16 +205,31 @@ mod tests {
     }
 
     #[test]
+    fn every_workload_of_the_program_is_a_minute_that_can_be_played() {
+        let names: Vec<String> = packed::workloads().map(String::from).collect();
+        let library = Library::read(&names, None, 0).unwrap();
+        for recording in library.recordings() {
+            assert!((5_900..6_100).contains(&recording.rows()), "{}: {}", recording.name, recording.rows());
+            assert!(recording.changes().iter().any(|&count| count > 1_000), "{}", recording.name);
+        }
+    }
+
+    #[test]
     fn workloads_are_names_in_the_folder_or_paths() {
         let folder = std::env::temp_dir().join(format!("khz-simulate-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("calm-100hz.khzt");
         std::fs::write(&path, trace_of(5, &[0, 1, 2], |tick, _| (0, tick))).unwrap();
         let path = path.to_str().unwrap().to_owned();
-        let library = Library::read(&["calm".into(), path], &folder, 0).unwrap();
+        let library = Library::read(&["calm".into(), path], Some(&folder), 0).unwrap();
         assert_eq!((library.recordings().len(), library.recordings()[1].rows()), (2, 3));
-        let error = Library::read(&["storm".into()], &folder, 0).unwrap_err().to_string();
+        let error = Library::read(&["storm".into()], Some(&folder), 0).unwrap_err().to_string();
         assert!(error.contains("storm-100hz.khzt"), "{error}");
+        let error = Library::read(&["storm".into()], None, 0).unwrap_err().to_string();
+        assert!(
+            error.contains("'storm'") && error.contains("compile, idle, mempressure, netcopy"),
+            "{error}"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -44,9 +44,13 @@ impl Recording {
                 "it has {length} bytes, more than {TRACE_BYTES_MAX}"
             ))));
         }
-        let bytes = std::fs::read(path).map_err(failed)?;
+        Self::decode(name, path, &std::fs::read(path).map_err(failed)?)
+    }
+
+    /// Reads the bytes of a trace, which came from there.
+    pub(crate) fn decode(name: &str, path: &Path, trace: &[u8]) -> Result<Self, SimulateError> {
         let rows =
-            Rows::decode(&bytes).map_err(|source| SimulateError::Trace { path: path.to_owned(), source })?;
+            Rows::decode(trace).map_err(|source| SimulateError::Trace { path: path.to_owned(), source })?;
         rows.recording(name).map_err(|problem| SimulateError::Unplayable { path: path.to_owned(), problem })
     }
 

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -38,7 +37,6 @@ impl Simulation {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = std::thread::spawn(move || {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/workloads");
             let names = ["compile", "netcopy"].map(String::from);
             let settings = Settings {
                 hub,
@@ -52,7 +50,7 @@ impl Simulation {
                 length: None,
                 held: Nanos::from_secs(600),
             };
-            let crowd = Crowd::new(settings, Library::read(&names, &folder, 300).unwrap()).unwrap();
+            let crowd = Crowd::new(settings, Library::read(&names, None, 300).unwrap()).unwrap();
             crowd.run(&told, |_| {})
         });
         Simulation { stop, thread }

@@ -7,14 +7,22 @@ use khz_model::NodeName;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::der::{Elements, GENERAL_TIME, OCTETS, OID, SEQUENCE, SET, UTC_TIME};
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::der::{Decode, Encode};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::{DirectoryString, GeneralName};
+use x509_cert::name::Name;
+use x509_cert::time::Time;
+
 use crate::moment::Moment;
 use crate::role::{Identity, Role};
 
-/// Object identifiers, without tag and length.
-const COMMON_NAME: &[u8] = &[0x55, 4, 3];
-const UNIT: &[u8] = &[0x55, 4, 11];
-const ALTERNATIVE_NAMES: &[u8] = &[0x55, 29, 17];
+/// CN and OU.
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+const UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
+
+/// A certificate is smaller: TLS carries a whole chain in 64 KiB as rustls is set, and ours have less than one.
+const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
 /// A subject alternative name that says who somebody is begins with this: `khz:node/n1`.
 const IDENTITY_SCHEME: &str = "khz:";
@@ -105,72 +113,51 @@ fn valid(name: &str) -> Result<NodeName, PeerError> {
     NodeName::new(name).map_err(|error| PeerError::Name(error.problem))
 }
 
-/// RFC 5280, section 4.1.
+/// What the library reads, as far as we look at it; `None` where it, or a name that we would go by, is malformed.
 fn read(der: &[u8]) -> Option<Certificate> {
-    const VERSION: u8 = 0xa0;
-    const EXTENSIONS: u8 = 0xa3;
-    let mut to_be_signed = Elements(Elements(Elements(der).expect(SEQUENCE)?).expect(SEQUENCE)?);
-    to_be_signed.skip_if(VERSION);
-    let (_serial, _algorithm) = (to_be_signed.next()?, to_be_signed.next()?);
-    let issuer = to_be_signed.expect(SEQUENCE)?;
-    let mut validity = Elements(to_be_signed.expect(SEQUENCE)?);
-    let subject = to_be_signed.expect(SEQUENCE)?;
-    let _public_key = to_be_signed.next()?;
-    let extensions = to_be_signed.find(|(tag, _)| *tag == EXTENSIONS);
-    let (hosts, uris) = alternative_names(extensions.map_or(&[], |(_, list)| list));
+    if der.len() > CERTIFICATE_BYTES_MAX {
+        return None;
+    }
+    let certificate = x509_cert::Certificate::from_der(der).ok()?;
+    let signed = certificate.tbs_certificate();
+    let (hosts, uris) = match signed.get_extension::<SubjectAltName>().ok()? {
+        Some((_, names)) => alternative_names(&names),
+        None => Default::default(),
+    };
     Some(Certificate {
-        common_names: attributes(subject, COMMON_NAME)?,
-        units: attributes(subject, UNIT)?,
+        common_names: attributes(signed.subject(), COMMON_NAME)?,
+        units: attributes(signed.subject(), UNIT)?,
         hosts,
         uris,
-        from: moment(validity.next()?)?,
-        until: moment(validity.next()?)?,
-        subject: subject.to_vec(),
-        issuer: issuer.to_vec(),
+        from: moment(signed.validity().not_before)?,
+        until: moment(signed.validity().not_after)?,
+        subject: signed.subject().to_der().ok()?,
+        issuer: signed.issuer().to_der().ok()?,
     })
 }
 
-fn moment((tag, text): (u8, &[u8])) -> Option<Moment> {
-    matches!(tag, UTC_TIME | GENERAL_TIME).then(|| Moment::from_asn1(text)).flatten()
+fn moment(time: Time) -> Option<Moment> {
+    i64::try_from(time.to_unix_duration().as_secs()).ok().map(Moment)
 }
 
-/// The values of one attribute in a distinguished name; `None` where one is no UTF-8.
-fn attributes(name: &[u8], wanted: &[u8]) -> Option<Vec<String>> {
-    let sets = Elements(name).filter(|(tag, _)| *tag == SET).map(|(_, set)| set);
-    let pairs = sets.flat_map(Elements).filter(|(tag, _)| *tag == SEQUENCE).map(|(_, pair)| pair);
-    let values = pairs.filter_map(|pair| {
-        let mut pair = Elements(pair);
-        (pair.expect(OID)? == wanted).then(|| pair.next()).flatten()
-    });
-    values.map(|(_, text)| String::from_utf8(text.to_vec()).ok()).collect()
+/// The values of one attribute, as often as it stands there; `None` where one is no text.
+fn attributes(name: &Name, wanted: ObjectIdentifier) -> Option<Vec<String>> {
+    let values = name.iter().filter(|attribute| attribute.oid == wanted);
+    values.map(|attribute| attribute.value.decode_as::<DirectoryString>().ok().map(String::from)).collect()
 }
 
-/// Hosts and URIs of the extension that lists them (RFC 5280, section 4.2.1.6).
-fn alternative_names(extensions: &[u8]) -> (Vec<String>, Vec<String>) {
-    const DNS: u8 = 0x82;
-    const URI: u8 = 0x86;
-    const IP: u8 = 0x87;
+/// Hosts and URIs among the alternative names.
+fn alternative_names(names: &SubjectAltName) -> (Vec<String>, Vec<String>) {
     let (mut hosts, mut uris) = (Vec::new(), Vec::new());
-    let list = Elements(extensions).expect(SEQUENCE).unwrap_or_default();
-    for (tag, name) in Elements(list).filter_map(|(_, extension)| names_of(extension)).flatten() {
-        match tag {
-            DNS => hosts.push(String::from_utf8_lossy(name).into_owned()),
-            URI => uris.push(String::from_utf8_lossy(name).into_owned()),
-            IP => hosts.extend(address(name).map(|ip| ip.to_string())),
+    for name in &names.0 {
+        match name {
+            GeneralName::DnsName(host) => hosts.push(host.to_string()),
+            GeneralName::UniformResourceIdentifier(uri) => uris.push(uri.to_string()),
+            GeneralName::IpAddress(ip) => hosts.extend(address(ip.as_bytes()).map(|ip| ip.to_string())),
             _ => {}
         }
     }
     (hosts, uris)
-}
-
-/// The names in an extension, if it is the one.
-fn names_of(extension: &[u8]) -> Option<Elements<'_>> {
-    const BOOLEAN: u8 = 0x01;
-    let mut extension = Elements(extension);
-    let is_it = extension.expect(OID)? == ALTERNATIVE_NAMES;
-    extension.skip_if(BOOLEAN);
-    let content = extension.expect(OCTETS)?;
-    is_it.then(|| Elements(content).expect(SEQUENCE).map(Elements)).flatten()
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
@@ -230,14 +217,6 @@ mod tests {
         }
         let name = Identity::of_certificate(&der(&[cn("../n1"), ou("node")], &[], &[]));
         assert!(matches!(name, Err(PeerError::Name(_))), "{name:?}");
-    }
-
-    #[test]
-    fn cut_off_certificates_are_malformed() {
-        let whole = der(&[(DnType::CommonName, "n1")], &["a"], &[]);
-        for length in 0..whole.len() {
-            assert_eq!(Certificate::read(&whole[..length]), Err(PeerError::Malformed), "{length}");
-        }
     }
 
     proptest! {

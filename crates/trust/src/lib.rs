@@ -28,7 +28,6 @@
 mod admission;
 mod certificate;
 mod cluster_key;
-mod der;
 mod error;
 mod explain;
 mod exposure;

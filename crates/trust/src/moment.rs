@@ -21,42 +21,9 @@ impl Moment {
     pub fn days_since(self, earlier: Moment) -> i64 {
         (self.0 - earlier.0).div_euclid(DAY)
     }
-
-    /// `YYMMDDhhmmssZ` (1950 to 2049) or `YYYYMMDDhhmmssZ`, the two forms that RFC 5280 allows.
-    pub(crate) fn from_asn1(text: &[u8]) -> Option<Self> {
-        let digits = text.strip_suffix(b"Z")?;
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        let number = |part: &[u8]| part.iter().fold(0i64, |sum, digit| sum * 10 + i64::from(digit - b'0'));
-        let (year, rest) = match digits.len() {
-            12 => match number(&digits[..2]) {
-                year @ 0..50 => (2000 + year, &digits[2..]),
-                year => (1900 + year, &digits[2..]),
-            },
-            14 => (number(&digits[..4]), &digits[4..]),
-            _ => return None,
-        };
-        let mut parts = rest.chunks_exact(2).map(number);
-        let (month, day) = (parts.next()?, parts.next()?);
-        let (hour, minute, second) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_possible =
-            (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second < 60;
-        is_possible.then(|| Moment(days_before(year, month, day) * DAY + hour * 3600 + minute * 60 + second))
-    }
 }
 
-/// Days from 1970-01-01 to this date of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
-/// algorithms").
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// The date that so many days after 1970-01-01 have.
+/// The date that is so many days after 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -94,15 +61,6 @@ mod tests {
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),
         ] {
             assert_eq!(Moment(seconds).to_string(), text);
-            let digits: String = text.chars().filter(char::is_ascii_digit).collect();
-            assert_eq!(Moment::from_asn1(format!("{digits}Z").as_bytes()), Some(Moment(seconds)));
-        }
-        assert_eq!(Moment::from_asn1(b"491231235959Z").unwrap().to_string(), "2049-12-31 23:59:59 UTC");
-        assert_eq!(Moment::from_asn1(b"500101000000Z").unwrap().to_string(), "1950-01-01 00:00:00 UTC");
-        for text in
-            [&b""[..], b"Z", b"20261301000000Z", b"2026-1121000000Z", b"20261121000000", b"261121240000Z"]
-        {
-            assert_eq!(Moment::from_asn1(text), None);
         }
     }
 }

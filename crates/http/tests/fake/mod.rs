@@ -262,6 +262,7 @@ impl Query for FakeNode {
         let lane = || LaneStatus {
             name: "base".to_owned(),
             rate: Rate::from_hz(1).unwrap(),
+            asked: Rate::from_hz(1).unwrap(),
             slots: self.columns.len() as u64,
             age: Some(Nanos::from_millis(400)),
             rows: 86_400,
@@ -376,7 +377,7 @@ impl Query for FakeNode {
         self.check_full()?;
         let rows = (span.0 / 1_000_000_000).min(rows_max as u64);
         let rows = (0..rows).map(|n| row(&columns, n)).collect();
-        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0 }))
+        Ok(Some(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None }))
     }
 }
 
@@ -412,7 +413,7 @@ impl Subscription for FakeRows {
             for (columns, numbers) in [(&self.columns, from..border), (&self.grown, border..self.next)] {
                 let rows: Vec<Row> = numbers.map(|n| row_of(columns, n, *k)).collect();
                 let columns = Arc::clone(columns);
-                deliveries.push(Delivery { node: node.clone(), columns, rows, lost: 0 });
+                deliveries.push(Delivery { node: node.clone(), columns, rows, lost: 0, rate: None });
             }
         }
         deliveries.into_iter().filter(|delivery| !delivery.rows.is_empty()).collect()

@@ -112,7 +112,7 @@ fn now() -> Nanos {
 }
 
 fn after_the_fact(flags: &RecordFlags, task: &Task, plan: &Plan, span: Nanos) -> Outcome {
-    let progress = Progress::new(flags.quiet);
+    let progress = Progress::new(flags.quiet, None);
     let hub = match flags.hub {
         Some(_) => of_hub::find(flags, plan)?,
         None => None,
@@ -191,7 +191,7 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let mut recorder = task.recorder(flags, plan)?;
     origin.begin(&mut recorder).map_err(of_error)?;
     let mut child = start(&flags.command)?;
-    let mut progress = Progress::new(flags.quiet);
+    let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
     let followed = follow(&mut origin, &mut recorder, &mut progress, &stop, until, &mut child);
     let code = end_of(&mut child, followed.is_ok());

@@ -18,7 +18,7 @@ pub enum Origin {
     /// This node, gathered by this process.
     Own {
         /// Until it has finished.
-        own: Option<Own>,
+        own: Option<Box<Own>>,
         /// Something that was asked for is not here, and that was said.
         has_misses: bool,
     },
@@ -64,7 +64,7 @@ impl Origin {
             Some(access) => Ok(Origin::Hub(Box::new(OfHub::start(&access, interest)?))),
             None => {
                 let own = Own::start(plan, interest)?;
-                Ok(Origin::Own { has_misses: own.has_misses, own: Some(own) })
+                Ok(Origin::Own { has_misses: own.has_misses, own: Some(Box::new(own)) })
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use khz_gather::{Agent, LaneHandle};
-use khz_model::{Interest, QueryError};
+use khz_model::{Interest, NodeName, Pace, QueryError, Rate};
 use khz_record::{RecordError, Recorder};
 
 use super::ring_copy::RingCopy;
@@ -21,6 +21,9 @@ pub struct Own {
     lane: LaneHandle,
     copy: RingCopy,
     agent: Agent,
+    node: NodeName,
+    /// What was said of its rate.
+    pace: Pace,
     /// Something that was asked for is not here, and that was said.
     pub has_misses: bool,
 }
@@ -46,16 +49,19 @@ impl Own {
         })?;
         let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
         misses::tell(&misses);
-        let own = Own { lane, copy, agent, has_misses: !misses.is_empty() };
+        let (node, pace) = (plan.node.clone(), Pace::new(*rate));
+        let mut own = Own { node, lane, copy, agent, pace, has_misses: !misses.is_empty() };
         own.wait_for_row(Duration::from(rate.period()))?;
-        if own.lane.period() > rate.period() {
-            crate::table::remark!(
-                "this node runs at a period of {} instead of {}, to stay below its CPU ceiling",
-                own.lane.period(),
-                rate.period()
-            );
-        }
+        own.tell_of_pace();
         Ok(own)
+    }
+
+    /// Says that rows come slower than asked, or as asked again, once each time that begins.
+    fn tell_of_pace(&mut self) {
+        let news = Rate::from_period(self.lane.period()).and_then(|rate| self.pace.news(rate));
+        if let Some(text) = news {
+            crate::table::remark!("{}: {text}", self.node);
+        }
     }
 
     fn wait_for_row(&self, period: Duration) -> Result<(), Failure> {
@@ -78,6 +84,7 @@ impl Own {
 
     /// What has come since.
     pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.tell_of_pace();
         self.copy.copy(recorder)
     }
 

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use khz_model::{Nanos, Rate};
 use khz_record::{Counts, Missing};
 
 use crate::quantities::{of_bytes, of_count, of_span};
@@ -16,13 +17,15 @@ pub struct Progress {
     drawn: Option<Instant>,
     is_shown: bool,
     is_quiet: bool,
+    /// The rate that was asked for, of rows that come.
+    asked: Option<Rate>,
 }
 
 impl Progress {
     /// Nothing is drawn where nobody looks.
-    pub fn new(is_quiet: bool) -> Self {
+    pub fn new(is_quiet: bool, asked: Option<Rate>) -> Self {
         let is_shown = !is_quiet && std::io::stderr().is_terminal();
-        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet }
+        Progress { began: Instant::now(), drawn: None, is_shown, is_quiet, asked }
     }
 
     /// Draws it, if it is time.
@@ -57,6 +60,9 @@ impl Progress {
         if counts.files > 1 {
             line.push_str(&format!(" in {} files", counts.files));
         }
+        if let Some(said) = self.asked.and_then(|asked| slowed(asked, counts.periods?)) {
+            line.push_str(&format!(", {said}"));
+        }
         for said in lacking(&counts.missing) {
             line.push_str(&format!(", {said}"));
         }
@@ -69,6 +75,15 @@ impl Progress {
         }
         line
     }
+}
+
+/// At which rates rows came, where that is slower than asked.
+fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
+    let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
+    slowest.is_slowed_from(asked).then(|| match fastest == slowest {
+        true => format!("at {slowest} instead of {asked} (CPU ceiling)"),
+        false => format!("at {slowest} to {fastest} instead of {asked} (CPU ceiling)"),
+    })
 }
 
 /// What is missing, rows and ticks apart: nobody can get a row that was never made.

@@ -106,7 +106,7 @@ fn object(line: &Line<'_>) -> Value {
             (column.series.clone(), value)
         })
         .collect();
-    json!({ "node": line.node, "time": seconds(line.time), "lost": line.lost, "values": values })
+    json!({ "node": line.node, "time": seconds(line.time), "rate": line.rate, "lost": line.lost, "values": values })
 }
 
 /// Seconds since 1970 with nine places.

@@ -1,7 +1,7 @@
 //! `khz watch`: follows a feed of rows and prints each, or redraws a table of the latest. It ends by count,
 //! by time or when the feed does; what a row shows is decided in `rates`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,8 @@ pub trait Paper {
     fn finish(&mut self) -> std::io::Result<()>;
 }
 
-/// Different notices that are remembered so as not to be told twice; further ones are not told.
+/// Groups of nodes of which is remembered what was told of them last, so as not to tell it twice; further ones are not
+/// told of.
 const NOTICES_MAX: usize = 1_000;
 
 /// What is known of the stream.
@@ -68,8 +69,8 @@ struct Known {
     nodes: HashMap<String, Node>,
     /// Rows printed.
     printed: u64,
-    /// What was told already.
-    told: BTreeSet<String>,
+    /// What was told last, of each group of nodes.
+    told: HashMap<String, String>,
     /// What was asked for and nobody had when this began.
     misses: Misses,
 }
@@ -157,10 +158,12 @@ impl Watch {
                 return Ok(false);
             }
             Feed::Notice { nodes, text } => {
-                let line = printable(&format!("khz: {}: {text}", fold(nodes)));
-                if told.len() < NOTICES_MAX && told.insert(line.clone()) {
+                let nodes = fold(nodes);
+                let is_known = told.get(&nodes) == Some(&text);
+                if !is_known && (told.len() < NOTICES_MAX || told.contains_key(&nodes)) {
                     paper.make_way()?;
-                    writeln!(remarks, "{line}")?;
+                    writeln!(remarks, "{}", printable(&format!("khz: {nodes}: {text}")))?;
+                    told.insert(nodes, text);
                 }
                 return Ok(false);
             }
@@ -279,8 +282,8 @@ mod tests {
         assert_eq!(
             lines[..2],
             [
-                r#"{"node":"n1","time":"1763690000.100000000","lost":0,"values":{"net.rx_bytes[eth0]":"10000","load.1m":"0.52"}}"#,
-                r#"{"node":"n1","time":"1763690000.400000000","lost":2,"values":{"net.rx_bytes[eth0]":{"unknown":"the counter went backwards"},"load.1m":"0.61"}}"#,
+                r#"{"node":"n1","time":"1763690000.100000000","rate":"10Hz","lost":0,"values":{"net.rx_bytes[eth0]":"10000","load.1m":"0.52"}}"#,
+                r#"{"node":"n1","time":"1763690000.400000000","rate":"10Hz","lost":2,"values":{"net.rx_bytes[eth0]":{"unknown":"the counter went backwards"},"load.1m":"0.61"}}"#,
             ]
         );
         assert!(lines[2].contains(r#""net.rx_bytes[eth0]":{"absent":"instance gone"}"#));
@@ -343,6 +346,17 @@ mod tests {
              n1                absent     0.61\n\
              n2                absent     0.61\n"
         );
+    }
+
+    #[test]
+    fn what_was_told_before_is_told_again_once_something_else_was() {
+        let notice = |text: &str| Feed::Notice { nodes: vec!["n1".to_owned()], text: text.to_owned() };
+        let said = ["slow", "slow", "as asked", "slow"].map(notice);
+        let (mut feeds, mut remarks) = (said.into_iter(), Vec::new());
+        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let _ = Watch::default().follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
+        let told = String::from_utf8(remarks).unwrap();
+        assert_eq!(told, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
     }
 
     #[test]

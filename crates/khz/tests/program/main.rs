@@ -23,6 +23,8 @@ mod ring_place;
 mod roles;
 mod rrd;
 mod service;
+mod simulate;
+mod slowed;
 mod text;
 mod text_source;
 mod usage;

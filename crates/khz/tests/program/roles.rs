@@ -141,12 +141,9 @@ fn agents_recorders_and_hubs_of_the_hubs_user_and_of_root_need_no_set_up() {
     until("the user's own agent is up", || is_up(&hub, "n1"));
     assert!(!nodes(&hub).contains("believed"), "{}", nodes(&hub));
     let played = ["simulate", "--nodes", "3", "--prefix", "played", "--hub", &link, "--for", "1s"];
-    let workloads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads");
-    if std::fs::metadata(workloads).is_ok() {
-        let done = place.khz(0, &[&played[..], &["--workloads", workloads, "--run-dir"]].concat());
-        let done = { done }.arg(place.run_dir(DAEMON)).output().unwrap();
-        assert!(nodes(&hub).contains("played1"), "{}{}", nodes(&hub), err(&done));
-    }
+    let done = place.khz(0, &[&played[..], &["--run-dir"]].concat());
+    let done = { done }.arg(place.run_dir(DAEMON)).output().unwrap();
+    assert!(nodes(&hub).contains("played1"), "{}{}", nodes(&hub), err(&done));
     let fast = place.record(DAEMON, &link, "1000Hz");
     assert_eq!(code(&fast), 0, "an operator: {}", err(&fast));
     let upper = place.hub(DAEMON, "127.0.0.1:0", &["--source", &link]);

@@ -55,11 +55,15 @@ fn help_fits_a_terminal_of_80_columns() {
 }
 
 #[test]
-fn simulating_without_recordings_says_where_they_are_to_be() {
+fn a_recording_that_is_not_there_is_named_and_so_are_those_that_are() {
     let output = run(&["simulate", "--workloads", "/nonexistent/workloads"]);
     assert_eq!((code(&output), out(&output).as_str()), (2, ""));
     let said = err(&output);
-    assert!(said.contains("/nonexistent/workloads") && said.contains("--workloads DIR"), "{said}");
+    assert!(said.contains("/nonexistent/workloads/idle-100hz.khzt"), "{said}");
+    let output = run(&["simulate", "--workload", "storm"]);
+    assert_eq!(code(&output), 2);
+    let said = err(&output);
+    assert!(said.contains("'storm'") && said.contains("compile, idle, mempressure, netcopy"), "{said}");
 }
 
 #[test]

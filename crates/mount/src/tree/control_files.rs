@@ -160,7 +160,7 @@ impl Tree {
         Answer::Fail(errno)
     }
 
-    /// What was wrong with the last line that was refused.
+    /// What was wrong with the last line that was refused, or what a node said last of the rate that one asks for.
     pub(super) fn error_text(&self) -> Vec<u8> {
         self.error.clone().into_bytes()
     }

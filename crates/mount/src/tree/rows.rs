@@ -229,6 +229,7 @@ impl Tree {
     pub fn told(&mut self, text: &str) {
         self.counts.told += 1;
         text.clone_into(&mut self.counts.told_last);
+        self.error = format!("{text}\n");
     }
 
     /// The value of a file, if there ever was one, and when it was gathered.

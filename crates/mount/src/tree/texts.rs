@@ -173,8 +173,12 @@ fn node_text(state: &str, status: &NodeStatus, since: Nanos, known: bool) -> Str
         let age = lane.age.map_or_else(|| "unknown".to_owned(), aged);
         let rate = lane.rate.to_string();
         let rate = rate.strip_prefix("every ").unwrap_or(&rate).to_owned();
+        let asked = match lane.is_slowed() {
+            true => format!(" asked {}", lane.asked),
+            false => String::new(),
+        };
         let text = format!(
-            "rate {rate} values {} age_seconds {age} rows {} awaited {} lost {} late {}",
+            "rate {rate}{asked} values {} age_seconds {age} rows {} awaited {} lost {} late {}",
             lane.slots, lane.rows, lane.awaited, lane.lost, lane.late
         );
         line(&format!("lane {}", lane.name), Some(text));

@@ -1,0 +1,52 @@
+//! `khz simulate` on a machine that has nothing but the program.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::{Running, err, khz, out};
+
+/// Hides the sources' recordings from what follows; needs the privileges of a mount namespace.
+const HIDDEN: &str = "mount -t tmpfs none \"$0\" && exec \"$@\"";
+
+fn may_mount() -> bool {
+    let mounted = Command::new("unshare").args(["--mount", "true"]).output();
+    mounted.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_copied_program_plays_every_workload_where_there_are_no_recordings() {
+    let empty = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("empty-{}", std::process::id()));
+    std::fs::create_dir_all(&empty).unwrap();
+    let program = empty.join("khz");
+    let from = env!("CARGO_BIN_EXE_khz");
+    std::fs::hard_link(from, &program).or_else(|_| std::fs::copy(from, &program).map(|_| ())).unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").canonicalize().unwrap();
+    let is_hidden = may_mount();
+
+    let hub = Running::start_hub(&[]);
+    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    for workload in ["idle", "compile", "netcopy", "mempressure"] {
+        let mut command = match is_hidden {
+            true => Command::new("unshare"),
+            false => Command::new(&program),
+        };
+        if is_hidden {
+            command.args(["--mount", "sh", "-c", HIDDEN]).arg(&fixtures).arg(&program);
+        }
+        command.args(["simulate", "--nodes", "2", "--rate", "10Hz", "--for", "1s", "--json", "--hub", link]);
+        command.args(["--workload", workload, "--prefix", workload]);
+        // With what the hub's run has for its own user, and nothing of this environment's.
+        let run_dir = hub.beside(&[]);
+        let run_dir = run_dir.get_envs().find(|(name, _)| *name == "KHZ_RUN_DIR").and_then(|(_, dir)| dir);
+        command.current_dir(&empty).env("HOME", &empty).env("KHZ_RUN_DIR", run_dir.unwrap());
+        let played = command.output().unwrap();
+        // Code 1 says that rows were late, which a busy machine makes them.
+        assert!(matches!(played.status.code(), Some(0 | 1)), "{workload}: {}", err(&played));
+        let last = out(&played).lines().last().map(|line| serde_json::from_str(line).unwrap());
+        let last: serde_json::Value = last.unwrap_or_default();
+        assert!(last["rows"].as_u64().is_some_and(|rows| rows > 0), "{workload}: {last}");
+        let nodes = out(&khz(&["nodes", "--server", &hub.url]).output().unwrap());
+        assert!(nodes.contains(&format!("{workload}1")), "{nodes}");
+    }
+    std::fs::remove_dir_all(empty).unwrap();
+}

@@ -73,7 +73,7 @@ use crate::watch::Watch;
 fn main() -> ExitCode {
     khz_door::heap::settle();
     if let Err(error) = khz_ring::survive_truncation() {
-        eprintln!("khz: {}", outcome::sentence(&error));
+        table::say(&outcome::sentence(&error));
     }
     if let Some(code) = rrd::under_another_name() {
         return code;

@@ -39,7 +39,7 @@ pub fn rm(flags: &RingRmFlags, plan: &Plan, out: &mut impl Write) -> Outcome {
         (_, true) => Ok(Done::Wholly),
         (0, false) => Err(Failure::Work(problems.join("; "))),
         (_, false) => {
-            problems.iter().for_each(|problem| eprintln!("khz: {problem}"));
+            problems.iter().for_each(|problem| crate::table::say(problem));
             Ok(Done::Partly { missing: Vec::new() })
         }
     }

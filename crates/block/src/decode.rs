@@ -270,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn a_block_whose_first_row_is_the_last_that_can_be_counted_is_refused() {
-        let mut bytes = encode(&vec![vec![(0, 7)]]);
-        bytes[16..24].fill(0xFF);
-        let mut decoder = Decoder::new();
-        assert_eq!(decoder.step(&bytes), Ok(Step::Header(HEADER_BYTES)));
-        assert!(matches!(decoder.step(&bytes[HEADER_BYTES..]), Err(BlockError::Damaged { .. })));
+    fn a_block_whose_first_row_time_or_period_no_lane_can_have_is_refused() {
+        for at in [16, 24, 40] {
+            let mut bytes = encode(&vec![vec![(0, 7)]]);
+            bytes[at..at + 8].fill(0xFF);
+            assert!(matches!(Decoder::new().step(&bytes), Err(BlockError::Damaged { .. })), "{at}");
+        }
     }
 
     #[test]

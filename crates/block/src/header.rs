@@ -1,11 +1,18 @@
 //! The 64 bytes at the start of a block.
 
-use khz_model::{Nanos, Stamp};
+use khz_model::{Nanos, Rate, Stamp};
 
 use crate::BlockError;
 
 /// Size of a header.
 pub const HEADER_BYTES: usize = 64;
+
+/// No row has a number above this: at 10,000 rows a second a lane gets there after fourteen million years. Numbers from outside
+/// can be added to without another thought.
+pub const ROW_MAX: u64 = 1 << 62;
+
+/// No machine has been up for longer (146 years).
+const BOOT_MAX: Nanos = Nanos(1 << 62);
 
 const MAGIC: [u8; 4] = *b"khzB";
 const VERSION: u8 = 1;
@@ -79,6 +86,12 @@ impl Header {
         if header.slots as usize > khz_model::schema::SLOTS_MAX {
             return Err(BlockError::Damaged { at: at + 12, problem: "more slots than a node can have" });
         }
-        Ok(header)
+        let problem = match header {
+            Header { first_row, .. } if first_row > ROW_MAX => "no lane has a row of this number",
+            Header { stamp, .. } if stamp.boot > BOOT_MAX => "no machine has been up for this long",
+            Header { period, .. } if period > Rate::PERIOD_MAX => "no lane has a period this long",
+            _ => return Ok(header),
+        };
+        Err(BlockError::Damaged { at, problem })
     }
 }

@@ -16,7 +16,7 @@ mod varint;
 
 pub use decode::{Decoder, Step};
 pub use encode::Encoder;
-pub use header::{HEADER_BYTES, Header};
+pub use header::{HEADER_BYTES, Header, ROW_MAX};
 pub use scan::{RowScanner, stamps};
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 

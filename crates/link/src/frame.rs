@@ -296,7 +296,7 @@ fn decode<'a>(kind: u8, body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
         kind::TOLD => Frame::Told(Told {
             interest: body.number()?,
             granted: flags(body, 1)? == 1,
-            period: Nanos(body.u64()?),
+            period: body.period()?,
             text: body.text(TEXT_MAX)?,
             lane: body.number()?,
         }),
@@ -396,7 +396,7 @@ fn abilities(body: &mut Body<'_>) -> Result<u8, Misfit> {
 
 fn want<'a>(body: &mut Body<'a>) -> Result<WantFrame<'a>, Misfit> {
     let lane = body.number()?;
-    let (epoch, from_row) = (body.u64()?, body.u64()?);
+    let (epoch, from_row) = (body.u64()?, body.row()?);
     let span = Nanos(body.u64()?);
     let schema_bytes = body.varint()?;
     let prompt = flags(body, 1)? == 1;
@@ -448,10 +448,10 @@ fn lane<'a>(body: &mut Body<'a>) -> Result<LaneOffer<'a>, Misfit> {
         name: body.text(INSTANCE_MAX)?,
         epoch: body.u64()?,
         generation: body.u32()?,
-        period: Nanos(body.u64()?),
+        period: body.period()?,
         interest: body.number()?,
-        oldest_row: body.u64()?,
-        next_row: body.u64()?,
+        oldest_row: body.row()?,
+        next_row: body.row()?,
         schema_bytes: schema_size(body)?,
         schema_hash: body.array()?,
     })
@@ -487,6 +487,6 @@ fn again<'a>(body: &mut Body<'a>) -> Result<Frame<'a>, Misfit> {
 /// A range of rows.
 fn rows(body: &mut Body<'_>) -> Result<(u64, u64), Misfit> {
     let at = body.at();
-    let (from, to) = (body.u64()?, body.u64()?);
+    let (from, to) = (body.row()?, body.row()?);
     if from > to { Err(Misfit { at, problem: "rows backwards" }) } else { Ok((from, to)) }
 }

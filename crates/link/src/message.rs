@@ -356,5 +356,5 @@ impl Beaten<'_> {
 }
 
 pub(crate) fn ack(body: &mut Body<'_>) -> Result<Ack, crate::wire::Misfit> {
-    Ok(Ack { lane: body.number()?, received: body.u64()?, stored: body.u64()? })
+    Ok(Ack { lane: body.number()?, received: body.row()?, stored: body.row()? })
 }

@@ -1,6 +1,8 @@
 //! Numbers and texts as they stand in frames: little-endian, LEB128, a length before a text. It knows no frame;
 //! what does not fit gives an offset and a reason.
 
+use khz_model::{Nanos, Rate};
+
 /// Where a body stops making sense, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Misfit {
@@ -54,6 +56,24 @@ impl<'a> Body<'a> {
 
     pub fn u64(&mut self) -> Result<u64, Misfit> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// The number of a row.
+    pub fn row(&mut self) -> Result<u64, Misfit> {
+        let at = self.at;
+        match self.u64()? {
+            row if row <= khz_block::ROW_MAX => Ok(row),
+            _ => Err(Misfit { at, problem: "no lane has a row of this number" }),
+        }
+    }
+
+    /// The time between two rows of a lane.
+    pub fn period(&mut self) -> Result<Nanos, Misfit> {
+        let at = self.at;
+        match Nanos(self.u64()?) {
+            period if period <= Rate::PERIOD_MAX => Ok(period),
+            _ => Err(Misfit { at, problem: "no lane has a period this long" }),
+        }
     }
 
     pub fn i64(&mut self) -> Result<i64, Misfit> {

@@ -21,6 +21,23 @@ fn cuts_are_noticed(bytes: &[u8]) {
     assert_eq!(Frame::decode(frame.kind, &longer), Frame::decode(frame.kind, frame.body));
 }
 
+/// Whatever eight bytes of a body are all ones, numbers of rows and periods stay such as may be added to and multiplied.
+fn extremes_are_refused(bytes: &[u8]) {
+    let frame = split(bytes, FRAME_MAX).unwrap().unwrap();
+    for start in 0..frame.body.len().saturating_sub(7) {
+        let mut body = frame.body.to_vec();
+        body[start..start + 8].fill(0xff);
+        let (rows, period) = match Frame::decode(frame.kind, &body) {
+            Ok(Frame::Lane(offer)) => ([offer.oldest_row, offer.next_row], offer.period),
+            Ok(Frame::Want(want)) => ([want.from_row; 2], Nanos(0)),
+            Ok(Frame::Told(told)) => ([0; 2], told.period),
+            Ok(Frame::Lost { from, to, .. } | Frame::Again { from, to, .. }) => ([from, to], Nanos(0)),
+            _ => continue,
+        };
+        assert!(rows.iter().all(|&row| row <= khz_block::ROW_MAX) && period <= khz_model::Rate::PERIOD_MAX);
+    }
+}
+
 #[test]
 fn every_message_reads_as_it_was_said() {
     let text = "kürzlich";
@@ -34,6 +51,7 @@ fn every_message_reads_as_it_was_said() {
         if !matches!(expected, Frame::Rows { .. } | Frame::Schema(_) | Frame::Past { .. }) {
             cuts_are_noticed(&out);
         }
+        extremes_are_refused(&out);
     };
     check(&|out| greeting.put(out), Frame::Greeting(greeting.clone()));
     let welcome = Welcome { version: 1, silence: Nanos::from_millis(2_500), abilities: 3 };

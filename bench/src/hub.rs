@@ -26,25 +26,31 @@ pub static SUITE: Suite = Suite {
     sections: &[
         Section {
             name: "nodes",
-            seconds: (1080, 220),
-            about: "4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with TLS, readers and\nhistory; 1,000 nodes at 1 and 10 Hz",
+            seconds: (780, 150),
+            about: "4,096 nodes at 100 Hz and 128 at 1,000 Hz: CPU per row, memory, with TLS, readers and\nhistory",
             run: nodes::run,
         },
         Section {
+            name: "usual",
+            seconds: (320, 70),
+            about: "1,000 nodes at 10 Hz and at 1 Hz: CPU per row, memory",
+            run: nodes::usual,
+        },
+        Section {
             name: "bytes",
-            seconds: (90, 90),
+            seconds: (40, 40),
             about: "bytes per value and per node on the wire, at 1, 10, 100 and 1,000 Hz",
             run: bytes::run,
         },
         Section {
             name: "latency",
-            seconds: (160, 30),
+            seconds: (270, 30),
             about: "one node at 1,000 Hz, row by row, to a reader; beside two plain TCP hops",
             run: latency::run,
         },
         Section {
             name: "fanout",
-            seconds: (480, 60),
+            seconds: (420, 45),
             about: "one node at 100 Hz to 1,000 readers",
             run: fanout::run,
         },
@@ -62,7 +68,7 @@ pub static SUITE: Suite = Suite {
         },
         Section {
             name: "scrape",
-            seconds: (330, 80),
+            seconds: (340, 90),
             about: "how evenly counters grow over scrapes, beside node_exporter (Debian package\nprometheus-node-exporter)",
             run: scrape::run,
         },

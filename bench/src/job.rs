@@ -39,10 +39,10 @@ pub static SUITE: Suite = Suite {
     name: "job",
     about: "what the monitor takes from a job on both cores; needs root and /dev/fuse",
     sections: &[
-        Section { name: "1", seconds: (270, 30), about: "at 1 Hz", run: |r| run(r, 1) },
-        Section { name: "10", seconds: (270, 30), about: "at 10 Hz", run: |r| run(r, 10) },
-        Section { name: "100", seconds: (160, 30), about: "at 100 Hz", run: |r| run(r, 100) },
-        Section { name: "1000", seconds: (160, 30), about: "at 1,000 Hz", run: |r| run(r, 1_000) },
+        Section { name: "1", seconds: (270, 45), about: "at 1 Hz", run: |r| run(r, 1) },
+        Section { name: "10", seconds: (270, 45), about: "at 10 Hz", run: |r| run(r, 10) },
+        Section { name: "100", seconds: (150, 45), about: "at 100 Hz", run: |r| run(r, 100) },
+        Section { name: "1000", seconds: (150, 45), about: "at 1,000 Hz", run: |r| run(r, 1_000) },
     ],
 };
 

@@ -7,6 +7,17 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+/// What differs from the commit. Not what runs are kept in: `cargo xtask promises run` writes it after each section, and it is not measured.
+const STATUS: [&str; 7] = [
+    "status",
+    "--porcelain",
+    "--untracked-files=no",
+    "--",
+    ":(top)",
+    ":(top,exclude)PROMISES.md",
+    ":(top,exclude)bench/promises.toml",
+];
+
 /// The machine, the tools and the source, as JSON.
 pub fn describe() -> Value {
     json!({
@@ -23,7 +34,7 @@ pub fn describe() -> Value {
         "cc_flags": crate::program::CC[1..].join(" "),
         "valgrind": first_line("valgrind", &["--version"]),
         "commit": first_line("git", &["rev-parse", "HEAD"]),
-        "uncommitted_changes": first_line("git", &["status", "--porcelain", "--untracked-files=no"]).is_some(),
+        "uncommitted_changes": first_line("git", &STATUS).is_some(),
         "procfs_crate": locked("procfs"),
         "sysinfo_crate": locked("sysinfo"),
         "built_for_debugging": cfg!(debug_assertions),

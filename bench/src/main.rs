@@ -74,23 +74,23 @@ static GATHER: Suite = Suite {
     sections: &[
         Section {
             name: "ladder",
-            seconds: (40, 10),
+            seconds: (30, 5),
             about: "the paper's four ways to read /proc/meminfo, then ours",
             run: ladder::run,
         },
         Section {
             name: "table",
-            seconds: (90, 40),
+            seconds: (120, 45),
             about: "load, parse and total of the five classic files, hot and with instruction counts",
             run: hot::run,
         },
         Section {
             name: "paced",
-            seconds: (300, 60),
+            seconds: (80, 20),
             about: "the same at 1,000 Hz while the machine is busy",
             run: paced::run,
         },
-        Section { name: "peers", seconds: (90, 30), about: "the crates procfs and sysinfo", run: peers::run },
+        Section { name: "peers", seconds: (40, 10), about: "the crates procfs and sysinfo", run: peers::run },
         Section {
             name: "agent",
             seconds: (720, 220),
@@ -99,13 +99,13 @@ static GATHER: Suite = Suite {
         },
         Section {
             name: "attack",
-            seconds: (160, 60),
+            seconds: (300, 100),
             about: "the agent at 1,000 Hz with 10,000 idle connections and with streams that nobody reads;\na hub of 1,500 nodes with 100 clients that read slowly",
             run: attack::run,
         },
         Section {
             name: "scale",
-            seconds: (90, 40),
+            seconds: (45, 10),
             about: "parse cost on hosts of 2 to 256 CPUs and up to 1,000 interfaces",
             run: scale::run,
         },
@@ -117,7 +117,7 @@ static BLOCK: Suite = Suite {
     about: "the format of rows",
     sections: &[Section {
         name: "forms",
-        seconds: (240, 120),
+        seconds: (360, 70),
         about: "beside texts, as they are and compressed, on the workloads of fixtures/workloads",
         run: block::run,
     }],

@@ -24,28 +24,28 @@ pub static SUITE: Suite = Suite {
     name: "mount",
     about: "the mounted tree and shared memory; needs root and /dev/fuse",
     sections: &[
-        Section { name: "shm", seconds: (20, 10), about: "a value out of shared memory, ns", run: page::run },
+        Section { name: "shm", seconds: (20, 5), about: "a value out of shared memory, ns", run: page::run },
         Section {
             name: "read",
-            seconds: (600, 120),
+            seconds: (300, 30),
             about: "a mounted value, kept open and opened each time, beside an empty FUSE file system,\n/proc/meminfo and a daemon at a socket; the first read of each new value",
             run: read::run,
         },
         Section {
             name: "throughput",
-            seconds: (120, 40),
+            seconds: (60, 10),
             about: "bytes a second, 64 B to 64 kB, beside memcpy",
             run: throughput::run,
         },
         Section {
             name: "change",
-            seconds: (300, 60),
+            seconds: (120, 35),
             about: "from a published change to readers in two mounts, with 0, 1, 4, 16 CPU hogs, normal\nand raised class",
             run: change::run,
         },
         Section {
             name: "nodes",
-            seconds: (120, 60),
+            seconds: (80, 45),
             about: "the mount's CPU with 64 nodes x 300 values x 10 Hz: unread, open, read",
             run: nodes::run,
         },

@@ -7,8 +7,8 @@ use crate::record::Record;
 pub struct Section {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Seconds that the full run takes, and the quick one, once everything is built: measured on two processors, rounded up.
-    /// A run says at its end how long it took, and whether this is still true.
+    /// Seconds that the full run takes, and the quick one, once everything is built: what it took on two busy processors, or what
+    /// its turns add up to, rounded up. A run says at its end how long it took, and whether that is longer.
     pub seconds: (u64, u64),
     /// What it measures, in a line or two.
     pub about: &'static str,

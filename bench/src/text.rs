@@ -32,19 +32,19 @@ pub static SUITE: Suite = Suite {
     sections: &[
         Section {
             name: "pull",
-            seconds: (90, 40),
+            seconds: (70, 15),
             about: "statuses a second of 128 nodes, asked anew and from rows that are there",
             run: pull::run,
         },
         Section {
             name: "merge",
-            seconds: (30, 20),
+            seconds: (25, 10),
             about: "16 clients at 100 statuses a second each: requests that a node gets",
             run: merge::run,
         },
         Section {
             name: "status",
-            seconds: (60, 20),
+            seconds: (20, 10),
             about: "the whole status of 4,096 nodes, beside a bare loop that writes the same bytes",
             run: status::run,
         },

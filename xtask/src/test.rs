@@ -92,6 +92,10 @@ pub fn screenshot() -> Result<(), String> {
 
 /// A benchmark, optimised; its own `--help` tells more.
 pub fn bench(words: &[&str]) -> Result<(), String> {
+    if words.iter().any(|word| matches!(*word, "--help" | "-h" | "help")) {
+        // What it can do is the same in a program that is built quickly.
+        return step::run("cargo run --quiet -p khz-bench --", words, &[]);
+    }
     if words.first() == Some(&"text") {
         needs::install_for_text()?;
     }

@@ -55,6 +55,11 @@ impl Folder {
         Folder::locked(path, Directory::make)
     }
 
+    /// Locks one that is there and ours: to remove what is in it.
+    pub fn lock_own(path: &Path) -> Result<Self, RingError> {
+        Folder::locked(path, Directory::open_own)
+    }
+
     /// Locks one that is there, whoever it belongs to: to remove what is in it.
     pub fn lock_existing(path: &Path) -> Result<Self, RingError> {
         Folder::locked(path, Directory::open)

@@ -52,7 +52,7 @@ impl Directory {
         Ok(self)
     }
 
-    /// Opens one that is there, whoever it belongs to.
+    /// Opens one that is there, also one of another user.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         Directory::walk(path, false)
     }

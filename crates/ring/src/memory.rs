@@ -31,7 +31,7 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// A file without a name, of so many zeroed bytes; pages are taken as they are first written. Nobody can cut it.
+/// A file without a name, of this many zeroed bytes; pages are taken as they are first written. Nobody can cut it.
 pub(crate) fn nameless(bytes: u64) -> Result<OwnedFd, Errno> {
     let file = memfd_create("khz-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes)?;

@@ -33,7 +33,7 @@ impl Gone {
     }
 }
 
-/// What the nodes that were looked at have.
+/// What the nodes that have been counted have.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     nodes: usize,
@@ -58,8 +58,8 @@ impl Census {
         }
     }
 
-    /// Which of so many items are gone, where there are so many nodes. One of which nobody has said anything may be one of a node that is
-    /// down: it counts as gone only where all nodes were looked at.
+    /// Which of these items are gone; `nodes`: how many nodes there are. An item of which nobody has said anything may be one of a node
+    /// that is down: it counts as gone only where all nodes have been counted.
     pub fn gone(&self, items: usize, nodes: usize) -> Gone {
         let mut gone = Bits::default();
         let is_gone = |bit: &usize| !self.there.has(*bit) && (self.gone.has(*bit) || self.nodes >= nodes);
@@ -87,7 +87,7 @@ mod tests {
         Arc::new(names.iter().map(|name| series(name, None, 0)).collect::<Vec<Series>>())
     }
 
-    /// Which items are gone where these nodes say this, of so many nodes.
+    /// Which items are gone where these nodes say this, out of `all` nodes.
     fn gone(items: &SharedItems, nodes: &[(&[&'static str], &[Reading])], all: usize) -> Vec<String> {
         let (mut layouts, mut census) = (Layouts::default(), Census::default());
         for (names, readings) in nodes {

@@ -246,7 +246,7 @@ fn an_interface_that_is_gone_is_not_listed_and_comes_back_with_its_bit() {
     with_interfaces(&root, &["eth0", "eth1"]);
     let described = until(&mut socket, &|described| !described.contains("veth7"));
     assert_eq!(mask(&described, "eth1rxbytes"), later, "others keep their bits");
-    // Who has chosen it is told nothing of it, and of no other.
+    // A client that has chosen it gets nothing of it, and of no other.
     assert_eq!(ask(&mut socket, &format!("{bit}S")), "\n");
     assert_eq!(ask(&mut socket, &format!("{later}S")), "n 1 eth1rxbytes 1\n\n");
     with_interfaces(&root, &["eth0", "eth1", "veth7"]);

@@ -17,7 +17,7 @@ use crate::client::ClientError;
 /// Nodes that have files: as many as a hub has at most. A file of 300 values takes 140 kB of memory.
 pub const MIRRORED_NODES_MAX: usize = 4_096;
 
-/// A file that somebody has cut short or removed is noticed after so long, and made again.
+/// A writer checks this often whether somebody has cut its file short or removed it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Everything of a node comes in one lane: all its values are of one row.
@@ -80,7 +80,7 @@ struct Lane {
 /// A node's snapshot.
 struct Kept {
     writer: SnapshotWriter,
-    /// When its file was looked at last.
+    /// When its file was checked last.
     looked: Instant,
     slots: HashMap<String, u32>,
     is_full: bool,
@@ -95,7 +95,7 @@ impl Kept {
         Ok(Kept { writer, looked: Instant::now(), slots: HashMap::new(), is_full: false })
     }
 
-    /// Why nobody finds its file any more, where that is so; looked at now and then, as rows come.
+    /// Why nobody finds its file any more, where that is so. It is checked as rows come.
     fn problem(&mut self) -> Option<&'static str> {
         if self.looked.elapsed() < LOOK_EVERY {
             return None;

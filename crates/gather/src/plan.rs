@@ -36,7 +36,7 @@ pub struct Plan {
     pub ring: RingSize,
     /// The directory for their files, of this node alone; `None`: memory without a name, which ends with the agent.
     pub ring_folder: Option<PathBuf>,
-    /// They are to outlive a clean end: whoever removes rings of an agent that has ended leaves them.
+    /// The rings outlive a clean end: the next `khz` alone does not remove them either.
     pub keep_rings: bool,
     /// Where and with which priority the gather thread runs.
     pub placement: Placement,

@@ -218,7 +218,7 @@ pub enum RingCommand {
     /// setting moves, and a column for each series. Absent is empty, failed is the word.
     #[command(after_help = RING_EXPORT_EXAMPLES)]
     Export(RingExportFlags),
-    /// Remove the rings and the snapshot of agents that have ended; those of a running one are left, with exit code 3.
+    /// Remove the rings and the snapshot of agents that have ended; those of a running one stay, and that is said.
     #[command(after_help = RING_RM_EXAMPLES)]
     Rm(RingRmFlags),
 }

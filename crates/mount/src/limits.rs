@@ -88,8 +88,8 @@ pub const TEXTS_PER_USER_MIN: usize = 8;
 /// since: `stat` has told him its length, and archivers take a text of another length for a broken one. Later he gets the text of then.
 pub const OPENED_TEXT_MAX: Duration = Duration::from_millis(250);
 
-/// A value with another number of digits waits for so long in a file that was opened less than this before: tar, rsync and cp
-/// ask for the length, read, and ask again, all within milliseconds.
+/// In a file that was opened less than this before, a value with another number of digits waits until this time is over: tar, rsync
+/// and cp ask for the length, read, and ask again, all within milliseconds.
 pub const LENGTH_HOLD: Duration = Duration::from_millis(200);
 
 /// Why a kernel file could not be had is believed for so long; whoever opens it later has it asked for anew.

@@ -33,18 +33,26 @@ impl Directory {
     /// Opens a directory that nobody but we can put files into, and makes it and the one above it where they are missing. A link in
     /// the place of one of the two is refused, and so is a directory of somebody else.
     pub fn make(path: &Path) -> Result<Self, RingError> {
+        Directory::walk(path, true)?.ours()
+    }
+
+    /// The same of one that is there.
+    pub fn open_own(path: &Path) -> Result<Self, RingError> {
+        Directory::walk(path, false)?.ours()
+    }
+
+    fn ours(self) -> Result<Self, RingError> {
         let own = rustix::process::geteuid().as_raw();
-        let made = Directory::walk(path, true)?;
-        made.check(|owner, mode| owner == own && mode & OTHERS_WRITE == 0)?;
-        let Some((above, _)) = &made.above else { return Ok(made) };
+        self.check(|owner, mode| owner == own && mode & OTHERS_WRITE == 0)?;
+        let Some((above, _)) = &self.above else { return Ok(self) };
         // In a directory such as /dev/shm everybody may write, but nobody renames what is not his.
         above.check(|owner, mode| {
             (owner == own || owner == 0) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
         })?;
-        Ok(made)
+        Ok(self)
     }
 
-    /// Opens one that is there, whoever it belongs to.
+    /// Opens one that is there, also one of another user.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         Directory::walk(path, false)
     }

@@ -29,7 +29,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// More files than an agent has lanes are not looked at.
 const RINGS_MAX: usize = 256;
 
-/// Says that what is recorded here is to outlive a clean end, whoever goes on with it.
+/// Its presence says that what is recorded here outlives a clean end, also that of a successor.
 const KEPT: &str = "kept";
 
 /// A directory that is ours as long as this lives.
@@ -55,7 +55,12 @@ impl Folder {
         Folder::locked(path, Directory::make)
     }
 
-    /// Locks one that is there, whoever it belongs to: to remove what is in it.
+    /// Locks one that is there and ours: to remove what is in it.
+    pub fn lock_own(path: &Path) -> Result<Self, RingError> {
+        Folder::locked(path, Directory::open_own)
+    }
+
+    /// Locks one that is there, also one of another user: to remove what is in it.
     pub fn lock_existing(path: &Path) -> Result<Self, RingError> {
         Folder::locked(path, Directory::open)
     }
@@ -65,7 +70,7 @@ impl Folder {
         for attempt in 0..LOCK_TRIES {
             match flock(directory.fd(), FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if directory.is_there() => return Ok(Folder { directory }),
-                // Whoever held it has removed it.
+                // The process that held the lock has removed the directory.
                 Ok(()) => directory = open(path)?,
                 Err(Errno::WOULDBLOCK) if attempt + 1 < LOCK_TRIES => std::thread::sleep(LOCK_PAUSE),
                 Err(Errno::WOULDBLOCK) => break,

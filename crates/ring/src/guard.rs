@@ -1,8 +1,8 @@
-//! What keeps a process alive whose mapped file somebody cuts short: a store or a load behind the end of a file is answered with
+//! What keeps a process alive whose mapped file somebody cuts short: the kernel answers a store or a load past the end of a file with
 //! SIGBUS, which ends a program. Who wants to go on says so once ([`survive_truncation`]); then the lost part of the mapping is
 //! replaced with zeros, in memory that has no file, and noted, so that the owner of the mapping learns of it.
 //!
-//! Why not look at the length before each store: between the look and the store the file can be cut, and it would cost a
+//! Why not compare the length before each store: between the two the file can be cut, and it would cost a
 //! system call for each row. Why not `pwrite`: it makes the file longer again where it was cut, with holes that nobody
 //! notices. Seals (F_SEAL_SHRINK) exist for memory without a name only.
 //!

@@ -2,6 +2,7 @@
 
 use khz_model::Decimal;
 
+use crate::gone::Gone;
 use crate::items::{Item, Items};
 use crate::mask::put_bit;
 use crate::page::Page;
@@ -12,15 +13,17 @@ pub(crate) struct Describe {
     next: usize,
     /// `:items` instead of `#`.
     full: bool,
+    /// What is left out.
+    gone: Gone,
 }
 
 impl Describe {
     /// Begins with the cluster and the number of its nodes, both of mask 0 and counted from 0.
-    pub fn begin(cluster: &str, nodes: usize, full: bool, page: &mut Page) -> Self {
+    pub fn begin(cluster: &str, nodes: usize, full: bool, gone: Gone, page: &mut Page) -> Self {
         if !full {
             page.put(format!("0 {cluster} B 0 0\n0 nodes B 0 {}\n", nodes as i64 - 1).as_bytes());
         }
-        Describe { next: 0, full }
+        Describe { next: 0, full, gone }
     }
 
     /// Writes as much as fits a page; `false`: that was all.
@@ -28,6 +31,10 @@ impl Describe {
         while let Some(item) = items.list().get(self.next) {
             if page.is_full() {
                 return true;
+            }
+            if self.gone.has(self.next) {
+                self.next += 1;
+                continue;
             }
             let mut line = Vec::new();
             put_bit(&mut line, self.next);
@@ -69,7 +76,7 @@ mod tests {
         }
         let shown = |full| {
             let mut page = Page::default();
-            let mut describe = Describe::begin("lbp", 128, full, &mut page);
+            let mut describe = Describe::begin("lbp", 128, full, Gone::default(), &mut page);
             assert!(!describe.go_on(&items, &mut page));
             String::from_utf8(page.written().to_vec()).unwrap()
         };
@@ -87,7 +94,7 @@ mod tests {
             items.bit(&series("rx", Some(&format!("eth{n}")), 0));
         }
         let (mut page, mut pages, mut bytes) = (Page::default(), 0, 0);
-        let mut describe = Describe::begin("lbp", 1, false, &mut page);
+        let mut describe = Describe::begin("lbp", 1, false, Gone::default(), &mut page);
         loop {
             let goes_on = describe.go_on(&items, &mut page);
             (pages, bytes) = (pages + 1, bytes + page.written().len());

@@ -15,6 +15,8 @@ use crate::page::STEP;
 pub(crate) struct Cell {
     pub part: u16,
     pub slot: u32,
+    /// Its item.
+    pub bit: u32,
     /// Its name in the layout's names, followed by a blank.
     name_at: u32,
     pub name_length: u16,
@@ -50,7 +52,14 @@ impl Layout {
             let (name_at, name_length) = (layout.names.len() as u32, item.name.len() as u16 + 1);
             layout.names.extend_from_slice(item.name.as_bytes());
             layout.names.push(b' ');
-            layout.cells.push(Cell { part, slot, name_at, name_length, places: item.series.metric.places });
+            layout.cells.push(Cell {
+                part,
+                slot,
+                bit,
+                name_at,
+                name_length,
+                places: item.series.metric.places,
+            });
         }
         layout.name_bytes = layout.names.len();
         layout.names.resize(layout.name_bytes + 2 * STEP, 0);

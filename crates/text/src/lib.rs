@@ -9,6 +9,7 @@ mod decimal;
 mod describe;
 mod door;
 mod extension;
+mod gone;
 mod host;
 mod input;
 mod items;

@@ -10,6 +10,7 @@ use khz_model::{Budget, Look, Nanos, NodeName, Part, Query, Wanted};
 use crate::counters::Counters;
 use crate::describe::Describe;
 use crate::extension::Extension;
+use crate::gone::{Census, Gone};
 use crate::items::SharedItems;
 use crate::layout::Layouts;
 use crate::lines::Format;
@@ -92,19 +93,22 @@ impl Session {
         format!(":ok{}\n", words.collect::<String>())
     }
 
-    /// Takes in the items of every node that is shown.
-    pub fn learn_from(&self, look: &mut dyn Look) {
-        let mut known = Layouts::default();
-        let nothing = Mask::of_digits(b"1");
+    /// Takes in the items of every node that is shown; tells which of all items are gone.
+    pub fn learn_from(&self, look: &mut dyn Look) -> Gone {
+        let (mut known, mut census) = (Layouts::default(), Census::default());
+        let everything = Mask::everything();
         while look.next(&mut |_, parts| {
-            known.of(parts, &nothing, &self.shared.items);
+            let layout = known.of(parts, &everything, &self.shared.items);
+            census.count(&layout, parts);
         }) {}
-        self.shared.counters.items_left_out.store(self.shared.items.lock().left_out(), Ordering::Relaxed);
+        let items = self.shared.items.lock();
+        self.shared.counters.items_left_out.store(items.left_out(), Ordering::Relaxed);
+        census.gone(items.list().len(), self.shared.query.nodes().len())
     }
 
-    /// Begins to describe.
-    pub fn describe(&self, full: bool, page: &mut Page) -> Describe {
-        Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, page)
+    /// Begins to describe what is not gone.
+    pub fn describe(&self, full: bool, gone: Gone, page: &mut Page) -> Describe {
+        Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, gone, page)
     }
 
     /// How old what a status looks at may be: nobody makes nodes be asked more often than once a window.

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::extension::{Extension, HELP};
+use crate::gone::Gone;
 use crate::input::{Command, Input, Unusable};
 use crate::limits::Limits;
 use crate::page::Page;
@@ -186,8 +187,8 @@ impl Exchange {
 
     /// Looks at all nodes, and says what items they have.
     async fn describe(&mut self, full: bool) -> Result<(), Ended> {
-        self.learn().await?;
-        let mut describe = self.session.describe(full, &mut self.page);
+        let gone = self.learn().await?;
+        let mut describe = self.session.describe(full, gone, &mut self.page);
         loop {
             let items = self.session.shared.items.clone();
             let goes_on = describe.go_on(&items.lock(), &mut self.page);
@@ -199,12 +200,11 @@ impl Exchange {
     }
 
     /// What is there is enough: nothing is gathered for it.
-    async fn learn(&mut self) -> Result<(), Ended> {
+    async fn learn(&mut self) -> Result<Gone, Ended> {
         let query = self.session.shared.query.clone();
         let mut look = query.look(&Wanted::default(), Nanos(u64::MAX));
         stopped(look.ready().await)?;
-        self.session.learn_from(&mut *look);
-        Ok(())
+        Ok(self.session.learn_from(&mut *look))
     }
 
     async fn status(&mut self) -> Result<(), Ended> {

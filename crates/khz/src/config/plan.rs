@@ -86,7 +86,7 @@ pub struct Plan {
     pub ring: RingSize,
     /// Where.
     pub ring_dir: RingDir,
-    /// The rings stay after a clean end, whoever has made them.
+    /// The rings stay after a clean end.
     pub keep_rings: bool,
     /// Where and with which priority gathering runs.
     pub placement: Placement,

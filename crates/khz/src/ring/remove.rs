@@ -84,12 +84,13 @@ pub fn leave_nothing(plan: &Plan) {
         return;
     }
     let node = &plan.node;
-    let removed = Folder::lock_existing(&folder).and_then(|locked| match locked.is_kept()? {
+    let removed = Folder::lock_own(&folder).and_then(|locked| match locked.is_kept()? {
         true => Ok(false),
         false => locked.remove(place::is_ours_to_remove(&plan.ring_dir)),
     });
     match removed {
-        Ok(true) | Err(RingError::File { source: Errno::NOENT, .. }) => {}
+        // Where it could not be used nothing of ours is there.
+        Ok(true) | Err(RingError::File { source: Errno::NOENT, .. } | RingError::Unsafe { .. }) => {}
         Ok(false) => {
             let shown = folder.display();
             tracing::info!("{shown} stays: an agent has recorded there too; `khz ring rm {node}` removes it");

@@ -10,7 +10,9 @@ mkdir "$place"/layer/{upper,work,root}
 root=$place/layer/root
 mount -t overlay lab -o "lowerdir=/,upperdir=$place/layer/upper,workdir=$place/layer/work" "$root"
 for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
-for folder in dev/shm run tmp; do mount -t tmpfs lab "$root/$folder"; done
+# What a hub of this machine remembers is none of the lab's business.
+mkdir -p "$root/var/lib/khz"
+for folder in dev/shm run tmp var/lib/khz; do mount -t tmpfs lab "$root/$folder"; done
 mkdir -p "$root/lab" && mount -t tmpfs lab "$root/lab"
 mkdir "$root"/lab/{place,bin}
 mount --bind "$place" "$root/lab/place"

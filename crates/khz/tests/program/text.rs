@@ -206,3 +206,52 @@ fn the_text_door_needs_tls_off_loopback_and_stays_closed_where_nobody_wants_it()
     running.child.stdout.as_mut().unwrap().read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "nothing more is announced");
 }
+
+/// A captured host, whose `/proc/net/dev` has these interfaces.
+fn with_interfaces(root: &std::path::Path, names: &[&str]) {
+    let line = |name: &&str| format!("{name:>6}: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n");
+    let head = "Inter-|   Receive                                                |  Transmit\n \
+                face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo \
+                colls carrier compressed\n";
+    let proc = root.join("proc/net");
+    std::fs::create_dir_all(&proc).unwrap();
+    let text = head.to_owned() + &names.iter().map(line).collect::<String>();
+    // In place: khz has the file open, as it has the kernel's.
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(proc.join("dev"));
+    let mut file = file.unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file.set_len(text.len() as u64).unwrap();
+}
+
+#[test]
+fn an_interface_that_is_gone_is_not_listed_and_comes_back_with_its_bit() {
+    let root = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let root = root.join(format!("{}-text-gone", std::process::id()));
+    with_interfaces(&root, &["eth0", "veth7", "eth1"]);
+    let mut running = Running::start(&["--text-listen", "127.0.0.1:0", "--root", root.to_str().unwrap()]);
+    let mut socket = connect(&text_door(&mut running));
+    let described = described_with(&mut socket, "veth7rxbytes");
+    let bit = mask(&described, "veth7rxbytes").to_owned();
+    let later = mask(&described, "eth1rxbytes").to_owned();
+    let until = |socket: &mut TcpStream, is_so: &dyn Fn(&str) -> bool| {
+        let start = Instant::now();
+        loop {
+            let described = ask(socket, "#");
+            if is_so(&described) {
+                return described;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{described}");
+        }
+    };
+    with_interfaces(&root, &["eth0", "eth1"]);
+    let described = until(&mut socket, &|described| !described.contains("veth7"));
+    assert_eq!(mask(&described, "eth1rxbytes"), later, "others keep their bits");
+    // A client that has chosen it gets nothing of it, and of no other.
+    assert_eq!(ask(&mut socket, &format!("{bit}S")), "\n");
+    assert_eq!(ask(&mut socket, &format!("{later}S")), "n 1 eth1rxbytes 1\n\n");
+    with_interfaces(&root, &["eth0", "eth1", "veth7"]);
+    let described = until(&mut socket, &|described| described.contains("veth7"));
+    assert_eq!(mask(&described, "veth7rxbytes"), bit);
+    assert_eq!(ask(&mut socket, &format!("{bit}S")), "n 1 veth7rxbytes 1\n\n");
+    let _ = std::fs::remove_dir_all(root);
+}

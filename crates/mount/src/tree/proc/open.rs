@@ -116,7 +116,7 @@ impl Tree {
         let answer = match self.proc.texts.get(&inode) {
             Some(KernelText { problem: Some((errno, _)), .. }) => Answer::Fail(*errno),
             Some(KernelText { text: Some(_), wish: Some(wish), .. }) if wish.answered => {
-                // He is told its length now, and reads it next.
+                // `stat` tells its length next, and then it is read.
                 let began = asker.since.unwrap_or(now);
                 if is_cached || self.is_fresh(inode, began, now, late) {
                     Answer::Ready(())

@@ -117,7 +117,7 @@ fn who_opens_a_file_has_asked_for_the_text_that_he_reads_next() {
 fn who_opens_a_file_reads_a_text_of_the_length_that_stat_told_him() {
     let (mut lab, first) = Lab::open();
     let size = |lab: &mut Lab| lab.tree.attributes(lab.file).unwrap().size;
-    // The next one waits for a text of now, and is told its length until he has closed the file or begun again.
+    // The next one waits for a text of now, and `stat` tells its length until he has closed the file or begun again.
     lab.now += 200 * MS;
     let asker = Asker { since: Some(lab.now), ..READER };
     assert_eq!(lab.tree.open(lab.file, false, asker, lab.now, false), Answer::Wait);

@@ -180,6 +180,23 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
 }
 
 #[test]
+fn who_asks_for_what_surely_exceeds_the_ceiling_is_granted_less_at_once_and_told() {
+    // A hundredth of a core: at 10 Hz any machine stays below it, at 1,000 Hz none does.
+    let agent = Agent::start(Plan { cpu_max: 0.01, ..plan("/") }).unwrap();
+    let query = agent.query();
+    wait_for("what the sources cost", || (value(&*query, "khz.source.gathers[stat]") > 40).then_some(()));
+    let rate = Rate::from_hz(1_000).unwrap();
+    let interest = Interest { patterns: patterns("*"), rate, exact: true };
+    let mut subscription = query.subscribe(interest).unwrap();
+    let granted = subscription.rate();
+    assert!(granted.is_slowed_from(rate), "{granted}");
+    let told = subscription.notices();
+    assert!(told.len() == 1 && told[0].text.contains(" instead of 1000Hz: "), "{told:?}");
+    let first = wait_for("the first row", || subscription.poll().into_iter().next());
+    assert!(first.rate.is_some_and(|now| now.is_slowed_from(rate)), "{:?}", first.rate);
+}
+
+#[test]
 fn history_reaches_back_to_the_start() {
     let rate = "20ms".parse().unwrap();
     let agent = Agent::start(Plan { base_rate: rate, local_rate: rate, ..plan("/") }).unwrap();

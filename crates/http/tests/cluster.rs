@@ -32,7 +32,7 @@ fn every_node_tells_how_it_is() {
     assert_eq!(status[0]["clock_offset"], "-0.000012345");
     assert_eq!(
         status[0]["lanes"],
-        json!([{"name": "base", "rate": "1Hz", "age": "0.400000000", "slots": 12, "rows": 86_400, "awaited": 2, "lost": 7, "late": 1}])
+        json!([{"name": "base", "rate": "1Hz", "asked": "1Hz", "age": "0.400000000", "slots": 12, "rows": 86_400, "awaited": 2, "lost": 7, "late": 1}])
     );
 }
 

@@ -217,8 +217,8 @@ impl Lane {
     /// The rate that was asked for, where the node runs the lane slower.
     fn slowed_from(&self) -> Option<&str> {
         let asked = self.asked.as_deref()?;
-        let is_slowed = |now: Rate, asked: Rate| now.is_slowed_from(asked);
-        is_slowed(self.rate.parse().ok()?, asked.parse().ok()?).then_some(asked)
+        let rate = |text: &str| text.trim_start_matches("every ").parse::<Rate>().ok();
+        rate(&self.rate)?.is_slowed_from(rate(asked)?).then_some(asked)
     }
 }
 
@@ -337,6 +337,23 @@ mod tests {
         let mut out = Vec::new();
         let done = print(&nodes, &Misses::default(), choice, Some(80), &mut out).unwrap();
         (String::from_utf8(out).unwrap(), done)
+    }
+
+    #[test]
+    fn lanes_that_run_slower_than_asked_are_marked_and_said_once() {
+        let slowed =
+            ANSWER.replace(r#""rate": "100Hz", "age""#, r#""rate": "every 128ms", "asked": "1000Hz", "age""#);
+        let (text, _) = printed(&slowed, Choice::default());
+        assert!(text.contains("1+128ms<1000Hz"), "{text}");
+        assert!(
+            text.contains("node10: slower than asked, to stay below the CPU ceiling (cpu_max)\n"),
+            "{text}"
+        );
+        // A little slower is rounding, and an older hub does not say what was asked for.
+        for same in [r#""rate": "600Hz", "asked": "1000Hz", "age""#, r#""rate": "every 128ms", "age""#] {
+            let (text, _) = printed(&ANSWER.replace(r#""rate": "100Hz", "age""#, same), Choice::default());
+            assert!(!text.contains('<') && !text.contains("slower"), "{text}");
+        }
     }
 
     #[test]

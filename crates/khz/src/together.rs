@@ -84,7 +84,7 @@ impl Together {
         if all == 0 {
             return Vec::new();
         }
-        let (ceiling, most) = (self.ceiling * 100.0, self.rate_max);
+        let (ceiling, most) = (percent(self.ceiling), self.rate_max);
         let these = if all == 1 { "this source" } else { "all of these together" };
         let begin = format!("Below the CPU ceiling of {ceiling} % of a core (cpu_max): {these} up to");
         let fast = self.at_most();
@@ -92,7 +92,7 @@ impl Together {
             return vec![format!("{begin} {most}.")];
         }
         let granted = match self.granted() {
-            Some(granted) => format!("asked for {most}, rows come at {granted}"),
+            Some(granted) => format!("asked for {most}, rows come {}", granted.often()),
             None => format!("asked for {most}, rows come 1024 times slower"),
         };
         let names = |sources: &[Paced]| sources.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
@@ -111,7 +111,7 @@ impl Together {
         json!({
             "together": names(&self.sources),
             "up_to": hertz(self.up_to(all)),
-            "ceiling_percent": format!("{}", self.ceiling * 100.0),
+            "ceiling_percent": percent(self.ceiling),
             "rate_max": self.rate_max.to_string(),
             "granted": self.granted().map(|rate| rate.to_string()),
             "at_rate_max": names(&self.sources[..self.at_most()]),
@@ -123,8 +123,18 @@ impl Together {
 
 /// `840Hz`, `0.25Hz`.
 fn hertz(hz: f64) -> String {
-    let text = format!("{hz:.3}");
-    format!("{}Hz", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}Hz", plain(hz))
+}
+
+/// A share in percent.
+fn percent(share: f64) -> String {
+    plain(share * 100.0)
+}
+
+/// Four places at most, and no zeros at the end.
+fn plain(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -155,7 +165,7 @@ mod tests {
             ["Below the CPU ceiling of 11 % of a core (cpu_max): all of these together up to 1000Hz."]
         );
         let little = together(0.001).sentences().concat();
-        assert!(little.contains("up to 7.8Hz (asked for 1000Hz, rows come at 7.8125Hz)."), "{little}");
+        assert!(little.contains("up to 7.8Hz (asked for 1000Hz, rows come every 128ms)."), "{little}");
     }
 
     #[test]

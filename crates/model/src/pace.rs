@@ -24,16 +24,23 @@ impl Pace {
             return None;
         }
         Some(match now == asked {
-            true => format!("runs at {asked} again, as asked"),
+            true => format!("runs {} again, as asked", asked.often()),
             false => format!(
-                "runs at {now} instead of {asked}: gathering faster would exceed the node's CPU ceiling \
-                 (cpu_max; `khz check` there says which rate fits)"
+                "runs {} instead of {asked}: gathering faster would exceed the node's CPU ceiling \
+                 (cpu_max; `khz check` there says which rate fits)",
+                now.often()
             ),
         })
     }
 }
 
 impl Rate {
+    /// `at 500Hz`, `every 128ms`: how often something happens, in a sentence.
+    pub fn often(self) -> String {
+        let text = self.to_string();
+        if text.starts_with("every ") { text } else { format!("at {text}") }
+    }
+
     /// Whether an agent under its CPU ceiling has made this of `asked`: it halves the rate, and halves it again. What
     /// is a little slower was rounded.
     pub fn is_slowed_from(self, asked: Rate) -> bool {
@@ -44,6 +51,7 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quantity::Nanos;
 
     #[test]
     fn each_change_is_told_once_and_rounding_is_none() {
@@ -56,6 +64,8 @@ mod tests {
         assert!(told.contains("cpu_max") && told.contains("khz check"), "{told}");
         assert_eq!(pace.news(rate(500)), None, "once");
         assert!(pace.news(rate(250)).unwrap().starts_with("runs at 250Hz instead of 1000Hz"));
+        let slow = Rate::from_period(Nanos::from_millis(128)).unwrap();
+        assert!(pace.news(slow).unwrap().starts_with("runs every 128ms instead of 1000Hz: "));
         assert_eq!(pace.news(rate(1_000)).unwrap(), "runs at 1000Hz again, as asked");
         assert_eq!(pace.news(rate(1_000)), None);
     }

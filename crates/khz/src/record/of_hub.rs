@@ -59,8 +59,8 @@ pub struct OfHub {
     telling: HashSet<String>,
     /// Patterns that nothing has matched so far.
     unmatched: Vec<Pattern>,
-    /// The last thing that was said of nodes and of the connection.
-    said: HashSet<String>,
+    /// What was said last, of each node and of the connection: what a text begins with.
+    said: HashMap<String, String>,
 }
 
 /// The hub that is meant: the one that was named, else one that runs here; `None`: this node is recorded without.
@@ -124,7 +124,7 @@ impl OfHub {
             known: None,
             telling: HashSet::new(),
             unmatched: interest.patterns.clone(),
-            said: HashSet::new(),
+            said: HashMap::new(),
         };
         hub.wait_for_rows(Duration::from(interest.rate.period()))?;
         Ok(hub)
@@ -249,10 +249,12 @@ impl OfHub {
         Ok(())
     }
 
-    /// Each thing once.
+    /// Each thing once, until something else was said of the same.
     fn say(&mut self, text: String) {
-        if self.said.insert(text.clone()) {
+        let of = text.split_once(": ").map_or(text.as_str(), |(of, _)| of).to_owned();
+        if self.said.get(&of) != Some(&text) {
             crate::table::remark!("{text}");
+            self.said.insert(of, text);
         }
     }
 
@@ -299,7 +301,7 @@ impl OfHub {
 
     /// True where the hub has said that itself.
     pub fn has_said(&self, beginning: &str) -> bool {
-        self.said.iter().any(|text| text.starts_with(beginning))
+        self.said.values().any(|text| text.starts_with(beginning))
     }
 
     /// Everything that comes until the hub has closed all lanes, which are of the past.

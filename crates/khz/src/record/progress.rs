@@ -81,8 +81,8 @@ impl Progress {
 fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     let (fastest, slowest) = (Rate::from_period(shortest)?, Rate::from_period(longest)?);
     slowest.is_slowed_from(asked).then(|| match fastest == slowest {
-        true => format!("at {slowest} instead of {asked} (CPU ceiling)"),
-        false => format!("at {slowest} to {fastest} instead of {asked} (CPU ceiling)"),
+        true => format!("{} instead of {asked} (CPU ceiling)", slowest.often()),
+        false => format!("{} to {} instead of {asked} (CPU ceiling)", fastest.often(), slowest.often()),
     })
 }
 

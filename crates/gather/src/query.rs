@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_channel::oneshot;
+use khz_model::pattern::named_nodes;
 use khz_model::{
     Delivery, Interest, Look, Metric, Nanos, NodeName, Part, Pattern, Query, QueryError, Rate, Reading,
     Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
@@ -122,8 +123,8 @@ impl NodeQuery {
     /// The patterns that speak of this node, and the names of other nodes that they ask for.
     fn for_this_node(&self, patterns: &[Pattern]) -> (Vec<Pattern>, Vec<String>) {
         let ours = patterns.iter().filter(|p| p.matches_node(self.node.as_str())).cloned().collect();
-        let named = patterns.iter().filter_map(|p| p.nodes()?.expand()).flatten();
-        let mut others: Vec<String> = named.filter(|name| name != self.node.as_str()).collect();
+        let named = named_nodes(patterns);
+        let mut others: Vec<String> = named.into_iter().filter(|name| name != self.node.as_str()).collect();
         others.sort();
         others.dedup();
         (ours, others)

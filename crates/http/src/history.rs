@@ -30,8 +30,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     let rows = params.count("rows", ROWS_DEFAULT, HISTORY_ROWS_MAX)?;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
-    if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| n.expand().is_none()))
-    {
+    if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| !n.is_countable())) {
         let texts: Vec<String> = patterns.iter().map(ToString::to_string).collect();
         let nothing = QueryError::NothingMatches { patterns: texts.join(", ") };
         return Err(misses::refusal(&*app.query, &patterns, nothing));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use khz_block::{Decoder, Step};
+use khz_model::pattern::named_nodes;
 use khz_model::{
     Absence, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos, NodeName,
     NodeStatus, Notice, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Share, Snapshot,
@@ -45,8 +46,8 @@ impl HubQuery {
     fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
         let nodes = self.cluster.nodes();
         let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
-        let missing: Vec<String> = named.filter(|name| !known.contains(name.as_str())).collect();
+        let named = named_nodes(patterns);
+        let missing: Vec<String> = named.into_iter().filter(|name| !known.contains(name.as_str())).collect();
         let spoken_of =
             |node: &Arc<SharedNode>| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str()));
         (nodes.iter().filter(|node| spoken_of(node)).cloned().collect(), missing)

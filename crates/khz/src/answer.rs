@@ -142,8 +142,7 @@ impl Answer {
         if self.said.is_some() {
             return;
         }
-        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
-        for name in named {
+        for name in khz_model::pattern::named_nodes(patterns) {
             if self.nodes.iter().all(|n| n.node != name) && !self.missing.contains(&name) {
                 self.missing.push(name);
             }

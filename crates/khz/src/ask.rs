@@ -29,7 +29,9 @@ pub fn latest(
     patterns: &[Pattern],
     age_max: Option<Nanos>,
 ) -> Result<Answer, Failure> {
-    let mut answer = match server(place, plan)?.map(|server| server.query(patterns, age_max)) {
+    let server = server(place, plan)?;
+    let of_agent = server.as_ref().is_some_and(Server::is_agent);
+    let mut answer = match server.map(|server| server.query(patterns, age_max)) {
         Some(Err(nobody @ ClientError::NobodyThere { .. })) if place.server.is_none() => {
             names_this_node(plan, patterns, Some(&nobody))?;
             here::latest(plan, patterns)?
@@ -42,6 +44,9 @@ pub fn latest(
     };
     answer.name_missing(patterns);
     answer.name_unmatched(patterns);
+    if of_agent && (!answer.missing.is_empty() || !answer.misses().nodes.is_empty()) {
+        crate::table::remark!("{}", crate::nodes::AGENT_ALONE);
+    }
     if answer.nodes.iter().all(|node| node.series.is_empty()) {
         return Err(nothing(&answer, patterns));
     }
@@ -77,7 +82,8 @@ pub fn catalogue(place: &Place, plan: &Plan) -> Result<Vec<Value>, Failure> {
 
 /// How the nodes are that a hostlist selects: only a khz that runs can tell.
 pub fn nodes(place: &Place, plan: &Plan, nodes: Option<&str>) -> Result<Nodes, Failure> {
-    Ok(one_that_runs(place, plan)?.nodes(nodes)?)
+    let server = one_that_runs(place, plan)?;
+    Ok(Nodes { of_agent: server.is_agent(), ..server.nodes(nodes)? })
 }
 
 /// What of a hostlist nobody knows.

@@ -118,6 +118,12 @@ impl Server {
         Server { url, base: LOCAL_URL.to_owned(), route: Some(Route::Local(path.into())), token: None }
     }
 
+    /// True where an agent of this machine answers, which knows no node but its own.
+    pub fn is_agent(&self) -> bool {
+        let Some(Route::Local(path)) = &self.route else { return false };
+        path.file_name().is_some_and(|name| name == crate::door::AGENT_SOCKET)
+    }
+
     /// The address without a slash at its end.
     pub fn url(&self) -> &str {
         &self.url

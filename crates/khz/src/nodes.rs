@@ -16,11 +16,18 @@ use khz_model::fold::{by_name, fold};
 /// Stands where nothing is known.
 const UNKNOWN: &str = "-";
 
+/// What is said where a command about other nodes was answered by an agent.
+pub const AGENT_ALONE: &str = "no hub answers on this machine; its agent did, which knows no node but its own: \
+     name the hub with --server";
+
 /// The door's answer.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Nodes {
     /// One object a node, as it came: what a newer door adds passes through.
     pub status: Vec<Value>,
+    /// An agent has answered: what it says of other nodes is nothing.
+    #[serde(skip)]
+    pub of_agent: bool,
 }
 
 /// How a node is. Spans are seconds, as decimal strings.
@@ -114,11 +121,16 @@ pub fn print(
         alike.map(|(status, _)| status.node.clone()).collect()
     };
     let (down, missing) = (named("down"), named("missing"));
+    if nodes.of_agent {
+        crate::table::remark!("{AGENT_ALONE}");
+    }
     misses::tell(misses);
     if !missing.is_empty() {
         crate::table::remark!("never seen: {}", fold(&missing));
     }
-    match down.is_empty() && missing.is_empty() && misses.is_empty() {
+    // Who asks which nodes are away must not take an agent's silence for a good answer.
+    let is_known = !(nodes.of_agent && is_filtered);
+    match is_known && down.is_empty() && missing.is_empty() && misses.is_empty() {
         true => Ok(Done::Wholly),
         false => Ok(Done::Partly { missing: down }),
     }

@@ -86,17 +86,31 @@ impl Hostlist {
 
     /// The names that it names one by one, each once; hosts with globs, and what is beyond [`EXPAND_MAX`], are left out.
     pub fn named(&self) -> Vec<String> {
+        self.named_within(&mut { EXPAND_MAX })
+    }
+
+    /// The same with room for so many names, which is less afterwards: what is beyond is left out.
+    pub fn named_within(&self, room: &mut usize) -> Vec<String> {
         let mut names = Vec::new();
         for host in &self.hosts {
-            names.extend(host.expand(EXPAND_MAX - names.len()).unwrap_or_default());
+            let more = host.expand(*room).unwrap_or_default();
+            *room -= more.len();
+            names.extend(more);
         }
         each_once(names)
+    }
+
+    /// True where [`Hostlist::expand`] gives names, without making them.
+    pub fn is_countable(&self) -> bool {
+        let counts = || self.hosts.iter().map(Host::count);
+        counts().all(|count| count.is_some())
+            && counts().flatten().fold(0, u64::saturating_add) <= EXPAND_MAX as u64
     }
 
     /// The hosts that do not name their nodes one by one, as they were written: those with globs, and those that are
     /// too many to be counted.
     pub fn unnamed(&self) -> impl Iterator<Item = Hostlist> + '_ {
-        let whole = |host: &&Host| host.expand(EXPAND_MAX).is_none();
+        let whole = |host: &&Host| host.count().is_none_or(|count| count > EXPAND_MAX as u64);
         let alone = |host: &Host| Hostlist { text: host.text.clone(), hosts: vec![host.clone()] };
         self.hosts.iter().filter(whole).map(alone)
     }
@@ -162,18 +176,29 @@ impl Host {
         at.has(name.len())
     }
 
+    /// How many names these are, without making them; `None` when they are uncountable.
+    fn count(&self) -> Option<u64> {
+        self.parts.iter().try_fold(1u64, |names, part| match part {
+            Part::Any | Part::One => None,
+            Part::Text(_) => Some(names),
+            Part::Numbers(ranges) => {
+                let count = ranges.iter().fold(0u64, |count, range| count.saturating_add(range.count()));
+                Some(names.saturating_mul(count))
+            }
+        })
+    }
+
     /// All names, `None` when they are uncountable or more than `names_max`.
     fn expand(&self, names_max: usize) -> Option<Vec<String>> {
+        if self.count()? > names_max as u64 {
+            return None;
+        }
         let mut names = vec![String::new()];
         for part in &self.parts {
             match part {
                 Part::Any | Part::One => return None,
                 Part::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
                 Part::Numbers(ranges) => {
-                    let count = ranges.iter().fold(0u64, |n, range| n.saturating_add(range.count()));
-                    if count.saturating_mul(names.len() as u64) > names_max as u64 {
-                        return None;
-                    }
                     let longer = |name: &String| {
                         let numbers = ranges.iter().flat_map(|range| range.numbers());
                         numbers.map(|number| format!("{name}{number}")).collect::<Vec<_>>()
@@ -182,7 +207,7 @@ impl Host {
                 }
             }
         }
-        (names.len() <= names_max).then_some(names)
+        Some(names)
     }
 }
 

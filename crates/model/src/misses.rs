@@ -1,12 +1,13 @@
 //! What patterns ask for and nobody has: nodes that never were, metrics and instances that no node has, each with the
 //! known name that was probably meant. A node that is known and does not answer is none of them.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::fold::fold;
-use crate::hostlist::Hostlist;
+use crate::hostlist::{EXPAND_MAX, Hostlist};
 use crate::look::Columns;
 use crate::metric::Metric;
 use crate::name::{Instance, NodeName};
@@ -80,11 +81,13 @@ impl Misses {
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
+        // For all patterns together: lists of names cost as much as they are long, however they are cut into patterns.
+        let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
-                for host in absent(hosts, &nodes) {
+                for host in absent(hosts, &nodes, &mut room) {
                     if asked.insert(host.clone()) {
-                        misses.node(host, &nodes);
+                        misses.node(host, &mut near);
                     }
                 }
             }
@@ -101,8 +104,9 @@ impl Misses {
     /// What of a hostlist is not among these nodes, which are in name order.
     pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
         let mut misses = Misses::default();
-        for host in absent(hosts, nodes) {
-            misses.node(host, nodes);
+        let mut near = Near::new(nodes);
+        for host in absent(hosts, nodes, &mut { EXPAND_MAX }) {
+            misses.node(host, &mut near);
         }
         misses
     }
@@ -151,9 +155,9 @@ impl Misses {
         has_room
     }
 
-    fn node(&mut self, asked: String, nodes: &[NodeName]) {
+    fn node(&mut self, asked: String, near: &mut Near<'_>) {
         if self.has_room() {
-            let near = near_node(&asked, nodes);
+            let near = near.node(&asked);
             self.nodes.push(Miss { asked, near });
         }
     }
@@ -195,32 +199,71 @@ impl fmt::Display for Miss {
     }
 }
 
-/// The hosts of a list that nobody is: names, and globs that match no name.
-fn absent(hosts: &Hostlist, nodes: &[NodeName]) -> Vec<String> {
+/// The hosts of a list that nobody is: names, as far as there is room for them, and globs that match no name.
+fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize) -> Vec<String> {
     let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
     let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
-    let named = hosts.named().into_iter().filter(|name| !is_known(name));
+    let named = hosts.named_within(room).into_iter().filter(|name| !is_known(name));
     named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
 }
 
-/// The known node that was meant, or those that differ in their numbers alone.
-fn near_node(asked: &str, nodes: &[NodeName]) -> Option<String> {
-    let letters = |name: &str| name.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-    let wanted = letters(asked);
-    let alike = || nodes.iter().map(NodeName::as_str).filter(|name| letters(name) == wanted);
-    let number = |name: &str| {
-        let digits: String = name.chars().filter(char::is_ascii_digit).collect();
-        digits.parse::<u64>().ok()
-    };
-    // node1 for node001.
-    if let Some(same) = alike().find(|name| number(name).is_some() && number(name) == number(asked)) {
-        return Some(same.to_owned());
+/// Known nodes, to find which of them was meant.
+struct Near<'a> {
+    nodes: &'a [NodeName],
+    /// Those whose names differ in their digits alone; made when the first is looked for.
+    by_letters: Option<HashMap<String, Alike<'a>>>,
+}
+
+#[derive(Default)]
+struct Alike<'a> {
+    names: Vec<&'a str>,
+    by_number: HashMap<u64, &'a str>,
+    /// All of them as one hostlist, where that is short enough.
+    hint: OnceCell<Option<String>>,
+}
+
+impl<'a> Near<'a> {
+    fn new(nodes: &'a [NodeName]) -> Self {
+        Near { nodes, by_letters: None }
     }
-    let folded = fold(alike());
-    match folded.is_empty() {
-        false => Some(folded).filter(|text| text.len() <= HINT_MAX && text.contains('[')),
-        true => suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned),
+
+    /// The known node that was meant, or those that differ in their numbers alone.
+    fn node(&mut self, asked: &str) -> Option<String> {
+        let nodes = self.nodes;
+        let by_letters = self.by_letters.get_or_insert_with(|| by_letters(nodes));
+        let Some(alike) = by_letters.get(&letters(asked)) else {
+            return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
+        };
+        // node1 for node001.
+        if let Some(same) = number(asked).and_then(|number| alike.by_number.get(&number)) {
+            return Some((*same).to_owned());
+        }
+        let hint = alike.hint.get_or_init(|| {
+            Some(fold(alike.names.iter().copied()))
+                .filter(|text| text.len() <= HINT_MAX && text.contains('['))
+        });
+        hint.clone()
     }
+}
+
+fn by_letters(nodes: &[NodeName]) -> HashMap<String, Alike<'_>> {
+    let mut all: HashMap<String, Alike<'_>> = HashMap::new();
+    for name in nodes.iter().map(NodeName::as_str) {
+        let alike = all.entry(letters(name)).or_default();
+        alike.names.push(name);
+        if let Some(number) = number(name) {
+            alike.by_number.entry(number).or_insert(name);
+        }
+    }
+    all
+}
+
+fn letters(name: &str) -> String {
+    name.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
 }
 
 /// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
@@ -369,5 +412,15 @@ mod tests {
         let pattern = Pattern::new("x[1-5000]:load.1m").unwrap();
         let misses = Misses::of(&Cluster, &[pattern]);
         assert_eq!((misses.nodes.len(), misses.more), (MISSES_MAX, 5000 - MISSES_MAX));
+    }
+
+    #[test]
+    fn lists_that_name_the_same_nodes_again_and_again_cost_no_more_than_one() {
+        let text = format!("{}x:load.1m", "n[0-65535],".repeat(300));
+        let patterns = vec![Pattern::new(&text).unwrap(); 60];
+        let misses = Misses::of(&Cluster, &patterns);
+        assert_eq!(misses.nodes.len(), MISSES_MAX);
+        // One name each for as many as one list may have, whatever the number of lists.
+        assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 1, "{}", misses.more);
     }
 }

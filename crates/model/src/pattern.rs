@@ -205,6 +205,13 @@ impl fmt::Display for Pattern {
     }
 }
 
+/// The nodes that patterns name one by one; all lists together have room for no more than one has
+/// ([`crate::hostlist::EXPAND_MAX`]).
+pub fn named_nodes(patterns: &[Pattern]) -> Vec<String> {
+    let mut room = crate::hostlist::EXPAND_MAX;
+    patterns.iter().filter_map(Pattern::nodes).flat_map(|nodes| nodes.named_within(&mut room)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -285,7 +285,7 @@ impl OfHub {
 
     /// Nodes that patterns name and that never came: those that the hub knows, and those that nobody knows.
     pub fn missing(&self, patterns: &[Pattern]) -> (Vec<String>, Vec<String>) {
-        let named = patterns.iter().filter_map(|pattern| Some(pattern.nodes()?.named())).flatten();
+        let named = khz_model::pattern::named_nodes(patterns).into_iter();
         let mut missing: Vec<String> = named.filter(|node| !self.nodes.contains(node)).collect();
         missing.sort();
         missing.dedup();

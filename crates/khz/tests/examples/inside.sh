@@ -79,7 +79,8 @@ for file in /lab/place/examples/*; do
         'khz mount /cluster'*) khz umount /cluster > /dev/null 2>&1 ;;
         'khz nodes --down'*) go_down node018 ;;
         # It takes the names of the nodes that are there.
-        'khz simulate'*) kill -INT "$simulated" && wait "$simulated" ;;
+        # SIGINT would be lost while it starts: bash has its background processes ignore it until they say otherwise.
+        'khz simulate'*) kill -TERM "$simulated" && wait "$simulated" ;;
         'khz nodes forget'*) come_and_go node017 old1 test1 ;;
         # Of agents that have ended.
         'khz ring rm'*)

@@ -84,6 +84,16 @@ impl Browser {
         self.cdp("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
+    /// From now on the network carries so many bytes a second each way, and takes so many milliseconds there and back.
+    pub async fn slow_line(&self, (bytes_a_second, latency): (u32, u32)) {
+        self.cdp("Network.enable", json!({})).await;
+        let line = json!({
+            "offline": false, "latency": latency, "downloadThroughput": bytes_a_second,
+            "uploadThroughput": bytes_a_second,
+        });
+        self.cdp("Network.emulateNetworkConditions", line).await;
+    }
+
     /// One command of Chromium's own protocol.
     pub async fn cdp(&self, command: &str, parameters: Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });

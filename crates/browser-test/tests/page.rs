@@ -45,6 +45,30 @@ fn the_page_loads_and_moves_at_every_size_and_theme() {
     });
 }
 
+/// Bytes a second of a slow line, and its way there and back, ms: a mobile phone at the edge of its cell.
+const SLOW_LINE: (u32, u32) = (20_000, 100);
+
+#[test]
+fn over_a_slow_line_the_page_shows_something_before_its_scripts_have_come() {
+    run(async {
+        let server = Server::start().await;
+        let browser = Browser::start().await;
+        browser.look(1280, 1000, Theme::Light).await;
+        browser.slow_line(SLOW_LINE).await;
+        let page = Page::open(&browser, &format!("{}#rate=1&window=10s", server.url())).await;
+        let painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime";
+        let scripts = "Math.max(...performance.getEntriesByType('resource').map(r => r.responseEnd))";
+        let (painted, scripts) = (page.number(painted).await, page.number(scripts).await);
+        println!("over {SLOW_LINE:?}: something after {painted:.0} ms, all files after {scripts:.0} ms");
+        assert!(painted < scripts, "painted after {painted} ms, when all had come ({scripts} ms)");
+        let packed = "performance.getEntriesByType('resource').filter(r => /\\.(js|css)$/.test(r.name))\
+                      .every(r => r.encodedBodySize < r.decodedBodySize)";
+        assert_eq!(page.eval(packed).await, serde_json::Value::Bool(true), "all of them came packed");
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
 /// Numbers are shown, they change, and pictures are painted.
 async fn assert_it_lives(page: &Page<'_>) {
     assert_ne!(page.eval("document.querySelector('#node').textContent").await, "Kilohertz");

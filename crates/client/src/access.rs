@@ -36,6 +36,8 @@ pub struct Access {
     pub name: NodeName,
     /// Where what a hub of this machine has for its own user is looked for first.
     pub run_dir: Option<PathBuf>,
+    /// The local address that we come from; `None`: the kernel chooses.
+    pub from: Option<IpAddr>,
 }
 
 /// Why there is no way to a hub.
@@ -114,7 +116,15 @@ impl Access {
 
     /// To the first of these hubs that answers.
     pub fn to(hubs: Vec<HubAddress>) -> Self {
-        Access { hubs, files: None, token: None, insecure: false, name: host_name(), run_dir: None }
+        Access {
+            hubs,
+            files: None,
+            token: None,
+            insecure: false,
+            name: host_name(),
+            run_dir: None,
+            from: None,
+        }
     }
 
     /// With TLS, to hubs whose certificate is of this CA.
@@ -129,6 +139,12 @@ impl Access {
     /// The file cannot be used.
     pub fn with_token(self, path: impl AsRef<Path>) -> Result<Self, AccessError> {
         Ok(Access { token: Some(Token::read(path.as_ref())?), ..self })
+    }
+
+    /// From this local address, on hosts that have several.
+    #[must_use]
+    pub fn from_address(self, from: IpAddr) -> Self {
+        Access { from: Some(from), ..self }
     }
 
     /// The settings of TLS for what is spoken there; `None`: plain text will do.
@@ -212,6 +228,7 @@ impl Access {
             identity: Arc::new(identity),
             tls,
             near: Some(near),
+            from: self.from,
             counters: Counters::default(),
         })
     }

@@ -6,14 +6,14 @@ mod lines;
 mod relay;
 mod words;
 
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use khz_link::HubName;
-use khz_link::driver::{FollowingSink, TlsSettings};
+use khz_link::driver::{FollowingSink, TlsSettings, connect_from};
 use khz_model::Metric;
 
 use crate::clock;
@@ -46,6 +46,8 @@ pub struct TextAddress {
     pub port: u16,
     /// TLS, where it is not on this machine; `None`: plain text everywhere.
     pub tls: Option<TlsSettings>,
+    /// The local address that we connect from; `None`: the kernel chooses.
+    pub from: Option<IpAddr>,
 }
 
 /// A daemon that is asked over the text protocol. Dropping it ends that.
@@ -148,10 +150,10 @@ impl Asker {
     }
 
     fn connect(&self) -> Result<Lines, Problem> {
-        let TextAddress { host, port, tls } = &self.address;
+        let TextAddress { host, port, tls, from } = &self.address;
         let mut last = None;
         for address in (host.as_str(), *port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT_MAX) {
+            match connect_from(&address, *from, Some(CONNECT_MAX)) {
                 Ok(socket) => {
                     // As the door itself: on this machine nobody is on the way who could read along.
                     let tls = tls.as_ref().filter(|_| !address.ip().to_canonical().is_loopback());

@@ -52,6 +52,7 @@ pub fn run(plan: &Plan, has_door: bool) -> Outcome {
         identity: Arc::new(identity(plan, token)),
         tls,
         near: Some(near(plan)),
+        from: plan.bind,
         failback_after: plan.failback_after,
         counters: link,
         bell,

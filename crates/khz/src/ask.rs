@@ -145,7 +145,7 @@ fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
         return Ok(None);
     }
     if let Some(url) = &place.server {
-        return Server::new(url, &plan.trust).map(Some);
+        return Server::new(url, &plan.trust, plan.bind).map(Some);
     }
     // Who says on the command line where to ask means there.
     if let Some(path) = (!plan.listen_is_flag).then(|| door::find_socket(plan)).flatten() {
@@ -153,7 +153,7 @@ fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
     }
     // A port that is chosen when khz starts cannot be known here.
     match plan.listen.iter().find(|address| address.port() != 0) {
-        Some(address) => Server::new(&address.to_string(), &plan.trust).map(Some),
+        Some(address) => Server::new(&address.to_string(), &plan.trust, None).map(Some),
         None => Ok(None),
     }
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn next(text: &'static str) -> Result<Option<Vec<Feed>>, String> {
-        let server = Server::new("127.0.0.1:7070", &crate::config::trust::Trust::default()).unwrap();
+        let server = Server::new("127.0.0.1:7070", &crate::config::trust::Trust::default(), None).unwrap();
         of_events(server, Events::new(text.as_bytes()))().map_err(|failure| failure.to_string())
     }
 

@@ -2,6 +2,7 @@
 //! from "it answered no", since only the first lets a command read the kernel itself.
 
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -91,8 +92,8 @@ impl From<ClientError> for Failure {
 
 impl Server {
     /// The server at this URL; a bare `host:port` means http, `unix:PATH` a local socket. https takes its CA, and
-    /// the certificate and token that it shows, from `trust`.
-    pub fn new(url: &str, trust: &Trust) -> Result<Self, Failure> {
+    /// the certificate and token that it shows, from `trust`; the connection goes out from the local address `from`.
+    pub fn new(url: &str, trust: &Trust, from: Option<IpAddr>) -> Result<Self, Failure> {
         if let Some(path) = url.strip_prefix(LOCAL) {
             return Ok(Server::local(path.as_ref()));
         }
@@ -106,7 +107,7 @@ impl Server {
         if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
             return Err(Failure::usage(format!("'{url}' is not an address as http://127.0.0.1:7070")));
         }
-        let route = if is_tls { Some(Route::Tls(tls(trust)?)) } else { None };
+        let route = if is_tls { Some(Route::Tls(tls(trust)?, from)) } else { from.map(Route::From) };
         // Without TLS a token is for everybody on the way to read; on this machine, or in a tunnel from it, nobody is.
         let token = if is_tls || is_loopback(host) { token(trust)? } else { None };
         Ok(Server { base: url.clone(), url, route, token })
@@ -337,12 +338,12 @@ mod tests {
             ("node7:8080", "http://node7:8080"),
             ("[::1]:7070", "http://[::1]:7070"),
         ] {
-            assert_eq!(Server::new(text, &Trust::default()).unwrap().url(), url);
+            assert_eq!(Server::new(text, &Trust::default(), None).unwrap().url(), url);
         }
         for text in ["ftp://a", "", "http://a/b", "http://u@a"] {
-            assert!(Server::new(text, &Trust::default()).is_err(), "{text}");
+            assert!(Server::new(text, &Trust::default(), None).is_err(), "{text}");
         }
-        let error = Server::new("https://a", &Trust::default()).unwrap_err().to_string();
+        let error = Server::new("https://a", &Trust::default(), None).unwrap_err().to_string();
         assert!(error.contains("--tls-ca"), "{error}");
         for host in ["127.0.0.1:7070", "localhost", "[::1]:1", "127.1.2.3"] {
             assert!(is_loopback(host), "{host}");

@@ -112,7 +112,8 @@ fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
     let pair = plan.trust.pair.clone();
     let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
     let (name, insecure, run_dir) = (plan.node.clone(), plan.insecure, plan.run_dir.clone());
-    Ok(Access { files, token, insecure, name, run_dir, ..Access::hub(&source.host, source.port) })
+    let from = plan.bind;
+    Ok(Access { files, token, insecure, name, run_dir, from, ..Access::hub(&source.host, source.port) })
 }
 
 /// Other hubs, and agents, that are asked over the text protocol.
@@ -121,7 +122,7 @@ fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, F
     let ask = |(number, door): (usize, &HubAddress)| {
         let tls = access(plan, door)?.tls(Protocol::Text);
         let tls = tls.map_err(|error| Failure::usage(sentence(&error)))?;
-        let address = TextAddress { host: door.host.clone(), port: door.port, tls };
+        let address = TextAddress { host: door.host.clone(), port: door.port, tls, from: plan.bind };
         TextSource::start(Arc::clone(cluster), address, first + number, khz_gather::catalogue())
             .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
     };

@@ -178,6 +178,7 @@ fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
         plan.trust.token.as_ref().map(|token| token.read()).transpose().map_err(|error| unusable(&error))?;
     access.insecure = plan.insecure;
     access.run_dir.clone_from(&plan.run_dir);
+    access.from = plan.bind;
     Ok(access)
 }
 

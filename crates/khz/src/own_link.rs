@@ -119,6 +119,7 @@ impl Open {
             identity: Arc::new(agent::identity(plan, None)),
             tls: None,
             near: None,
+            from: None,
             failback_after: Nanos(0),
             counters: Counters::default(),
             bell,

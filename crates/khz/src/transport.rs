@@ -3,12 +3,13 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use khz_link::driver::connect_from;
 use khz_trust::{TlsClient, explain};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use ureq::unversioned::transport::{
@@ -20,8 +21,10 @@ use ureq::unversioned::transport::{
 pub enum Route {
     /// The local socket at this path.
     Local(PathBuf),
-    /// TLS with these settings.
-    Tls(Arc<ClientConfig>),
+    /// TLS with these settings, from this local address where one is given.
+    Tls(Arc<ClientConfig>, Option<IpAddr>),
+    /// Plain TCP from this local address.
+    From(IpAddr),
 }
 
 /// TLS did not come about; the text says whose fault it is.
@@ -33,7 +36,8 @@ impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Route::Local(path) => f.debug_tuple("Local").field(path).finish(),
-            Route::Tls(_) => f.write_str("Tls"),
+            Route::Tls(_, from) => f.debug_tuple("Tls").field(from).finish(),
+            Route::From(from) => f.debug_tuple("From").field(from).finish(),
         }
     }
 }
@@ -45,7 +49,8 @@ impl Connector<()> for Route {
         let wait = details.timeout.not_zero().map(|wait| *wait);
         let stream = match self {
             Route::Local(path) => Stream::Local(UnixStream::connect(path)?),
-            Route::Tls(config) => tls(config, details, wait)?,
+            Route::Tls(config, from) => tls(config, *from, details, wait)?,
+            Route::From(from) => Stream::Plain(connect(&details.addrs, Some(*from), wait)?),
         };
         let config = details.config;
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
@@ -56,13 +61,14 @@ impl Connector<()> for Route {
 /// Connects and shakes hands, so that what goes wrong is told as what it is.
 fn tls(
     config: &Arc<ClientConfig>,
+    from: Option<IpAddr>,
     details: &ConnectionDetails,
     wait: Option<Duration>,
 ) -> Result<Stream, ureq::Error> {
     let failed = |text: String| ureq::Error::Other(Box::new(TlsFailed(text)));
     let host = details.uri.host().unwrap_or_default();
     let name = TlsClient::server_name(host).map_err(|error| failed(error.to_string()))?;
-    let mut socket = connect(&details.addrs, wait)?;
+    let mut socket = connect(&details.addrs, from, wait)?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(wait)?;
     socket.set_write_timeout(wait)?;
@@ -81,14 +87,14 @@ fn tls(
 }
 
 /// The first address that takes a connection; the last one's error when none does.
-fn connect(addresses: &[SocketAddr], wait: Option<Duration>) -> Result<TcpStream, ureq::Error> {
+fn connect(
+    addresses: &[SocketAddr],
+    from: Option<IpAddr>,
+    wait: Option<Duration>,
+) -> Result<TcpStream, ureq::Error> {
     let mut problem = ureq::Error::HostNotFound;
     for address in addresses {
-        let connected = match wait {
-            Some(wait) => TcpStream::connect_timeout(address, wait),
-            None => TcpStream::connect(address),
-        };
-        match connected {
+        match connect_from(address, from, wait) {
             Ok(socket) => return Ok(socket),
             Err(error) => problem = ureq::Error::Io(error),
         }
@@ -114,6 +120,7 @@ impl fmt::Debug for Pipe {
 
 enum Stream {
     Local(UnixStream),
+    Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -121,6 +128,7 @@ impl Stream {
     fn set_read_timeout(&self, wait: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Local(socket) => socket.set_read_timeout(wait),
+            Stream::Plain(socket) => socket.set_read_timeout(wait),
             Stream::Tls(stream) => stream.sock.set_read_timeout(wait),
         }
     }
@@ -128,6 +136,7 @@ impl Stream {
     fn set_write_timeout(&self, wait: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Local(socket) => socket.set_write_timeout(wait),
+            Stream::Plain(socket) => socket.set_write_timeout(wait),
             Stream::Tls(stream) => stream.sock.set_write_timeout(wait),
         }
     }
@@ -135,6 +144,7 @@ impl Stream {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Stream::Local(socket) => socket.write_all(bytes),
+            Stream::Plain(socket) => socket.write_all(bytes),
             Stream::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
     }
@@ -142,6 +152,7 @@ impl Stream {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Local(socket) => socket.read(bytes),
+            Stream::Plain(socket) => socket.read(bytes),
             // With TLS 1.3 a server that refuses our certificate says so only after the handshake is over here.
             Stream::Tls(stream) => stream.read(bytes).map_err(|error| match tls_error(&error) {
                 Some(problem) => io::Error::other(TlsFailed(explain(problem))),

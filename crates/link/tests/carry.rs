@@ -241,6 +241,7 @@ fn start(lanes: Carried, deaf: &Arc<AtomicBool>) -> (Driver, Counters, Receiver<
         identity: Arc::new(identity),
         tls: None,
         near: None,
+        from: None,
         failback_after: khz_model::Nanos(0),
         counters: counters.clone(),
         bell: Bell::new().expect("a bell"),

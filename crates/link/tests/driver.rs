@@ -199,6 +199,7 @@ fn start(hubs: Vec<HubAddress>, lanes: OneLane) -> (Driver, Counters) {
         identity: identity(),
         tls: None,
         near: None,
+        from: None,
         failback_after: Nanos(0),
         counters: counters.clone(),
         bell,

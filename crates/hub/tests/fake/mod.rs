@@ -330,6 +330,7 @@ pub fn settings(hubs: Vec<HubAddress>, role: Role) -> FollowingSettings {
         identity: Arc::new(identity),
         tls: None,
         near: None,
+        from: None,
         counters: Counters::default(),
     }
 }

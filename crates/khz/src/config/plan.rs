@@ -56,6 +56,8 @@ pub struct Plan {
     pub answers_max: ByteSize,
     /// What a hub records into .rrd files, and where.
     pub rrd: Option<(PathBuf, Recording)>,
+    /// The local address that connections go out from; `None`: the kernel chooses.
+    pub bind: Option<IpAddr>,
     /// Everybody who can reach a door may come in.
     pub insecure: bool,
     /// Certificates, keys and tokens.
@@ -170,6 +172,7 @@ impl Plan {
             history: checked(layers, "history", quantity::<ByteSize>)?,
             answers_max: checked(layers, "answers_max", answers_max)?,
             rrd: recording(layers)?,
+            bind: checked(layers, "bind", local_address)?,
             insecure: checked(layers, "insecure", switch)?,
             trust: Trust::check(layers)?,
             run_dir: checked(layers, "run_dir", |text| Ok(file(text)))?,
@@ -341,6 +344,19 @@ fn address(text: &str, usual: u16) -> Result<HubAddress, String> {
     match port.parse() {
         Ok(port) if is_name && port > 0 => Ok(HubAddress { host: host.to_owned(), port }),
         _ => Err(format!("'{text}' is not the address of a hub, as hub1, hub1:7071 or [2001:db8::1]:7071")),
+    }
+}
+
+/// An address without a port: the kernel chooses that.
+fn local_address(text: &str) -> Result<Option<IpAddr>, String> {
+    let wrong =
+        || format!("'{text}' is not an address of this machine without a port, as 10.0.0.7 or 2001:db8::7");
+    match text {
+        "" => Ok(None),
+        text => match text.parse::<IpAddr>() {
+            Ok(address) if !address.is_multicast() => Ok((!address.is_unspecified()).then_some(address)),
+            _ => Err(wrong()),
+        },
     }
 }
 

@@ -158,6 +158,13 @@ pub const SETTINGS: &[Setting] = &[
         scope: scope::HUB,
     },
     Setting {
+        key: "bind",
+        shape: Shape::Text("ADDRESS"),
+        default: "",
+        help: "Local address from which connections go out, on hosts that have several: of an agent to its hubs, of a hub to its sources, of readers to a hub or server [default: as the routes say]",
+        scope: scope::ALL,
+    },
+    Setting {
         key: "insecure",
         shape: Shape::Switch,
         default: "false",

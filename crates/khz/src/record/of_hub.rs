@@ -84,7 +84,8 @@ pub fn find(flags: &RecordFlags, plan: &Plan) -> Result<Option<Access>, Failure>
     let token = trust.token.as_ref().map(|place| place.read()).transpose();
     let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
     let run_dir = plan.run_dir.clone();
-    Ok(Some(Access { files, token, insecure: flags.insecure, run_dir, ..access }))
+    let from = plan.bind;
+    Ok(Some(Access { files, token, insecure: flags.insecure, run_dir, from, ..access }))
 }
 
 impl OfHub {

@@ -2,7 +2,7 @@
 //! longer than each may take. Agents and readers dial alike. It says nothing on what it has connected.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ pub(crate) struct Dialer {
     hubs: Vec<Hub>,
     tls: Option<TlsSettings>,
     near: Option<FindNear>,
+    /// The local address that we connect from.
+    from: Option<IpAddr>,
 }
 
 struct Hub {
@@ -77,7 +79,12 @@ struct Hub {
 }
 
 impl Dialer {
-    pub fn new(hubs: Vec<HubAddress>, tls: Option<TlsSettings>, near: Option<FindNear>) -> Self {
+    pub fn new(
+        hubs: Vec<HubAddress>,
+        tls: Option<TlsSettings>,
+        near: Option<FindNear>,
+        from: Option<IpAddr>,
+    ) -> Self {
         let hub = |address: HubAddress| {
             let lookup = match &address {
                 HubAddress::Net { host, port } => Some(Lookup::new(host, *port)),
@@ -85,7 +92,7 @@ impl Dialer {
             };
             Hub { address, lookup }
         };
-        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls, near }
+        Dialer { hubs: hubs.into_iter().map(hub).collect(), tls, near, from }
     }
 
     /// How many hubs there are.
@@ -113,10 +120,12 @@ impl Dialer {
         for address in look_up(lookup, shared)? {
             let near = self.near.as_ref().and_then(|find| find(address));
             let (local, vouch) = near.map_or((None, None), |near| (near.socket, Some(near.vouch)));
+            // Who names a local address wants a connection of the network from there.
+            let local = local.filter(|_| tcp::from_to(self.from, &address).is_none());
             if let Some(transport) = local.and_then(|path| dial_local(&path).ok()) {
                 return Ok((transport, vouch));
             }
-            match connect(&address, shared) {
+            match connect(&address, self.from, shared) {
                 Ok(socket) => return Ok((self.transport(host, socket)?, vouch)),
                 Err(why) => problem = format!("cannot connect to {address}: {why}"),
             }
@@ -141,8 +150,8 @@ fn look_up(lookup: &Lookup, shared: &Shared) -> Result<Vec<SocketAddr>, String> 
     lookup.addresses()
 }
 
-fn connect(address: &SocketAddr, shared: &Shared) -> Result<OwnedFd, String> {
-    let socket = tcp::begin_connect(address).map_err(|errno| errno.to_string())?;
+fn connect(address: &SocketAddr, from: Option<IpAddr>, shared: &Shared) -> Result<OwnedFd, String> {
+    let socket = tcp::begin_connect(address, from).map_err(|errno| tcp::why_not_from(errno, from))?;
     let until = Nanos(clock::now().0 + tcp::CONNECT_MAX.0);
     loop {
         let left = until.since(clock::now());

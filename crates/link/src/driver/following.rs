@@ -2,6 +2,7 @@
 //! says them anew on every connection; who takes the rows is somebody else.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::Decoder;
@@ -41,6 +42,8 @@ pub struct FollowingSettings {
     pub tls: Option<TlsSettings>,
     /// Finds what vouches for us on this machine; `None`: nothing does.
     pub near: Option<FindNear>,
+    /// The local address that we connect from; `None`: the kernel chooses.
+    pub from: Option<IpAddr>,
     /// Numbers that it counts.
     pub counters: Counters,
 }
@@ -110,11 +113,14 @@ impl Following {
     /// # Errors
     /// The system has no thread or no descriptor for it.
     pub fn start<S: FollowingSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
-        let FollowingSettings { hubs, identity, tls, near, counters } = settings;
+        let FollowingSettings { hubs, identity, tls, near, from, counters } = settings;
         let wishes = Arc::<Mutex<Wishes>>::default();
         let reader = Reader { follower: Follower::new(identity, clock::now()), sink, wishes: wishes.clone() };
         let shared = Shared::new(Bell::new()?, counters);
-        Ok(Following { wishes, running: Running::start(Dialer::new(hubs, tls, near), shared, reader, None)? })
+        Ok(Following {
+            wishes,
+            running: Running::start(Dialer::new(hubs, tls, near, from), shared, reader, None)?,
+        })
     }
 
     /// Says an interest, now and on every later connection; `prompt`: every row at once, not in flushes. Its number

@@ -18,6 +18,7 @@ mod tcp;
 mod transport;
 mod worker;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,6 +27,7 @@ pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
 pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
+pub use tcp::connect_from;
 
 use crate::dial::Identity;
 use crate::source::Lanes;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub tls: Option<TlsSettings>,
     /// Finds what vouches for us on this machine; `None`: nothing does.
     pub near: Option<FindNear>,
+    /// The local address that we connect from; `None`: the kernel chooses.
+    pub from: Option<IpAddr>,
     /// A better hub is gone back to when it was well for so long; 0: never.
     pub failback_after: Nanos,
     /// Numbers that it counts.
@@ -98,12 +102,12 @@ impl Driver {
     where
         L: Lanes<Lane: Send> + Send + 'static,
     {
-        let Settings { hubs, identity, tls, near, failback_after, counters, bell } = settings;
+        let Settings { hubs, identity, tls, near, from, failback_after, counters, bell } = settings;
         let addresses = hubs.iter().map(ToString::to_string).collect();
         let preference = Arc::new(Preference::new(addresses, failback_after));
         let shared = Shared::new(bell, counters);
         let caller = Agent::new(identity, lanes, &shared, preference.clone())?;
-        let running = Running::start(Dialer::new(hubs, tls, near), shared, caller, Some(preference))?;
+        let running = Running::start(Dialer::new(hubs, tls, near, from), shared, caller, Some(preference))?;
         Ok(Driver { running })
     }
 

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 
 use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
-use crate::table::{Side, Table, json_line};
+use crate::table::{Side, Table, json_line, printable, wrapped};
+
+/// On a terminal with fewer columns than this a table of six columns has no room for what a metric means.
+const TABLE_WIDTH_MIN: usize = 120;
 
 /// The entries of the metrics that this program knows.
 pub fn own(metrics: &[Arc<Metric>]) -> Vec<Value> {
@@ -39,7 +42,10 @@ pub fn print(
             writeln!(out, "{}", json_line(entry))?;
         }
     } else {
-        out.write_all(table(&entries).render(width).as_bytes())?;
+        match width.filter(|&width| width < TABLE_WIDTH_MIN) {
+            None => out.write_all(table(&entries).render(width).as_bytes())?,
+            Some(width) => entries.iter().try_for_each(|entry| paragraph(entry, width, out))?,
+        }
     }
     out.flush()?;
     misses::partly(&misses, Ok(Done::Wholly))
@@ -67,6 +73,25 @@ fn table(entries: &[&Value]) -> Table {
         table.row([name(entry), kind, unit, rate, refresh, help]);
     }
     table
+}
+
+/// An entry on a narrow terminal: its name, what kind of number it is, and its meaning, each on lines of its own.
+fn paragraph(entry: &Value, width: usize, out: &mut impl Write) -> std::io::Result<()> {
+    const INDENT: &str = "    ";
+    let kind =
+        format!("{}, {}, updated: {}", text(entry, "kind"), text(entry, "unit"), text(entry, "refresh"));
+    let kind = match text(entry, "rate_unit") {
+        "" => kind,
+        rate => format!("{kind}, as a rate: {rate}"),
+    };
+    writeln!(out, "{}", name(entry))?;
+    for line in [kind.as_str(), text(entry, "help")]
+        .iter()
+        .flat_map(|text| wrapped(text, width.saturating_sub(INDENT.len())))
+    {
+        writeln!(out, "{INDENT}{}", printable(&line))?;
+    }
+    Ok(())
 }
 
 /// `cpu.user[cpu]`: with what its instances are.
@@ -159,6 +184,17 @@ mod tests {
              cpu.user[cpu]  counter  seconds  CPUs       10ms     What cpu.user is\n"
         );
         assert_eq!(printed(&["cpu.*"], false).unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_each_metric_is_a_paragraph_that_says_what_it_means() {
+        let entries = own(&metrics());
+        let mut out = Vec::new();
+        print(&entries, &[], false, Some(40), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.contains("\n    What mem.free is\n"), "{text}");
+        assert!(!text.contains('…'), "{text}");
     }
 
     #[test]

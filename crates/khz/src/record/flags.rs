@@ -72,7 +72,8 @@ pub struct RecordFlags {
     /// With --last: where the rings are [default: where the agents put them].
     #[arg(long = "dir", value_name = "DIR", requires = "last", conflicts_with = "hub")]
     pub directory: Option<PathBuf>,
-    /// The recording; with --rotate numbers are put into its name [default: recording.khzt].
+    /// The recording; with --rotate numbers are put into its name [default: recording.khzt; the one before
+    /// becomes recording.old.khzt].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Begin another file at this size (100MiB) or after this time (10m).

@@ -32,6 +32,8 @@ use origin::{Absent, Origin};
 use progress::Progress;
 
 const OUTPUT: &str = "recording.khzt";
+/// What becomes of the one before.
+const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
 /// Nodes of which something is missing and that are named with it.
 const NODES_TOLD: usize = 20;
@@ -84,8 +86,23 @@ impl Task {
             "rate": flags.rate,
             "command": (!flags.command.is_empty()).then_some(&flags.command),
         });
+        if flags.output.is_none() {
+            keep_the_one_before()?;
+        }
         Recorder::create(&self.output, self.rotation, note.to_string(), now()).map_err(of_error)
     }
+}
+
+/// Nobody who gave no name meant to overwrite what he recorded before.
+fn keep_the_one_before() -> Result<(), Failure> {
+    match std::fs::rename(OUTPUT, OUTPUT_BEFORE) {
+        Ok(()) => crate::table::remark!("the {OUTPUT} that was here is {OUTPUT_BEFORE} now"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(Failure::Work(format!("cannot rename {OUTPUT} to {OUTPUT_BEFORE}: {error}")));
+        }
+    }
+    Ok(())
 }
 
 /// `100MiB` or `10m`.

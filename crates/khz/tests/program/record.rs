@@ -54,6 +54,21 @@ fn a_program_is_recorded_and_its_exit_code_is_ours() {
 }
 
 #[test]
+fn a_recording_without_a_name_keeps_the_one_before() {
+    let folder = folder("before");
+    let record = |rows: &str| {
+        let mut command = khz(&["record", "--direct", "--node", rows, "mem.free", "--", "sleep", "0.3"]);
+        let output = command.current_dir(&folder).output().unwrap();
+        assert_eq!(code(&output), 0, "{}", err(&output));
+        err(&output)
+    };
+    assert!(!record("n1").contains("recording.old.khzt"));
+    assert!(record("n2").contains("recording.old.khzt"));
+    let node = |name: &str| rows(&folder.join(name))[0]["node"].clone();
+    assert_eq!([node("recording.old.khzt"), node("recording.khzt")], ["n1", "n2"]);
+}
+
+#[test]
 fn parameters_may_come_from_a_file() {
     let folder = folder("parameters");
     let (path, params) = (folder.join("run.khzt"), folder.join("run.toml"));

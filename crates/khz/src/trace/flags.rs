@@ -63,7 +63,7 @@ Examples:
                                                     work in the two modes
   khz plot run.khzt -m kernel.forks -m cpu.all.system --per-sample -o run.png
                                                     two axes, left and right
-  khz plot run.khzt -m load.1m --terminal           here, in characters
+  khz plot run.khzt -m load.1m                      here, in characters
   khz plot run.khzt -m mem.free --from 5s --to 9s -o part.html
 
 Counters are drawn as rates per second: CPU times in CPUs, what was so for a
@@ -81,10 +81,10 @@ pub struct PlotFlags {
     /// Draw these series too, on the right axis.
     #[arg(long, value_name = "PATTERN")]
     pub right: Vec<String>,
-    /// The picture: .svg, .png or .html.
-    #[arg(short, long, value_name = "FILE", required_unless_present = "terminal")]
+    /// The picture: .svg, .png or .html; without one it is drawn here, with characters.
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Draw with characters, here.
+    /// Draw it here too.
     #[arg(long)]
     pub terminal: bool,
     /// Counters as their growth from one row to the next.

@@ -32,7 +32,8 @@ pub fn plot(flags: &PlotFlags, width: Option<usize>, out: &mut impl Write) -> Ou
         std::fs::write(path, bytes)
             .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
     }
-    if flags.terminal {
+    // Who names no file wants to see it here.
+    if flags.terminal || flags.output.is_none() {
         out.write_all(khz_view::strips(&chart, width.unwrap_or(COLUMNS).min(200)).as_bytes())?;
         out.flush()?;
     }

@@ -328,11 +328,11 @@ fn a_version_that_the_hub_does_not_speak_is_refused_with_the_one_it_does() {
 fn row_numbers_at_the_end_of_all_numbers_harm_nobody() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
-    a.encoder.resume(u64::MAX - 2, 1);
+    a.encoder.resume(khz_block::ROW_MAX - 2, 1);
     a.row(1, [1; 4]).row(2, [2; 4]).beat();
     assert_eq!(status(&hub, "a").lanes[0].rows, 2);
     let mut b = Node::join(hub.address(), "b");
-    khz_link::put::lost(&mut b.out, 1, 0, u64::MAX);
+    khz_link::put::lost(&mut b.out, 1, 0, khz_block::ROW_MAX);
     b.row(1, [7; 4]).beat();
     assert_eq!(value(&latest(&hub, &["b:mem.free"]).unwrap(), 0), Reading::Present(7));
 }

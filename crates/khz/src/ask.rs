@@ -116,12 +116,28 @@ pub fn rows(
         return here::rows(plan, interest);
     };
     match server.stream(&interest.patterns, interest.rate, interest.exact, span) {
-        Ok(bytes) => Ok(of_events(server, Events::new(bytes))),
+        Ok(bytes) => {
+            tell_of_away(&server, &interest.patterns);
+            Ok(of_events(server, Events::new(bytes)))
+        }
         Err(nobody @ ClientError::NobodyThere { .. }) if place.server.is_none() => {
             names_this_node(plan, &interest.patterns, Some(&nobody))?;
             here::rows(plan, interest)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Of nodes that were named and are away nothing comes, or only what was their last: that is said at the start.
+fn tell_of_away(server: &Server, patterns: &[Pattern]) {
+    let named: Vec<&str> = patterns.iter().filter_map(|p| p.nodes()).map(Hostlist::as_str).collect();
+    if named.is_empty() {
+        return;
+    }
+    // Where this cannot be had, the rows say what there is.
+    let Ok(nodes) = server.nodes(Some(&named.join(","))) else { return };
+    for sentence in nodes.away() {
+        crate::table::remark!("{sentence}");
     }
 }
 

@@ -158,6 +158,17 @@ fn read(value: &Value) -> Result<(Status, &Value), Failure> {
 }
 
 impl Nodes {
+    /// Those of which no rows come, and why: `down: n[3-4]`.
+    pub fn away(&self) -> Vec<String> {
+        let all: Vec<Status> = self.status.iter().filter_map(|value| Some(read(value).ok()?.0)).collect();
+        let called = |state: &'static str, words: &'static str| {
+            let names: Vec<&str> = all.iter().filter(|s| s.is(state)).map(|s| s.node.as_str()).collect();
+            (!names.is_empty()).then(|| format!("{words}: {}", fold(names)))
+        };
+        let states = [("down", "down"), ("left", "left"), ("missing", "never seen")];
+        states.into_iter().filter_map(|(state, words)| called(state, words)).collect()
+    }
+
     /// True where the hostlist asks for nodes that are not among these.
     pub fn lacks(&self, hosts: &Hostlist) -> bool {
         let names: Vec<NodeName> =

@@ -106,6 +106,27 @@ fn a_hub_that_was_restarted_says_who_is_down_who_left_and_who_is_missing() {
     let asked = place.ask(&["get", "n[2-3],n7:load.1m"]);
     assert_eq!(code(&asked), 1, "{}", err(&asked));
     assert_eq!(err(&asked), "khz: no node is called n7 (there are n[1-4,9]); no answer from n[2-3]\n");
+    // Who follows them sees why nothing comes.
+    let followed = place.ask(&["watch", "n[1-4]:load.1m", "--for", "100ms"]);
+    let said = err(&followed);
+    assert!(said.contains("khz: down: n[2,4]\nkhz: left: n1\nkhz: never seen: n3\n"), "{said}");
+}
+
+#[test]
+fn an_agents_answer_about_nodes_is_not_taken_for_a_hubs() {
+    let place = Place::new("agent-alone");
+    let mut command = khz(&["agent", "--node", "n4", "--hub", "127.0.0.1:9", "--listen", "127.0.0.1:0"]);
+    command.env("KHZ_RUN_DIR", place.0.join("run"));
+    let _agent = Running::of(command);
+    let ask = |words: &[&str]| {
+        let output = khz(words).env("KHZ_RUN_DIR", place.0.join("run")).output().unwrap();
+        (code(&output), err(&output))
+    };
+    let (code, said) = ask(&["nodes", "--down", "--missing"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("no hub answers on this machine"), "{said}");
+    let (_, said) = ask(&["get", "n[1-4]:load.1m"]);
+    assert!(said.contains("no hub answers on this machine"), "{said}");
 }
 
 fn fetch(hub: &Running, path: &str) -> Value {

@@ -14,13 +14,12 @@ for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
 mkdir -p "$root/var/lib/khz"
 for folder in dev/shm run tmp var/lib/khz; do mount -t tmpfs lab "$root/$folder"; done
 mkdir -p "$root/lab" && mount -t tmpfs lab "$root/lab"
-mkdir "$root"/lab/{place,bin,repository}
+mkdir "$root"/lab/{place,bin}
 mount --bind "$place" "$root/lab/place"
-# Wherever it lies: /tmp of this machine is not the lab's.
-mount --bind "$repository" "$root/lab/repository"
 ip link set lo up
 hostname example
 cp "$khz" "$root/lab/bin/khz"
-ln -s /lab/repository/examples /lab/repository/fixtures "$root/lab/"
+# A copy: the repository may lie where the lab has a folder of its own, and what examples write is not for it.
+cp -r "$repository/examples" "$repository/fixtures" "$root/lab/"
 cp "$repository/crates/khz/tests/examples/inside.sh" "$root/lab/inside.sh"
 exec chroot "$root" bash /lab/inside.sh

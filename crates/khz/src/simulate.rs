@@ -94,6 +94,8 @@ pub struct SimulateFlags {
 /// Plays until the end or until told to stop.
 pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     crate::log::start(Some(Level::WARN));
+    // Before the recordings are read: a shell's background job would not hear of an interrupt that comes meanwhile.
+    let stop = serve::stop_on_signal()?;
     let length = flags.duration.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
     let rate: Rate = flags.rate.parse().map_err(Failure::usage)?;
     let (hub, tls) = hub(flags)?;
@@ -113,7 +115,6 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     let library =
         Library::read(&flags.workload, flags.workloads.as_deref(), flags.slots).map_err(Failure::usage)?;
     let crowd = Crowd::new(settings, library).map_err(Failure::usage)?;
-    let stop = serve::stop_on_signal()?;
     let mut before = Report::default();
     let shows_line = std::io::stderr().is_terminal() && !flags.json;
     let report = crowd.run(&stop, |report| {

@@ -36,11 +36,15 @@ P
 
 until_it() { for _ in $(seq 300); do "$@" > /dev/null 2>&1 && return; sleep 0.2; done; echo "in vain: $*"; exit 1; }
 begin() { "$@" > "/lab/place/${RANDOM}.log" 2>&1 < /dev/null & }
+# An agent with this name, whose rows have come; $! is its process.
+come() {
+    khz agent --node "$1" --hub 127.0.0.1:7071 > /dev/null 2>&1 < /dev/null &
+    until_it khz get "$1:mem.free"
+}
 # Nodes that were there and have left.
 come_and_go() {
     for name; do
-        khz agent --node "$name" --hub 127.0.0.1:7071 > /dev/null 2>&1 < /dev/null &
-        until_it khz get "$name:mem.free"
+        come "$name"
         kill -INT $! && wait $!
         until_it bash -c "khz nodes $name --json | grep -q left"
     done
@@ -50,8 +54,7 @@ until_it khz nodes --server http://127.0.0.1:7070
 simulated() { khz simulate --nodes 9 --rate 10 > /lab/place/simulated.log 2>&1 < /dev/null & simulated=$!; }
 # A node that was there and is down.
 go_down() {
-    khz agent --node "$1" --hub 127.0.0.1:7071 > /dev/null 2>&1 < /dev/null &
-    until_it khz get "$1:mem.free"
+    come "$1"
     kill -KILL $!
     until_it bash -c "khz nodes $1 --json | grep -q down"
 }

@@ -330,11 +330,10 @@ fn a_hub_that_was_killed_is_told_in_our_words_and_not_by_the_address_of_a_librar
     let files = site.files("hub-h1");
     let flags: Vec<&str> = files.iter().map(String::as_str).collect();
     let mut hub = Running::start_hub(&[&flags[..], &["--cluster-key", &site.path("cluster.key")]].concat());
-    let (_, after) = hub.line.split_once("report to ").unwrap();
-    let link = after.split([' ', ',']).next().unwrap();
+    let link = hub.link();
     let (ca, token) = (site.path("ca.pem"), site.token("node"));
     let words =
-        ["agent", "--node", "someone", "--hub", link, "--tls-ca", &ca, "--token", &token, "--ring", "4MiB"];
+        ["agent", "--node", "someone", "--hub", &link, "--tls-ca", &ca, "--token", &token, "--ring", "4MiB"];
     let mut agent = Running::of(khz(&words));
     let is_up = || {
         let nodes = run(&["nodes", "--server", &hub.url, "--tls-ca", &ca, "--json"]);

@@ -11,13 +11,12 @@ use crate::process::Running;
 #[test]
 fn strangers_that_take_all_descriptors_give_way_to_who_comes() {
     let hub = Running::start(&["hub", "--link-listen", "127.0.0.1:0"]);
-    let (_, after) = hub.line.split_once("report to ").unwrap();
-    let link = after.split([' ', ',']).next().unwrap();
+    let link = hub.link();
     let few = Some(64);
     let pid = Pid::from_raw(i32::try_from(hub.child.id()).unwrap());
     prlimit(pid, Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
-    let strangers: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(link).unwrap()).collect();
-    let mut late = TcpStream::connect(link).unwrap();
+    let strangers: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&link).unwrap()).collect();
+    let mut late = TcpStream::connect(&link).unwrap();
     late.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut greeting = [0; 9];
     late.read_exact(&mut greeting).unwrap();

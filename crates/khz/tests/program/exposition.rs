@@ -46,9 +46,9 @@ fn scraped_uptime(running: &Running, path: &str) -> (f64, f64) {
 #[test]
 fn a_scrape_through_a_hub_shows_a_row_that_was_gathered_after_it_began() {
     let hub = Running::start_hub(&[]);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    let link = hub.link();
     let agent =
-        Running::of(hub.beside(&["agent", "--node", "lbp12", "--hub", link, "--listen", "127.0.0.1:0"]));
+        Running::of(hub.beside(&["agent", "--node", "lbp12", "--hub", &link, "--listen", "127.0.0.1:0"]));
     let start = Instant::now();
     let patient = |what: &str| assert!(start.elapsed() < Duration::from_secs(60), "{what}");
     let rows = "khz_node_rows_total{node=\"lbp12\"} ";

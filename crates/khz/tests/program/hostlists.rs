@@ -20,8 +20,7 @@ impl Site {
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let hub = Running::start_hub(&[]);
-        // "Kilohertz is watching the nodes that report to 127.0.0.1:40000 at http://127.0.0.1:40001/".
-        let link = hub.line.split(" report to ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let link = hub.link();
         let agents = ["node001", "node002", "login1"].map(|node| {
             let words = ["agent", "--node", node, "--hub", &link, "--base-rate", "10Hz", "--ring", "4MiB"];
             Running::of(hub.beside(&words))

@@ -60,12 +60,8 @@ impl Drop for Place {
     }
 }
 
-fn link(hub: &Running) -> String {
-    hub.line.split(" report to ").nth(1).unwrap().split(' ').next().unwrap().to_owned()
-}
-
 fn agent(hub: &Running, node: &str) -> Running {
-    Running::of(hub.beside(&["agent", "--node", node, "--hub", &link(hub), "--ring", "4MiB"]))
+    Running::of(hub.beside(&["agent", "--node", node, "--hub", &hub.link(), "--ring", "4MiB"]))
 }
 
 #[test]

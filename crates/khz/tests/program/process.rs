@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// `khz` with an environment of its own: no `KHZ_` variable of whoever runs the tests.
 pub fn khz(arguments: &[&str]) -> Command {
@@ -52,6 +53,15 @@ pub fn err(output: &Output) -> String {
 /// Its exit code.
 pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
+}
+
+/// Waits until it is so. Longer than `patience` is never.
+pub fn until(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + patience;
+    while !is_so() {
+        assert!(Instant::now() < end, "it never came to be: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The first line, and nothing of what follows it.
@@ -109,6 +119,12 @@ impl Running {
         }
         let url = line.trim_end().rsplit(' ').next().unwrap().to_owned();
         Running { child, url, line, run_dir }
+    }
+
+    /// The address of a hub's link door: "Kilohertz is watching the nodes that report to 127.0.0.1:40000 at http://...".
+    pub fn link(&self) -> String {
+        let (_, after) = self.line.split_once("report to ").unwrap();
+        after.split([' ', ',']).next().unwrap().to_owned()
     }
 
     /// `khz` with the run directory of this one: what this one has for its own user is found.

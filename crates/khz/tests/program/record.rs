@@ -138,8 +138,8 @@ fn what_was_on_other_nodes_is_recorded_out_of_the_hub() {
     let folder = folder("past");
     let [of_hub, of_rings, rings] = ["hub.khzt", "rings.khzt", "rings"].map(|name| folder.join(name));
     let hub = Running::start_hub(&["--text-listen", "none"]);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
-    let words = ["agent", "--node", "n7", "--hub", link, "--base-rate", "20Hz", "--ring-dir", word(&rings)];
+    let link = hub.link();
+    let words = ["agent", "--node", "n7", "--hub", &link, "--base-rate", "20Hz", "--ring-dir", word(&rings)];
     let mut agent = hub.beside(&words).spawn().unwrap();
     let record = |more: &[&str]| {
         let output =
@@ -148,7 +148,7 @@ fn what_was_on_other_nodes_is_recorded_out_of_the_hub() {
     };
     let end = Instant::now() + Duration::from_secs(30);
     let past = loop {
-        let (code, said) = record(&["--hub", link, "-o", word(&of_hub)]);
+        let (code, said) = record(&["--hub", &link, "-o", word(&of_hub)]);
         let past = if code == 0 { rows(&of_hub) } else { Vec::new() };
         // More than two seconds of rows have come once the first row is not the first any more.
         if past.len() >= 39 {

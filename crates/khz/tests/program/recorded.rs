@@ -4,22 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use khz_record::{Event, Recording, Survey};
 
-use crate::process::{Running, khz, run};
+use crate::process::{self, Running, khz, run};
 use crate::record::{folder, word};
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "it never came to be: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    process::until(PATIENCE, what, is_so);
 }
 
 /// A hub on loopback and agents that report to it.
@@ -37,8 +33,7 @@ impl Cluster {
         let mut command = khz(&[&words[..], &["--text-listen", "none"]].concat());
         command.env("KHZ_RUN_DIR", folder.join("run"));
         let hub = Running::of(command);
-        let link =
-            hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+        let link = hub.link();
         let mut cluster = Cluster { folder, link, hub: Some(hub), agents: Vec::new() };
         for number in 0..nodes {
             let agent = cluster.agent(number, more);

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::process::{Running, code, err, khz, out, run};
+use crate::process::{self, Running, code, err, khz, out, run};
 
 /// Nobody.
 const OTHER: u32 = 65_534;
@@ -26,12 +26,8 @@ fn words<'a>(root: &'a Path, rings: &'a Path) -> Vec<&'a str> {
     vec!["--root", root, "--ring-dir", rings, "--base-rate", "50Hz", "--ring", "1MiB"]
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(40);
-    while !is_so() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    process::until(Duration::from_secs(40), what, is_so);
 }
 
 fn remove(rings: &Path, nodes: &[&str]) -> Output {

@@ -4,9 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::process::{Running, code, err, khz, out};
+use crate::process::{self, Running, code, err, khz, out};
 use crate::text::free_port;
 
 const DAEMON: u32 = 65_533;
@@ -111,12 +111,8 @@ fn word(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < end, "it never came to be: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    process::until(Duration::from_secs(60), what, is_so);
 }
 
 /// What the hub says of its nodes.
@@ -128,15 +124,11 @@ fn is_up(hub: &Running, node: &str) -> bool {
     nodes(hub).lines().any(|line| line.starts_with(node) && line.contains(" up"))
 }
 
-fn link_of(hub: &Running) -> String {
-    hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned()
-}
-
 #[test]
 fn agents_recorders_and_hubs_of_the_hubs_user_and_of_root_need_no_set_up() {
     let Some(place) = Place::new("trial") else { return };
     let hub = place.hub(DAEMON, "127.0.0.1:0", &[]);
-    let link = link_of(&hub);
+    let link = hub.link();
     let _first = place.agent(DAEMON, "n1", &link);
     until("the user's own agent is up", || is_up(&hub, "n1"));
     assert!(!nodes(&hub).contains("believed"), "{}", nodes(&hub));
@@ -161,7 +153,7 @@ fn agents_recorders_and_hubs_of_the_hubs_user_and_of_root_need_no_set_up() {
 fn another_users_agent_is_refused_with_the_ways_out_and_he_reads_as_a_reader() {
     let Some(place) = Place::new("others") else { return };
     let hub = place.hub(DAEMON, "127.0.0.1:0", &[]);
-    let link = link_of(&hub);
+    let link = hub.link();
     let _first = place.agent(DAEMON, "n1", &link);
     until("the user's own agent is up", || is_up(&hub, "n1"));
     let stranger = place.agent(NOBODY, "n2", &link);
@@ -183,7 +175,7 @@ fn an_agent_goes_to_the_hub_that_it_is_sent_to_among_several_of_one_user() {
     let Some(place) = Place::new("several") else { return };
     let first = place.hub(DAEMON, "127.0.0.1:0", &[]);
     let second = place.hub(DAEMON, "127.0.0.1:0", &[]);
-    let _agent = place.agent(DAEMON, "n1", &link_of(&second));
+    let _agent = place.agent(DAEMON, "n1", &second.link());
     until("it is at the second", || is_up(&second, "n1"));
     assert!(!nodes(&first).contains("n1"));
 }
@@ -211,11 +203,11 @@ fn after_kill_9_the_next_hub_has_another_key_and_its_agents_come_back() {
 fn where_insecure_names_are_believed_and_both_the_log_and_khz_nodes_say_so() {
     let Some(place) = Place::new("insecure") else { return };
     let hub = place.hub(DAEMON, "127.0.0.1:0", &["--insecure"]);
-    let _agent = place.agent(NOBODY, "n2", &link_of(&hub));
+    let _agent = place.agent(NOBODY, "n2", &hub.link());
     until("it is up", || is_up(&hub, "n2"));
     let said = nodes(&hub);
     assert!(said.contains("names are believed, not proved (--insecure): n2"), "{said}");
-    let fast = place.record(NOBODY, &link_of(&hub), "1000Hz");
+    let fast = place.record(NOBODY, &hub.link(), "1000Hz");
     assert_ne!(code(&fast), 0, "operators are not believed");
     let (_, log) = hub.end("TERM");
     assert!(log.contains("names of nodes are believed"), "{log}");

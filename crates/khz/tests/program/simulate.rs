@@ -24,7 +24,7 @@ fn a_copied_program_plays_every_workload_where_there_are_no_recordings() {
     let is_hidden = may_mount();
 
     let hub = Running::start_hub(&[]);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    let link = hub.link();
     for workload in ["idle", "compile", "netcopy", "mempressure"] {
         let mut command = match is_hidden {
             true => Command::new("unshare"),
@@ -33,7 +33,7 @@ fn a_copied_program_plays_every_workload_where_there_are_no_recordings() {
         if is_hidden {
             command.args(["--mount", "sh", "-c", HIDDEN]).arg(&fixtures).arg(&program);
         }
-        command.args(["simulate", "--nodes", "2", "--rate", "10Hz", "--for", "1s", "--json", "--hub", link]);
+        command.args(["simulate", "--nodes", "2", "--rate", "10Hz", "--for", "1s", "--json", "--hub", &link]);
         command.args(["--workload", workload, "--prefix", workload]);
         // With what the hub's run has for its own user, and nothing of this environment's.
         let run_dir = hub.beside(&[]);

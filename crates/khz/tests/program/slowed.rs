@@ -96,8 +96,8 @@ fn a_watch_that_gathers_itself_says_it_too() {
 #[test]
 fn readers_of_a_hub_and_its_list_of_nodes_say_which_nodes_are_slowed() {
     let hub = Running::start_hub(&[]);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap();
-    let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", link]);
+    let link = hub.link();
+    let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &link]);
     agent.args(CEILING);
     let _agent = Running::of(agent);
     // At the hub's local socket: over TCP its door takes an unknown caller for a reader, who has at most 100 Hz.

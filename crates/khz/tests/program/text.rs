@@ -72,7 +72,7 @@ fn a_node_alone_is_spoken_to_like_the_ancestors_mon() {
 fn a_hub_and_its_agent_both_answer() {
     let mut hub = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
     let address = text_door(&mut hub);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let link = hub.link();
     let words =
         ["agent", "--node", "lbp12", "--hub", &link, "--base-rate", "10Hz", "--text-listen", "127.0.0.1:0"];
     let mut agent = Running::of(hub.beside(&words));
@@ -104,7 +104,7 @@ pub fn nested_hub(name: &str, link: &str, source: &str) -> Running {
 #[test]
 fn a_hub_shows_the_nodes_of_another_one_and_sees_them_go() {
     let mut lower = Running::start_hub(&[]);
-    let link = lower.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let link = lower.link();
     let agent = Running::of(lower.beside(&["agent", "--node", "lbp12", "--hub", &link]));
     let mut upper = nested_hub("upper", "127.0.0.1:0", &link);
     let mut socket = connect(&text_door(&mut upper));
@@ -159,7 +159,7 @@ pub fn own(hub: &Running, name: &str) -> u64 {
 fn a_hub_asks_its_nodes_anew_when_its_rows_are_older_than_the_window() {
     let mut hub = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
     let address = text_door(&mut hub);
-    let link = hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    let link = hub.link();
     let _agent = Running::of(hub.beside(&["agent", "--node", "lbp12", "--hub", &link]));
     let mut socket = connect(&address);
     let described = described_with(&mut socket, "uptimeup");

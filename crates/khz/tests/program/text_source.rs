@@ -2,28 +2,19 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::process::{Running, khz};
+use crate::process::{self, Running, khz};
 use crate::text::{ask, connect, described_with, free_port, mask, nested_hub, own, text_door};
 
-/// Until it is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
-    }
-}
-
-/// The link address in a hub's first line.
-fn link_of(hub: &Running) -> String {
-    hub.line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned()
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    process::until(Duration::from_secs(60), what, is_so);
 }
 
 #[test]
 fn a_hub_shows_the_nodes_behind_other_text_doors() {
     let mut lower = Running::start_hub(&["--text-listen", "127.0.0.1:0"]);
-    let link = link_of(&lower);
+    let link = lower.link();
     let words = ["agent", "--node", "lbp12", "--hub", &link, "--text-listen", "127.0.0.1:0"];
     let mut agent = Running::of(lower.beside(&words));
     for door in [text_door(&mut lower), text_door(&mut agent)] {

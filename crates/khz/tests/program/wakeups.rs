@@ -134,7 +134,7 @@ fn a_hub_sleeps_until_a_node_comes_and_wakes_up_for_its_rows_then() {
     let (rings, run) = place("sending");
     // A node elsewhere: it finds nothing of the hub on this machine.
     let hub = Running::start_hub(&["--insecure"]);
-    let link = hub.line.split("report to ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let link = hub.link();
     // A node that knows nothing of the hub tells how time passes.
     let (others, elsewhere) = place("elsewhere");
     let places = ["--ring-dir", &others, "--run-dir", &elsewhere];
@@ -146,7 +146,7 @@ fn a_hub_sleeps_until_a_node_comes_and_wakes_up_for_its_rows_then() {
     assert!(slept.values().all(|&sleeps| sleeps == 0), "a hub without nodes: {slept:?}");
     drop(alone);
     let places = ["--ring-dir", &rings, "--run-dir", &run];
-    let words = [&["agent", "--hub", link, "--listen", "127.0.0.1:0", "--node", "n1"], &places[..]];
+    let words = [&["agent", "--hub", &link, "--listen", "127.0.0.1:0", "--node", "n1"], &places[..]];
     let agent = Running::of(khz(&[&words.concat()[..], &ONCE_A_SECOND].concat()));
     // The first Beats are timed, each with a wake-up of its own.
     wait_for_rows(&rings, "base", 6);

@@ -68,7 +68,7 @@ impl Directory {
                 if make {
                     let mode = DIRECTORY_MODE.as_raw_mode();
                     let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(&further);
-                    made.map_err(io("create", &further))?;
+                    made.map_err(RingError::file("create", &further))?;
                 }
                 Directory::start(&further)?.below(above_name, &above_path, make)?
             }
@@ -212,13 +212,4 @@ fn parts(path: &Path) -> (PathBuf, Option<OsString>) {
     let above = above
         .map_or(path, |above| if above.as_os_str().as_bytes().is_empty() { Path::new(".") } else { above });
     (above.to_path_buf(), name)
-}
-
-fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {
-    let path = path.to_path_buf();
-    move |error| RingError::File {
-        what,
-        path: path.clone(),
-        source: error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error),
-    }
 }

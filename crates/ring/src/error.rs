@@ -1,6 +1,6 @@
 //! Why there is no ring.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -65,6 +65,18 @@ pub enum RingError {
         /// What does not fit.
         problem: String,
     },
+}
+
+impl RingError {
+    /// What becomes of an error of the standard library while `what` was tried on this path.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {
+        let path = path.to_path_buf();
+        move |error| RingError::File {
+            what,
+            path: path.clone(),
+            source: error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error),
+        }
+    }
 }
 
 fn by(pid: Option<u64>) -> String {

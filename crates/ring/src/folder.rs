@@ -224,7 +224,7 @@ pub fn rings(folder: &Path) -> Result<Vec<PathBuf>, RingError> {
 }
 
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, RingError> {
-    let entries = std::fs::read_dir(folder).map_err(io("read", folder))?;
+    let entries = std::fs::read_dir(folder).map_err(RingError::file("read", folder))?;
     let fits = |path: &PathBuf| path.extension().is_some_and(|e| e == extension);
     let mut found: Vec<PathBuf> =
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(fits).take(RINGS_MAX).collect();
@@ -249,13 +249,4 @@ fn open_directory(path: &Path) -> Result<OwnedFd, RingError> {
         path: path.into(),
         source,
     })
-}
-
-fn io(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {
-    let path = path.to_path_buf();
-    move |error| RingError::File {
-        what,
-        path: path.clone(),
-        source: error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error),
-    }
 }

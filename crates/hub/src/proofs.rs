@@ -4,7 +4,7 @@
 use khz_trust::{ClusterKey, Identity, NONCE_BYTES, PROOF_BYTES, Place, Proof, Role, RunKey, Way};
 
 /// What a door accepts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Proofs {
     /// The key whose tokens count.
     pub key: Option<ClusterKey>,

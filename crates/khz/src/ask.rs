@@ -136,7 +136,7 @@ fn tell_of_away(server: &Server, patterns: &[Pattern]) {
     }
     // Where this cannot be had, the rows say what there is.
     let Ok(nodes) = server.nodes(Some(&named.join(","))) else { return };
-    for sentence in nodes.away() {
+    for sentence in nodes.not_up() {
         crate::table::remark!("{sentence}");
     }
 }

@@ -159,7 +159,7 @@ fn read(value: &Value) -> Result<(Status, &Value), Failure> {
 
 impl Nodes {
     /// Those of which no rows come, and why: `down: n[3-4]`.
-    pub fn away(&self) -> Vec<String> {
+    pub fn not_up(&self) -> Vec<String> {
         let all: Vec<Status> = self.status.iter().filter_map(|value| Some(read(value).ok()?.0)).collect();
         let called = |state: &'static str, words: &'static str| {
             let names: Vec<&str> = all.iter().filter(|s| s.is(state)).map(|s| s.node.as_str()).collect();

@@ -133,7 +133,7 @@ impl Hub {
             let mut talk = Talk {
                 cluster,
                 mailbox,
-                proofs: &Proofs { key: None, run: None, certificates: false, insecure: false },
+                proofs: &Proofs::default(),
                 certified: None,
                 connection: *token,
                 caller: Caller::Local { uid: None, place: Place::LocalOwn },

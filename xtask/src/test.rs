@@ -73,6 +73,11 @@ fn same_cases() -> Vec<(&'static str, &'static str)> {
     }
 }
 
+/// Writes the reference pages in docs/. The test that compares them with the tables does it.
+pub fn reference() -> Result<(), String> {
+    step::run("cargo test -p khz --bin khz --quiet reference", &[], &[("KHZ_REFERENCE", "write")])
+}
+
 /// The page's tests drive the program as it was built just now.
 fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     step::run("cargo build -p khz", &[], &[])?;

@@ -41,6 +41,8 @@ mod publish;
 mod quantities;
 mod rates;
 mod record;
+#[cfg(test)]
+mod reference;
 mod renew;
 mod ring;
 mod rrd;

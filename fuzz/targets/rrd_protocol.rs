@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use khz_rrd::daemon::base::Base;
-use khz_rrd::daemon::commands::Permissions;
-use khz_rrd::daemon::messages::Messages;
-use khz_rrd::daemon::pending::{Limits, Pending};
-use khz_rrd::daemon::protocol::{Rules, Session};
+use khz_rrdcached::base::Base;
+use khz_rrdcached::commands::Permissions;
+use khz_rrdcached::messages::Messages;
+use khz_rrdcached::pending::{Limits, Pending};
+use khz_rrdcached::protocol::{Rules, Session};
 
 /// Nobody writes here, so whoever waits for a write would wait for ever; and CREATE may fill a disk.
 const COMMANDS: &str = "UPDATE,PENDING,FORGET,QUEUE,STATS,PING,BATCH,FETCH,FETCHBIN,INFO,FIRST,LAST,LIST,DUMP,SUSPEND,\
@@ -25,7 +25,7 @@ fn directory() -> &'static PathBuf {
         let file = directory.join("a.rrd").display().to_string();
         let create = ["create", &file, "-b", "1000000000", "DS:x:GAUGE:600:U:U", "RRA:AVERAGE:0.5:1:10"];
         let words: Vec<String> = create.iter().map(|word| (*word).to_owned()).collect();
-        khz_rrd::cli::command(&words, &mut std::io::sink()).expect("a file");
+        khz_rrd::cli::command(&words, &[], &mut std::io::sink()).expect("a file");
         directory
     })
 }

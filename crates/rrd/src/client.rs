@@ -226,7 +226,11 @@ fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
     Some((fetched, names))
 }
 
-pub(crate) fn host_and_port(address: &str) -> Result<(String, u16)> {
+/// Host and port of an internet address: `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `IPV6`.
+///
+/// # Errors
+/// The address has none of these forms.
+pub fn host_and_port(address: &str) -> Result<(String, u16)> {
     let wrong = || Error::Refused(format!("'{address}' is no daemon address"));
     if let Some(rest) = address.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or_else(wrong)?;

@@ -39,7 +39,7 @@ pub fn refused<T>(text: impl Into<String>) -> Result<T> {
 }
 
 /// The system's message without Rust's ` (os error 2)`.
-pub(crate) fn os_text(error: &std::io::Error) -> String {
+pub fn os_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(cut) => text[..cut].to_string(),

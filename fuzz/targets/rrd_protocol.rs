@@ -6,11 +6,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use khz_rrdcached::base::Base;
-use khz_rrdcached::commands::Permissions;
-use khz_rrdcached::messages::Messages;
-use khz_rrdcached::pending::{Limits, Pending};
-use khz_rrdcached::protocol::{Rules, Session};
+use khz_rrdcached::{Base, Cache, Limits, Messages, Permissions, Rules, Session};
 
 /// Nobody writes here, so whoever waits for a write would wait for ever; and CREATE may fill a disk.
 const COMMANDS: &str = "UPDATE,PENDING,FORGET,QUEUE,STATS,PING,BATCH,FETCH,FETCHBIN,INFO,FIRST,LAST,LIST,DUMP,SUSPEND,\
@@ -32,10 +28,10 @@ fn directory() -> &'static PathBuf {
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let base = Base::new(directory(), true).expect("the directory is there");
-    let pending = Pending::new(base, Limits::default(), None, false, Messages::none());
+    let cache = Cache::new(base, Limits::default(), None, false, Messages::none());
     let permissions = Permissions::parse(COMMANDS).expect("every name is a command");
     let rules = Rules { permissions, no_overwrite: true, make_directories: false };
-    let mut session = Session::new(&pending, rules);
+    let mut session = Session::new(&cache, rules);
     // In two pieces, as a socket may deliver them; each piece ends with a line.
     let cut = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1).max(cut);

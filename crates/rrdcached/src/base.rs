@@ -24,11 +24,11 @@ pub struct Base {
 }
 
 /// A file's directory, held open, and the path that leads through it.
-pub(super) struct Parent {
+pub struct Parent {
     /// What the path leads through.
     _directory: Option<OwnedFd>,
     /// The file's path.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
 }
 
 /// Whether nothing in `whole` needs a second look: no slash is followed by a slash or a dot.
@@ -105,7 +105,7 @@ impl Base {
     ///
     /// # Errors
     /// What the system says, or that it lies outside.
-    pub(super) fn open(&self, whole: &str, write: bool) -> Result<File> {
+    pub fn open(&self, whole: &str, write: bool) -> Result<File> {
         let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
         // Never waits for the other end of a pipe somebody put there.
         self.resolve(whole, access | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
@@ -147,7 +147,7 @@ impl Base {
     ///
     /// # Errors
     /// As [`Base::open`].
-    pub(super) fn parent(&self, whole: &str) -> Result<Parent> {
+    pub fn parent(&self, whole: &str) -> Result<Parent> {
         let Some((directory, name)) = whole.rsplit_once('/').filter(|_| self.root.is_some()) else {
             return Ok(Parent { _directory: None, path: text::path(whole).into_owned() });
         };
@@ -160,7 +160,7 @@ impl Base {
     ///
     /// # Errors
     /// What the system says, or that they lie outside.
-    pub(super) fn make_parents(&self, whole: &str) -> Result<()> {
+    pub fn make_parents(&self, whole: &str) -> Result<()> {
         let mut at = self.directory.len() + 1;
         // One by one, each through what was resolved before: a link among them leads nowhere else.
         while let Some(length) = whole.get(at..).and_then(|rest| rest.find('/')) {
@@ -180,7 +180,7 @@ impl Base {
     ///
     /// # Errors
     /// As [`Base::open`].
-    pub(super) fn listed(&self, whole: &str) -> Result<Parent> {
+    pub fn listed(&self, whole: &str) -> Result<Parent> {
         let directory = self.resolve(whole, OFlags::DIRECTORY | OFlags::PATH)?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         Ok(Parent { _directory: Some(directory), path })

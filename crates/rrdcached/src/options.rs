@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use crate::Settings;
-use crate::commands::Permissions;
-use crate::listen::Address;
+use crate::cache::Limits;
+use crate::connection::listen::Address;
+use crate::connection::{Permissions, Rules};
+use crate::daemon::Settings;
 use crate::messages::Level;
-use crate::pending::Limits;
 use crate::process;
-use crate::protocol::Rules;
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::spec;
 use khz_rrd::text;

@@ -13,11 +13,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::base::Base;
-use crate::log::{self, Log};
+use crate::cache::{Cache, End, Limits, Update};
+use crate::log::{self, Disk, Log};
 use crate::messages::{Level, Messages, Sink};
-use crate::pending::{Limits, Pending, Update};
-use crate::queue::End;
-use crate::storage::Disk;
 use khz_rrd::create::{self, Plan};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::file;
@@ -160,7 +158,7 @@ impl Settings {
 
 /// The recorder. Dropped, it leaves to its log what is not in files yet.
 pub struct Recorder {
-    pending: Arc<Pending>,
+    cache: Arc<Cache>,
     directory: PathBuf,
     layout: Layout,
     /// Files known to be there.
@@ -191,32 +189,32 @@ impl Recorder {
         })?;
         let base = Base::new(&directory, true)?;
         let messages = Messages::new(Sink::Terminal, Level::ERROR);
-        let pending = Arc::new(Pending::new(base, settings.limits, Some(log), true, messages));
+        let cache = Arc::new(Cache::new(base, settings.limits, Some(log), true, messages));
         let mut recorder = Self {
-            pending,
+            cache,
             directory,
             layout: settings.layout.clone(),
             known: Arc::default(),
             threads: vec![],
             ticking: None,
         };
-        let replaying = recorder.pending.clone();
+        let replaying = recorder.cache.clone();
         recorder.spawn("khz-rrd-replay", move || {
             if let Err(error) = replaying.replay(&left) {
                 replaying.report(&error);
             }
         })?;
         for _ in 0..WRITERS {
-            let pending = recorder.pending.clone();
-            recorder.spawn("khz-rrd-write", move || pending.work())?;
+            let cache = recorder.cache.clone();
+            recorder.spawn("khz-rrd-write", move || cache.work())?;
         }
         let (ticking, end) = channel::<()>();
-        let (pending, known) = (recorder.pending.clone(), recorder.known.clone());
+        let (cache, known) = (recorder.cache.clone(), recorder.known.clone());
         recorder.spawn("khz-rrd-tick", move || {
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                pending.tick();
+                cache.tick();
                 // Deleted by somebody: made again for the next reading.
-                for name in pending.missing() {
+                for name in cache.missing() {
                     known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 }
             }
@@ -239,7 +237,7 @@ impl Recorder {
             .iter()
             .zip(&samples)
             .filter_map(|(file, samples)| Some(Update { file: file.as_deref().ok()?, samples }));
-        let mut outcomes = self.pending.update(&known.collect::<Vec<_>>()).into_iter();
+        let mut outcomes = self.cache.update(&known.collect::<Vec<_>>()).into_iter();
         let outcome = |file: Result<String>| {
             file.and_then(|_| outcomes.next().unwrap_or_else(|| refused("BUG: not asked")).map(|_| ()))
         };
@@ -262,7 +260,7 @@ impl Recorder {
             std::fs::create_dir_all(parent).map_err(|error| Error::io("creating", parent, error))?;
             let definition = self.layout.definition(reading.value.kind())?;
             // The first reading must be newer; one may wait for a file that was deleted.
-            let first = self.pending.oldest(&name).map_or(reading.time, |oldest| oldest.min(reading.time));
+            let first = self.cache.oldest(&name).map_or(reading.time, |oldest| oldest.min(reading.time));
             let start = first.div_euclid(1_000_000) - 1;
             let header = create::header(definition, start, spread(&name))?;
             file::create(&path, &header, std::iter::empty(), false)?;
@@ -278,24 +276,24 @@ impl Recorder {
     /// Why the write failed; the readings are kept and tried again.
     pub fn flush(&self, node: &str, series: &str) -> Result<()> {
         let path = path(&self.directory, node, series);
-        self.pending.flush(&text::name(&path)).map(|_| ())
+        self.cache.flush(&text::name(&path)).map(|_| ())
     }
 
     /// The cache underneath: its numbers, and views of files with what waits for them.
-    pub fn pending(&self) -> &Pending {
-        &self.pending
+    pub fn cache(&self) -> &Cache {
+        &self.cache
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.ticking = None;
-        self.pending.end(End::Now);
+        self.cache.end(End::Now);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        if let Err(error) = self.pending.close() {
-            self.pending.report(&error);
+        if let Err(error) = self.cache.close() {
+            self.cache.report(&error);
         }
     }
 }

@@ -9,7 +9,7 @@ mod served;
 
 use std::time::Duration;
 
-use khz_rrdcached::pending::Pending;
+use khz_rrdcached::Cache;
 use machine::{Machine, START, Sync, half_written, rows_lost};
 use served::{check, last_on_disk};
 
@@ -20,55 +20,55 @@ fn machine(name: &str) -> Machine {
 }
 
 /// Takes the updates of `times` and writes them.
-fn write(machine: &Machine, pending: &Pending, times: std::ops::RangeInclusive<i64>) {
-    times.for_each(|time| machine.update(pending, 0, START + time));
-    machine.flush(pending, 0).unwrap();
+fn write(machine: &Machine, cache: &Cache, times: std::ops::RangeInclusive<i64>) {
+    times.for_each(|time| machine.update(cache, 0, START + time));
+    machine.flush(cache, 0).unwrap();
 }
 
 /// Every second up to `last` must be there after a start.
 fn finds(machine: &Machine, last: i64) {
-    let pending = machine.started();
-    pending.flush(&machine.name(0)).unwrap();
+    let cache = machine.started();
+    cache.flush(&machine.name(0)).unwrap();
     check(&machine.file(0), &(START + 1..=START + last).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_file_written_beside_a_checkpoint_is_whole_after_a_loss_of_power() {
     let mut machine = machine("beside");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let disk = machine.disk.clone();
-    disk.beside_checkpoint(&pending, Sync::Done, |held| {
+    disk.beside_checkpoint(&cache, Sync::Done, |held| {
         assert!(held);
-        write(&machine, &pending, 11..=20);
+        write(&machine, &cache, 11..=20);
     });
-    machine.lose_rows(pending);
+    machine.lose_rows(cache);
     finds(&machine, 20);
 }
 
 #[test]
 fn power_lost_within_a_checkpoint_leaves_the_one_before_it() {
     let mut machine = machine("within");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let disk = machine.disk.clone();
-    let lost = disk.beside_checkpoint(&pending, Sync::Done, |_| {
-        write(&machine, &pending, 11..=20);
+    let lost = disk.beside_checkpoint(&cache, Sync::Done, |_| {
+        write(&machine, &cache, 11..=20);
         machine.loses()
     });
-    machine.lose(lost, pending, |states| rows_lost(&states[0], &states[states.len() - 1]));
+    machine.lose(lost, cache, |states| rows_lost(&states[0], &states[states.len() - 1]));
     finds(&machine, 20);
 }
 
 #[test]
 fn a_second_checkpoint_waits_for_the_first() {
     let mut machine = machine("second");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let disk = machine.disk.clone();
-    let lost = disk.beside_checkpoint(&pending, Sync::Done, |_| {
+    let lost = disk.beside_checkpoint(&cache, Sync::Done, |_| {
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| pending.checkpoint());
+            let second = scope.spawn(|| cache.checkpoint());
             // Long enough for it to be done, if it does not wait.
             (0..1000).for_each(|_| std::thread::yield_now());
             let early = second.is_finished();
@@ -78,7 +78,7 @@ fn a_second_checkpoint_waits_for_the_first() {
             lost
         })
     });
-    machine.lose(lost, pending, |states| rows_lost(&states[0], &states[states.len() - 1]));
+    machine.lose(lost, cache, |states| rows_lost(&states[0], &states[states.len() - 1]));
     finds(&machine, 10);
 }
 
@@ -86,23 +86,23 @@ fn a_second_checkpoint_waits_for_the_first() {
 fn a_disk_that_could_not_be_synced_once_is_not_believed_again() {
     for reboot in [true, false] {
         let mut machine = machine("unsynced");
-        let pending = machine.started();
-        write(&machine, &pending, 1..=10);
+        let cache = machine.started();
+        write(&machine, &cache, 1..=10);
         machine.disk.lock().sync = Sync::Fails(7);
-        pending.checkpoint();
-        assert!(pending.trouble().unwrap().contains("could not be synced: Input/output error"));
+        cache.checkpoint();
+        assert!(cache.log_trouble().unwrap().contains("could not be synced: Input/output error"));
         // The kernel has told what it knew.
-        pending.checkpoint();
-        pending.tick();
+        cache.checkpoint();
+        cache.tick();
         assert_eq!(machine.disk.lock().syncs, 1);
         match reboot {
-            true => machine.lose_rows(pending),
-            false => drop(pending),
+            true => machine.lose_rows(cache),
+            false => drop(cache),
         }
         finds(&machine, 10);
-        let pending = machine.started();
-        assert_eq!(pending.trouble(), None);
-        pending.checkpoint();
+        let cache = machine.started();
+        assert_eq!(cache.log_trouble(), None);
+        cache.checkpoint();
         assert_eq!(machine.disk.lock().syncs, 2);
     }
 }
@@ -110,26 +110,26 @@ fn a_disk_that_could_not_be_synced_once_is_not_believed_again() {
 #[test]
 fn a_kill_in_the_middle_of_a_header_is_mended_at_the_next_start() {
     let machine = machine("killed");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let before = std::fs::read(machine.file(0)).unwrap();
-    write(&machine, &pending, 11..=20);
+    write(&machine, &cache, 11..=20);
     let after = std::fs::read(machine.file(0)).unwrap();
-    drop(pending);
+    drop(cache);
     std::fs::write(machine.file(0), half_written(&before, &after, 2)).unwrap();
-    let pending = machine.started();
+    let cache = machine.started();
     // Who reads the file past the daemon finds what it had.
     assert!(std::fs::read(machine.file(0)).unwrap() == after, "it is not as it was");
-    drop(pending);
+    drop(cache);
     finds(&machine, 20);
 }
 
 #[test]
 fn what_somebody_else_wrote_after_a_kill_stays() {
     let machine = machine("stranger");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
-    drop(pending);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
+    drop(cache);
     let line = format!("update 0.rrd {}:15", START + 15);
     assert_eq!(oracle::Oracle::start(&machine.dir).run(&line).error, None);
     drop(machine.started());
@@ -140,25 +140,25 @@ fn what_somebody_else_wrote_after_a_kill_stays() {
 fn a_boot_without_a_name_is_another_one() {
     let mut machine = machine("nameless");
     machine.boot = String::new();
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
-    machine.lose_rows(pending);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
+    machine.lose_rows(cache);
     finds(&machine, 10);
 }
 
 #[test]
 fn a_file_tuned_through_the_daemon_has_an_image_of_its_own() {
     let mut machine = machine("tuned");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let tune = || {
         assert_eq!(oracle::Oracle::start(&machine.dir).run("tune 0.rrd --heartbeat x:99").error, None);
         Ok(())
     };
-    pending.change(&machine.name(0), tune).unwrap();
+    cache.change(&machine.name(0), tune).unwrap();
     machine.synced(0);
-    write(&machine, &pending, 11..=20);
-    machine.lose_rows(pending);
+    write(&machine, &cache, 11..=20);
+    machine.lose_rows(cache);
     finds(&machine, 20);
 }
 
@@ -166,8 +166,8 @@ fn a_file_tuned_through_the_daemon_has_an_image_of_its_own() {
 fn a_file_replaced_or_tuned_by_somebody_else_has_an_image_of_its_own() {
     for tuned in [true, false] {
         let mut machine = machine("replaced");
-        let pending = machine.started();
-        write(&machine, &pending, 1..=10);
+        let cache = machine.started();
+        write(&machine, &cache, 1..=10);
         match tuned {
             true => {
                 let told = oracle::Oracle::start(&machine.dir).run("tune 0.rrd --heartbeat x:99");
@@ -181,8 +181,8 @@ fn a_file_replaced_or_tuned_by_somebody_else_has_an_image_of_its_own() {
         }
         // The daemon syncs what it did not do itself.
         machine.synced(0);
-        write(&machine, &pending, 11..=20);
-        machine.lose_rows(pending);
+        write(&machine, &cache, 11..=20);
+        machine.lose_rows(cache);
         finds(&machine, 20);
     }
 }
@@ -190,42 +190,42 @@ fn a_file_replaced_or_tuned_by_somebody_else_has_an_image_of_its_own() {
 #[test]
 fn what_somebody_else_wrote_beside_the_daemon_stays_after_a_loss_of_power() {
     let mut machine = machine("beside-us");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
     let line = format!("update 0.rrd {}:11", START + 11);
     assert_eq!(oracle::Oracle::start(&machine.dir).run(&line).error, None);
     machine.synced(0);
-    write(&machine, &pending, 12..=20);
-    machine.lose_rows(pending);
+    write(&machine, &cache, 12..=20);
+    machine.lose_rows(cache);
     finds(&machine, 20);
 }
 
 #[test]
 fn a_header_that_cannot_be_put_back_yet_is_before_the_file_is_written() {
     let mut machine = machine("away");
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
-    machine.lose_rows(pending);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
+    machine.lose_rows(cache);
     let away = machine.dir.join("away");
     // Not mounted yet, say; and not at the next start either.
     std::fs::rename(machine.file(0), &away).unwrap();
-    let pending = machine.started();
-    pending.checkpoint();
-    drop(pending);
-    let pending = machine.started();
-    pending.checkpoint();
-    assert!(pending.flush(&machine.name(0)).is_err());
+    let cache = machine.started();
+    cache.checkpoint();
+    drop(cache);
+    let cache = machine.started();
+    cache.checkpoint();
+    assert!(cache.flush(&machine.name(0)).is_err());
     std::fs::rename(&away, machine.file(0)).unwrap();
     {
-        let view = pending.view(&machine.name(0)).unwrap();
+        let view = cache.view(&machine.name(0)).unwrap();
         assert_eq!(view.rrd.rows(0, view.rrd.header.current_row(0), 1).unwrap(), [10.0]);
     }
-    pending.flush(&machine.name(0)).unwrap();
+    cache.flush(&machine.name(0)).unwrap();
     check(&machine.file(0), &(START + 1..=START + 10).collect::<Vec<_>>());
     // It is done once.
-    write(&machine, &pending, 11..=20);
+    write(&machine, &cache, 11..=20);
     assert_eq!(last_on_disk(&machine.file(0)), START + 20);
-    machine.lose_rows(pending);
+    machine.lose_rows(cache);
     finds(&machine, 20);
 }
 
@@ -234,26 +234,26 @@ fn a_header_still_to_be_put_back_is_carried_along_in_the_log() {
     let mut machine = machine("carried");
     machine.log_max = 1 << 16;
     machine.make(2);
-    let pending = machine.started();
-    write(&machine, &pending, 1..=10);
-    machine.lose_rows(pending);
+    let cache = machine.started();
+    write(&machine, &cache, 1..=10);
+    machine.lose_rows(cache);
     let away = machine.dir.join("away");
     std::fs::rename(machine.file(0), &away).unwrap();
-    let pending = machine.started();
-    assert!(pending.flush(&machine.name(0)).is_err());
+    let cache = machine.started();
+    assert!(cache.flush(&machine.name(0)).is_err());
     // The other file fills the log again and again; the first segments go.
     let oldest =
         || std::fs::read_dir(machine.dir.join("log")).unwrap().map(|it| it.unwrap().file_name()).min();
     let first = oldest();
     for time in 1..2500 {
-        machine.update(&pending, 1, START + time);
+        machine.update(&cache, 1, START + time);
         if time % 100 == 0 {
-            pending.flush(&machine.name(1)).unwrap();
-            pending.tick();
+            cache.flush(&machine.name(1)).unwrap();
+            cache.tick();
         }
     }
     assert!(oldest() > first, "nothing was carried");
-    drop(pending);
+    drop(cache);
     std::fs::rename(&away, machine.file(0)).unwrap();
     finds(&machine, 10);
 }
@@ -262,16 +262,16 @@ fn a_header_still_to_be_put_back_is_carried_along_in_the_log() {
 fn a_file_whose_header_could_not_be_logged_is_synced_before_it_can_be() {
     let mut machine = machine("unlogged");
     machine.make(2);
-    let pending = machine.started();
-    machine.update(&pending, 1, START + 1);
-    (1..=10).for_each(|time| machine.update(&pending, 0, START + time));
+    let cache = machine.started();
+    machine.update(&cache, 1, START + 1);
+    (1..=10).for_each(|time| machine.update(&cache, 0, START + time));
     machine.disk.lock().full = true;
-    machine.flush(&pending, 0).unwrap();
+    machine.flush(&cache, 0).unwrap();
     machine.disk.lock().full = false;
     // The log finds that there is room again.
-    machine.flush(&pending, 1).unwrap();
-    write(&machine, &pending, 11..=20);
-    machine.lose_rows(pending);
+    machine.flush(&cache, 1).unwrap();
+    write(&machine, &cache, 11..=20);
+    machine.lose_rows(cache);
     finds(&machine, 20);
 }
 
@@ -280,21 +280,21 @@ fn samples_do_not_go_before_the_header_they_were_written_after() {
     let mut machine = machine("order");
     // A segment a tick.
     machine.limits.sweep = 0;
-    let pending = machine.started();
-    (1..=10).for_each(|time| machine.update(&pending, 0, START + time));
-    pending.tick();
-    machine.flush(&pending, 0).unwrap();
+    let cache = machine.started();
+    (1..=10).for_each(|time| machine.update(&cache, 0, START + time));
+    cache.tick();
+    machine.flush(&cache, 0).unwrap();
     // The files are synced, but the log cannot tell of it.
     machine.disk.lock().full = true;
-    pending.checkpoint();
+    cache.checkpoint();
     machine.disk.lock().full = false;
-    machine.lose_rows(pending);
+    machine.lose_rows(cache);
     finds(&machine, 10);
     // Where a segment can begin all older ones go.
-    let pending = machine.started();
-    write(&machine, &pending, 11..=20);
-    pending.checkpoint();
-    drop(pending);
-    assert_eq!(machine.started().stats().0.waiting, 0);
+    let cache = machine.started();
+    write(&machine, &cache, 11..=20);
+    cache.checkpoint();
+    drop(cache);
+    assert_eq!(machine.started().stats().waiting, 0);
     finds(&machine, 20);
 }

@@ -6,7 +6,7 @@ mod oracle;
 
 use std::path::Path;
 
-use khz_rrdcached::pending::Limits;
+use khz_rrdcached::Limits;
 use khz_rrdcached::recorder::{Kind, Layout, Reading, Recorder, Settings, Value, path};
 use oracle::{Oracle, Random};
 

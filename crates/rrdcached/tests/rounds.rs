@@ -8,12 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use khz_rrdcached::base::Base;
-use khz_rrdcached::log::{self, Log};
-use khz_rrdcached::messages::Messages;
-use khz_rrdcached::pending::{Limits, Pending, Update};
-use khz_rrdcached::queue::End;
-use khz_rrdcached::storage::Disk;
+use khz_rrdcached::log::{self, Disk, Log};
+use khz_rrdcached::{Base, Cache, End, Limits, Messages, Update};
 
 const FILES: usize = 150;
 const PAGE: usize = 4096;
@@ -52,23 +48,23 @@ fn rounds(name: &str, spread: u32) -> Vec<usize> {
     .unwrap();
     // Due at once: what is held back is held back for the sake of spreading.
     let limits = Limits { timeout: 0, spread, ..Limits::default() };
-    let pending = Pending::new(Base::new(&dir, false).unwrap(), limits, Some(log), true, Messages::none());
-    pending.replay(&left).unwrap();
+    let cache = Cache::new(Base::new(&dir, false).unwrap(), limits, Some(log), true, Messages::none());
+    cache.replay(&left).unwrap();
     let mut costs = vec![];
     std::thread::scope(|scope| {
-        scope.spawn(|| pending.work());
+        scope.spawn(|| cache.work());
         let read = || -> Vec<Vec<u8>> { files.iter().map(|file| std::fs::read(file).unwrap()).collect() };
         let mut before = read();
         for round in 1..=24 {
             let samples = format!("{}:{round}:{round}", START + 300 * round);
             let updates: Vec<Update<'_>> =
                 files.iter().map(|file| Update { file: file.to_str().unwrap(), samples: &samples }).collect();
-            assert!(pending.update(&updates).iter().all(Result::is_ok));
-            while pending.stats().0.queue > 0 {
+            assert!(cache.update(&updates).iter().all(Result::is_ok));
+            while cache.stats().queue > 0 {
                 std::thread::yield_now();
             }
             // Returns when no write is under way.
-            pending.checkpoint();
+            cache.checkpoint();
             let after = read();
             let changed = |(before, after): (&Vec<u8>, &Vec<u8>)| {
                 before.chunks(PAGE).zip(after.chunks(PAGE)).filter(|(before, after)| before != after).count()
@@ -76,7 +72,7 @@ fn rounds(name: &str, spread: u32) -> Vec<usize> {
             costs.push(before.iter().zip(&after).map(changed).sum());
             before = after;
         }
-        pending.end(End::Written);
+        cache.end(End::Written);
     });
     let last = START + 300 * 24;
     for file in &files {

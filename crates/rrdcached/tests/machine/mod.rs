@@ -9,12 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use khz_rrdcached::base::Base;
-use khz_rrdcached::left;
-use khz_rrdcached::log::{self, Log};
-use khz_rrdcached::messages::Messages;
-use khz_rrdcached::pending::{Limits, Pending, Update};
-use khz_rrdcached::storage::{Appended, Disk, Storage};
+use khz_rrdcached::log::{self, Appended, Disk, Left, Log, Storage};
+use khz_rrdcached::{Base, Cache, Limits, Messages, Update};
 
 use crate::oracle::{self, Oracle, Random};
 
@@ -83,16 +79,11 @@ impl Watched {
 
     /// Begins a checkpoint and holds it in the sync of the disk; whether it got there, while `meanwhile` runs. Then the disk
     /// does `then`.
-    pub fn beside_checkpoint<T>(
-        &self,
-        pending: &Pending,
-        then: Sync,
-        meanwhile: impl FnOnce(bool) -> T,
-    ) -> T {
+    pub fn beside_checkpoint<T>(&self, cache: &Cache, then: Sync, meanwhile: impl FnOnce(bool) -> T) -> T {
         self.lock().sync = Sync::Held;
         std::thread::scope(|scope| {
             let checkpoint = scope.spawn(|| {
-                pending.checkpoint();
+                cache.checkpoint();
                 // Nothing was to be synced, perhaps.
                 self.changed.notify_all();
             });
@@ -247,7 +238,7 @@ impl Machine {
     }
 
     /// Starts, with the log still to be replayed.
-    pub fn start(&self) -> (Pending, left::Left) {
+    pub fn start(&self) -> (Cache, Left) {
         let settings = log::Settings {
             directory: self.dir.join("log"),
             window: self.window,
@@ -257,24 +248,24 @@ impl Machine {
         };
         let (log, left) = Log::open(settings).unwrap();
         let base = Base::new(&self.dir, false).unwrap();
-        (Pending::new(base, self.limits, Some(log), true, Messages::none()), left)
+        (Cache::new(base, self.limits, Some(log), true, Messages::none()), left)
     }
 
-    pub fn started(&self) -> Pending {
-        let (pending, left) = self.start();
-        pending.replay(&left).unwrap();
-        pending
+    pub fn started(&self) -> Cache {
+        let (cache, left) = self.start();
+        cache.replay(&left).unwrap();
+        cache
     }
 
-    pub fn update(&self, pending: &Pending, index: usize, time: i64) {
+    pub fn update(&self, cache: &Cache, index: usize, time: i64) {
         let (file, samples) = (self.name(index), format!("{time}:{}", time % 1000));
         let update = Update { file: &file, samples: &samples };
-        assert_eq!(pending.update(&[update]).remove(0).unwrap(), 1);
+        assert_eq!(cache.update(&[update]).remove(0).unwrap(), 1);
     }
 
     /// Writes what waits for a file; the disk may write it back at any time.
-    pub fn flush(&self, pending: &Pending, index: usize) -> khz_rrd::error::Result<Option<()>> {
-        let flushed = pending.flush(&self.name(index));
+    pub fn flush(&self, cache: &Cache, index: usize) -> khz_rrd::error::Result<Option<()>> {
+        let flushed = cache.flush(&self.name(index));
         self.disk.note();
         flushed
     }
@@ -295,21 +286,21 @@ impl Machine {
     }
 
     /// The power is gone: each page is as it was at some time since the last sync.
-    pub fn lose_power(&mut self, pending: Pending, random: &mut Random) {
+    pub fn lose_power(&mut self, cache: Cache, random: &mut Random) {
         let lost = self.loses();
-        self.lose(lost, pending, |states| mixed(states, random, 30));
+        self.lose(lost, cache, |states| mixed(states, random, 30));
     }
 
     /// The power is gone. Headers are on disk, and no row since the last sync.
-    pub fn lose_rows(&mut self, pending: Pending) {
+    pub fn lose_rows(&mut self, cache: Cache) {
         let lost = self.loses();
-        self.lose(lost, pending, |states| rows_lost(&states[0], &states[states.len() - 1]));
+        self.lose(lost, cache, |states| rows_lost(&states[0], &states[states.len() - 1]));
     }
 
     /// The power went when `lost` was left; of each file's states `pick` makes the one on disk.
-    pub fn lose(&mut self, lost: Lost, pending: Pending, mut pick: impl FnMut(&[Vec<u8>]) -> Vec<u8>) {
+    pub fn lose(&mut self, lost: Lost, cache: Cache, mut pick: impl FnMut(&[Vec<u8>]) -> Vec<u8>) {
         // What the daemon does from here on is undone.
-        drop(pending);
+        drop(cache);
         for entry in std::fs::read_dir(self.dir.join("log")).unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();
         }

@@ -1,5 +1,5 @@
-//! The daemon as a process: settings in, then sockets, log, cache and threads are put together, and taken apart when a
-//! signal ends it.
+//! The daemon as a process: it claims its pid file and sockets, goes to the background, starts its threads, and takes all
+//! of that apart when a signal ends it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,79 +10,32 @@ use khz_rrd::text;
 
 use crate::base::Base;
 use crate::cache::{Cache, End, Limits};
-use crate::connection::listen::{self, Address};
-use crate::log::{self, Log};
-use crate::messages::{self, Level, Messages, Sink};
+use crate::connection::listen::{self, Socket};
+use crate::log::{self, Left, Log};
+use crate::messages::{self, Messages, Sink};
 use crate::process::{self, PidFile, Signal, Signals};
+use crate::settings::Settings;
 
-/// How often limits and old samples are looked at.
+/// Time between two calls of [`Cache::tick`].
 const TICK: Duration = Duration::from_secs(1);
-/// Where the process's number is kept if nothing is said, in the background.
+/// The default pid file, in the background.
 const PID_FILE: &str = "/run/rrdcached.pid";
-/// Most files kept open if nothing is said.
+/// The default number of files kept open is at most this.
 const OPEN_MAX: u64 = 100_000;
 
-/// How to run.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The sockets.
-    pub listen: Vec<Address>,
-    /// Where the log lies; without it updates do not survive the process.
-    pub log: Option<PathBuf>,
-    /// How long an acknowledged update may be unsynced; zero syncs before each answer.
-    pub window: Duration,
-    /// Bytes the log may have.
-    pub log_max: u64,
-    /// When to write, and how much may wait.
-    pub limits: Limits,
-    /// Threads that write.
-    pub writers: u32,
-    /// Connections served at once.
-    pub connections: usize,
-    /// Where relative names lie.
-    pub base: PathBuf,
-    /// Whether every file must be below it.
-    pub confine: bool,
-    /// Whether everything is written at the end, even with a log.
-    pub always_write: bool,
-    /// Whether the process stays where it is.
-    pub foreground: bool,
-    /// Where its number is kept.
-    pub pid_file: Option<PathBuf>,
-    /// Who it becomes: user and his group.
-    pub user: Option<(u32, u32)>,
-    /// The group it becomes.
-    pub group: Option<u32>,
-    /// The file messages go to.
-    pub messages: Option<PathBuf>,
-    /// How grave they must be.
-    pub level: Level,
-    /// What the command line gave reason to say.
-    pub warnings: Vec<String>,
+/// The files that show that the daemon runs. They are removed when this is dropped.
+struct Footprint {
+    pid_file: Option<PidFile>,
+    sockets: Vec<PathBuf>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            listen: vec![],
-            log: None,
-            window: Duration::from_millis(10),
-            log_max: 8 << 30,
-            limits: Limits { open_max: 0, ..Limits::default() },
-            writers: 4,
-            connections: listen::CONNECTIONS,
-            base: "/tmp".into(),
-            confine: false,
-            always_write: false,
-            foreground: false,
-            pid_file: None,
-            user: None,
-            group: None,
-            messages: None,
-            level: Level::ERROR,
-            warnings: vec![],
-        }
-    }
+/// What the threads work with.
+struct Parts {
+    base: Base,
+    messages: Messages,
+    sockets: Vec<Socket>,
+    /// The log's directory.
+    log: Option<PathBuf>,
 }
 
 /// Runs until a signal ends it.
@@ -93,80 +46,85 @@ pub fn serve(settings: &Settings) -> Result<()> {
     for warning in &settings.warnings {
         khz_rrd::cli::say(&format!("WARNING: {warning}"));
     }
-    let pid_file = match (&settings.pid_file, settings.foreground) {
-        (Some(path), _) => Some(PidFile::claim(path)?),
-        (None, false) => Some(PidFile::claim(Path::new(PID_FILE))?),
-        (None, true) => None,
-    };
-    let cleanup = |error| {
-        pid_file.iter().for_each(|file| remove(&file.path()));
-        error
-    };
-    // Whoever can connect finds our number; in the background it is another one, and written then.
-    if let Some(file) = pid_file.as_ref().filter(|_| settings.foreground) {
-        file.fill().map_err(cleanup)?;
-    }
-    let mut sockets = vec![];
-    for address in &settings.listen {
-        sockets.extend(listen::open(address).map_err(cleanup)?);
-    }
-    let paths: Vec<PathBuf> = sockets.iter().filter_map(listen::Socket::path).collect();
-    let cleanup = |error| {
-        paths.iter().for_each(|path| remove(path));
-        cleanup(error)
-    };
-    let log = settings.log.as_deref().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
-    let base = Base::new(&settings.base, settings.confine).map_err(cleanup)?;
-    let sink = match (&settings.messages, settings.foreground) {
-        (Some(path), _) => messages::to_file(path).map_err(cleanup)?,
-        (None, true) => Sink::Terminal,
-        // A machine without a system log gets a silent daemon.
-        (None, false) => messages::to_system().unwrap_or(Sink::Nothing),
+    let mut footprint = Footprint::claim(settings)?;
+    let parts = Parts {
+        sockets: footprint.open_sockets(settings)?,
+        log: settings.log.as_deref().map(absolute),
+        base: Base::new(&settings.base, settings.confine)?,
+        messages: Messages::new(sink(settings)?, settings.level),
     };
     if !settings.foreground {
-        process::to_background().map_err(cleanup)?;
+        process::to_background()?;
+        // Only now is the number the final one.
+        footprint.fill()?;
     }
-    if let Some(file) = pid_file.as_ref().filter(|_| !settings.foreground) {
-        file.fill().map_err(cleanup)?;
-    }
-    process::become_other(settings.user, settings.group).map_err(cleanup)?;
-    // Directories are never in the way of being unmounted, except this one, which rrdcached holds as well.
-    let _ = std::env::set_current_dir(base.directory());
+    process::become_other(settings.user, settings.group)?;
+    // A working directory cannot be unmounted. The base directory is rrdcached's as well.
+    let _ = std::env::set_current_dir(parts.base.directory());
+    // The threads inherit it.
     let signals = Signals::hold();
-    let messages = Messages::new(sink, settings.level);
-    let ended = converse(settings, log, base, messages, sockets, &signals);
-    paths.iter().for_each(|path| remove(path));
-    pid_file.iter().for_each(|file| remove(&file.path()));
-    ended
+    run(settings, parts, &signals)
 }
 
-fn remove(path: &Path) {
-    // It may be gone, or in a directory that is no longer ours.
-    let _ = std::fs::remove_file(path);
-}
-
-fn converse(
-    settings: &Settings,
-    log: Option<PathBuf>,
-    base: Base,
-    messages: Messages,
-    sockets: Vec<listen::Socket>,
-    signals: &Signals,
-) -> Result<()> {
-    let (log, left) = match log {
-        Some(directory) => {
-            no_journals(&directory)?;
-            let (log, left) = Log::open(log_settings(settings, directory))?;
-            (Some(log), Some(left))
+impl Footprint {
+    fn claim(settings: &Settings) -> Result<Self> {
+        let pid_file = match (&settings.pid_file, settings.foreground) {
+            (Some(path), _) => Some(PidFile::claim(path)?),
+            (None, false) => Some(PidFile::claim(Path::new(PID_FILE))?),
+            (None, true) => None,
+        };
+        let footprint = Self { pid_file, sockets: vec![] };
+        if settings.foreground {
+            // Before the sockets are open: a client that can connect finds the number.
+            footprint.fill()?;
         }
-        None => (None, None),
-    };
-    let mut limits = settings.limits;
-    if limits.open_max == 0 {
-        limits.open_max = raise_open_files();
+        Ok(footprint)
     }
-    let logged = log.is_some();
-    let cache = Arc::new(Cache::new(base, limits, log, left.is_some(), messages));
+
+    /// Writes the process's number.
+    fn fill(&self) -> Result<()> {
+        self.pid_file.as_ref().map_or(Ok(()), PidFile::fill)
+    }
+
+    fn open_sockets(&mut self, settings: &Settings) -> Result<Vec<Socket>> {
+        let mut sockets = vec![];
+        for address in &settings.listen {
+            sockets.extend(listen::open(address)?);
+        }
+        self.sockets = sockets.iter().filter_map(Socket::path).collect();
+        Ok(sockets)
+    }
+}
+
+impl Drop for Footprint {
+    fn drop(&mut self) {
+        for path in self.sockets.iter().cloned().chain(self.pid_file.iter().map(PidFile::path)) {
+            // It may be gone, or in a directory that is no longer ours.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.into())
+}
+
+/// Where messages go.
+fn sink(settings: &Settings) -> Result<Sink> {
+    match (&settings.messages, settings.foreground) {
+        (Some(path), _) => messages::to_file(path),
+        (None, true) => Ok(Sink::Terminal),
+        // A machine without a system log gets a silent daemon.
+        (None, false) => Ok(messages::to_system().unwrap_or(Sink::Nothing)),
+    }
+}
+
+/// Starts the threads, waits for a signal, and ends the daemon as the signal and the settings say.
+fn run(settings: &Settings, parts: Parts, signals: &Signals) -> Result<()> {
+    let Parts { base, messages, sockets, log } = parts;
+    let (log, left) = log.map(|directory| open_log(settings, directory)).transpose()?.unzip();
+    let has_log = log.is_some();
+    let cache = Arc::new(Cache::new(base, limits(settings), log, left.is_some(), messages));
     let mut writers = vec![];
     for _ in 0..settings.writers {
         let cache = cache.clone();
@@ -177,34 +135,56 @@ fn converse(
         socket.serve(cache.clone(), places.clone())?;
     }
     if let Some(left) = left {
-        let cache = cache.clone();
-        spawn("khz-rrd-replay", move || {
-            if let Err(error) = cache.replay(&left) {
-                cache.report(&error);
-            }
-        })?;
+        start_replay(cache.clone(), left)?;
     }
-    let ticking = cache.clone();
-    spawn("khz-rrd-tick", move || {
-        loop {
-            std::thread::sleep(TICK);
-            ticking.tick();
-        }
-    })?;
-    let end = match signals.wait() {
-        Signal::EndWritten => End::Written,
-        Signal::EndNow => End::Now,
-        Signal::End if logged && !settings.always_write => End::Now,
-        Signal::End => End::Written,
-    };
-    cache.end(end);
+    start_ticking(cache.clone())?;
+    cache.end(end(signals.wait(), has_log && !settings.always_write));
     for writer in writers {
         let _ = writer.join();
     }
     cache.close()
 }
 
-/// Refuses to start over what an rrdcached has left: it would never be written.
+/// How to end on `signal`; `may_leave` says whether what waits may be left to the log.
+fn end(signal: Signal, may_leave: bool) -> End {
+    match signal {
+        Signal::EndNow => End::Now,
+        Signal::End if may_leave => End::Now,
+        Signal::End | Signal::EndWritten => End::Written,
+    }
+}
+
+fn start_replay(cache: Arc<Cache>, left: Left) -> Result<()> {
+    let replay = move || {
+        if let Err(error) = cache.replay(&left) {
+            cache.report(&error);
+        }
+    };
+    spawn("khz-rrd-replay", replay).map(|_| ())
+}
+
+fn start_ticking(cache: Arc<Cache>) -> Result<()> {
+    let ticks = move || {
+        loop {
+            std::thread::sleep(TICK);
+            cache.tick();
+        }
+    };
+    spawn("khz-rrd-tick", ticks).map(|_| ())
+}
+
+fn open_log(settings: &Settings, directory: PathBuf) -> Result<(Log, Left)> {
+    no_journals(&directory)?;
+    Log::open(log::Settings {
+        directory,
+        window: settings.window,
+        bytes_max: settings.log_max,
+        boot: process::boot(),
+        storage: Arc::new(log::Disk),
+    })
+}
+
+/// Refuses to start over the journals of an rrdcached: their updates would never be written.
 fn no_journals(directory: &Path) -> Result<()> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let journal = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("rrd.journal.");
@@ -217,24 +197,13 @@ fn no_journals(directory: &Path) -> Result<()> {
     }
 }
 
-fn log_settings(settings: &Settings, directory: PathBuf) -> log::Settings {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    log::Settings {
-        directory,
-        window: settings.window,
-        bytes_max: settings.log_max,
-        boot: boot.trim().into(),
-        storage: Arc::new(log::Disk),
+/// The limits, with a number of files to keep open.
+fn limits(settings: &Settings) -> Limits {
+    let mut limits = settings.limits;
+    if limits.open_max == 0 {
+        limits.open_max = (process::raise_open_files().unwrap_or(OPEN_MAX) / 2).min(OPEN_MAX) as usize;
     }
-}
-
-/// Raises the limit of open files as far as it goes; how many may be kept.
-fn raise_open_files() -> usize {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(OPEN_MAX);
-    (most / 2).min(OPEN_MAX) as usize
+    limits
 }
 
 /// Starts a thread.

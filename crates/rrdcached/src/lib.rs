@@ -15,6 +15,7 @@ mod messages;
 mod options;
 mod process;
 pub mod recorder;
+mod settings;
 
 pub use base::Base;
 pub use cache::{Cache, End, Limits, Stats, Update, View};

@@ -1,5 +1,5 @@
-//! What makes a process a daemon: its number in a file, its user, its place in the background, its signals; knows
-//! nothing of updates.
+//! What a daemon asks of the system: its number in a file, its user, its place in the background, its signals, its limits.
+//! Knows nothing of updates.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::text;
 
-/// The process's number in a file, removed when it ends in good order.
+/// The file with the process's number.
 pub struct PidFile(PathBuf);
 
 impl PidFile {
-    /// Claims `path`. It is filled in by [`PidFile::fill`], when the number is the final one.
+    /// Claims `path`. [`PidFile::fill`] writes the number, when it is the final one.
     ///
     /// # Errors
     /// Another daemon runs, or the file cannot be made.
@@ -85,10 +85,10 @@ pub fn group(name: &str) -> Result<u32> {
     found.or_else(by_number).ok_or_else(|| Error::Refused(format!("there is no group \"{name}\"")))
 }
 
-/// Becomes `user` and `group`, if the process may; must be called while it has one thread.
+/// Becomes `user` and `group`, if the process may. Must be called while it has one thread.
 ///
 /// # Errors
-/// The system refuses. Without privileges nothing is tried, as rrdcached has it.
+/// The system refuses. Without privileges nothing is tried, as in rrdcached.
 pub fn become_other(user: Option<(u32, u32)>, group: Option<u32>) -> Result<()> {
     if !rustix::process::geteuid().is_root() || (user.is_none() && group.is_none()) {
         return Ok(());
@@ -96,7 +96,7 @@ pub fn become_other(user: Option<(u32, u32)>, group: Option<u32>) -> Result<()> 
     let failed = |what| move || Error::io("changing to", what, io::Error::last_os_error());
     let gid = group.or(user.map(|(_, gid)| gid));
     if let Some(gid) = gid {
-        // SAFETY: plain numbers; `gid` is the one group the list has.
+        // SAFETY: plain numbers; the list is `gid` alone.
         let done = unsafe { libc::setgroups(1, &raw const gid) == 0 && libc::setgid(gid) == 0 };
         done.then_some(()).ok_or_else(failed("another group"))?;
     }
@@ -108,7 +108,7 @@ pub fn become_other(user: Option<(u32, u32)>, group: Option<u32>) -> Result<()> 
     Ok(())
 }
 
-/// Goes on in the background, in a session of its own and without a terminal; must be called while the process has one
+/// Continues in the background, in a session of its own and without a terminal. Must be called while the process has one
 /// thread.
 ///
 /// # Errors
@@ -134,6 +134,20 @@ pub fn to_background() -> Result<()> {
     Ok(())
 }
 
+/// Raises the limit of open files as far as the process may; returns it, if there is one.
+pub fn raise_open_files() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current
+}
+
+/// The machine's boot, as the kernel names it; empty where it cannot be read.
+pub fn boot() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().into()
+}
+
 /// A signal the daemon listens to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -149,7 +163,7 @@ pub enum Signal {
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Must be called before other threads start: they inherit it.
+    /// Holds the signals back. Must be called before other threads start, which inherit it.
     pub fn hold() -> Self {
         // SAFETY: a signal set of zeros is valid storage, which sigemptyset fills; all calls get valid pointers.
         unsafe {

@@ -16,6 +16,7 @@ use crate::base::Base;
 use crate::cache::{Cache, End, Limits, Update};
 use crate::log::{self, Disk, Log};
 use crate::messages::{Level, Messages, Sink};
+use crate::process;
 use khz_rrd::create::{self, Plan};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::file;
@@ -179,12 +180,11 @@ impl Recorder {
         let directory = &settings.directory;
         std::fs::create_dir_all(directory).map_err(|error| Error::io("creating", directory, error))?;
         let directory = directory.canonicalize().map_err(|error| Error::io("opening", directory, error))?;
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let (log, left) = Log::open(log::Settings {
             directory: directory.join(LOG),
             window: settings.window,
             bytes_max: settings.log_max,
-            boot: boot.trim().into(),
+            boot: process::boot(),
             storage: Arc::new(Disk),
         })?;
         let base = Base::new(&directory, true)?;

@@ -1,8 +1,8 @@
-//! The crate's one error type; owns how a failure reads, and keeps rrdtool's wording where programs parse it.
+//! The crate's one error type. Its texts keep rrdtool's wording, which programs parse.
 
 use std::path::PathBuf;
 
-/// Why something asked of an `.rrd` file was not done.
+/// Why an operation on an `.rrd` file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused; the text is rrdtool's (`opening 'x': No such file or directory`).

@@ -1,8 +1,11 @@
 //! The page cache and files: which pages of a file are resident, and dropping them; changes no content.
 //!
-//! This is the paper's `fincore` and `fadvise`. `mincore(2)` tells page by page; since Linux 5.2 it marks every page
-//! resident for who neither owns the file nor may write it, so such an answer is never taken. `cachestat(2)` (Linux
-//! 6.5) tells numbers; some kernels tell them to everybody who may read the file, later ones are as careful.
+//! This is `fincore` and `fadvise` of the LISA'07 paper by Plonka, Gupta and Carder.
+//!
+//! - `mincore(2)` answers page by page. Since Linux 5.2 it marks every page resident for a process that neither owns the
+//!   file nor may write it, so such an answer is never used.
+//! - `cachestat(2)` (Linux 6.5) answers with counts: on some kernels to every process that may read the file, on later
+//!   ones under the same condition as `mincore`.
 
 mod summary;
 
@@ -19,9 +22,9 @@ use crate::text;
 
 pub use summary::{Summary, summarise};
 
-/// Files one summary looks at; a directory of more is summed up in parts.
+/// Files of one summary; a larger directory is summed up in parts.
 pub const FILES_MAX: usize = 4_000_000;
-/// Directories below each other that a summary follows.
+/// Nested directories that a summary follows.
 const DEPTH_MAX: usize = 64;
 /// Bytes mapped at once to ask about their pages.
 const WINDOW: u64 = 1 << 30;
@@ -41,7 +44,7 @@ pub struct Residency {
     pub dirty: Option<u64>,
 }
 
-/// What the kernel tells this process of a file's pages.
+/// What the kernel says of a file's pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resident {
     /// A flag per page.
@@ -82,11 +85,11 @@ impl Residency {
     }
 }
 
-/// Looks which pages of `path` are resident. Looking brings none in.
+/// Which pages of `path` are resident. Asking brings none in.
 ///
 /// # Errors
-/// What the system says; not an ordinary file; the kernel does not tell this process.
-pub fn look(path: &Path) -> Result<Residency> {
+/// What the system says; it is not an ordinary file; the kernel does not answer this process.
+pub fn residency(path: &Path) -> Result<Residency> {
     let (file, metadata) = open(path)?;
     let size = metadata.len();
     let page = rustix::param::page_size() as u64;
@@ -102,7 +105,7 @@ pub fn look(path: &Path) -> Result<Residency> {
     Ok(Residency { path: path.into(), size, page, resident, dirty: counts.map(|counts| counts.dirty) })
 }
 
-/// Opens an ordinary file; others may wait for somebody (a FIFO) or have no pages.
+/// Opens an ordinary file. Others have no pages, or (a FIFO) would wait for another process.
 fn open(path: &Path) -> Result<(File, Metadata)> {
     let failed = |error| Error::io("opening", path, error);
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
@@ -114,8 +117,8 @@ fn open(path: &Path) -> Result<(File, Metadata)> {
     }
 }
 
-/// Whether the kernel tells this process the truth about each page. It looks whether the caller owns the file or may
-/// write it; where this is more careful than the kernel, only the strip is lost.
+/// Whether the kernel tells this process the truth about each page: whether it owns the file or may write it. Where this
+/// is stricter than the kernel, only the strip is lost.
 fn is_told_each(path: &Path, metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
         || rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
@@ -139,7 +142,7 @@ fn window(file: &File, offset: u64, length: u64, page: u64, resident: &mut Vec<b
     let length = length as usize;
     let mut marks = vec![0u8; length.div_ceil(page as usize)];
     // SAFETY: a fresh mapping at an address of the kernel's choosing aliases nothing, and its pages are never
-    // read through it; mincore has no other way in.
+    // read through it; mincore needs a mapping.
     let start = unsafe {
         rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, offset)?
     };
@@ -165,11 +168,11 @@ pub struct Counts {
     pub writeback: u64,
     /// Once resident, evicted since.
     pub evicted: u64,
-    /// Evicted, and lately so that they count as working set.
+    /// Evicted so recently that they count as working set.
     pub recently_evicted: u64,
 }
 
-/// Asks the kernel for a file's page counts; `None` where it has no such call or does not tell this process.
+/// Asks the kernel for a file's page counts; `None` where it has no such call or does not answer this process.
 pub fn cachestat(file: &File) -> Option<Counts> {
     /// The call's number, the same on every architecture.
     const SYS_CACHESTAT: libc::c_long = 451;
@@ -225,33 +228,33 @@ pub fn rrd_files(directory: &Path, failed: &mut u64) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn residency(resident: &[bool]) -> Residency {
+    fn of(resident: &[bool]) -> Residency {
         let (size, resident) = (resident.len() as u64, Resident::Each(resident.to_vec()));
         Residency { path: "f".into(), size, page: 1, resident, dirty: None }
     }
 
     #[test]
     fn a_strip_tells_full_partial_and_empty_cells_apart() {
-        assert_eq!(residency(&[true, false, true]).strip(64), "#.#");
-        assert_eq!(residency(&[true, true, true, false, false, false]).strip(3), "#+.");
-        assert_eq!(residency(&[]).strip(10), "");
+        assert_eq!(of(&[true, false, true]).strip(64), "#.#");
+        assert_eq!(of(&[true, true, true, false, false, false]).strip(3), "#+.");
+        assert_eq!(of(&[]).strip(10), "");
     }
 
     #[test]
     fn a_file_just_written_is_resident_and_dropped_it_is_less() {
         let path = std::env::temp_dir().join(format!("khz-rrd-cache-{}.rrd", std::process::id()));
         std::fs::write(&path, vec![1; 40_000]).unwrap();
-        let before = look(&path).unwrap();
+        let before = residency(&path).unwrap();
         assert_eq!(before.pages(), 40_000u64.div_ceil(before.page));
         assert_eq!(before.count(), before.pages());
         drop_pages(&path).unwrap();
-        let after = look(&path).unwrap();
+        let after = residency(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        // A file system in memory has nowhere to drop pages to.
+        // A file system in memory cannot drop pages.
         assert!(after.count() <= before.count());
     }
-    /// A file that the looker may only read: as another user where we may become one (in this thread), else one of
-    /// the system's.
+    /// A file that the caller may only read: as another user where the test may become one (in this thread), else a
+    /// file of the system.
     #[test]
     fn pages_that_the_kernel_does_not_tell_are_not_called_resident() {
         let path = std::env::temp_dir().join(format!("khz-rrd-cache-hole-{}.rrd", std::process::id()));
@@ -260,14 +263,14 @@ mod tests {
         let (root, hole) = (rustix::process::geteuid().is_root(), path.clone());
         let looked = std::thread::spawn(move || {
             if !root {
-                return look(Path::new("/bin/sh"));
+                return residency(Path::new("/bin/sh"));
             }
             let nobody = rustix::fs::Uid::from_raw(65_534);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-            look(&hole)
+            residency(&hole)
         });
         let looked = looked.join().unwrap();
-        let own = look(&path).unwrap();
+        let own = residency(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!((own.count(), own.strip(4)), (0, "....".into()));
         match looked {

@@ -50,7 +50,7 @@ pub fn run(arguments: &[String], more: &[Command]) -> i32 {
 /// Runs one command, writing its output to `out`.
 ///
 /// # Errors
-/// The command's failure; its text is what rrdtool prints behind `ERROR: `.
+/// The command's failure; its text is what rrdtool prints after `ERROR: `.
 pub fn command(arguments: &[String], more: &[Command], out: &mut dyn Write) -> Result<()> {
     let Some((name, rest)) = arguments.split_first() else { return usage(None, more, out) };
     if let Some(command) = more.iter().find(|command| command.name == name) {
@@ -77,7 +77,7 @@ pub fn command(arguments: &[String], more: &[Command], out: &mut dyn Write) -> R
         "xport" => inspect::xport(rest, out),
         "list" => inspect::list(rest, out),
         "flushcached" => inspect::flush(rest),
-        "cache" => extra::page_cache(rest, out),
+        "cache" => extra::cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
         "graph" | "graphv" => refused(format!("{name} is not there yet; xport gives the values")),
@@ -85,8 +85,8 @@ pub fn command(arguments: &[String], more: &[Command], out: &mut dyn Write) -> R
     }
 }
 
-/// Whether `name` alone asks for help. rrdtool lists its commands for a word that is none of them; under any other
-/// name this program rather says so.
+/// Whether `name` alone asks for help. For an unknown word rrdtool lists its commands; under any other name this program
+/// reports an error.
 fn has_help(name: &str) -> bool {
     let is_drawing = name == "graph" || name == "graphv";
     let is_help = name == "help" || name.starts_with('-');
@@ -115,7 +115,7 @@ const COMMANDS: [(&str, &str); 18] = [
     ("import", "FOREIGN FILE"),
 ];
 
-/// Blanks in front of a command, and in front of what did not fit its line.
+/// Blanks before a command, and before what did not fit its line.
 const INDENT: usize = 4;
 
 fn usage(command: Option<&str>, more: &[Command], out: &mut dyn Write) -> Result<()> {
@@ -142,7 +142,7 @@ fn started_as(name: &str) -> bool {
     std::path::Path::new(&program).file_name().is_some_and(|file| file == name)
 }
 
-/// `create` on this machine, whatever daemon the environment names: for the daemon itself.
+/// `create` on this machine, whatever daemon the environment names; for the daemon itself.
 ///
 /// # Errors
 /// As the command's.
@@ -150,7 +150,7 @@ pub fn create_here(arguments: &[String]) -> Result<()> {
     store::create(arguments, store::Place::Here)
 }
 
-/// `tune` of a file called `name` that is open and locked, by its arguments behind the name: for the daemon itself.
+/// `tune` of a file called `name` that is open and locked; `arguments` are those after the name. For the daemon itself.
 ///
 /// # Errors
 /// As the command's.
@@ -159,7 +159,7 @@ pub fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
     change::tune(rrd, &parsed.options, &parsed.rest, spec::season_hash(name), store::random_rows())
 }
 
-/// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
+/// The daemon that a command goes through: its option, else the environment's `RRDCACHED_ADDRESS`.
 fn daemon(parsed: &options::Parsed) -> Option<String> {
     let named = parsed.value("daemon").map(str::to_string);
     named
@@ -167,19 +167,19 @@ fn daemon(parsed: &options::Parsed) -> Option<String> {
         .filter(|address| !address.is_empty())
 }
 
-/// Has the daemon, if there is one to go through, write what it holds for `file`.
+/// Has the daemon, if the command goes through one, write what waits for `file`.
 fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
     daemon(parsed).map_or(Ok(()), |address| flush_through(&address, file))
 }
 
-/// Has the daemon at `address` write what it holds for `file`.
+/// Has the daemon at `address` write what waits for `file`.
 fn flush_through(address: &str, file: &str) -> Result<()> {
     let mut client = Client::connect(address)?;
     let name = client.name(file);
     client.order(&["FLUSH", &name]).map(|_| ())
 }
 
-/// Writes a line to standard error; there is nobody to tell that it failed.
+/// Writes a line to standard error. A failure cannot be reported anywhere.
 pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(&text::bytes(&format!("{line}\n")));
 }

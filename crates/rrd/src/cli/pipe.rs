@@ -1,4 +1,4 @@
-//! rrdtool's pipe mode: commands line by line, `OK` or `ERROR:` behind each; owns the extra commands of that mode.
+//! rrdtool's pipe mode: commands line by line, `OK` or `ERROR:` after each; owns the extra commands of that mode.
 
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::{Command, command, options, print};
 use crate::error::{Error, Result, refused};
 use crate::text;
 
-/// Bytes one line may have; rrdtool grows without end.
+/// Bytes of one line; rrdtool has no limit.
 const LINE_MAX: u64 = 1 << 20;
 
 /// Serves until `quit` or the end of `input`. Returns the exit code.
@@ -45,7 +45,7 @@ pub(super) fn run(
     }
 }
 
-/// `OK` with the seconds of user, system and real time since the start, as rrdtool tells them.
+/// `OK` with the seconds of user, system and real time since the start, as rrdtool prints them.
 fn status() -> String {
     let used = |clock| rustix::time::clock_gettime(clock);
     let cpu = used(rustix::time::ClockId::ProcessCPUTime);
@@ -83,7 +83,7 @@ fn one(words: &[String], more: &[Command], out: &mut dyn Write) -> Result<()> {
 /// Directories as `d name`, `.rrd` files as `- name`.
 fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
     let failed = |error| Error::io("reading", path, error);
-    // They are in the directory, too.
+    // rrdtool lists these as well.
     print(out, "d .\nd ..\n")?;
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;

@@ -1,8 +1,8 @@
-//! A histogram of how many pages each file of a directory has resident: the paper's figure 12.
+//! A histogram of how many pages each file of a directory has resident: figure 12 of the LISA'07 paper.
 
 use std::path::Path;
 
-use super::{look, rrd_files};
+use super::{residency, rrd_files};
 use crate::error::{Error, Result};
 use crate::lines;
 
@@ -11,13 +11,13 @@ use crate::lines;
 pub struct Summary {
     /// Files by resident pages: index 0 for none, and so on; the last index holds all that have more.
     pub files: Vec<u64>,
-    /// Files looked at.
+    /// Files examined.
     pub count: u64,
     /// Resident pages in all.
     pub resident: u64,
     /// Pages in all.
     pub pages: u64,
-    /// Files and directories that could not be looked at.
+    /// Files and directories that could not be examined.
     pub failed: u64,
     /// Why the first of these files could not.
     pub first_failure: Option<String>,
@@ -26,7 +26,7 @@ pub struct Summary {
 /// Bars of a histogram; a file with more resident pages counts in the last.
 const BARS: usize = 65;
 
-/// Looks at every `.rrd` file below `directory`.
+/// Examines every `.rrd` file below `directory`.
 ///
 /// # Errors
 /// The directory itself cannot be read; failures below it are counted.
@@ -34,7 +34,7 @@ pub fn summarise(directory: &Path) -> Result<Summary> {
     let mut summary = Summary { files: vec![0; BARS], ..Summary::default() };
     std::fs::read_dir(directory).map_err(|error| Error::io("reading", directory, error))?;
     for path in rrd_files(directory, &mut summary.failed) {
-        match look(&path) {
+        match residency(&path) {
             Ok(residency) => {
                 let resident = residency.count();
                 summary.files[resident.min(BARS as u64 - 1) as usize] += 1;

@@ -6,12 +6,12 @@ use crate::base::Base;
 use crate::cache::Cache;
 use crate::cache::View;
 use crate::disk::with_place;
-use khz_rrd::cache;
 use khz_rrd::dump::{self, Prologue};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::fetch::{self, Fetched};
 use khz_rrd::info::{self, Value};
 use khz_rrd::number;
+use khz_rrd::page_cache;
 use khz_rrd::rra::Function;
 use khz_rrd::text;
 
@@ -204,7 +204,7 @@ pub fn directory(base: &Base, path: &str, recursive: bool) -> Result<String> {
     let mut names = vec![];
     if recursive {
         let mut failed = 0;
-        for file in cache::rrd_files(&directory, &mut failed) {
+        for file in page_cache::rrd_files(&directory, &mut failed) {
             names.push(text::name(file.strip_prefix(&directory).unwrap_or(&file)));
         }
     } else {

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use fuser::{FileAttr, FileType, INodeNo};
 
-use crate::tree::{Attributes, Kind};
+use crate::file::{Attributes, Kind};
 
 /// Blocks as `du` counts them: nothing here takes room on a disk.
 const BLOCKS: u64 = 0;
@@ -15,7 +15,7 @@ pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
         Kind::Directory => (FileType::Directory, 0o555, 2),
         Kind::Value | Kind::Text | Kind::KernelText => (FileType::RegularFile, 0o444, 1),
         Kind::Link => (FileType::Symlink, 0o777, 1),
-        // Every reader may say how often he wants what; what that costs has a budget.
+        // Every reader may say how often he wants what; a budget limits what that costs.
         Kind::Control => (FileType::RegularFile, 0o666, 1),
     };
     let time = seen.modified;
@@ -25,7 +25,7 @@ pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
         blocks: BLOCKS,
         atime: time,
         mtime: time,
-        // Another value is not another file: tar calls a file whose ctime moves while it reads changed, and fails.
+        // tar fails on a file whose ctime moves while it reads it. Another value is not another file.
         ctime: UNIX_EPOCH,
         crtime: UNIX_EPOCH,
         kind,

@@ -13,11 +13,12 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow, WriteFlags,
 };
 
+use crate::answer::Answer;
 use crate::attributes::attributes;
+use crate::file::{Caller, Kind, Read};
 use crate::inode::Inode;
 use crate::limits::NAME_BYTES_MAX;
 use crate::state::{Request, Shared};
-use crate::tree::{Answer, Asker, Kind, Read};
 
 /// The file system, as fuser calls it.
 pub(crate) struct Kernel(pub Arc<Shared>);
@@ -32,8 +33,8 @@ impl Kernel {
     }
 }
 
-fn asker(asked: &Asked) -> Asker {
-    Asker { user: asked.uid(), since: Some(Instant::now()) }
+fn caller(asked: &Asked) -> Caller {
+    Caller { user: asked.uid(), since: Some(Instant::now()) }
 }
 
 /// The process of a thread, as settings that are held know it.
@@ -177,7 +178,7 @@ impl Filesystem for Kernel {
         match Kernel::inode(ino) {
             Ok(inode) => {
                 let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-                let open = Request::Open { inode, writes, asker: asker(asked), reply };
+                let open = Request::Open { inode, writes, caller: caller(asked), reply };
                 self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),
@@ -246,7 +247,7 @@ impl Filesystem for Kernel {
     fn opendir(&self, asked: &Asked, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match Kernel::inode(ino) {
             Ok(inode) => {
-                let open = Request::OpenDirectory { inode, asker: asker(asked), reply };
+                let open = Request::OpenDirectory { inode, caller: caller(asked), reply };
                 self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),

@@ -10,7 +10,7 @@ use crate::inode::PathId;
 use crate::names::Names;
 
 /// Under this name stands the value of a series whose own name is a directory: of `job.x` beside `job.x.y`.
-pub(crate) const OF_DIRECTORY: &str = ".value";
+const OF_DIRECTORY: &str = ".value";
 
 /// The directory tree of some series.
 #[derive(Debug, Default)]
@@ -63,6 +63,14 @@ impl Layout {
     /// The slot of the file at a path.
     pub fn slot(&self, path: PathId) -> Option<u32> {
         self.slots.get(&path).copied()
+    }
+
+    /// The slot of a series, if the layout, which stands below `top`, has it.
+    pub fn find(&self, names: &Names, top: PathId, series: &Series) -> Option<u32> {
+        let instance = series.instance.as_ref().map(ToString::to_string);
+        let mut words = series.metric.name.split('.').chain(instance.as_deref());
+        let path = words.try_fold(top, |at, word| names.find(at, word))?;
+        self.slot(path).or_else(|| self.slot(names.find(path, OF_DIRECTORY)?))
     }
 
     /// What stands in the directory at a path; `None`: it is none.

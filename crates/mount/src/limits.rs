@@ -34,10 +34,10 @@ pub const READ_LEASE: Duration = Duration::from_secs(10);
 pub const WAITING_MAX: usize = 65_536;
 
 /// It is looked so often whether who waits was told to end (Ctrl-C, SIGKILL).
-pub const INTERRUPTED_LOOK: Duration = Duration::from_millis(200);
+pub const INTERRUPTED_CHECK: Duration = Duration::from_millis(200);
 
 /// Waiting requests that are looked at then, those that wait longest: 10 us each. Others wait until their time is up.
-pub const INTERRUPTED_LOOKED_MAX: usize = 256;
+pub const INTERRUPTED_CHECKED_MAX: usize = 256;
 
 /// Places with settings. Beyond, writing another gives ENOSPC.
 pub const SETTINGS_MAX: usize = 65_536;
@@ -46,17 +46,17 @@ pub const SETTINGS_MAX: usize = 65_536;
 pub const CONTROL_BYTES_MAX: usize = 256;
 
 /// Wishes for single nodes. When more nodes are read, one wish for all of them takes their place.
-pub const NODE_WISHES_MAX: usize = 16;
+pub const NODE_SUBSCRIPTIONS_MAX: usize = 16;
 
 /// Wishes for all nodes' values of one metric, for `.by`; beyond, one wish for everything takes their place.
-pub const METRIC_WISHES_MAX: usize = 8;
+pub const METRIC_SUBSCRIPTIONS_MAX: usize = 8;
 
 /// Names below `.by` that were asked for, whether a node has such a metric or not: a sixty-fourth of all names, so that
 /// whoever tries names leaves room for those of the nodes. Beyond, looking one up gives ENOSPC.
 pub const BY_NAMES_MAX: usize = NAMES_MAX / 64;
 
 /// Wishes for rates above the base lane. A hub takes 64 wishes of all kinds from one reader.
-pub const RATE_WISHES_MAX: usize = 24;
+pub const RATE_SUBSCRIPTIONS_MAX: usize = 24;
 
 /// Patterns in one wish, as the link has it.
 pub const PATTERNS_MAX: usize = 64;

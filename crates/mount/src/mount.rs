@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 use fuser::{Config, MountOption, Session, SessionACL};
 
 use crate::kernel::Kernel;
+use crate::options::Options;
 use crate::pusher;
-use crate::source::{Sink, Source};
 use crate::state::Shared;
-use crate::tree::{Options, Tree};
+use crate::tree::Tree;
+use crate::upstream::{Sink, Upstream};
 
 /// Threads that answer the kernel. None of them ever waits, so that two are enough for any number of readers.
 const KERNEL_THREADS: usize = 2;
@@ -93,7 +94,7 @@ impl Mount {
         place: &Place,
         options: Options,
         over: impl FnOnce() + Send + 'static,
-        start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Source>, E>,
+        start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Upstream>, E>,
     ) -> Result<Self, E> {
         let shared = Shared::new(Tree::new(options, place.owner.0), place.owner);
         clear_dead(&place.directory);
@@ -102,7 +103,7 @@ impl Mount {
         let session =
             Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
         let notifier = session.notifier();
-        let source = start(shared.clone())?;
+        let upstream = start(shared.clone())?;
         let ends = shared.clone();
         let serve = move || {
             if let Err(error) = session.run() {
@@ -116,7 +117,7 @@ impl Mount {
         let (pushes, directory) = (shared.clone(), place.directory.clone());
         let pusher = std::thread::Builder::new()
             .name("push".into())
-            .spawn(move || pusher::run(&pushes, &notifier, &source, &directory))
+            .spawn(move || pusher::run(&pushes, &notifier, &upstream, &directory))
             .map_err(MountError::Thread)?;
         Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::inode::PathId;
+use crate::inode::{Inode, NodeId, PathId};
 use crate::limits::{NAME_BYTES_MAX, NAMES_MAX};
 
 /// Interned paths.
@@ -59,6 +59,28 @@ impl Names {
         self.entry(path).map_or(Names::TOP, |entry| entry.parent)
     }
 
+    /// True for a path and for everything below it.
+    pub fn is_below(&self, mut path: PathId, top: PathId) -> bool {
+        while path != top && path != Names::TOP {
+            path = self.parent(path);
+        }
+        path == top
+    }
+
+    /// The places whose settings concern a file, from itself outwards.
+    pub fn places(&self, inode: Inode) -> Vec<(NodeId, PathId)> {
+        let mut places = vec![(inode.node, inode.path)];
+        let mut path = inode.path;
+        while path != Names::TOP {
+            path = self.parent(path);
+            places.push((inode.node, path));
+        }
+        if inode.node != NodeId::TREE {
+            places.push((NodeId::TREE, Names::TOP));
+        }
+        places
+    }
+
     /// True for a path that was given out.
     pub fn has(&self, path: PathId) -> bool {
         self.entry(path).is_some()
@@ -103,6 +125,17 @@ mod tests {
         assert_eq!(names.intern(mem, "free"), Some(free));
         assert_eq!((names.text(free).as_str(), names.parent(free)), ("mem/free", mem));
         assert_eq!(names.find(Names::TOP, "free"), None);
+    }
+
+    #[test]
+    fn settings_of_a_file_are_looked_for_from_itself_to_the_whole_tree() {
+        let mut names = Names::new();
+        let mem = names.intern(Names::TOP, "mem").unwrap();
+        let free = names.intern(mem, "free").unwrap();
+        let node = NodeId(7);
+        let places = names.places(Inode::plain(node, free));
+        assert_eq!(places, [(node, free), (node, mem), (node, Names::TOP), (NodeId::TREE, Names::TOP)]);
+        assert!(names.is_below(free, mem) && names.is_below(free, free) && !names.is_below(mem, free));
     }
 
     #[test]

@@ -6,19 +6,22 @@ use std::time::{Duration, Instant};
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
 
 use super::*;
+use crate::answer::Answer;
+use crate::effects::Command;
+use crate::file::{Caller, Opened, Read};
 use crate::limits::LEASE;
 use crate::sample::series;
-use crate::source::Wish;
+use crate::upstream::Subscription;
 
 const WAIT: Duration = Duration::from_secs(5);
-const READER: Asker = Asker { user: 1_000, since: None };
+const READER: Caller = Caller { user: 1_000, since: None };
 
 /// A tree, its clock, and a hub that says what the test has it say.
 struct Cluster {
     tree: Tree,
     now: Instant,
-    wishes: Vec<Wish>,
-    roster: bool,
+    subscriptions: Vec<Subscription>,
+    lists_nodes: bool,
 }
 
 impl Cluster {
@@ -31,8 +34,12 @@ impl Cluster {
         let mut options = Options::new(Rate::from_hz(100).unwrap(), "reader");
         options.wait = WAIT;
         tune(&mut options);
-        let mut cluster =
-            Cluster { tree: Tree::new(options, 0), now: Instant::now(), wishes: Vec::new(), roster: false };
+        let mut cluster = Cluster {
+            tree: Tree::new(options, 0),
+            now: Instant::now(),
+            subscriptions: Vec::new(),
+            lists_nodes: false,
+        };
         cluster.tree.connected(true, "test", cluster.now);
         // Somebody has listed the nodes.
         assert_eq!(cluster.list(Inode::ROOT), Answer::Wait);
@@ -42,12 +49,12 @@ impl Cluster {
 
     /// Does what is to be done.
     fn work(&mut self) {
-        for order in self.tree.work(self.now).orders {
-            match order {
-                Order::Ask(wish) => self.wishes.push(wish),
-                Order::Dismiss(number) => self.wishes.retain(|wish| wish.number != number),
-                Order::Roster(wanted) => self.roster = wanted,
-                Order::Read(_) | Order::ReadNow(..) | Order::Unread(_) => {}
+        for command in self.tree.work(self.now).commands {
+            match command {
+                Command::Subscribe(subscription) => self.subscriptions.push(subscription),
+                Command::Unsubscribe(number) => self.subscriptions.retain(|known| known.number != number),
+                Command::ListNodes(wanted) => self.lists_nodes = wanted,
+                Command::SubscribeText(_) | Command::ReadTextNow(..) | Command::UnsubscribeText(_) => {}
             }
         }
     }
@@ -64,29 +71,29 @@ impl Cluster {
         self.tree.nodes(&nodes.iter().map(status).collect::<Vec<_>>(), true, self.now);
     }
 
-    /// The number of the wish that has a pattern.
-    fn wish(&mut self, pattern: &str) -> u32 {
+    /// The number of the subscription that has a pattern.
+    fn subscription(&mut self, pattern: &str) -> u32 {
         self.work();
-        let known = self.wishes.iter().find(|wish| wish.patterns.contains(&pattern.to_owned()));
-        known.unwrap_or_else(|| panic!("{pattern} in {:?}", self.wishes)).number
+        let known = self.subscriptions.iter().find(|known| known.patterns.contains(&pattern.to_owned()));
+        known.unwrap_or_else(|| panic!("{pattern} in {:?}", self.subscriptions)).number
     }
 
-    /// A node's columns and row for the wish with a pattern.
+    /// A node's columns and row for the subscription with a pattern.
     fn row(&mut self, pattern: &str, node: &str, values: &[(&str, u64)]) {
-        let wish = self.wish(pattern);
-        self.row_of(wish, node, values);
+        let subscription = self.subscription(pattern);
+        self.row_of(subscription, node, values);
     }
 
-    fn row_of(&mut self, wish: u32, node: &str, values: &[(&str, u64)]) {
+    fn row_of(&mut self, subscription: u32, node: &str, values: &[(&str, u64)]) {
         let columns: Vec<Series> = values.iter().map(|(metric, _)| series(metric, None)).collect();
-        let lane = lane(wish, node);
-        self.tree.columns(lane, wish, &name(node), &Arc::new(columns));
+        let lane = lane(subscription, node);
+        self.tree.columns(lane, subscription, &name(node), &Arc::new(columns));
         self.more(lane, values);
     }
 
     /// One more row in a lane.
     fn more(&mut self, lane: u64, values: &[(&str, u64)]) {
-        let seconds = self.tree.counts.rows + 1;
+        let seconds = self.tree.cluster.rows() + 1;
         let stamp = Stamp { boot: Nanos(seconds * 1_000_000_000), real_offset: 0 };
         let mut cells = values.iter().map(|&(_, value)| Reading::Present(value)).enumerate();
         self.tree.row(lane, stamp, &mut cells);
@@ -153,7 +160,7 @@ impl Cluster {
         let free = cluster.at("n1/metrics/mem/free");
         assert_eq!(cluster.cat(free, false), text("7\n"));
         cluster.pass(LEASE);
-        assert_eq!((cluster.wishes.len(), cluster.roster), (0, cluster.tree.options.strict));
+        assert_eq!((cluster.subscriptions.len(), cluster.lists_nodes), (0, cluster.tree.options.strict));
         (cluster, free)
     }
 }
@@ -162,8 +169,8 @@ fn name(node: &str) -> NodeName {
     NodeName::new(node).unwrap()
 }
 
-fn lane(wish: u32, node: &str) -> u64 {
-    node.bytes().fold(u64::from(wish), |lane, byte| lane << 8 | u64::from(byte))
+fn lane(subscription: u32, node: &str) -> u64 {
+    node.bytes().fold(u64::from(subscription), |lane, byte| lane << 8 | u64::from(byte))
 }
 
 fn text(text: &str) -> Answer<String> {
@@ -184,13 +191,13 @@ fn a_value_is_awaited_anew_when_nobody_has_looked_for_a_while() {
 fn a_row_that_was_under_way_when_a_node_was_not_wanted_any_more_answers_nobody() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem"), Answer::Wait);
-    let wish = cluster.wish("n1:*");
-    cluster.row_of(wish, "n1", &[("mem.free", 7)]);
+    let subscription = cluster.subscription("n1:*");
+    cluster.row_of(subscription, "n1", &[("mem.free", 7)]);
     let free = cluster.at("n1/metrics/mem/free");
     cluster.pass(LEASE);
     assert_eq!(cluster.cat(free, false), Answer::Wait);
     cluster.work();
-    cluster.more(lane(wish, "n1"), &[("mem.free", 7)]);
+    cluster.more(lane(subscription, "n1"), &[("mem.free", 7)]);
     assert_eq!(cluster.cat(free, false), Answer::Wait);
 }
 
@@ -279,7 +286,7 @@ fn the_status_is_of_now_or_awaited_and_stays_so_while_its_file_is_open() {
     let mut cluster = Cluster::of(&["n1"]);
     let status = cluster.at("n1/status");
     cluster.pass(LEASE);
-    assert!(!cluster.roster);
+    assert!(!cluster.lists_nodes);
     // The end of a list that was under way.
     cluster.tell(&[("n1", true)]);
     assert_eq!(cluster.cat(status, false), Answer::Wait, "it was up when somebody last looked");
@@ -290,10 +297,10 @@ fn the_status_is_of_now_or_awaited_and_stays_so_while_its_file_is_open() {
     };
     assert!(matches!(cluster.read(handle), Answer::Ready(text) if text.starts_with("state down\n")));
     cluster.pass(LEASE * 3);
-    assert!(cluster.roster, "it is read whenever its reader likes");
+    assert!(cluster.lists_nodes, "it is read whenever its reader likes");
     cluster.tree.release(handle, cluster.now);
     cluster.pass(LEASE);
-    assert!(!cluster.roster);
+    assert!(!cluster.lists_nodes);
 }
 
 #[test]
@@ -332,12 +339,12 @@ fn a_metric_of_all_nodes_is_awaited_anew_from_a_hub_that_is_back_and_kept_while_
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
-    let wish = cluster.wish("job.x");
-    cluster.row_of(wish, "n1", &[("job.x", 1)]);
-    cluster.row_of(wish, "n2", &[("job.x", 2)]);
+    let subscription = cluster.subscription("job.x");
+    cluster.row_of(subscription, "n1", &[("job.x", 1)]);
+    cluster.row_of(subscription, "n2", &[("job.x", 2)]);
     assert_eq!(cluster.cat(job, false), text("n1 1\nn2 2\n"));
     cluster.pass(LEASE * 2);
-    assert_eq!(cluster.wishes, []);
+    assert_eq!(cluster.subscriptions, []);
     cluster.tree.connected(false, "gone", cluster.now);
     assert_eq!(cluster.cat(job, false), text("n1 1\nn2 2\n"));
     cluster.pass(WAIT);
@@ -360,12 +367,12 @@ fn a_metric_stays_wanted_while_its_file_is_open() {
         panic!("it is known")
     };
     cluster.pass(LEASE * 3);
-    let wish = cluster.wish("job.x");
-    cluster.more(lane(wish, "n1"), &[("job.x", 6)]);
+    let subscription = cluster.subscription("job.x");
+    cluster.more(lane(subscription, "n1"), &[("job.x", 6)]);
     assert_eq!(cluster.read(handle), text("n1 6\n"));
     cluster.tree.release(handle, cluster.now);
     cluster.pass(LEASE);
-    assert_eq!((cluster.wishes.len(), cluster.roster), (0, false));
+    assert_eq!((cluster.subscriptions.len(), cluster.lists_nodes), (0, false));
 }
 
 #[test]
@@ -393,16 +400,16 @@ fn names_that_somebody_tries_are_metrics_up_to_a_limit() {
     }
     assert_eq!(cluster.find(".by/x.more"), Answer::Fail(libc::ENOSPC));
     cluster.at(".by/x.n7");
-    assert_eq!(cluster.tree.counts.by_names_left_out, 1);
+    assert_eq!(cluster.tree.cluster.tables().names().1, 1);
 }
 
-/// A row of these readings for the wish for everything.
+/// A row of these readings for the subscription to everything.
 fn readings(cluster: &mut Cluster, node: &str, values: &[(&str, Reading)]) {
-    let wish = cluster.wish(&format!("{node}:*"));
+    let subscription = cluster.subscription(&format!("{node}:*"));
     let columns: Vec<Series> = values.iter().map(|(metric, _)| series(metric, None)).collect();
-    let lane = lane(wish, node);
-    cluster.tree.columns(lane, wish, &name(node), &Arc::new(columns));
-    let stamp = Stamp { boot: Nanos(cluster.tree.counts.rows + 1), real_offset: 0 };
+    let lane = lane(subscription, node);
+    cluster.tree.columns(lane, subscription, &name(node), &Arc::new(columns));
+    let stamp = Stamp { boot: Nanos(cluster.tree.cluster.rows() + 1), real_offset: 0 };
     cluster.tree.row(lane, stamp, &mut values.iter().map(|&(_, reading)| reading).enumerate());
 }
 
@@ -436,7 +443,7 @@ fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
     assert_eq!(cluster.find("n1/metrics/mem/free"), Answer::Wait);
     cluster.row("n1:*", "n1", &[("mem.free", 9)]);
     let free = cluster.at("n1/metrics/mem/free");
-    let lane = lane(cluster.wish("n1:*"), "n1");
+    let lane = lane(cluster.subscription("n1:*"), "n1");
     let Answer::Ready(opened) = cluster.tree.open(free, false, READER, cluster.now, false) else {
         panic!("it does not open")
     };

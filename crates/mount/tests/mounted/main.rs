@@ -171,7 +171,7 @@ fn a_rate_is_asked_for_while_a_file_is_open_and_is_the_descriptors_own_while_it_
     let lab = Lab::new(2, |_| {});
     let rate = lab.path("n0001/.control/metrics/mem/free/rate");
     std::fs::write(&rate, "50Hz\n").unwrap();
-    let fast = || lab.wishes().into_iter().filter(|wish| wish.rate.is_some()).collect::<Vec<_>>();
+    let fast = || lab.subscriptions().into_iter().filter(|known| known.rate.is_some()).collect::<Vec<_>>();
     assert_eq!(fast(), [], "nobody reads");
     let file = File::open(lab.path("n0001/metrics/mem/free")).unwrap();
     wait_until("it is asked for", || fast().len() == 1);

@@ -20,9 +20,9 @@ fn walk(nodes: usize) {
     assert_eq!(lines(&lab, "du", &["-s"]), 1);
     let read = lines(&lab, "grep", &["-rs", "--include=free", "1000"]);
     assert_eq!(read, nodes, "each node's free memory");
-    let most = khz_mount::limits::NODE_WISHES_MAX + khz_mount::limits::METRIC_WISHES_MAX + 1;
-    assert!(lab.wishes().len() <= most, "{} interests", lab.wishes().len());
-    assert_eq!(lab.stat("interests") as usize, lab.wishes().len());
+    let most = khz_mount::limits::NODE_SUBSCRIPTIONS_MAX + khz_mount::limits::METRIC_SUBSCRIPTIONS_MAX + 1;
+    assert!(lab.subscriptions().len() <= most, "{} interests", lab.subscriptions().len());
+    assert_eq!(lab.stat("interests") as usize, lab.subscriptions().len());
     wait_until("nothing is open", || lab.stat("handles") <= 1);
 }
 

@@ -41,7 +41,7 @@ fn what_a_node_lists_is_there_with_its_links_and_bytes() {
     assert_eq!(errno(lab.read("n0001/proc/kcore")), libc::ENOENT);
     assert_eq!(errno(lab.read("n0001/proc/net")), libc::EISDIR);
     assert_eq!(errno(File::options().write(true).open(lab.path("n0001/proc/meminfo"))), libc::EACCES);
-    assert_eq!(lab.wishes(), [], "no rows are wanted for it");
+    assert_eq!(lab.subscriptions(), [], "no rows are wanted for it");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn readers_without_pause_never_see_half_a_text_whatever_its_length() {
 #[test]
 fn an_open_wants_a_file_at_the_pace_of_its_place_and_a_while_longer() {
     let lab = lab(1);
-    let pace = |lab: &Lab| lab.reads().iter().find(|wish| wish.path == "meminfo").map(|wish| wish.period);
+    let pace = |lab: &Lab| lab.texts().iter().find(|text| text.path == "meminfo").map(|text| text.period);
     assert_eq!(names(&lab, "n0000/.control/proc"), ["interrupts", "meminfo", "net", "rate", "self"]);
     assert_eq!(names(&lab, "n0000/.control/proc/meminfo"), ["rate"]);
     let file = File::open(lab.path("n0000/proc/meminfo")).unwrap();
@@ -134,7 +134,7 @@ fn an_open_wants_a_file_at_the_pace_of_its_place_and_a_while_longer() {
     assert_eq!(errno(std::fs::write(lab.path("n0000/.control/proc/rate"), "1000Hz\n")), libc::EPERM);
     drop(file);
     wait_until("it goes on at the usual pace", || pace(&lab) == Some(Nanos::SECOND));
-    wait_until("its lease has run out", || lab.reads().is_empty());
+    wait_until("its lease has run out", || lab.texts().is_empty());
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn a_text_that_never_comes_is_a_timeout_and_what_cannot_be_had_its_own_error() {
     assert_eq!(errno(lab.read("n0000/proc/mute")), libc::ETIMEDOUT);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| errno(lab.read("n0000/proc/forbidden")));
-        let wish = || lab.reads().into_iter().find(|wish| wish.path == "forbidden");
-        wait_until("it is asked for", || wish().is_some());
-        lab.sink.no_text(wish().unwrap().number, libc::EACCES, "the agent does not show it");
+        let text = || lab.texts().into_iter().find(|text| text.path == "forbidden");
+        wait_until("it is asked for", || text().is_some());
+        lab.sink.no_text(text().unwrap().number, libc::EACCES, "the agent does not show it");
         assert_eq!(read.join().unwrap(), libc::EACCES);
     });
     assert_eq!(lab.read(".control/error").unwrap(), "n0000/proc/forbidden: the agent does not show it\n");
@@ -189,13 +189,13 @@ fn a_user_follows_so_many_files_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn a_search_through_the_files_of_4096_nodes_ends_and_leaves_a_bounded_number_of_wishes() {
+fn a_search_through_the_files_of_4096_nodes_ends_and_leaves_a_bounded_number_of_subscriptions() {
     let lab = lab_with(4_096, |options| options.budget = 64);
     let mut found = 0;
     for node in 0..4_096 {
         let text = lab.read(&format!("n{node:04}/proc/meminfo")).unwrap();
         found += usize::from(text.contains("MemTotal"));
-        assert!(lab.said.lock().unwrap().reads.len() <= 2 * 64 + 2);
+        assert!(lab.asked.lock().unwrap().texts.len() <= 2 * 64 + 2);
     }
     assert_eq!(found, 4_096);
 }
@@ -218,8 +218,8 @@ fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are
     assert_eq!(lab.read("n0000/proc/loadavg").unwrap(), "0.1 0.2\n");
     // More than a page is read as ever.
     assert_eq!(lab.read("n0000/proc/vmstat").unwrap().len(), 5_000);
-    let wish = lab.reads().into_iter().find(|wish| wish.path == "loadavg").unwrap();
-    lab.sink.no_text(wish.number, libc::EACCES, "not shown any more");
+    let text = lab.texts().into_iter().find(|text| text.path == "loadavg").unwrap();
+    lab.sink.no_text(text.number, libc::EACCES, "not shown any more");
     wait_until("the reason is told", || errno(read()) == libc::EACCES);
     lab.print("loadavg", "back\n", 9);
     wait_until("it is back", || read().is_ok_and(|text| text == "back\n"));
@@ -265,7 +265,7 @@ fn a_node_that_does_not_answer_gives_its_last_text_and_who_is_ended_meanwhile_en
     let lab = lab_with(1, |options| options.wait = Duration::from_secs(40));
     let path = lab.path("n0000/proc/meminfo");
     let file = File::open(&path).unwrap();
-    lab.said.lock().unwrap().mute = true;
+    lab.asked.lock().unwrap().mute = true;
     let read = || {
         let mut room = [0; 100];
         file.read_at(&mut room, 0).map(|count| room[..count].to_vec())
@@ -285,7 +285,7 @@ fn a_node_that_does_not_answer_gives_its_last_text_and_who_is_ended_meanwhile_en
     wait_until("somebody who waits was ended", || {
         lab.sink.connected(false, "gone");
         lab.sink.connected(true, "back");
-        let asks = || lab.said.lock().unwrap().asks.len();
+        let asks = || lab.asked.lock().unwrap().questions.len();
         let first = asks();
         let begin = file.try_clone().unwrap();
         std::io::Seek::rewind(&mut &begin).unwrap();

@@ -5,19 +5,23 @@ use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Stamp};
 
-use crate::inode::{Class, Inode, NodeId};
+use crate::answer::Answer;
+use crate::effects::Command;
+use crate::file::{Caller, Read};
+use crate::inode::{Inode, NodeId};
 use crate::limits::{OPENED_TEXT_MAX, TEXT_AGE_MAX, TEXT_NOW_PAUSE, TEXT_NOW_WAIT};
-use crate::tree::{Answer, Asker, Options, Order, Read, Tree};
+use crate::options::Options;
+use crate::tree::Tree;
 
-const READER: Asker = Asker { user: 1_000, since: None };
+const READER: Caller = Caller { user: 1_000, since: None };
 
 /// A tree with one node, which shows one file; what it is asked, the test answers.
 struct Lab {
     tree: Tree,
     now: Instant,
     file: Inode,
-    /// The wish for the file, once there is one.
-    wish: u32,
+    /// The subscription to the file, once there is one.
+    subscription: u32,
 }
 
 impl Lab {
@@ -26,12 +30,12 @@ impl Lab {
         let now = Instant::now();
         tree.connected(true, "test", now);
         tree.nodes(&[NodeStatus::here(NodeName::new("n1").unwrap())], true, now);
-        let top = Inode { node: NodeId(1), class: Class::Plain, path: tree.proc.top };
+        let top = Inode::plain(NodeId(1), tree.paths.proc);
         assert_eq!(tree.lookup(top, b"stat", now, false), Answer::Wait);
-        let wish = wished(&mut tree, now);
-        tree.kernel_text(wish, &text("stat\n"), stamp(1), now);
+        let subscription = subscribed(&mut tree, now);
+        tree.kernel_text(subscription, &text("stat\n"), stamp(1), now);
         let Answer::Ready(file) = tree.lookup(top, b"stat", now, false) else { panic!("no file") };
-        Lab { tree, now, file, wish: 0 }
+        Lab { tree, now, file, subscription: 0 }
     }
 
     /// A file that is open, and whose reader has read what he opened.
@@ -45,9 +49,9 @@ impl Lab {
     fn opened() -> (Self, u64) {
         let mut lab = Lab::new();
         assert_eq!(lab.tree.open(lab.file, false, READER, lab.now, false), Answer::Wait);
-        lab.wish = wished(&mut lab.tree, lab.now);
+        lab.subscription = subscribed(&mut lab.tree, lab.now);
         lab.says("one", 1);
-        lab.tree.kernel_text_given(lab.wish, 1, true, lab.now);
+        lab.tree.kernel_text_answered(lab.subscription, 1, true, lab.now);
         let Answer::Ready(opened) = lab.tree.open(lab.file, false, READER, lab.now, false) else {
             panic!("it does not open")
         };
@@ -55,7 +59,7 @@ impl Lab {
     }
 
     fn says(&mut self, line: &str, seconds: u64) {
-        self.tree.kernel_text(self.wish, &text(line), stamp(seconds), self.now);
+        self.tree.kernel_text(self.subscription, &text(line), stamp(seconds), self.now);
     }
 
     /// A reader begins, or goes on waiting since `began`.
@@ -73,23 +77,23 @@ impl Lab {
 
     /// What the node was asked since this was called last.
     fn asked(&mut self) -> Vec<u32> {
-        let orders = self.tree.work(self.now).orders;
-        let asks = orders.iter().filter_map(|order| match order {
-            &Order::ReadNow(wish, ask) if wish == self.wish => Some(ask),
+        let commands = self.tree.work(self.now).commands;
+        let questions = commands.iter().filter_map(|command| match command {
+            &Command::ReadTextNow(number, question) if number == self.subscription => Some(question),
             _ => None,
         });
-        asks.collect()
+        questions.collect()
     }
 }
 
-/// The wish that was just made.
-fn wished(tree: &mut Tree, now: Instant) -> u32 {
-    let orders = tree.work(now).orders;
-    let wish = orders.iter().find_map(|order| match order {
-        Order::Read(wish) => Some(wish.number),
+/// The subscription that was just made.
+fn subscribed(tree: &mut Tree, now: Instant) -> u32 {
+    let commands = tree.work(now).commands;
+    let number = commands.iter().find_map(|command| match command {
+        Command::SubscribeText(subscription) => Some(subscription.number),
         _ => None,
     });
-    wish.unwrap()
+    number.unwrap()
 }
 
 fn text(line: &str) -> Arc<[u8]> {
@@ -110,7 +114,7 @@ const MS: Duration = Duration::from_millis(1);
 fn who_opens_a_file_has_asked_for_the_text_that_he_reads_next() {
     let (mut lab, handle) = Lab::opened();
     assert_eq!(lab.begin(handle), ready("one"));
-    assert_eq!(lab.asked(), [], "one ask went along with the wish, and it was answered");
+    assert_eq!(lab.asked(), [], "one question went along with the subscription, and it was answered");
 }
 
 #[test]
@@ -119,12 +123,12 @@ fn who_opens_a_file_reads_a_text_of_the_length_that_stat_told_him() {
     let size = |lab: &mut Lab| lab.tree.attributes(lab.file).unwrap().size;
     // The next one waits for a text of now, and `stat` tells its length until he has closed the file or begun again.
     lab.now += 200 * MS;
-    let asker = Asker { since: Some(lab.now), ..READER };
-    assert_eq!(lab.tree.open(lab.file, false, asker, lab.now, false), Answer::Wait);
+    let caller = Caller { since: Some(lab.now), ..READER };
+    assert_eq!(lab.tree.open(lab.file, false, caller, lab.now, false), Answer::Wait);
     assert_eq!(lab.asked(), [2]);
     lab.says("longer", 2);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
-    let Answer::Ready(opened) = lab.tree.open(lab.file, false, asker, lab.now, false) else {
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
+    let Answer::Ready(opened) = lab.tree.open(lab.file, false, caller, lab.now, false) else {
         panic!("it does not open")
     };
     lab.says("by far the longest", 3);
@@ -162,7 +166,7 @@ fn a_text_that_is_older_than_50_ms_is_asked_for_again_and_readers_within_a_windo
     assert_eq!(lab.begin(handle), Answer::Wait);
     assert_eq!(lab.asked(), [], "it is asked already");
     lab.says("three", 3);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.read(handle, began, false), ready("three"));
     assert_eq!(lab.read(handle, later, false), ready("three"));
     assert_eq!(lab.asked(), []);
@@ -177,10 +181,10 @@ fn who_comes_long_after_the_ask_that_is_under_way_has_the_node_asked_once_more()
     lab.now += 100 * MS;
     let later = lab.now;
     assert_eq!(lab.begin(handle), Answer::Wait);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.read(handle, later, false), Answer::Wait, "that may be 100 ms older than his question");
     assert_eq!(lab.asked(), [3]);
-    lab.tree.kernel_text_given(lab.wish, 3, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 3, true, lab.now);
     assert_eq!(lab.read(handle, later, false), ready("one"));
 }
 
@@ -195,7 +199,7 @@ fn a_node_that_does_not_answer_is_waited_for_once_and_gives_its_last_text() {
     assert_eq!(lab.begin(handle), ready("one"), "nobody else waits");
     assert_eq!(lab.asked(), [2], "and it is not asked again and again");
     lab.says("two", 2);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.begin(handle), Answer::Wait, "it answers again: it is waited for again");
 }
 
@@ -205,7 +209,7 @@ fn a_node_that_cannot_be_asked_gives_what_it_has_and_is_left_alone_for_a_while()
     lab.now += 200 * MS;
     let began = lab.now;
     assert_eq!(lab.begin(handle), Answer::Wait);
-    lab.tree.kernel_text_given(lab.wish, 2, false, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, false, lab.now);
     assert_eq!(lab.read(handle, began, false), ready("one"));
     lab.now += TEXT_NOW_PAUSE - MS;
     assert_eq!(lab.begin(handle), ready("one"));
@@ -226,7 +230,7 @@ fn while_the_hub_is_away_nobody_waits_and_on_the_next_connection_the_node_is_ask
     lab.tree.connected(true, "test", lab.now);
     assert_eq!(lab.begin(handle), Answer::Wait);
     assert_eq!(lab.asked(), [2, 3]);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.begin(handle), Answer::Wait, "an answer to what was asked on the last connection");
 }
 
@@ -248,6 +252,6 @@ fn a_text_that_is_older_than_one_that_was_seen_is_shown_only_where_the_node_says
     assert_eq!(lab.begin(handle), Answer::Wait);
     assert_eq!(lab.asked(), [2]);
     lab.says("after the start", 1);
-    lab.tree.kernel_text_given(lab.wish, 2, true, lab.now);
+    lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.begin(handle), ready("after the start"));
 }

@@ -3,9 +3,9 @@
 /// What a question comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// This.
+    /// The answer.
     Ready(T),
-    /// Something must come first; ask again when [`crate::effects::Retry::concerns`] says so.
+    /// Something must come first. [`crate::effects::Retry::concerns`] says when to ask again.
     Wait,
     /// An errno.
     Fail(i32),
@@ -35,7 +35,7 @@ impl<T> Answer<T> {
         value.map_or(Answer::Fail(errno), Answer::Ready)
     }
 
-    /// What has not come: an answer for who has waited long enough.
+    /// The answer when something has not come: a wait, or an error for a request that has waited long enough.
     pub fn missing(is_late: bool) -> Self {
         if is_late { Answer::Fail(libc::ETIMEDOUT) } else { Answer::Wait }
     }

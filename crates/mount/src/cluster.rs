@@ -1,7 +1,7 @@
-//! The cluster as the mount sees it: who its nodes are, which of them are in use, their values, and what the source is
-//! asked for because of that. It knows no open file.
+//! The cluster as the mount sees it: its nodes, which of them are in use, their values, and what the mount subscribes to
+//! because of that. It knows no open file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::inode::{Inode, NodeId, PathId};
 use crate::leases::Leases;
 use crate::names::Names;
 use crate::roster::Roster;
-use crate::subscriptions::{Demand, Subscriptions};
+use crate::subscriptions::{Demand, Rates, Subscriptions};
 use crate::tables::{self, Tables};
 use crate::values::{Columns, Values};
 
 /// What is known and wanted of the nodes.
 pub(crate) struct Cluster {
-    /// How long an answer may take.
+    /// How long the nodes may take to answer.
     wait: Duration,
     roster: Roster,
     leases: Leases,
@@ -30,8 +30,12 @@ pub(crate) struct Cluster {
     rows: u64,
 }
 
-/// Series that open files need faster than the base rate: by period and pattern, the nodes.
-pub(crate) type Rates = BTreeMap<(khz_model::Nanos, String), BTreeSet<String>>;
+/// A lane of the upstream, and the subscription that it serves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneOf {
+    pub lane: u64,
+    pub subscription: u32,
+}
 
 impl Cluster {
     /// No node is known; series stand below `top` in every one.
@@ -47,7 +51,7 @@ impl Cluster {
         }
     }
 
-    /// Who the nodes are.
+    /// The nodes.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
@@ -67,7 +71,7 @@ impl Cluster {
         self.tables.path(by, name, names)
     }
 
-    /// What the source is asked for.
+    /// What the mount subscribes to.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
     }
@@ -98,7 +102,7 @@ impl Cluster {
     /// A lane that serves a subscription has these columns from here on.
     pub fn columns(
         &mut self,
-        (lane, subscription): (u64, u32),
+        LaneOf { lane, subscription }: LaneOf,
         node: &NodeName,
         series: &Arc<Vec<Series>>,
         names: &mut Names,
@@ -115,7 +119,7 @@ impl Cluster {
         effects.retry(node);
     }
 
-    /// A row of a lane. Returns the open files whose reading is another now.
+    /// A row of a lane. Returns the open files whose reading has changed.
     pub fn row(
         &mut self,
         lane: u64,
@@ -144,7 +148,7 @@ impl Cluster {
         self.tables.close_lane(lane);
     }
 
-    /// Somebody looks at a node's values: its rows are subscribed to for a while.
+    /// Somebody uses a node's values: the mount subscribes to its rows for a while.
     pub fn want(&mut self, node: NodeId, now: Instant, effects: &mut Effects) {
         self.leases.renew(node, now, effects);
     }
@@ -186,7 +190,7 @@ impl Cluster {
         self.roster.close(now, effects);
     }
 
-    /// Changes of a file are of interest, or not.
+    /// Sets whether [`Cluster::row`] reports changes of a file.
     pub fn watch(&mut self, inode: Inode, watched: bool) {
         self.values.watch(inode, watched);
     }
@@ -196,7 +200,7 @@ impl Cluster {
         self.roster.has_nothing_newer(node, now, effects)
     }
 
-    /// True when what is known of a node's values is of now: rows of all of them come, or nothing newer can.
+    /// True when a node's values are current: rows of all of them come, or nothing newer can.
     pub fn is_current(&mut self, node: NodeId, now: Instant, effects: &mut Effects) -> bool {
         self.values.is_current(node) || self.roster.has_nothing_newer(node, now, effects)
     }
@@ -250,7 +254,7 @@ impl Cluster {
         Answer::Ready(known.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Asks the source for what is needed now.
+    /// Subscribes to what is needed now.
     pub fn subscribe(&mut self, rates: Rates, effects: &mut Effects) {
         let metrics = self.tables.wanted().map(str::to_owned).collect();
         let demand = Demand { nodes: self.leases.nodes(), metrics, rates };
@@ -261,7 +265,7 @@ impl Cluster {
         }
     }
 
-    /// What nobody has looked at for a while is not wanted any more.
+    /// Ends the leases of what nobody has used for a while.
     pub fn expire(&mut self, now: Instant, effects: &mut Effects) {
         self.leases.expire(now, effects);
         self.tables.expire(now, effects);

@@ -1,6 +1,10 @@
-//! Files below `.control`: what is in them, who may write what, and how long it holds. A line holds for the whole mount
-//! when root or the mount's owner writes it and closes the file at once; while the file is held open, it holds for the
-//! process that holds it.
+//! Files below `.control`: what is in them, who may write what, and how long a line holds.
+//!
+//! | written by | and | holds for |
+//! |---|---|---|
+//! | root or the mount's owner | closed at once | the whole mount |
+//! | anybody | held open | the process that holds it |
+//! | another user | closed at once | nobody; `.control/error` says so |
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +24,7 @@ use crate::settings::{Filter, Owner, Place, Setting, Settings};
 pub(crate) struct Controls {
     rights: Rights,
     settings: Settings,
-    /// The revision that open files were judged by last.
+    /// The revision that open files follow.
     applied: u64,
     /// Open control files, by handle.
     open: HashMap<u64, Writer>,
@@ -29,10 +33,10 @@ pub(crate) struct Controls {
     lines_refused: u64,
 }
 
-/// Who may set which rates.
+/// Which user may set which rates.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
-    /// Who has mounted the tree: he and root set what holds for everybody, at any rate up to the ceiling.
+    /// The user who has mounted the tree. This user and root may set what holds for everybody, up to the ceiling.
     pub owner: u32,
     /// The fastest rate that the mount's role may ask for, and the role's name.
     pub ceiling: (Rate, String),
@@ -43,12 +47,12 @@ pub(crate) struct Rights {
 /// An open control file.
 #[derive(Debug, Default)]
 struct Writer {
-    /// Who has written: he is shown what he has set himself.
+    /// The process that has written: it reads back what it has set itself.
     process: Option<u32>,
     written: Option<Instant>,
-    /// The last line took the setting back.
+    /// The last line removed the setting.
     cleared: bool,
-    /// Its process has slept with the setting until a value came: it was never meant for others.
+    /// Its process has polled a value with it: the setting was never meant for others.
     has_served: bool,
 }
 
@@ -95,12 +99,12 @@ impl Controls {
         }
     }
 
-    /// A control file was opened.
+    /// Somebody opened a control file.
     pub fn open(&mut self, handle: u64) {
         self.open.insert(handle, Writer::default());
     }
 
-    /// What is in a control file, as the process sees it that has written through `handle`.
+    /// What is in a control file, for a reader through `handle`.
     pub fn text(&self, inode: Inode, handle: Option<u64>) -> Vec<u8> {
         let process = handle.and_then(|handle| self.open.get(&handle)?.process);
         let setting = self.settings.at((inode.node, inode.path), inode.class, process);
@@ -110,7 +114,7 @@ impl Controls {
         format!("{text}\n").into_bytes()
     }
 
-    /// Takes a line that a process writes. Returns how many bytes of it were taken: all.
+    /// Takes a line that a process writes. Returns its length.
     pub fn write(&mut self, target: &Target<'_>, bytes: &[u8], process: u32, now: Instant) -> Answer<usize> {
         let &Target { handle, inode, user, .. } = target;
         let setting = match self.setting(inode, bytes, user) {
@@ -120,7 +124,7 @@ impl Controls {
         let cleared = setting.is_none();
         let owner = Owner::Held { handle, process };
         if self.settings.set((inode.node, inode.path), owner, inode.class, setting).is_err() {
-            let problem = "too many places have settings: take some back with `default`";
+            let problem = "too many places have settings: write `default` to some of them";
             return self.refuse(target, libc::ENOSPC, problem);
         }
         let writer = Writer { process: Some(process), written: Some(now), cleared, has_served: false };
@@ -128,7 +132,7 @@ impl Controls {
         Answer::Ready(bytes.len())
     }
 
-    /// What a line means at an inode; `None`: it takes the setting back.
+    /// What a line means at an inode; `None`: it removes the setting.
     fn setting(&self, inode: Inode, bytes: &[u8], user: u32) -> Result<Option<Setting>, (i32, String)> {
         let wrong = |problem| (libc::EINVAL, problem);
         if bytes.len() > CONTROL_BYTES_MAX {
@@ -170,18 +174,18 @@ impl Controls {
         let for_all = at_once && self.rights.may_set_for_all(user);
         let place = (inode.node, inode.path);
         if !self.settings.close(place, inode.class, handle, for_all) && for_all && writer.cleared {
-            // Taking back needs no room.
+            // Removing a setting needs no room.
             let _ = self.settings.set(place, Owner::Mount, inode.class, None);
         }
         if at_once && !for_all {
-            // Nobody gets an errno for closing: the reason must do.
-            let problem = "only root and who has mounted the tree set this for everybody; keep the file open while you \
-                           want it";
+            // `close` has no errno that anybody checks: the reason has to do.
+            let problem = "only root and the user who mounted the tree can set this for everybody; hold the file open \
+                           to set it for your own process";
             let _: Answer<()> = self.refuse(target, libc::EPERM, problem);
         }
     }
 
-    /// A process polls a value: what it holds open there is for itself, however soon it closes it.
+    /// A process polls a value: the settings that it holds open there are its own, even if it closes them at once.
     pub fn serve(&mut self, places: &[Place], process: u32) {
         for handle in self.settings.held_by(places, process) {
             if let Some(writer) = self.open.get_mut(&handle) {
@@ -190,7 +194,7 @@ impl Controls {
         }
     }
 
-    /// The filter of a file whose places are given from the file itself outwards, for everybody or for a process.
+    /// The filter of a file, for everybody or for a process. `places` begins with the file itself.
     pub fn filter(&self, places: &[Place], process: Option<u32>) -> Filter {
         self.settings.filter(places, process)
     }
@@ -200,7 +204,7 @@ impl Controls {
         self.settings.rate(places)
     }
 
-    /// True when something was set that open files have not been judged by.
+    /// True when open files do not follow the settings of now.
     pub fn has_changed(&self) -> bool {
         self.applied != self.settings.revision()
     }
@@ -212,7 +216,7 @@ impl Controls {
         has_changed
     }
 
-    /// Something else went wrong that a reader of `.control/error` wants to know.
+    /// Something else went wrong that `.control/error` has to say.
     pub fn note_error(&mut self, problem: &str) {
         self.error = format!("{problem}\n");
     }

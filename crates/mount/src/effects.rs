@@ -1,12 +1,12 @@
-//! What is to be done because something has happened: commands for the source, pages and wake-ups for the kernel, waiting
-//! requests to retry. The parts of the tree note it here; the thread that pushes takes it out and does it.
+//! What has to be done because something has happened: commands for the upstream, pages and wake-ups for the kernel,
+//! waiting requests to retry. The parts of the tree note it here; the thread that pushes takes it out and does it.
 
 use std::collections::BTreeSet;
 
 use crate::inode::{Inode, NodeId};
 use crate::upstream::{Subscription, TextSubscription};
 
-/// What the source is to do.
+/// What the upstream has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Send rows.
@@ -23,16 +23,16 @@ pub enum Command {
     UnsubscribeText(u32),
 }
 
-/// What the kernel is to be told.
+/// What the kernel has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// What the page cache has of a file is wrong: the next read fetches it.
+    /// Drop the page of a file: the next read fetches it.
     Invalidate(Inode),
-    /// The same, and this is what it is to have instead, before somebody reads.
+    /// Drop the page of a file, and store this one before somebody reads.
     Store(NewPage),
-    /// The page cache of a file is not kept up to date any more.
+    /// Forget the size of a file: its page is not kept up to date any more.
     Forget(Inode),
-    /// A sleeper in `poll` has news.
+    /// Wake a sleeper in `poll`.
     Wake(u64),
 }
 
@@ -41,8 +41,8 @@ pub enum Push {
 pub struct NewPage {
     /// Its file.
     pub inode: Inode,
-    /// The file's path below the mount point. A `stat` of it makes the kernel ask for the new length, which no message
-    /// of ours could tell it.
+    /// The file's path below the mount point. A `stat` of it makes the kernel ask for the new length; no message
+    /// to the kernel could set it.
     pub path: String,
     /// The bytes.
     pub text: Vec<u8>,
@@ -66,14 +66,14 @@ impl Retry {
     }
 }
 
-/// What is to be done now, in order.
+/// What has to be done now, in order.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// For the source.
+    /// For the upstream.
     pub commands: Vec<Command>,
     /// For the kernel.
     pub pushes: Vec<Push>,
-    /// For those who wait.
+    /// For waiting requests.
     pub retry: Retry,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// The source is to do this.
+    /// The upstream has to do this.
     pub fn command(&mut self, command: Command) {
         self.commands.push(command);
     }
@@ -128,7 +128,7 @@ impl Effects {
         self.waiting = requests;
     }
 
-    /// Something was opened, closed, set or has expired: other subscriptions may be needed.
+    /// An open, a close, a setting or an expiry may need other subscriptions.
     pub fn change_demand(&mut self) {
         self.has_new_demand = true;
     }
@@ -149,8 +149,8 @@ impl Effects {
             && !has_new_demand
     }
 
-    /// Takes out what is to be done. `pages`, the new values of files, stand between what the page cache drops and who is
-    /// woken: a sleeper who reads at once finds the new value.
+    /// Takes out what has to be done. `pages` are the new values of files; they come before the wake-ups, so that a sleeper
+    /// who reads at once finds the new value.
     pub fn take(&mut self, pages: Vec<Push>) -> Work {
         let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
         pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));

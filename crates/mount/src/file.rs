@@ -6,12 +6,12 @@ use khz_model::{Decimal, Reading};
 
 use crate::inode::Inode;
 
-/// Who asks.
+/// The user who asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// The user.
     pub user: u32,
-    /// Since when he waits; `None`: he has just come.
+    /// Since when the request waits; `None`: it has just come.
     pub since: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ pub struct Read {
     pub offset: u64,
     /// At most this many bytes.
     pub size: usize,
-    /// Since when the reader waits.
+    /// Since when it waits.
     pub began: Instant,
 }
 

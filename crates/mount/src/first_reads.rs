@@ -1,5 +1,5 @@
-//! The first read of a text. Who opens a file asks `stat` for its length next and then reads: for a moment both see the
-//! text as it was when the file was opened. Archivers take a text of another length for a broken one.
+//! The first read of a text. A program opens a file, asks `stat` for its length, and reads: for a moment both see the text
+//! as it was at the open. Archivers take a text of another length for a broken one.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -23,9 +23,9 @@ impl FirstReads {
         self.last.insert(inode, (handle, length as u64));
     }
 
-    /// A reader is at the start of a text. True when he reads the text that he opened. It is his only once, only for
-    /// [`OPENED_TEXT_MAX`], and only while nobody has opened a newer one: that one may have been seen, and nobody sees an
-    /// older text than somebody before him.
+    /// A reader begins. True when it reads the text that was there at its open: only once, only for [`OPENED_TEXT_MAX`], and
+    /// only while nobody else has opened the file. Another program may have seen a newer text by then, and no reader gets an
+    /// older text than a reader before it.
     pub fn is_first(&mut self, handle: u64, inode: Inode, now: Instant) -> bool {
         let opened = self.unread.remove(&handle);
         let is_last = self.last.get(&inode).is_some_and(|&(last, _)| last == handle);
@@ -36,7 +36,7 @@ impl FirstReads {
         is_last && is_new
     }
 
-    /// The length that `stat` tells of a file, until who opened it last closes it or begins again.
+    /// The length that `stat` shows of a file, until its last opener closes it or begins again.
     pub fn length(&self, inode: Inode) -> Option<u64> {
         self.last.get(&inode).map(|&(_, length)| length)
     }
@@ -59,19 +59,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_as_it_was_opened_for_the_first_read_of_who_opened_it_last() {
+    fn the_first_read_of_the_last_opener_gets_the_text_of_the_open() {
         let (mut reads, now) = (FirstReads::default(), Instant::now());
         reads.open(1, Inode::ROOT, 10, now);
         reads.open(2, Inode::ROOT, 20, now);
         assert!(!reads.is_first(1, Inode::ROOT, now), "handle 2 may have shown a newer text");
         assert_eq!(reads.length(Inode::ROOT), Some(20));
         assert!(reads.is_first(2, Inode::ROOT, now));
-        assert!(!reads.is_first(2, Inode::ROOT, now), "from the start again: a text of now");
+        assert!(!reads.is_first(2, Inode::ROOT, now), "from the start again: a new text");
         assert_eq!(reads.length(Inode::ROOT), None);
     }
 
     #[test]
-    fn a_reader_who_comes_late_gets_the_text_of_then() {
+    fn a_reader_who_begins_late_gets_a_new_text() {
         let (mut reads, now) = (FirstReads::default(), Instant::now());
         reads.open(1, Inode::ROOT, 10, now);
         assert!(!reads.is_first(1, Inode::ROOT, now + OPENED_TEXT_MAX * 2));

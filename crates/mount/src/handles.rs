@@ -1,4 +1,4 @@
-//! What is open, who opened it, and what it costs him: handles, and each user's budget of places with a faster rate.
+//! What is open, and by which user: handles, and each user's budget of places with a faster rate.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +14,18 @@ pub(crate) struct Handles {
     open: HashMap<u64, Handle>,
     opened: u64,
     users: BTreeMap<u32, User>,
-    /// Places with a faster rate that one user may cause.
+    /// Places at which one user may cause a faster rate.
     budget: usize,
-    refused: u64,
-    over_budget: u64,
+    counts: Counts,
+}
+
+/// Counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Opens that were refused because a user had too much open.
+    pub refused: u64,
+    /// Rates that were refused because a user's budget was used up.
+    pub over_budget: u64,
 }
 
 /// Something open.
@@ -26,7 +34,7 @@ pub(crate) struct Handle {
     pub inode: Inode,
     pub user: u32,
     pub content: Content,
-    /// The place whose rate it causes.
+    /// The place whose rate is charged to its user.
     charged: Option<Place>,
 }
 
@@ -39,7 +47,7 @@ pub(crate) enum Content {
     /// A setting.
     Control,
     KernelText,
-    /// A kernel file whose readers are served by the page cache.
+    /// A kernel file that the page cache serves.
     CachedText,
     Directory(Vec<Entry>),
 }
@@ -48,33 +56,26 @@ pub(crate) enum Content {
 #[derive(Debug, Default)]
 struct User {
     handles: usize,
-    /// Places whose rate his open files cause, and how many of them do.
+    /// Places whose rate is charged to the user, and how many open files cause it.
     places: HashMap<Place, usize>,
 }
 
 impl Handles {
     /// Nothing is open.
     pub fn new(budget: usize) -> Self {
-        Handles {
-            open: HashMap::new(),
-            opened: 0,
-            users: BTreeMap::new(),
-            budget,
-            refused: 0,
-            over_budget: 0,
-        }
+        Handles { open: HashMap::new(), opened: 0, users: BTreeMap::new(), budget, counts: Counts::default() }
     }
 
-    /// An errno for a user who has too much open.
+    /// Refuses a user who has too much open, with an errno.
     pub fn admit(&mut self, user: u32) -> Result<(), i32> {
         if self.users.get(&user).is_some_and(|user| user.handles >= HANDLES_PER_USER_MAX) {
-            self.refused += 1;
+            self.counts.refused += 1;
             return Err(libc::ENFILE);
         }
         Ok(())
     }
 
-    /// Opens something. Returns its handle.
+    /// Makes a handle.
     pub fn open(&mut self, inode: Inode, user: u32, content: Content) -> u64 {
         self.opened += 1;
         self.open.insert(self.opened, Handle { inode, user, content, charged: None });
@@ -94,7 +95,7 @@ impl Handles {
         }
     }
 
-    /// Closes something; what it cost is given back.
+    /// Closes a handle. What it cost its user is free again.
     pub fn close(&mut self, handle: u64) -> Option<Handle> {
         let closed = self.open.remove(&handle)?;
         let user = self.users.get_mut(&closed.user)?;
@@ -113,14 +114,14 @@ impl Handles {
         Some(closed)
     }
 
-    /// Charges the rate of a place to the user who opened a file there; `false`: it is beyond his budget. A rate for the
-    /// whole tree costs one place a node.
+    /// Charges the rate of a place to the user who opened a file there; `false`: it is beyond the budget. A rate for the
+    /// whole tree costs one place for each node.
     pub fn charge(&mut self, handle: u64, place: Place) -> bool {
         let Some(open) = self.open.get_mut(&handle) else { return true };
         let place = if place.0 == NodeId::TREE { (open.inode.node, Names::TOP) } else { place };
         let places = &mut self.users.entry(open.user).or_default().places;
         if !places.contains_key(&place) && places.len() >= self.budget {
-            self.over_budget += 1;
+            self.counts.over_budget += 1;
             return false;
         }
         *places.entry(place).or_default() += 1;
@@ -128,17 +129,22 @@ impl Handles {
         true
     }
 
-    /// How many are open, were ever opened, and were refused.
-    pub fn counts(&self) -> (usize, u64, u64) {
-        (self.open.len(), self.opened, self.refused)
+    /// How many are open.
+    pub fn open_now(&self) -> usize {
+        self.open.len()
     }
 
-    /// Rates that a budget refused.
-    pub fn over_budget(&self) -> u64 {
-        self.over_budget
+    /// How many were ever opened.
+    pub fn opened(&self) -> u64 {
+        self.opened
     }
 
-    /// Every user who has something open: how much, and places whose rate he causes.
+    /// What was refused.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Every user who has something open: the number of handles, and of places that are charged.
     pub fn users(&self) -> impl Iterator<Item = (u32, usize, usize)> {
         self.users.iter().map(|(&user, known)| (user, known.handles, known.places.len()))
     }
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_counts_places_and_is_given_back_with_the_last_file_at_one() {
+    fn a_budget_counts_places_and_the_last_close_at_a_place_frees_it() {
         let mut handles = Handles::new(1);
         let place = (NodeId(1), PathId(5));
         let (one, two) = (handles.open(file(5), 7, Content::Value), handles.open(file(5), 7, Content::Value));
@@ -165,7 +171,7 @@ mod tests {
         assert!(!handles.charge(three, (NodeId(1), PathId(6))));
         handles.close(two);
         assert!(handles.charge(three, (NodeId(1), PathId(6))));
-        assert_eq!(handles.over_budget(), 2);
+        assert_eq!(handles.counts().over_budget, 2);
     }
 
     #[test]

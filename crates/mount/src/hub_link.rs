@@ -1,5 +1,5 @@
-//! Values from a hub at the other end of a link: what the tree wants is said there, and the rows that come are handed
-//! to it on the link's thread. It keeps no values.
+//! Values from a hub at the other end of a link: it subscribes there for the tree, and hands the rows that come to the tree
+//! on the link's thread. It keeps no values.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,13 +12,13 @@ use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, R
 
 use crate::upstream::{Sink, Subscription, TextSubscription, Upstream};
 
-/// The period of wishes that are content with the base lane.
+/// The period of subscriptions that the base lane serves.
 const BASE: Nanos = Nanos::SECOND;
 
-/// Metrics of different kinds that lanes share; beyond, those that nobody has any more are forgotten.
+/// Different metrics that lanes share. Beyond, those that no lane has any more are forgotten.
 const POOL_MAX: usize = 4_096;
 
-/// Our wishes by the link's numbers.
+/// Our subscriptions, by the link's numbers.
 type Numbers = Arc<Mutex<HashMap<u32, u32>>>;
 
 fn lock(numbers: &Numbers) -> MutexGuard<'_, HashMap<u32, u32>> {
@@ -33,7 +33,7 @@ pub struct HubLink {
 }
 
 impl HubLink {
-    /// Connects, and goes on connecting, to one of the hubs.
+    /// Connects to one of the hubs, and connects again whenever the connection ends.
     ///
     /// # Errors
     /// The system has no thread or no descriptor for it.
@@ -56,7 +56,7 @@ impl HubLink {
             subscription.patterns.iter().map(|text| Pattern::new(text)).collect();
         let patterns = patterns.map_err(|error| error.problem)?;
         let rate = subscription.rate.or(Rate::from_period(BASE)).ok_or("there is no such rate")?;
-        // Who says a rate wants it even where the kernel has nothing new so often.
+        // A reader who sets a rate gets it even where the kernel updates its numbers more slowly.
         Ok(Interest { patterns, rate, exact: subscription.rate.is_some() })
     }
 }
@@ -64,7 +64,7 @@ impl HubLink {
 impl Upstream for HubLink {
     fn subscribe(&self, subscription: Subscription) {
         let asked = HubLink::interest(&subscription).and_then(|interest| {
-            // The link's thread may have the answer before we have noted whose it is: it waits for the lock.
+            // The link's thread may have the answer before its number is noted here: it waits for the lock.
             let mut numbers = lock(&self.numbers);
             let prompt = subscription.rate.is_some();
             let number = self.following.ask(&interest, prompt).map_err(|error| error.to_string())?;
@@ -103,7 +103,7 @@ impl Upstream for HubLink {
     }
 }
 
-/// What a program hears that opens a kernel file of which there is no text.
+/// What a program gets that opens a kernel file that has no text.
 fn errno(why: Why) -> i32 {
     match why {
         Why::NotAllowed => libc::EACCES,
@@ -116,14 +116,14 @@ fn errno(why: Why) -> i32 {
     }
 }
 
-/// Takes what comes, on the link's thread.
+/// Receives what comes, on the link's thread.
 struct Receiver {
     sink: Arc<dyn Sink>,
     numbers: Numbers,
     lanes: HashMap<LaneKey, Lane>,
     made: u64,
     pool: MetricPool,
-    /// Nodes of the list that is under way.
+    /// Nodes of the list that is coming in.
     nodes: Vec<NodeStatus>,
     told_down: bool,
 }
@@ -139,7 +139,7 @@ struct Lane {
 }
 
 impl Receiver {
-    /// A lane without series has no schema and no rows: that the node has nothing of what is wanted is said at once.
+    /// A lane without series has no schema and no rows: the tree learns at once that the node has nothing of what is wanted.
     fn begin(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
         let Some(lane) = self.lanes.get_mut(key).filter(|_| offer.schema_bytes == 0) else { return };
         (lane.schema, lane.columns) = (SchemaDecoder::new(), Arc::default());
@@ -177,7 +177,7 @@ impl FollowSink for Receiver {
         if self.pool.len() > POOL_MAX {
             self.pool.forget_unused();
         }
-        // A schema that does not fit gives rows without columns, which are dropped: the hub has checked it before.
+        // The hub has checked the schema. If it is damaged all the same, rows have no columns, and are dropped.
         if let Err(error) = lane.schema.feed_sharing(bytes, &mut self.pool) {
             tracing::warn!("the series of {}: {error}", key.node);
         }
@@ -247,7 +247,7 @@ impl FollowingSink for Receiver {
             self.sink.closed(lane.number);
         }
         self.nodes.clear();
-        // Said at every failed attempt: the tree hears it once.
+        // Every failed attempt comes here: the tree is told of the first.
         if !std::mem::replace(&mut self.told_down, true) {
             self.sink.connected(false, problem);
         }

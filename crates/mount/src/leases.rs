@@ -1,5 +1,5 @@
-//! Which nodes are in use: those with open files, and those that somebody has looked at within the last [`LEASE`]. Their
-//! rows are subscribed to.
+//! Which nodes are in use: those with open files, and those that somebody has used within the last [`LEASE`]. The mount
+//! subscribes to their rows.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -28,20 +28,20 @@ impl Lease {
 }
 
 impl Leases {
-    /// Somebody looks at a node.
+    /// Somebody uses a node.
     pub fn renew(&mut self, node: NodeId, now: Instant, effects: &mut Effects) {
         let lease = self.lease(node, effects);
         lease.until = Some(now + LEASE);
     }
 
-    /// Something of it is open; the tree's own files need no node.
+    /// Something of it is opened; the tree's own files need no node.
     pub fn open(&mut self, node: NodeId, effects: &mut Effects) {
         if node != NodeId::TREE {
             self.lease(node, effects).handles += 1;
         }
     }
 
-    /// It is closed. Who opens it again soon finds it up to date.
+    /// It is closed. The node stays in use for a while, so that the next open finds it up to date.
     pub fn close(&mut self, node: NodeId, now: Instant) {
         if let Some(lease) = self.nodes.get_mut(&node) {
             lease.handles -= 1;

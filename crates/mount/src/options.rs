@@ -13,14 +13,14 @@ pub struct Options {
     pub wait: Duration,
     /// Files of nodes that are down give EIO instead of their last value.
     pub strict: bool,
-    /// Places at which one user may want more than the base rate, and kernel files that he may follow.
+    /// Places at which one user may want more than the base rate, and kernel files that one user may follow.
     pub budget: usize,
     /// Fastest rate that the mount's role may ask for, and what the role is called.
     pub ceiling: (Rate, String),
     /// Fastest rate that other users may ask for.
     pub others: Rate,
-    /// Kernel files of up to a page are read out of the page cache: fast, but who reads one in pieces may get pieces of
-    /// two texts.
+    /// Kernel files of up to a page are read out of the page cache: fast, but a program that reads one in pieces may get
+    /// pieces of two texts.
     pub cache_texts: bool,
 }
 

@@ -1,9 +1,12 @@
-//! What the page cache has of one file: a page is dropped, then stored, and until then every reader gets the same.
+//! What the page cache has of one file, and how it gets a new value.
 //!
-//! Bytes are never stored over others: who reads a page holds no lock, and would see digits of two values. So a page is
-//! dropped first, which waits for reads that are under way and leaves the page whole for who reads it at that moment. From
-//! before the drop until the store is over, reads that come to us get what is to be stored. Whatever page a reader made
-//! meanwhile has the same bytes, and storing over it changes nothing.
+//! Bytes are never stored over other bytes: a program that reads a page holds no lock, and would see digits of two values.
+//!
+//! 1. The page is dropped. This waits for reads that are under way, and leaves their page whole.
+//! 2. The new bytes are stored.
+//!
+//! From before the drop until the store is over, every read that comes to us gets the bytes that are being stored. A page
+//! that a reader makes meanwhile has the same bytes, and storing over it changes nothing.
 
 use std::time::Instant;
 
@@ -64,7 +67,7 @@ impl Page {
         self.read_until = Some(now + READ_LEASE);
     }
 
-    /// It is to have another value. Storing it ahead pays only while somebody reads.
+    /// The page gets another value. Storing it ahead is worth its cost only while somebody reads.
     pub fn renew(&mut self, reading: Reading, now: Instant) -> Renewal {
         self.served = reading;
         if std::mem::replace(&mut self.is_dropped, true) {

@@ -1,4 +1,4 @@
-//! Sleeping until a value that passes the settings arrives: what `poll`, `select` and `epoll` ask.
+//! Sleeping until a value comes that passes the settings: `poll`, `select` and `epoll`.
 
 use std::collections::HashMap;
 
@@ -22,14 +22,14 @@ struct Poller {
     filter: Filter,
     /// The last value that passed.
     last: Option<u64>,
-    /// Something has passed since the poller was told.
+    /// Something has passed since the last poll.
     has_news: bool,
     /// What wakes it, while it sleeps.
     sleeper: Option<u64>,
 }
 
 impl Polls {
-    /// A process polls a handle for the first time. It has news at once if its filter lets the present reading pass, or if
+    /// A process polls a handle for the first time. There is news at once if the filter lets the present reading pass, or if
     /// there is no value.
     pub fn begin(
         &mut self,
@@ -45,8 +45,8 @@ impl Polls {
         self.by_file.entry(inode).or_default().push(handle);
     }
 
-    /// Takes the news of a handle: true when there is some. If not, `sleeper` is woken when there is, once. `None`: it has
-    /// not begun to poll.
+    /// Takes the news of a handle: true when there is some. Else the next news wakes `sleeper`, once. `None`: nobody has
+    /// polled the handle.
     pub fn poll(&mut self, handle: u64, sleeper: Option<u64>) -> Option<bool> {
         let poller = self.pollers.get_mut(&handle)?;
         let has_news = std::mem::take(&mut poller.has_news);
@@ -54,7 +54,7 @@ impl Polls {
         Some(has_news)
     }
 
-    /// The reading of a file is another.
+    /// The reading of a file has changed.
     pub fn change(&mut self, inode: Inode, reading: Reading, places: u8, effects: &mut Effects) {
         for handle in self.by_file.get(&inode).into_iter().flatten() {
             let Some(poller) = self.pollers.get_mut(handle) else { continue };
@@ -70,7 +70,7 @@ impl Polls {
         }
     }
 
-    /// Settings have changed: who polls a file is judged by the filter that his process has now.
+    /// Settings have changed: each poller of a file gets the filter that its process has now.
     pub fn set(
         &mut self,
         inode: Inode,
@@ -116,7 +116,7 @@ impl Polls {
     }
 }
 
-/// True when a reading that is there already is news to who begins to wait.
+/// True when a present reading is news to a process that begins to wait.
 fn is_news(filter: &Filter, reading: Option<(Reading, u8)>) -> bool {
     match reading {
         Some((Reading::Present(value), places)) => filter.holds(value, places),
@@ -125,7 +125,7 @@ fn is_news(filter: &Filter, reading: Option<(Reading, u8)>) -> bool {
 }
 
 impl Poller {
-    /// True when it slept.
+    /// True when there was a sleeper.
     fn wake(&mut self, effects: &mut Effects) -> bool {
         let sleeper = self.sleeper.take();
         sleeper.into_iter().for_each(|sleeper| effects.wake(sleeper));

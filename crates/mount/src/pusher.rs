@@ -1,5 +1,5 @@
-//! The thread that brings new values into the page cache, wakes sleepers, and tells the upstream what is wanted. A drop or a
-//! store waits while a read of the same file is under way: therefore nobody else does it.
+//! The thread that brings new values into the page cache, wakes sleepers, and gives the upstream its commands. A drop or a
+//! store waits while a read of the same file is under way: therefore no other thread does it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
             }
         }
         for push in &work.pushes {
-            // An error means that the kernel has forgotten the file or the mount is gone: nothing is to be done.
+            // An error means that the kernel has forgotten the file, or that the mount is gone: there is nothing to do.
             let _ = match push {
                 Push::Invalidate(inode) => notifier.inval_inode(INodeNo(inode.number()), 0, 0),
                 Push::Store(page) => store(notifier, page, directory),
@@ -43,8 +43,8 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
 fn store(notifier: &Notifier, page: &NewPage, directory: &Path) -> std::io::Result<()> {
     let inode = INodeNo(page.inode.number());
     notifier.inval_inode(inode, 0, 0)?;
-    // The other threads answer this `stat`, whatever they know: this one never waits. Without it the first reader would
-    // ask, and a shorter text would not be taken.
+    // Another thread answers this `stat`, at once. Without it the first reader would ask for the length, and the kernel
+    // would refuse to store a shorter text.
     let _ = std::fs::symlink_metadata(directory.join(&page.path));
     notifier.store(inode, 0, &page.text)
 }

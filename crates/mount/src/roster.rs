@@ -1,5 +1,5 @@
 //! The roster: which nodes there are, and how each is. The hub sends the list of nodes again and again while somebody
-//! reads something that depends on it. While nobody does, it sends nothing, and what is known grows stale.
+//! reads something that depends on it. While nobody does, the hub sends nothing, and what is known grows stale.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -20,13 +20,13 @@ pub(crate) struct Roster {
     left_out: u64,
     /// Somebody depends on it until then.
     wanted_until: Option<Instant>,
-    /// The source sends lists.
+    /// The upstream sends lists.
     is_subscribed: bool,
     /// Open files whose text depends on it.
     readers: usize,
     /// Number of the list that is under way.
     list: u64,
-    /// Number of the last list that was complete since the source sends them.
+    /// Number of the last list that was complete since the upstream sends them.
     complete: Option<u64>,
 }
 
@@ -118,13 +118,13 @@ impl Roster {
         }
     }
 
-    /// True while the source sends no lists.
+    /// True while the upstream sends no lists.
     pub fn is_idle(&self) -> bool {
         !self.is_subscribed
     }
 
-    /// A part of a list; `is_last`: there are no other nodes. Returns the nodes that a strict mount can or cannot reach
-    /// from now on: what their files give is another thing.
+    /// A part of a list; `is_last`: there are no other nodes. Returns the nodes that a strict mount has lost or found: their
+    /// files give other answers from now on.
     pub fn update(
         &mut self,
         statuses: &[NodeStatus],
@@ -157,7 +157,7 @@ impl Roster {
         if self.strict { turned } else { Vec::new() }
     }
 
-    /// The values of a node are asked for: what the present list says of it may be older than the question.
+    /// Somebody asks for the values of a node: the list that is under way may be older than the question.
     pub fn asked_for(&mut self, id: NodeId) {
         let list = self.list;
         if let Some(node) = self.node_mut(id) {

@@ -1,5 +1,5 @@
-//! The tree and those who wait for something in it, behind one lock: the kernel's requests, the source's rows and the
-//! thread that pushes meet here. Nobody holds the lock while he speaks to the kernel or the source.
+//! The tree, and the requests that wait for something in it, under one lock. The kernel's requests, the upstream's rows and
+//! the thread that pushes meet here. No thread holds the lock while it speaks to the kernel or the upstream.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,7 +104,7 @@ struct Waiting {
 pub(crate) struct State {
     tree: Tree,
     waiting: Vec<Waiting>,
-    /// When it was last checked whether those who wait have a signal to end.
+    /// When the waiting threads were last checked for a signal to end.
     checked: Instant,
     stopped: bool,
 }
@@ -121,9 +121,9 @@ impl State {
     /// Lets a request wait, or refuses it.
     fn wait(&mut self, waiting: Waiting, now: Instant, is_late: bool) {
         let refusal = match self.waiting.len() >= WAITING_MAX {
-            // Nobody answers those who wait any more.
+            // Nobody answers waiting requests any more.
             _ if self.stopped => Some(libc::ENOTCONN),
-            // The tree answers who is late; what does not fit waits nowhere.
+            // The tree answers late requests; this one waits nowhere.
             _ if is_late => Some(libc::ETIMEDOUT),
             true => Some(libc::EAGAIN),
             false => None,
@@ -148,7 +148,7 @@ pub(crate) struct Shared {
     pusher: AtomicU32,
 }
 
-/// An answer to the kernel, for when the lock is free.
+/// An answer to the kernel, which is sent when the lock is free.
 enum Reply {
     Entry(ReplyEntry, Result<fuser::FileAttr, i32>, Duration),
     Opened(ReplyOpen, Result<Opened, i32>),
@@ -193,7 +193,7 @@ impl Shared {
         self.pusher.store(number, Ordering::Relaxed);
     }
 
-    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it answers those who do.
+    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it answers waiting requests.
     pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
@@ -263,7 +263,7 @@ impl Shared {
         self.lock().tree.pushed(&work.pushes);
     }
 
-    /// Tries requests again that wait for something that came, or have waited too long.
+    /// Tries waiting requests again: those whose node has news, and those that have waited long enough.
     pub fn retry(&self, work: &Work) {
         let now = Instant::now();
         let mut state = self.lock();

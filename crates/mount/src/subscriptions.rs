@@ -1,6 +1,9 @@
-//! What the source is asked for, made of what readers have open and have looked at. However many files those are, the
-//! subscriptions are few: one a node, or one for all nodes; one for each table below `.by`; one for all patterns that want
-//! the same rate.
+//! What the mount subscribes to, for everything that is open or was used a moment ago. The subscriptions are few, however
+//! many files that is:
+//!
+//! - one for each node, or one for all nodes;
+//! - one for each table below `.by`;
+//! - one for all patterns that want the same rate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,8 +25,18 @@ pub(crate) struct Demand {
     pub nodes: Vec<NodeId>,
     /// Metrics that are needed of all nodes.
     pub metrics: Vec<String>,
-    /// Series that are needed at another rate: period, pattern without nodes, node.
-    pub rates: BTreeMap<(Nanos, String), BTreeSet<String>>,
+    /// Series that are needed at a rate of their own.
+    pub rates: Rates,
+}
+
+/// Series that are needed at a rate of their own, and the nodes of which they are.
+pub(crate) type Rates = BTreeMap<RatedSeries, BTreeSet<String>>;
+
+/// A pattern without nodes, and its period.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RatedSeries {
+    pub period: Nanos,
+    pub series: String,
 }
 
 /// What a subscription is for.
@@ -39,7 +52,7 @@ enum Purpose {
     Rate(Nanos, Vec<String>),
 }
 
-/// The subscriptions that the source knows.
+/// The subscriptions that the upstream knows.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     by_purpose: BTreeMap<Purpose, u32>,
@@ -73,7 +86,7 @@ impl Subscriptions {
         self.left_out
     }
 
-    /// Subscribes to what is needed now, and ends what is not needed any more. Returns the numbers of those that ended.
+    /// Subscribes to what is needed now, and ends the other subscriptions. Returns the numbers of those that ended.
     pub fn update(&mut self, demand: Demand, roster: &mut Roster, effects: &mut Effects) -> Vec<u32> {
         let wanted = self.purposes(demand);
         let is_gone = |known: &&Purpose| !wanted.contains(known);
@@ -114,7 +127,7 @@ impl Subscriptions {
 
     fn purposes(&mut self, demand: Demand) -> Vec<Purpose> {
         let mut purposes: Vec<Purpose> = demand.metrics.into_iter().map(Purpose::Metric).collect();
-        // Once everything is subscribed to it stays so until far fewer nodes are needed: lanes do not come and go.
+        // A subscription to everything stays until far fewer nodes are needed, so that lanes do not come and go.
         let had_everything = self.by_purpose.contains_key(&Purpose::Everything);
         let few = if had_everything { NODE_SUBSCRIPTIONS_MAX / 2 } else { NODE_SUBSCRIPTIONS_MAX };
         match demand.nodes.len() > few {
@@ -130,9 +143,9 @@ impl Subscriptions {
 }
 
 /// Nodes that want the same series at the same rate share a pattern, patterns of the same rate a subscription.
-fn rates(wanted: BTreeMap<(Nanos, String), BTreeSet<String>>) -> Vec<Purpose> {
+fn rates(wanted: Rates) -> Vec<Purpose> {
     let mut patterns: BTreeMap<Nanos, Vec<String>> = BTreeMap::new();
-    for ((period, series), nodes) in wanted {
+    for (RatedSeries { period, series }, nodes) in wanted {
         let hostlists = hostlists(nodes.iter().map(String::as_str));
         let of_rate = patterns.entry(period).or_default();
         of_rate.extend(hostlists.into_iter().map(|nodes| format!("{nodes}:{series}")));
@@ -203,13 +216,14 @@ mod tests {
 
     #[test]
     fn nodes_that_want_the_same_at_the_same_rate_share_a_pattern() {
+        let rated = |period, series: &str| RatedSeries { period, series: series.to_owned() };
         let (period, other) = (Nanos(10_000_000), Nanos(20_000_000));
         let both: BTreeSet<String> = ["n1", "n2"].map(str::to_owned).into();
         let one: BTreeSet<String> = ["n1".to_owned()].into();
         let wanted = BTreeMap::from([
-            ((period, "mem.free".to_owned()), both),
-            ((period, "load.1m".to_owned()), one.clone()),
-            ((other, "load.1m".to_owned()), one),
+            (rated(period, "mem.free"), both),
+            (rated(period, "load.1m"), one.clone()),
+            (rated(other, "load.1m"), one),
         ]);
         let fast = ["n1:load.1m", "n1,n2:mem.free"].map(str::to_owned).to_vec();
         let slow = vec!["n1:load.1m".to_owned()];

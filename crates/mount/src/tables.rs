@@ -1,5 +1,5 @@
-//! One metric of all nodes: the tables below `.by`, one line a node that is up. What a node answers is kept when a table
-//! is not wanted any more: while the hub is away there is nothing newer.
+//! One metric of all nodes: the tables below `.by`, with one line for each node that is up. Answers of the nodes are kept
+//! after their table is unsubscribed: while the hub is away there is nothing newer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub(crate) struct Tables {
     /// Open files of each.
     open: BTreeMap<String, usize>,
     lanes: HashMap<u64, Lane>,
-    /// Names that somebody has looked up, and those for which there was no room.
+    /// Names that somebody has looked up, and names for which there was no room.
     names: usize,
     names_left_out: u64,
 }
@@ -64,8 +64,8 @@ impl Line {
 }
 
 impl Tables {
-    /// The path of a table. Every name that can be a metric's has one: which metrics there are, the nodes tell when the
-    /// table is opened.
+    /// The path of a table. Every name that a metric may have is a path: only when somebody opens the table do the nodes say
+    /// whether there is such a metric.
     pub fn path(&mut self, by: PathId, name: &str, names: &mut Names) -> Answer<PathId> {
         if let Some(path) = names.find(by, name) {
             return Answer::Ready(path);
@@ -137,7 +137,7 @@ impl Tables {
         }
     }
 
-    /// The hub has come or gone: nodes are waited for as if nobody had asked before.
+    /// The hub has come or gone: readers wait for the nodes as at the first read.
     pub fn restart_waits(&mut self, now: Instant) {
         self.wanted.values_mut().for_each(|wanted| wanted.since = now);
     }
@@ -195,8 +195,8 @@ impl Tables {
         self.answers.get_mut(&**metric)?.get_mut(node).filter(|line| line.lane == lane)
     }
 
-    /// The lines of a table; waits until every node that is up has answered, or `is_late`. `None`: the hub is away and
-    /// nobody has ever answered.
+    /// The lines of a table; waits until every node that is up has answered, or `is_late`. `None`: the hub is away and no
+    /// node has ever answered.
     pub fn text(&self, metric: &str, roster: &Roster, is_late: bool) -> Option<Answer<Vec<u8>>> {
         let lines = self.answers.get(metric);
         let line = |id: NodeId| lines.and_then(|lines| lines.get(&id));

@@ -1,16 +1,16 @@
-//! The tree: it routes what the kernel asks and what the source sends to its parts, and carries what one part says to the
-//! others. It opens nothing and waits for nobody; time is an argument.
+//! The tree: it routes what the kernel asks and what the upstream sends to its parts, and takes the results of one part to
+//! the others. It does no I/O and never waits; time is an argument.
 //!
 //! | part | owns |
 //! |---|---|
-//! | [`Cluster`] | the nodes, their values, what the source is asked for |
+//! | [`Cluster`] | the nodes, their values, the subscriptions |
 //! | [`KernelFiles`] | `NODE/proc` |
 //! | [`Controls`] | settings and control files |
-//! | [`Handles`] | what is open, by whom, and his budget |
+//! | [`Handles`] | what is open, by which user, and each user's budget |
 //! | [`FirstReads`] | texts that were opened and not read yet |
 //! | [`ValueFiles`] | open files of values, and their pages in the page cache |
-//! | [`Polls`] | who sleeps until a value comes |
-//! | [`Effects`] | what is to be done outside |
+//! | [`Polls`] | programs that sleep until a value comes |
+//! | [`Effects`] | what has to be done outside |
 
 mod listing;
 mod lookup;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
-use crate::cluster::{Cluster, Rates};
+use crate::cluster::{Cluster, LaneOf};
 use crate::controls::{Controls, Rights};
 use crate::effects::{Effects, Push, Work};
 use crate::file::Kind;
@@ -38,12 +38,13 @@ use crate::names::Names;
 use crate::options::Options;
 use crate::paths::{Area, Paths};
 use crate::polls::Polls;
+use crate::subscriptions::{RatedSeries, Rates};
 use crate::value_files::{Surroundings, ValueFiles};
 
-/// How often it is checked what has expired, while something may.
+/// How often leases are checked while there are any.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(1);
 
-/// Everything that is known, open and wanted.
+/// The tree and its parts.
 pub struct Tree {
     options: Options,
     names: Names,
@@ -64,7 +65,7 @@ pub struct Tree {
 #[derive(Debug, Default)]
 struct Counts {
     timed_out: u64,
-    /// What the source said of subscriptions: refused, or slower than asked.
+    /// Subscriptions that the upstream refused, or serves more slowly than asked.
     notices: u64,
     notice_last: String,
 }
@@ -122,7 +123,13 @@ impl Tree {
 
     /// A lane that serves a subscription has these columns from here on.
     pub fn columns(&mut self, lane: u64, subscription: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
-        self.cluster.columns((lane, subscription), node, columns, &mut self.names, &mut self.effects);
+        self.cluster.columns(
+            LaneOf { lane, subscription },
+            node,
+            columns,
+            &mut self.names,
+            &mut self.effects,
+        );
     }
 
     /// A row of a lane: the columns that may have changed.
@@ -131,7 +138,7 @@ impl Tree {
         changed.into_iter().for_each(|inode| self.change(inode));
     }
 
-    /// The reading of an open file is another.
+    /// The reading of an open file has changed.
     fn change(&mut self, inode: Inode) {
         let Some((reading, places)) = self.cluster.values().reading(inode) else { return };
         if self.value_files.change(inode, reading, places) {
@@ -157,7 +164,7 @@ impl Tree {
         files.text(subscription, text, stamp, &mut around);
     }
 
-    /// The node has read a file because it was asked to, or cannot be asked.
+    /// A node has answered a question for a fresh text, or cannot be asked.
     pub fn kernel_text_answered(&mut self, subscription: u32, question: u32, is_read: bool, now: Instant) {
         let (files, mut around) = self.kernel_files(now);
         files.answered(subscription, question, is_read, &mut around);
@@ -184,7 +191,7 @@ impl Tree {
         !self.effects.is_empty() || self.value_files.is_dirty() || self.controls.has_changed()
     }
 
-    /// Takes out what is to be done now.
+    /// Takes out what has to be done now.
     pub fn work(&mut self, now: Instant) -> Work {
         self.apply_settings(now);
         if self.next_expiry.is_none_or(|at| now >= at) {
@@ -205,14 +212,14 @@ impl Tree {
         self.value_files.pushed(pushes);
     }
 
-    /// When [`Tree::work`] is to be called next if nothing happens; `None`: nothing is open, nothing is wanted.
+    /// When [`Tree::work`] has to be called next if nothing happens; `None`: nothing is open or wanted.
     pub fn next_work(&self) -> Option<Instant> {
         let is_idle = self.value_files.is_empty() && self.cluster.is_idle() && self.kernel_files.is_idle();
         let expiry = self.next_expiry.filter(|_| !is_idle);
         [expiry, self.value_files.next_push()].into_iter().flatten().min()
     }
 
-    /// What nobody uses any more ends.
+    /// Ends what nobody uses any more.
     fn expire(&mut self, now: Instant) {
         self.value_files.begin_second();
         self.cluster.expire(now, &mut self.effects);
@@ -223,7 +230,7 @@ impl Tree {
         files.expire(&mut around);
     }
 
-    /// Open files are judged by the settings of now.
+    /// Gives open files the settings of now.
     fn apply_settings(&mut self, now: Instant) {
         if !self.controls.take_change() {
             return;
@@ -252,7 +259,8 @@ impl Tree {
                 false => self.cluster.values().series(inode).map(ToString::to_string),
             };
             if let Some(series) = series {
-                rates.entry((rate.period(), series)).or_default().insert(node.to_string());
+                let rated = RatedSeries { period: rate.period(), series };
+                rates.entry(rated).or_default().insert(node.to_string());
             }
         }
         rates

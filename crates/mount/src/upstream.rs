@@ -29,7 +29,7 @@ pub struct TextSubscription {
     pub period: Nanos,
 }
 
-/// Where values come from. None of the calls waits.
+/// Where values come from. No call waits.
 pub trait Upstream: Send + Sync {
     /// Sends rows.
     fn subscribe(&self, subscription: Subscription);
@@ -45,7 +45,7 @@ pub trait Upstream: Send + Sync {
     fn unsubscribe_text(&self, number: u32);
 }
 
-/// Who takes what comes: the tree. Calls may come from any thread and never wait for a reader.
+/// The tree, as the upstream sees it. Calls may come from any thread and never wait for a reader.
 pub trait Sink: Send + Sync {
     /// A hub has accepted us, or is gone; `text` says which, or why.
     fn connected(&self, up: bool, text: &str);

@@ -53,7 +53,7 @@ struct ValueFile {
     filter: Filter,
     /// The rate that it is served at, and the place that has it.
     rate: Option<(Place, Rate)>,
-    /// The page cache is kept up to date.
+    /// The page cache follows it.
     followed: bool,
     /// It is in the list of dirty files.
     dirty: bool,
@@ -69,7 +69,7 @@ struct ValueFile {
 pub(crate) struct Shown {
     pub reading: Reading,
     pub places: u8,
-    /// The page cache is kept up to date.
+    /// The page cache follows it.
     pub followed: bool,
 }
 
@@ -90,13 +90,13 @@ pub(crate) struct Surroundings<'a> {
 
 impl ValueFile {
     fn shown(&self) -> Shown {
-        // As long as the page cache is kept up to date, everybody gets what it has or will have next.
+        // While the page cache follows the file, every reader gets what it has or will have next.
         let reading = if self.followed { self.page.served() } else { self.shown };
         Shown { reading, places: self.places, followed: self.followed }
     }
 
-    /// Until when a value with another number of digits has to wait: who has just opened the file knows a length. Who
-    /// polls has been told of news.
+    /// Until when a value with another number of digits has to wait: a program that has just opened the file knows a length.
+    /// A file that is polled does not wait, since its pollers are woken at once.
     fn hold(&mut self, is_polled: bool, now: Instant) -> Option<Instant> {
         let length = |reading| line(reading, self.places).map_or(0, |text| text.len());
         let is_another = length(self.shown) != length(self.page.served());
@@ -151,7 +151,7 @@ impl ValueFiles {
         file.opened = now;
         let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
         file.handles += 1;
-        // Who opens it only once is served by one read: keeping it up to date for him would cost more.
+        // A program that opens the file once is served by one read: following the file for it would cost more.
         if file.handles == 1 && !again {
             file.closed = None;
         }
@@ -172,15 +172,15 @@ impl ValueFiles {
         self.files.get(&inode)?.rate.map(|(place, _)| place)
     }
 
-    /// Who opened the file cannot pay for its rate: it gets the base rate, unless another reader pays.
+    /// The user who opened the file cannot pay for its rate: it gets the base rate, unless another reader pays.
     pub fn refuse_rate(&mut self, inode: Inode) {
         if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
             file.rate = None;
         }
     }
 
-    /// A handle of a file is closed. True when the page cache is not kept up to date any more: the file is followed on
-    /// only where it was opened again and again.
+    /// A handle of a file is closed. True when the page cache does not follow the file any more; it does for a while if the
+    /// file was opened again and again.
     pub fn close(&mut self, inode: Inode, now: Instant, effects: &mut Effects) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
         file.handles -= 1;
@@ -197,7 +197,7 @@ impl ValueFiles {
         gone.filter_map(|(inode, mut file)| file.stop_following(inode, effects).then_some(inode)).collect()
     }
 
-    /// The reading of a file is another. True for a file that is known here, whatever its filter says.
+    /// The reading of a file has changed. True for a file that is known here, whatever its filter says.
     pub fn change(&mut self, inode: Inode, reading: Reading, places: u8) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
         let passes = match (file.shown, reading) {
@@ -246,7 +246,7 @@ impl ValueFiles {
         Some(file.shown())
     }
 
-    /// What is in a file is not what the page cache has.
+    /// The page cache has an old value of a file.
     fn mark_dirty(&mut self, inode: Inode) {
         if let Some(file) = self.files.get_mut(&inode).filter(|file| file.followed && !file.dirty) {
             file.dirty = true;
@@ -341,7 +341,7 @@ impl ValueFiles {
         followed.filter_map(|(&inode, file)| file.rate.map(|(place, rate)| (inode, place, rate)))
     }
 
-    /// How many the page cache is kept up to date of.
+    /// How many the page cache follows.
     pub fn followed(&self) -> usize {
         self.files.values().filter(|file| file.followed).count()
     }
@@ -358,7 +358,7 @@ impl ValueFiles {
 }
 
 impl ValueFile {
-    /// The page cache is not kept up to date any more: the kernel is to ask for the file's size again.
+    /// The page cache does not follow the file any more: the kernel has to ask for its size again.
     fn stop_following(&mut self, inode: Inode, effects: &mut Effects) -> bool {
         let was_followed = std::mem::take(&mut self.followed);
         if was_followed {

@@ -1,5 +1,5 @@
 //! The latest reading of every series of every node, and which series a node has. A row costs a comparison for each cell
-//! that may have changed; only series whose file is open cost more. It asks nobody for rows.
+//! that may have changed; only series whose file is open cost more. It subscribes to nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ struct Value {
     watched: bool,
 }
 
-/// A lane of the source.
+/// A lane of the upstream.
 struct Lane {
     node: NodeId,
     subscription: u32,
@@ -61,7 +61,7 @@ struct Lane {
 
 /// The columns of a lane.
 pub(crate) struct Columns<'a> {
-    /// The lane's number at the source.
+    /// The lane's number at the upstream.
     pub lane: u64,
     /// The subscription that it serves.
     pub subscription: u32,
@@ -87,7 +87,7 @@ impl Values {
         }
         let slots = self.slots(node, series, names);
         self.lanes.insert(lane, Lane { node, subscription, has_all, stamp: Stamp::default(), slots });
-        // A lane without columns has no rows: what it says, it says now.
+        // A lane without columns has no rows: this is its answer.
         if series.is_empty() && has_all {
             self.nodes.entry(node).or_default().current_lane.get_or_insert(lane);
         }
@@ -132,8 +132,8 @@ impl Values {
         series.iter().map(|one| layout.find(names, self.top, one)).collect()
     }
 
-    /// A row: the columns that may have changed. Returns the lane's node, and the open files whose reading is another
-    /// now; `None`: the lane is not one of ours.
+    /// A row: the columns that may have changed. Returns the lane's node and the open files whose reading has changed;
+    /// `None`: the lane is not one of ours.
     pub fn row(
         &mut self,
         lane: u64,
@@ -209,7 +209,7 @@ impl Values {
         Some((value.reading, series.metric.places))
     }
 
-    /// When the reading of a file was gathered last: a row that does not repeat it confirms it.
+    /// When the reading of a file was gathered last: each row of its lane confirms it.
     pub fn gathered(&self, inode: Inode) -> Option<Stamp> {
         let (value, _) = self.value(inode)?;
         Some(self.lanes.get(&value.lane).map_or(value.stamp, |lane| lane.stamp))
@@ -237,8 +237,8 @@ impl Values {
         series.zip(readings)
     }
 
-    /// True when a file, or some file below a directory, has a value now. What is absent, gone or failed is not listed, so
-    /// that who walks the tree can read all that he finds.
+    /// True when a file, or some file below a directory, has a value now. Listings leave out what is absent, gone or
+    /// failed, so that a program that walks the tree can read every file that it finds.
     pub fn has_value(&self, node: NodeId, path: PathId) -> bool {
         if let Some((reading, _)) = self.reading(Inode::plain(node, path)) {
             return reading.value().is_some();
@@ -253,7 +253,7 @@ impl Values {
         series.filter(|one| one.instance.is_none()).map(|one| one.metric.name.as_ref())
     }
 
-    /// Whether [`Values::row`] reports changes of a file.
+    /// Sets whether [`Values::row`] reports changes of a file.
     pub fn watch(&mut self, inode: Inode, watched: bool) {
         let Some(node) = self.nodes.get_mut(&inode.node) else { return };
         let slot = node.layout.as_ref().and_then(|layout| layout.slot(inode.path));
@@ -273,7 +273,7 @@ fn is_older(stamp: Stamp, other: Stamp) -> bool {
     stamp.boot < other.boot && stamp.real_offset.abs_diff(other.real_offset) < SAME_BOOT
 }
 
-/// Slots of one layout as those of another.
+/// Turns slots of one layout into those of another.
 fn remap(slots: &mut [Option<u32>], before: Option<&Layout>, after: &Layout) {
     for slot in slots {
         let path = slot.and_then(|slot| before?.paths.get(slot as usize).copied().flatten());

@@ -1,6 +1,6 @@
-//! Kernel files out of the page cache (`-o cache_texts`), those of up to a page: who keeps one open reads memory, until
-//! there is another text and its page is dropped. The kernel makes the page out of one answer of ours, so that who reads
-//! all of it at once gets one text; who reads it in pieces may get pieces of two.
+//! Kernel files of up to a page out of the page cache (`-o cache_texts`): a program that keeps one open reads memory, until
+//! another text drops the page. The kernel makes the page out of one answer of ours. So one read of the whole file gets
+//! one text; a program that reads in pieces may get pieces of two.
 
 use super::{Around, KernelFiles};
 use crate::answer::Answer;
@@ -10,13 +10,13 @@ use crate::inode::{Inode, NodeId};
 use crate::limits::CACHED_TEXT_MAX;
 
 impl KernelFiles {
-    /// Whether the page cache serves who opens this file now.
+    /// Whether the page cache serves an open of this file now.
     pub fn may_be_cached(&self, inode: Inode) -> bool {
         let text = self.texts.get(inode).and_then(|known| known.last());
         self.cache_texts && text.is_some_and(|(text, _)| text.len() <= CACHED_TEXT_MAX)
     }
 
-    /// What the kernel makes a page of: the newest text.
+    /// A read of the kernel, which makes a page of the newest text.
     pub fn read_cached(&self, read: &Read, inode: Inode, around: &Around<'_>) -> Answer<Vec<u8>> {
         if around.is_unreachable(inode.node) {
             return Answer::Fail(libc::EIO);
@@ -27,7 +27,7 @@ impl KernelFiles {
         }
     }
 
-    /// There is another text, or none: the page cache has the wrong one.
+    /// The text has changed or is gone: the page cache drops it.
     pub(super) fn drop_cached(&self, inode: Inode, effects: &mut Effects) {
         if self.texts.get(inode).is_some_and(|known| known.cached) {
             effects.invalidate(inode);
@@ -41,7 +41,7 @@ impl KernelFiles {
         cached.for_each(|(inode, _)| effects.invalidate(inode));
     }
 
-    /// The page cache is not told of new texts any more.
+    /// New texts do not drop the page any more.
     pub(super) fn end_caching(&mut self, inode: Inode, effects: &mut Effects) {
         let Some(known) = self.texts.get_mut(inode) else { return };
         if std::mem::take(&mut known.cached) {

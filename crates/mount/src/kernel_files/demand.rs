@@ -1,4 +1,4 @@
-//! Which kernel files are subscribed to: those that somebody has open, and those that somebody has looked at a moment ago.
+//! Which kernel files are subscribed to: those that are open, and those that somebody has used within the last [`LEASE`].
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::limits::{LEASE, LIST_PERIOD, PROBLEM_TTL, TEXT_PERIOD};
 use crate::upstream::TextSubscription;
 
 impl KernelFiles {
-    /// Somebody looks at the list of a node.
+    /// Somebody uses the list of a node.
     pub(super) fn want_list(&mut self, node: NodeId, around: &mut Around<'_>) {
         let inode = self.list_inode(node);
         // There is always room: lists have no handles.
@@ -21,12 +21,12 @@ impl KernelFiles {
         self.rest(inode, around);
     }
 
-    /// A user looks at a file: it is subscribed to, and for a while longer. An errno: there is no room for it.
+    /// A user uses a file: the mount subscribes to it, until the lease ends. An errno: there is no room for it.
     pub(super) fn want(&mut self, inode: Inode, user: u32, around: &mut Around<'_>) -> Result<(), i32> {
         let text = self.texts.get_or_new(inode, around.now);
         text.used = around.now;
         let since = text.problem.map(|(_, since)| around.now.saturating_duration_since(since));
-        // An old problem is not believed: the source is asked again.
+        // An old problem is not believed: the node is asked again.
         if text.handles == 0 && since.is_some_and(|since| since >= PROBLEM_TTL) {
             self.unsubscribe(inode, around);
         }
@@ -49,7 +49,7 @@ impl KernelFiles {
         Ok(())
     }
 
-    /// Nobody looks at a file at the moment, if it is not open.
+    /// A use of a file ends: if the file is not open, its lease begins.
     pub(super) fn rest(&mut self, inode: Inode, around: &mut Around<'_>) {
         let Some(text) = self.texts.get_mut(inode).filter(|text| text.handles == 0) else { return };
         text.used = around.now;
@@ -81,7 +81,7 @@ impl KernelFiles {
         self.end_caching(inode, around.effects);
     }
 
-    /// How often the node reads a file: as its place says while somebody who can pay for it has it open.
+    /// How often the node reads a file: at its place's rate while somebody has it open who can pay for that.
     fn period(&self, inode: Inode, around: &Around<'_>) -> Nanos {
         if inode.path == self.top {
             return LIST_PERIOD;
@@ -92,7 +92,7 @@ impl KernelFiles {
         rate.map_or(TEXT_PERIOD, |(_, rate)| rate.period())
     }
 
-    /// Subscribes at another period where one is set now.
+    /// Changes the period of a subscription when another one is set.
     pub(super) fn renew_period(&mut self, inode: Inode, around: &mut Around<'_>) {
         let period = self.period(inode, around);
         let subscribed = self.texts.get_mut(inode).and_then(|text| text.subscription.as_mut());
@@ -109,7 +109,7 @@ impl KernelFiles {
         self.subscriptions.inodes().into_iter().for_each(|inode| self.renew_period(inode, around));
     }
 
-    /// Files that nobody has looked at for a while are not subscribed to any more.
+    /// Ends the subscriptions to files that nobody has used for a while.
     pub fn expire(&mut self, around: &mut Around<'_>) {
         let now = around.now;
         let is_over =

@@ -30,7 +30,7 @@ impl KernelFiles {
         self.lists.of(inode.node)?.target(inode.path)
     }
 
-    /// The list of a node, if it came; a reason to wait or to give up, if not.
+    /// Ready when the list of a node is here.
     fn list(&mut self, node: NodeId, is_late: bool, around: &mut Around<'_>) -> Answer<()> {
         if around.is_unreachable(node) {
             return Answer::Fail(libc::EIO);
@@ -60,8 +60,8 @@ impl KernelFiles {
         })
     }
 
-    /// What is in a directory of `proc`. A node that shows no files, or is down and has never said which it shows, has an
-    /// empty one: who walks the tree goes on.
+    /// What is in a directory of `proc`. It is empty for a node that shows no files, or that is down and has never said
+    /// which it shows: a program that walks the tree goes on.
     pub fn entries(&mut self, inode: Inode, is_late: bool, around: &mut Around<'_>) -> Answer<Vec<PathId>> {
         match self.list(inode.node, is_late, around) {
             Answer::Ready(()) => {

@@ -1,6 +1,6 @@
-//! How fresh a kernel file's text is, as a reader may believe: not by when it came, but by when it was asked for. A text
-//! that answers a question is of that instant or later, whatever the network and the clocks do. Who begins to read gets
-//! one that is not older than [`TEXT_AGE_MAX`], or the last one where the node does not answer.
+//! How fresh a kernel file's text is. The time of the question counts, not the time at which the text came: a text that
+//! answers a question is of that instant or later, whatever the network and the clocks do. A reader begins with a text that
+//! is not older than [`TEXT_AGE_MAX`], or with the last one if the node does not answer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,11 +18,11 @@ pub(super) struct Freshness {
     asked: u32,
     /// When the question was asked that has no answer yet.
     under_way: Option<Instant>,
-    /// Somebody has waited for that answer in vain: nobody else does.
+    /// A reader has waited for that answer in vain: nobody else waits.
     is_late: bool,
     /// The node cannot be asked before.
     paused_until: Option<Instant>,
-    /// A text that is older than one that somebody has seen. It is shown only when the node confirms it.
+    /// A text that is older than one that came before. It is shown only when the node confirms it.
     unconfirmed: Option<(Arc<[u8]>, Stamp)>,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Freshness {
 pub(super) enum Verdict {
     /// The text is fresh, or nothing better can be had.
     Read,
-    /// He has waited long enough, and reads what is there.
+    /// The reader has waited long enough, and reads what is there.
     GiveUp,
     /// The node has to be asked first.
     Ask,
 }
 
 impl Freshness {
-    /// Whether a reader who has waited since `began` may begin to read.
+    /// Whether a reader that has waited since `began` may begin. `can_ask`: the node can be asked.
     pub fn judge(&mut self, began: Instant, now: Instant, is_late: bool, can_ask: bool) -> Verdict {
         if self.of.is_some_and(|of| began.saturating_duration_since(of) <= TEXT_AGE_MAX) {
             return Verdict::Read;

@@ -1,5 +1,14 @@
-//! `NODE/proc`: kernel files of the nodes as their kernels printed them. Each node tells in a list which files it shows. A
-//! text is subscribed to while its file is open and a while longer. One reader sees one text from its start to its end.
+//! `NODE/proc`: kernel files of the nodes, as their kernels printed them. Each node lists the files that it shows. The mount
+//! subscribes to a file while it is open and a while longer. A reader sees one text from its start to its end.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `list.rs`, `directories.rs` | which files a node shows |
+//! | `subscriptions.rs`, `demand.rs` | which files the upstream sends |
+//! | `texts.rs`, `receive.rs` | the texts that came |
+//! | `freshness.rs` | how old a text is, and what the node was asked |
+//! | `pins.rs` | the texts that readers are in the middle of |
+//! | `open.rs`, `cached.rs` | opening, reading, closing |
 
 mod cached;
 mod demand;
@@ -20,7 +29,7 @@ use crate::effects::Effects;
 use crate::inode::{Inode, NodeId, PathId};
 use crate::names::Names;
 use list::Lists;
-pub(crate) use open::OpenedText;
+pub(crate) use open::{OpenedText, Reader};
 use pins::Pins;
 use subscriptions::TextSubscriptions;
 use texts::Texts;
@@ -58,12 +67,12 @@ struct Counts {
     texts: u64,
     bytes: u64,
     failed: u64,
-    /// Files that could not be opened or read because a limit was reached.
+    /// Opens and reads that a limit refused.
     refused: u64,
-    /// Times that a node was asked for a text of now.
+    /// Questions for a fresh text.
     asked: u64,
     not_in_time: u64,
-    /// Texts that were older than one that somebody had seen.
+    /// Texts that were older than one that came before.
     older: u64,
 }
 

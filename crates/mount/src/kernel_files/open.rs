@@ -11,6 +11,13 @@ use crate::file::{Attributes, Caller, Read};
 use crate::inode::Inode;
 use crate::limits::ATTRIBUTES_TTL;
 
+/// A reader of a kernel file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    pub inode: Inode,
+    pub user: u32,
+}
+
 /// How a kernel file was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenedText {
@@ -43,12 +50,12 @@ impl KernelFiles {
         }
     }
 
-    /// True for a file that has a text: who opens it waits only for a newer one.
+    /// True for a file that has a text: an open of it waits only for a fresher one.
     pub fn has_text(&self, inode: Inode) -> bool {
         self.texts.get(inode).is_some_and(|known| known.last().is_some())
     }
 
-    /// Whether a file may be opened: when its text of now is there, or somebody has it open already.
+    /// Whether a file may be opened now: it may when a fresh text is there, or nothing fresher will come.
     pub fn may_open(
         &mut self,
         inode: Inode,
@@ -65,7 +72,7 @@ impl KernelFiles {
         let answer = self.is_ready(inode, caller, is_late, around);
         match answer {
             Answer::Ready(()) => {}
-            // Who opens it reads it next: asked for now, the text is there when he does.
+            // A read follows the open: the node is asked now, so that the text is there for the read.
             Answer::Wait => self.ask(inode, around),
             Answer::Fail(_) => self.rest(inode, around),
         }
@@ -85,12 +92,12 @@ impl KernelFiles {
         }
         match (text.last().is_some(), text.has_answered()) {
             (true, true) => {
-                // `stat` tells its length next, and then it is read.
+                // `stat` asks for its length next, and then somebody reads it.
                 let began = caller.since.unwrap_or(around.now);
                 let is_fresh = self.may_be_cached(inode) || self.is_fresh(inode, began, is_late, around);
                 if is_fresh { Answer::Ready(()) } else { Answer::Wait }
             }
-            // Of a node that is away there is what there was.
+            // A node that is away keeps its last text.
             (true, false) if around.cluster.has_nothing_newer(inode.node, around.now, around.effects) => {
                 Answer::Ready(())
             }
@@ -98,11 +105,11 @@ impl KernelFiles {
         }
     }
 
-    /// A user has opened a file.
+    /// A user opens a file.
     pub fn open(&mut self, handle: u64, inode: Inode, user: u32, is_cached: bool) -> OpenedText {
         let opened = match is_cached {
             true => match self.texts.get_mut(inode) {
-                // What the page cache has is good only if it was told of new texts before.
+                // The page in the cache is good only if new texts have dropped it until now.
                 Some(known) => OpenedText::Cached { keep: std::mem::replace(&mut known.cached, true) },
                 None => OpenedText::Nothing,
             },
@@ -117,7 +124,8 @@ impl KernelFiles {
         opened
     }
 
-    /// Whether who opened a file at a place with a faster rate can pay for it. Another reader who can makes it fast for all.
+    /// Whether the user who opened a file at a place with a faster rate can pay for it. One reader who can makes it fast for
+    /// all.
     pub fn charged(&mut self, inode: Inode, can_pay: bool) {
         if let Some(text) = self.texts.get_mut(inode) {
             text.over_budget = !can_pay && (text.handles == 1 || text.over_budget);
@@ -129,12 +137,12 @@ impl KernelFiles {
         self.renew_period(inode, around);
     }
 
-    /// What a file holds from an offset on: from the start the text of now, and from there on the same. `is_first`: its
-    /// reader begins, with the text that he opened.
+    /// What a file holds from an offset on. A read at offset 0 begins with a fresh text, later reads continue it. `is_first`:
+    /// the reader begins with the text that was there at the open.
     pub fn read(
         &mut self,
         read: &Read,
-        (inode, user): (Inode, u32),
+        Reader { inode, user }: Reader,
         is_first: bool,
         is_late: bool,
         around: &mut Around<'_>,
@@ -159,7 +167,7 @@ impl KernelFiles {
         self.texts.get(inode).ok_or(libc::EIO)?.newest()
     }
 
-    /// A reader is at the start: the newest text is his until he begins again.
+    /// A reader begins: it keeps the newest text until it begins again.
     fn begin(&mut self, handle: u64, inode: Inode, user: u32) -> Result<Arc<[u8]>, i32> {
         let text = self.newest(inode)?;
         if !self.pins.pin(handle, user, &text) {
@@ -179,7 +187,7 @@ impl KernelFiles {
         self.rest(inode, around);
     }
 
-    /// True where a reader who has waited since `began` may begin to read what is here; if not, the node is asked.
+    /// True when a reader that has waited since `began` may begin with the text that is here. Else the node is asked.
     fn is_fresh(&mut self, inode: Inode, began: Instant, is_late: bool, around: &mut Around<'_>) -> bool {
         let Some(known) = self.texts.get_mut(inode) else { return true };
         let is_hub_up = around.cluster.roster().is_hub_up();

@@ -1,5 +1,5 @@
 //! Texts that readers are in the middle of: each is kept until its last reader has finished, however many newer ones have
-//! come. One user keeps only so many bytes like that.
+//! come. What one user keeps this way has a limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Pins {
         self.reading.get(&handle).map(|(_, text)| text)
     }
 
-    /// A user begins to read a text through a handle, instead of the one before; `false`: he keeps too much already.
+    /// A user begins to read a text through a handle, instead of the one before; `false`: the user keeps too much already.
     pub fn pin(&mut self, handle: u64, user: u32, text: &Arc<[u8]>) -> bool {
         self.unpin(handle);
         let key = (user, text.as_ptr() as usize);

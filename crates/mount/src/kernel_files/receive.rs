@@ -1,4 +1,4 @@
-//! What the source sends of kernel files: texts, lists, and why there is none.
+//! What the upstream sends of kernel files: texts, lists, and why there is none.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl KernelFiles {
         }
     }
 
-    /// The node has read a file because it was asked to, or cannot be asked.
+    /// A node has answered a question for a fresh text, or cannot be asked.
     pub fn answered(&mut self, subscription: u32, question: u32, is_read: bool, around: &mut Around<'_>) {
         let Some(inode) = self.subscriptions.inode(subscription) else { return };
         let Some(known) = self.texts.get_mut(inode) else { return };
@@ -79,7 +79,7 @@ impl KernelFiles {
 }
 
 /// True for a text that both of its node's clocks call older. Where the node has started again, or a clock was set, one of
-/// them does not. Where both were, the text is taken as soon as somebody asks for the text of now.
+/// them does not. Where both were, the text is taken once the node has confirmed it.
 fn is_older(stamp: Stamp, before: Stamp) -> bool {
     stamp.boot < before.boot && stamp.real() < before.real()
 }

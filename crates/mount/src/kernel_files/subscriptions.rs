@@ -1,5 +1,5 @@
-//! Which kernel files the source sends, and who has caused that: as many as each user's budget allows. When it is used up,
-//! the file that he has not used for longest makes room.
+//! Which kernel files the upstream sends, and which user has caused that. Each user has a budget; when it is used up, the
+//! file that this user has not used for longest makes room.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use crate::limits::TEXTS_PER_USER_MIN;
 pub(super) struct TextSubscriptions {
     by_number: HashMap<u32, Inode>,
     made: u32,
-    /// Those whose file nobody has open: by user, the oldest first.
+    /// Subscriptions to files that nobody has open: by user, the oldest first.
     idle: BTreeMap<(u32, u64), Inode>,
     idled: u64,
     /// How many each user has caused.
@@ -30,19 +30,19 @@ pub(super) struct Held {
     idle: Option<u64>,
 }
 
-/// Whether a user may have one more subscription.
+/// Whether there is room for one more subscription of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// He may.
+    /// There is.
     Free,
-    /// When this file's has ended.
+    /// There is, once the subscription to this file has ended.
     After(Inode),
-    /// Every file is open.
+    /// There is none: every file is open.
     Full,
 }
 
 impl TextSubscriptions {
-    /// There are none; each user may cause this many.
+    /// There are none; each user may cause `budget` of them.
     pub fn new(budget: usize) -> Self {
         TextSubscriptions {
             by_number: HashMap::new(),
@@ -54,7 +54,7 @@ impl TextSubscriptions {
         }
     }
 
-    /// Whether a user may have one more.
+    /// Whether there is room for one more of a user.
     pub fn room(&self, user: u32) -> Room {
         let is_full = self.by_number.len() >= READS_MAX;
         let has_all = self.by_user.get(&user).is_some_and(|&count| count >= self.per_user_max);
@@ -62,7 +62,7 @@ impl TextSubscriptions {
             return Room::Free;
         }
         let his = self.idle.range((user, 0)..=(user, u64::MAX)).next().map(|(_, &inode)| inode);
-        // Where all users together want too much, an idle one of anybody makes room.
+        // Where all users together want too much, anybody's idle one makes room.
         let oldest = his.or_else(|| self.idle.values().next().copied().filter(|_| !has_all));
         oldest.map_or(Room::Full, Room::After)
     }
@@ -96,7 +96,7 @@ impl TextSubscriptions {
         }
     }
 
-    /// Somebody looks at the file.
+    /// Somebody uses the file again.
     pub fn use_again(&mut self, held: &mut Held) {
         if let Some(at) = held.idle.take() {
             self.idle.remove(&(held.user, at));

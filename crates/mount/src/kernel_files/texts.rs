@@ -21,7 +21,7 @@ pub(super) struct Texts {
     dropped: u64,
 }
 
-/// A kernel file that somebody has looked at.
+/// A kernel file that somebody has used.
 #[derive(Debug)]
 pub(super) struct KernelText {
     pub subscription: Option<Subscribed>,
@@ -31,14 +31,14 @@ pub(super) struct KernelText {
     /// Why there is none now, and since when that is known.
     pub problem: Option<(i32, Instant)>,
     pub handles: usize,
-    /// Who has it open has used up his budget: it is read as if no rate was set for it.
+    /// Nobody who has it open can pay for its rate: the node reads it as if no rate was set.
     pub over_budget: bool,
-    /// The page cache has it, and has to be told when there is another.
+    /// The page cache has it: another text has to drop it.
     pub cached: bool,
     pub used: Instant,
 }
 
-/// What the source sends of a file.
+/// The subscription to a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subscribed {
     pub held: Held,
@@ -61,7 +61,7 @@ impl KernelText {
         }
     }
 
-    /// The newest text and its time, whether it is believed now or not.
+    /// The last text that came, and its time, even if there is a problem now.
     pub fn last(&self) -> Option<&(Arc<[u8]>, Stamp)> {
         self.newest.as_ref()
     }
@@ -75,7 +75,7 @@ impl KernelText {
         }
     }
 
-    /// The source has answered on the present connection.
+    /// The upstream has answered on the present connection.
     pub fn has_answered(&self) -> bool {
         self.subscription.is_some_and(|subscribed| subscribed.answered)
     }
@@ -90,7 +90,7 @@ impl Texts {
         self.texts.get_mut(&inode)
     }
 
-    /// A file that somebody looks at.
+    /// The entry of a file, a new one when it has none.
     pub fn get_or_new(&mut self, inode: Inode, now: Instant) -> &mut KernelText {
         self.texts.entry(inode).or_insert_with(|| KernelText::new(now))
     }

@@ -1,4 +1,4 @@
-//! Directories: what is listed in them, as it was when their reader opened them.
+//! Directories: what is listed in them. A reader sees what was there when it opened the directory.
 
 use std::time::Instant;
 
@@ -138,7 +138,7 @@ impl Tree {
         for &path in below.unwrap_or_default() {
             if self.cluster.values().has_value(node, path) {
                 let entry = self.settings_entry(Inode { path, ..inode });
-                // A metric that is called as a control file hides it.
+                // A metric that has the name of a control file hides it.
                 listed.retain(|known| known.name != entry.name);
                 listed.push(entry);
             }
@@ -173,7 +173,7 @@ impl Tree {
                 let areas = [(self.paths.metrics, "metrics"), (self.paths.proc, "proc")];
                 entries.extend(areas.map(|(path, name)| Entry::directory(Inode { path, ..inode }, name)));
             }
-            // Values themselves are filtered at the file of one.
+            // Range and change are settings of a value's own file.
             Some(Area::Series) if self.series_kind(node, path) == Some(Kind::Value) => {
                 entries.extend([file(Class::Range, "range"), file(Class::Change, "change")]);
             }

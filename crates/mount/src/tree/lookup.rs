@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::paths::Area;
 
 impl Tree {
-    /// What a name in a directory names. `is_late`: what is needed to tell has not come in time.
+    /// What a name in a directory names. `is_late`: what has to be known for it has not come in time.
     pub fn lookup(&mut self, parent: Inode, name: &[u8], now: Instant, is_late: bool) -> Answer<Inode> {
         if name.len() > NAME_BYTES_MAX {
             return Answer::Fail(libc::ENAMETOOLONG);
@@ -23,7 +23,7 @@ impl Tree {
             Some(Kind::Directory) => {}
             Some(_) => return Answer::Fail(libc::ENOTDIR),
         }
-        // Names of ours are text.
+        // Our names are UTF-8.
         let Ok(name) = std::str::from_utf8(name) else { return Answer::Fail(libc::ENOENT) };
         if parent.class == Class::Control {
             return self.lookup_control(parent, name, now, is_late);
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// A name that is not there: for good, or not yet. What a node had when somebody last looked says nothing.
+    /// A name that the node's series do not have: that is final only while they are current.
     fn no_series(&mut self, node: NodeId, now: Instant, is_late: bool) -> Answer<Inode> {
         let is_current = self.cluster.is_current(node, now, &mut self.effects);
         match is_current && self.cluster.values().layout(node).is_some() {

@@ -1,5 +1,4 @@
-//! Files as programs meet them: found by `stat`, opened, read, written, polled, closed. Each step goes to the part that
-//! owns the file.
+//! What programs do with files: `stat`, open, read, write, poll, close. Each goes to the part that owns the file.
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -9,7 +8,7 @@ use crate::controls::Target;
 use crate::file::{Attributes, Caller, Kind, Opened, Read, line, present};
 use crate::handles::{Content, Handle};
 use crate::inode::{Class, Inode, NodeId};
-use crate::kernel_files::OpenedText;
+use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
 use crate::paths::Area;
 use crate::value_files::Opening;
@@ -47,8 +46,8 @@ impl Tree {
         seen.ttl = if is_followed { ATTRIBUTES_TTL } else { Duration::ZERO };
     }
 
-    /// A text that is made when it is read, as it is now, where making it asks nobody. A table's length is not known before
-    /// it is read.
+    /// A text that is made when it is read, if it can be made without asking a node. A table cannot, so its length is not
+    /// known before it is read.
     fn known_text(&self, inode: Inode, kind: Kind) -> Option<Vec<u8>> {
         if kind == Kind::Control {
             return Some(self.controls.text(inode, None));
@@ -66,7 +65,7 @@ impl Tree {
         self.kernel_files.link_target(inode)
     }
 
-    /// True for a kernel file that has a text: who opens it waits only for a newer one.
+    /// True for a kernel file that has a text: an open of it waits only for a fresher one.
     pub fn has_kernel_text(&self, inode: Inode) -> bool {
         self.kernel_files.has_text(inode)
     }
@@ -98,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// Makes a handle. Who has something of a node open, other than kernel files, gets its rows.
+    /// Makes a handle. A node's rows are subscribed to while anything of it but kernel files is open.
     pub(super) fn open_handle(&mut self, inode: Inode, user: u32, content: Content) -> u64 {
         if self.area(inode) != Some(Area::Proc) {
             self.cluster.open(inode.node, &mut self.effects);
@@ -111,7 +110,7 @@ impl Tree {
         if self.cluster.roster().is_unreachable(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        // What was there when somebody last looked is no value of now. Who has waited for one in vain gets it all the same.
+        // A stale value is shown only to a reader who has waited for a current one in vain.
         let is_current = self.cluster.is_current(inode.node, now, &mut self.effects);
         let is_believed = is_current || is_late && !self.options.strict;
         let known = self.cluster.values().reading(inode).filter(|_| is_believed);
@@ -185,7 +184,7 @@ impl Tree {
         }
         let handle = self.open_handle(inode, caller.user, Content::Text(Vec::new()));
         if inode == Inode::plain(NodeId::TREE, self.paths.stats) {
-            // Who reads the numbers is one of them.
+            // This open counts too.
             text = self.stats_text();
         }
         self.first_reads.open(handle, inode, text.len(), now);
@@ -210,7 +209,7 @@ impl Tree {
         }
     }
 
-    /// What a file holds. Only who begins to read a kernel file may have to wait; `is_late`: he has waited long enough.
+    /// What a file holds. Only the first read of a kernel file may have to wait; `is_late`: it has waited long enough.
     pub fn read(&mut self, read: Read, now: Instant, is_late: bool) -> Answer<Vec<u8>> {
         let Some(open) = self.handles.get(read.handle) else { return Answer::Fail(libc::EBADF) };
         let (inode, user) = (open.inode, open.user);
@@ -220,13 +219,13 @@ impl Tree {
             Content::Value => self.read_value(&read, inode, now),
             Content::KernelText => {
                 let (files, mut around) = self.kernel_files(now);
-                files.read(&read, (inode, user), is_first, is_late, &mut around)
+                files.read(&read, Reader { inode, user }, is_first, is_late, &mut around)
             }
             Content::CachedText => {
                 let (files, around) = self.kernel_files(now);
                 files.read_cached(&read, inode, &around)
             }
-            // From the start again: a text of now.
+            // From the start again: the text is made again.
             Content::Text(_) if read.offset == 0 && !is_first => self.text(inode, now, true).map(|text| {
                 let part = read.part(&text);
                 self.handles.set_text(read.handle, text);
@@ -249,7 +248,7 @@ impl Tree {
         }
     }
 
-    /// Takes a line that a process writes to a control file. Returns how many bytes of it were taken.
+    /// Takes a line that a process writes to a control file. Returns its length.
     pub fn write(&mut self, handle: u64, bytes: &[u8], process: u32, now: Instant) -> Answer<usize> {
         let Some(&Handle { inode, user, content: Content::Control, .. }) = self.handles.get(handle) else {
             return Answer::Fail(libc::EBADF);
@@ -259,7 +258,7 @@ impl Tree {
         self.controls.write(&Target { handle, inode, user, path: &path }, bytes, process, now)
     }
 
-    /// True when there is news for a handle that a process polls; else `sleeper` is woken when there is, once.
+    /// True when there is news for a handle that a process polls. Else the next news wakes `sleeper`, once.
     pub fn poll(&mut self, handle: u64, process: u32, sleeper: Option<u64>) -> Answer<bool> {
         let Some(open) = self.handles.get(handle) else { return Answer::Fail(libc::EBADF) };
         let inode = open.inode;

@@ -30,7 +30,7 @@ impl Tree {
         line("settings", &settings);
         line("lines_refused", &refused);
         line("budget", &self.options.budget);
-        line("over_budget", &self.handles.over_budget());
+        line("over_budget", &self.handles.counts().over_budget);
         for (user, handles, places) in self.handles.users() {
             line(&format!("user {user}"), &format!("handles {handles} interests {places}"));
         }
@@ -59,11 +59,10 @@ impl Tree {
     }
 
     fn file_stats(&self, line: &mut dyn FnMut(&str, &dyn Display)) {
-        let (handles, opened, refused) = self.handles.counts();
         let counts = self.value_files.counts();
-        line("opens", &opened);
-        line("handles", &handles);
-        line("handles_refused", &refused);
+        line("opens", &self.handles.opened());
+        line("handles", &self.handles.open_now());
+        line("handles_refused", &self.handles.counts().refused);
         line("files_followed", &self.value_files.followed());
         line("values_pushed", &counts.pushed);
         line("pages_stored", &counts.stored);

@@ -1,4 +1,4 @@
-//! What is of now and what was so when somebody last looked. Time is told: nobody sleeps.
+//! Which values and tables are current, and who waits for new ones. Time is an argument: no test sleeps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::upstream::Subscription;
 const WAIT: Duration = Duration::from_secs(5);
 const READER: Caller = Caller { user: 1_000, since: None };
 
-/// A tree, its clock, and a hub that says what the test has it say.
+/// A tree, its clock, and a hub that the test plays.
 struct Cluster {
     tree: Tree,
     now: Instant,
@@ -41,13 +41,13 @@ impl Cluster {
             lists_nodes: false,
         };
         cluster.tree.connected(true, "test", cluster.now);
-        // Somebody has listed the nodes.
+        // A program lists the nodes.
         assert_eq!(cluster.list(Inode::ROOT), Answer::Wait);
         cluster.tell(&nodes.iter().map(|node| (*node, true)).collect::<Vec<_>>());
         cluster
     }
 
-    /// Does what is to be done.
+    /// Does what has to be done.
     fn work(&mut self) {
         for command in self.tree.work(self.now).commands {
             match command {
@@ -178,17 +178,17 @@ fn text(text: &str) -> Answer<String> {
 }
 
 #[test]
-fn a_value_is_awaited_anew_when_nobody_has_looked_for_a_while() {
+fn an_open_waits_for_a_new_value_after_the_lease_has_ended() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
-    assert_eq!(cluster.cat(free, false), Answer::Wait, "what is there is of then");
+    assert_eq!(cluster.cat(free, false), Answer::Wait, "the value is old");
     cluster.row("n1:*", "n1", &[("mem.free", 8)]);
     assert_eq!(cluster.cat(free, false), text("8\n"));
     cluster.pass(LEASE - Duration::from_secs(1));
-    assert_eq!(cluster.cat(free, false), text("8\n"), "its rows come");
+    assert_eq!(cluster.cat(free, false), text("8\n"), "rows come");
 }
 
 #[test]
-fn a_row_that_was_under_way_when_a_node_was_not_wanted_any_more_answers_nobody() {
+fn a_row_that_comes_after_its_subscription_ended_answers_no_open() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem"), Answer::Wait);
     let subscription = cluster.subscription("n1:*");
@@ -202,7 +202,7 @@ fn a_row_that_was_under_way_when_a_node_was_not_wanted_any_more_answers_nobody()
 }
 
 #[test]
-fn who_has_waited_in_vain_gets_the_old_value_and_it_is_counted_but_not_with_strict() {
+fn a_reader_who_waits_in_vain_gets_the_old_value_but_an_error_with_strict() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
     assert_eq!(cluster.cat(free, true), text("7\n"));
     assert_eq!(cluster.tree.counts.timed_out, 1);
@@ -212,20 +212,20 @@ fn who_has_waited_in_vain_gets_the_old_value_and_it_is_counted_but_not_with_stri
 }
 
 #[test]
-fn of_a_node_that_is_down_the_hub_may_know_a_newer_value_until_a_list_has_begun_and_ended() {
+fn an_open_waits_for_a_node_that_is_down_until_a_whole_list_has_come() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
     assert_eq!(cluster.cat(free, false), Answer::Wait);
     cluster.work();
     cluster.tell(&[("n1", false)]);
-    assert_eq!(cluster.cat(free, false), Answer::Wait, "the list may have begun before the hub knew");
+    assert_eq!(cluster.cat(free, false), Answer::Wait, "the list may have begun before the question");
     cluster.tell(&[("n1", false)]);
-    assert_eq!(cluster.cat(free, false), text("7\n"), "nothing came: what there was");
+    assert_eq!(cluster.cat(free, false), text("7\n"), "nothing came");
     cluster.row("n1:*", "n1", &[("mem.free", 9)]);
     assert_eq!(cluster.cat(free, false), text("9\n"));
 }
 
 #[test]
-fn while_the_hub_is_away_everything_is_as_it_was_and_when_it_is_back_it_is_awaited() {
+fn files_keep_their_values_while_the_hub_is_away_and_opens_wait_when_it_is_back() {
     let (mut cluster, free) = Cluster::forgotten(&["n1", "n2"], |_| {});
     let (mem, status) = (cluster.at("n1/metrics/mem"), cluster.at("n1/status"));
     cluster.pass(LEASE * 2);
@@ -243,7 +243,7 @@ fn while_the_hub_is_away_everything_is_as_it_was_and_when_it_is_back_it_is_await
 }
 
 #[test]
-fn a_node_that_a_new_hub_does_not_know_is_in_an_unknown_state_and_keeps_its_value() {
+fn a_node_that_a_new_hub_does_not_know_has_an_unknown_state_and_keeps_its_value() {
     let (mut cluster, free) = Cluster::forgotten(&["n1", "n2"], |_| {});
     let status = cluster.at("n1/status");
     cluster.tree.connected(false, "gone", cluster.now);
@@ -257,7 +257,7 @@ fn a_node_that_a_new_hub_does_not_know_is_in_an_unknown_state_and_keeps_its_valu
 }
 
 #[test]
-fn a_series_that_came_while_nobody_looked_is_awaited_and_then_there() {
+fn a_series_that_came_while_nobody_was_subscribed_is_found() {
     let (mut cluster, _) = Cluster::forgotten(&["n1"], |_| {});
     let (job, metrics) = ("n1/metrics/job/late", cluster.at("n1/metrics"));
     assert_eq!(cluster.find(job), Answer::Wait);
@@ -266,12 +266,12 @@ fn a_series_that_came_while_nobody_looked_is_awaited_and_then_there() {
     assert_eq!(cluster.list(metrics), Answer::Ready(vec!["mem".into(), "job".into()]));
     let job = cluster.at(job);
     assert_eq!(cluster.cat(job, false), text("1\n"));
-    assert_eq!(cluster.find("n1/metrics/job/later"), Answer::Fail(libc::ENOENT), "all is known");
+    assert_eq!(cluster.find("n1/metrics/job/later"), Answer::Fail(libc::ENOENT), "all series are known");
 }
 
-/// The thread that pushes asks so: it would wait for itself.
+/// The thread that pushes never waits: it would wait for itself.
 #[test]
-fn who_is_late_never_waits_whatever_he_looks_up() {
+fn a_late_lookup_never_waits() {
     let (mut cluster, _) = Cluster::forgotten(&["n1"], |_| {});
     let parents = ["n1", "n1/metrics", "n1/metrics/mem", "n1/proc", "n1/.control/metrics", ".by"];
     let parents = parents.map(|path| cluster.at(path)).into_iter().chain([Inode::ROOT]);
@@ -282,38 +282,38 @@ fn who_is_late_never_waits_whatever_he_looks_up() {
 }
 
 #[test]
-fn the_status_is_of_now_or_awaited_and_stays_so_while_its_file_is_open() {
+fn a_status_is_current_as_long_as_its_file_is_open() {
     let mut cluster = Cluster::of(&["n1"]);
     let status = cluster.at("n1/status");
     cluster.pass(LEASE);
     assert!(!cluster.lists_nodes);
     // The end of a list that was under way.
     cluster.tell(&[("n1", true)]);
-    assert_eq!(cluster.cat(status, false), Answer::Wait, "it was up when somebody last looked");
+    assert_eq!(cluster.cat(status, false), Answer::Wait, "it was up before");
     cluster.tell(&[("n1", false)]);
     let Answer::Ready(Opened { handle, .. }) = cluster.tree.open(status, false, READER, cluster.now, false)
     else {
-        panic!("it is known")
+        panic!("it does not open")
     };
     assert!(matches!(cluster.read(handle), Answer::Ready(text) if text.starts_with("state down\n")));
     cluster.pass(LEASE * 3);
-    assert!(cluster.lists_nodes, "it is read whenever its reader likes");
+    assert!(cluster.lists_nodes, "the file is open");
     cluster.tree.release(handle, cluster.now);
     cluster.pass(LEASE);
     assert!(!cluster.lists_nodes);
 }
 
 #[test]
-fn a_metric_of_all_nodes_is_awaited_once_and_only_from_nodes_that_are_up() {
+fn a_table_waits_once_and_only_for_nodes_that_are_up() {
     let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
     cluster.tell(&[("n1", true), ("n2", true), ("n3", false)]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n1", &[("job.x", 5)]);
     cluster.row("job.x", "n3", &[("job.x", 6)]);
-    assert_eq!(cluster.cat(job, false), Answer::Wait, "n2 has said nothing");
+    assert_eq!(cluster.cat(job, false), Answer::Wait, "n2 has not answered");
     cluster.pass(WAIT);
-    assert_eq!(cluster.cat(job, false), text("n1 5\n"), "n3 is down, n2 has had its time");
+    assert_eq!(cluster.cat(job, false), text("n1 5\n"), "n3 is down, n2 has not answered in time");
     cluster.tell(&[("n1", true), ("n2", true), ("n3", true)]);
     assert_eq!(cluster.cat(job, false), text("n1 5\nn3 6\n"));
     cluster.tell(&[("n1", false), ("n2", false), ("n3", false)]);
@@ -321,7 +321,7 @@ fn a_metric_of_all_nodes_is_awaited_once_and_only_from_nodes_that_are_up() {
 }
 
 #[test]
-fn nodes_that_have_nothing_of_a_metric_say_so_and_one_that_nobody_has_is_not_there() {
+fn a_table_has_no_line_for_a_node_without_the_metric_and_does_not_exist_if_no_node_has_it() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
@@ -329,13 +329,13 @@ fn nodes_that_have_nothing_of_a_metric_say_so_and_one_that_nobody_has_is_not_the
     cluster.row("job.x", "n2", &[]);
     assert_eq!(cluster.cat(job, false), text("n1 5\n"));
     let none = cluster.at(".by/job.none");
-    assert_eq!(cluster.cat(none, true), Answer::Fail(libc::ETIMEDOUT), "nobody has said anything");
+    assert_eq!(cluster.cat(none, true), Answer::Fail(libc::ETIMEDOUT), "no node has answered");
     ["n1", "n2"].iter().for_each(|node| cluster.row("job.none", node, &[]));
     assert_eq!(cluster.cat(none, false), Answer::Fail(libc::ENOENT));
 }
 
 #[test]
-fn a_metric_of_all_nodes_is_awaited_anew_from_a_hub_that_is_back_and_kept_while_it_is_away() {
+fn a_table_is_kept_while_the_hub_is_away_and_waits_again_when_it_is_back() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
@@ -352,19 +352,19 @@ fn a_metric_of_all_nodes_is_awaited_anew_from_a_hub_that_is_back_and_kept_while_
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.tell(&[("n1", true), ("n2", true)]);
     cluster.row("job.x", "n2", &[("job.x", 3)]);
-    assert_eq!(cluster.cat(job, false), Answer::Wait, "n1 comes");
-    assert_eq!(cluster.cat(job, true), text("n2 3\n"), "what n1 said to the hub before is not of now");
+    assert_eq!(cluster.cat(job, false), Answer::Wait, "n1 may still answer");
+    assert_eq!(cluster.cat(job, true), text("n2 3\n"), "the line of n1 is old");
 }
 
 #[test]
-fn a_metric_stays_wanted_while_its_file_is_open() {
+fn a_table_stays_subscribed_while_its_file_is_open() {
     let mut cluster = Cluster::of(&["n1"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n1", &[("job.x", 5)]);
     let Answer::Ready(Opened { handle, .. }) = cluster.tree.open(job, false, READER, cluster.now, false)
     else {
-        panic!("it is known")
+        panic!("it does not open")
     };
     cluster.pass(LEASE * 3);
     let subscription = cluster.subscription("job.x");
@@ -376,13 +376,13 @@ fn a_metric_stays_wanted_while_its_file_is_open() {
 }
 
 #[test]
-fn metrics_are_listed_before_anybody_has_looked_at_a_node() {
+fn metrics_are_listed_before_anybody_has_opened_a_node() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let by = cluster.at(".by");
     assert_eq!(cluster.list(by), Answer::Wait);
     cluster.row("n1:*", "n1", &[("mem.free", 1), ("load.1m", 2)]);
     assert_eq!(cluster.list(by), Answer::Ready(vec!["load.1m".into(), "mem.free".into()]));
-    // One that only another node has is there too, once it was read.
+    // A metric that only another node has is listed once somebody has read it.
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n2", &[("job.x", 1)]);
@@ -390,7 +390,7 @@ fn metrics_are_listed_before_anybody_has_looked_at_a_node() {
 }
 
 #[test]
-fn names_that_somebody_tries_are_metrics_up_to_a_limit() {
+fn any_metric_name_can_be_looked_up_until_there_are_too_many() {
     let mut cluster = Cluster::of(&["n1"]);
     for name in ["*", "a:b", "mem.free[", "Ärger", "", "mem..free"] {
         assert_eq!(cluster.find(&format!(".by/{name}")), Answer::Fail(libc::ENOENT), "{name}");
@@ -414,7 +414,7 @@ fn readings(cluster: &mut Cluster, node: &str, values: &[(&str, Reading)]) {
 }
 
 #[test]
-fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
+fn a_series_without_a_value_is_not_listed() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/net"), Answer::Wait);
     let gone = Reading::Absent(khz_model::Absence::InstanceGone);
@@ -431,14 +431,14 @@ fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
     assert_eq!(listed(&mut cluster, net), "a");
     assert_eq!(listed(&mut cluster, job), "");
     let file = cluster.at("n1/metrics/net/b");
-    assert_eq!(cluster.cat(file, false), Answer::Fail(libc::ENODATA), "by its name it says why");
+    assert_eq!(cluster.cat(file, false), Answer::Fail(libc::ENODATA), "an open says why there is no value");
     readings(&mut cluster, "n1", &[("net.a", there), ("net.b", there), ("job.x", there), ("job.y", gone)]);
     assert_eq!(listed(&mut cluster, metrics), "net job");
     assert_eq!(listed(&mut cluster, net), "a b");
 }
 
 #[test]
-fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
+fn a_value_keeps_its_length_for_a_moment_after_an_open() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem/free"), Answer::Wait);
     cluster.row("n1:*", "n1", &[("mem.free", 9)]);
@@ -458,5 +458,5 @@ fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
     assert_eq!(seen(&mut cluster), (3, Answer::Ready("10\n".to_owned())));
     cluster.more(lane, &[("mem.free", 7)]);
     cluster.work();
-    assert_eq!(seen(&mut cluster), (2, Answer::Ready("7\n".to_owned())), "it was opened long ago");
+    assert_eq!(seen(&mut cluster), (2, Answer::Ready("7\n".to_owned())), "the open was long ago");
 }

@@ -1,4 +1,4 @@
-//! What is read is of now, though nothing was sent while nobody looked.
+//! Reads get current values, though nothing was sent while nobody read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::names;
 use crate::sample::series;
 
 #[test]
-fn nobody_reading_means_no_subscriptions_and_who_reads_later_gets_a_value_of_then() {
+fn without_readers_there_is_no_subscription_and_a_later_reader_gets_a_new_value() {
     let lab = Lab::new(3, |_| {});
     lab.read("n0001/metrics/mem/free").unwrap();
     assert_eq!(lab.subscriptions().len(), 1);
@@ -27,16 +27,16 @@ fn nobody_reading_means_no_subscriptions_and_who_reads_later_gets_a_value_of_the
 }
 
 #[test]
-fn metrics_of_all_nodes_are_listed_before_anybody_has_looked_at_one() {
+fn tables_are_listed_before_anybody_has_opened_a_node() {
     let lab = Lab::new(3, |_| {});
     assert_eq!(names(&lab, ".by"), ["load.1m", "mem.free"]);
-    assert_eq!(lab.subscriptions().len(), 1, "one node tells");
+    assert_eq!(lab.subscriptions().len(), 1, "one node is asked");
     assert_eq!(errno(lab.read(".by/mem.used")), libc::ENOENT);
     assert_eq!(lab.read(".by/mem.free").unwrap().lines().count(), 3);
 }
 
 #[test]
-fn nodes_that_are_down_have_no_line() {
+fn a_table_has_no_line_for_a_node_that_is_down() {
     let lab = Lab::new(3, |_| {});
     assert_eq!(lab.read(".by/mem.free").unwrap(), "n0000 1000\nn0001 1000\nn0002 1000\n");
     lab.sink.nodes(&[NodeStatus { up: false, ..NodeStatus::here(name(1)) }], false);
@@ -53,8 +53,8 @@ fn the_tree_is_listed_while_the_hub_is_away() {
     assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
 }
 
-/// To store a value the thread that pushes asks the kernel for the length of its file, and the kernel asks us for the
-/// name. Of a node that has not answered a name is awaited; whoever waits is answered by the thread that pushes.
+/// To store a value, the thread that pushes asks the kernel for the length of its file, and the kernel looks up the name.
+/// A lookup in a node that has not answered waits, and the thread that pushes answers waiting requests.
 #[test]
 fn the_thread_that_pushes_does_not_wait_for_itself() {
     if !rustix::process::geteuid().is_root() {
@@ -62,7 +62,7 @@ fn the_thread_that_pushes_does_not_wait_for_itself() {
     }
     let lab = Lab::new(1, |options| options.strict = true);
     let free = "n0000/metrics/mem/free";
-    // Closed twice: it is followed for a while longer, and nothing keeps its name in the kernel.
+    // After two closes the file is followed for a while, and nothing keeps its name in the kernel.
     assert_eq!([(); 2].map(|()| lab.read(free).unwrap()), ["1000\n", "1000\n"]);
     let stored = lab.stat("pages_stored");
     let number = lab.subscriptions()[0].number;
@@ -79,6 +79,6 @@ fn the_thread_that_pushes_does_not_wait_for_itself() {
     while !waits.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(waits.is_finished(), "nobody answers those who wait");
+    assert!(waits.is_finished(), "nobody answers waiting requests");
     assert_eq!(waits.join().unwrap(), libc::ETIMEDOUT);
 }

@@ -1,5 +1,5 @@
-//! Values from a hub at the other end of a link: what the tree wants is said there, and the rows that come are handed
-//! to it on the link's thread. It keeps no values.
+//! Values from a hub at the other end of a link: it subscribes there for the tree, and hands the rows that come to the tree
+//! on the link's thread. It keeps no values.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,36 +10,36 @@ use khz_link::texts::{NoText, ReadFrame, TextGiven, Why};
 use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish as LaneWish};
 use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series, Stamp};
 
-use crate::source::{Sink, Source, TextWish, Wish};
+use crate::upstream::{Sink, Subscription, TextSubscription, Upstream};
 
-/// The period of wishes that are content with the base lane.
+/// The period of subscriptions that the base lane serves.
 const BASE: Nanos = Nanos::SECOND;
 
-/// Metrics of different kinds that lanes share; beyond, those that nobody has any more are forgotten.
+/// Different metrics that lanes share. Beyond, those that no lane has any more are forgotten.
 const POOL_MAX: usize = 4_096;
 
-/// Our wishes by the link's numbers.
+/// Our subscriptions, by the link's numbers.
 type Numbers = Arc<Mutex<HashMap<u32, u32>>>;
 
 fn lock(numbers: &Numbers) -> MutexGuard<'_, HashMap<u32, u32>> {
     numbers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The source.
-pub struct LinkSource {
+/// A connection to one of the hubs.
+pub struct HubLink {
     following: Following,
     numbers: Numbers,
     sink: Arc<dyn Sink>,
 }
 
-impl LinkSource {
-    /// Connects, and goes on connecting, to one of the hubs.
+impl HubLink {
+    /// Connects to one of the hubs, and connects again whenever the connection ends.
     ///
     /// # Errors
     /// The system has no thread or no descriptor for it.
     pub fn start(settings: FollowingSettings, sink: Arc<dyn Sink>) -> std::io::Result<Self> {
         let numbers = Numbers::default();
-        let taker = Taker {
+        let receiver = Receiver {
             sink: sink.clone(),
             numbers: numbers.clone(),
             lanes: HashMap::new(),
@@ -48,34 +48,35 @@ impl LinkSource {
             nodes: Vec::new(),
             told_down: false,
         };
-        Ok(LinkSource { following: Following::start(settings, taker)?, numbers, sink })
+        Ok(HubLink { following: Following::start(settings, receiver)?, numbers, sink })
     }
 
-    fn interest(wish: &Wish) -> Result<Interest, String> {
-        let patterns: Result<Vec<Pattern>, _> = wish.patterns.iter().map(|text| Pattern::new(text)).collect();
+    fn interest(subscription: &Subscription) -> Result<Interest, String> {
+        let patterns: Result<Vec<Pattern>, _> =
+            subscription.patterns.iter().map(|text| Pattern::new(text)).collect();
         let patterns = patterns.map_err(|error| error.problem)?;
-        let rate = wish.rate.or(Rate::from_period(BASE)).ok_or("there is no such rate")?;
-        // Who says a rate wants it even where the kernel has nothing new so often.
-        Ok(Interest { patterns, rate, exact: wish.rate.is_some() })
+        let rate = subscription.rate.or(Rate::from_period(BASE)).ok_or("there is no such rate")?;
+        // A reader who sets a rate gets it even where the kernel updates its numbers more slowly.
+        Ok(Interest { patterns, rate, exact: subscription.rate.is_some() })
     }
 }
 
-impl Source for LinkSource {
-    fn ask(&self, wish: Wish) {
-        let asked = LinkSource::interest(&wish).and_then(|interest| {
-            // The link's thread may have the answer before we have noted whose it is: it waits for the lock.
+impl Upstream for HubLink {
+    fn subscribe(&self, subscription: Subscription) {
+        let asked = HubLink::interest(&subscription).and_then(|interest| {
+            // The link's thread may have the answer before its number is noted here: it waits for the lock.
             let mut numbers = lock(&self.numbers);
-            let prompt = wish.rate.is_some();
+            let prompt = subscription.rate.is_some();
             let number = self.following.ask(&interest, prompt).map_err(|error| error.to_string())?;
-            numbers.insert(number, wish.number);
+            numbers.insert(number, subscription.number);
             Ok(())
         });
         if let Err(problem) = asked {
-            self.sink.told(wish.number, &problem);
+            self.sink.notice(subscription.number, &problem);
         }
     }
 
-    fn dismiss(&self, number: u32) {
+    fn unsubscribe(&self, number: u32) {
         let mut numbers = lock(&self.numbers);
         let theirs = numbers.iter().find(|&(_, &ours)| ours == number).map(|(&theirs, _)| theirs);
         if let Some(theirs) = theirs {
@@ -84,25 +85,25 @@ impl Source for LinkSource {
         }
     }
 
-    fn roster(&self, wanted: bool) {
+    fn list_nodes(&self, wanted: bool) {
         self.following.roster(wanted);
     }
 
-    fn read(&self, wish: TextWish) {
-        let TextWish { number, node, path, period } = &wish;
+    fn subscribe_text(&self, subscription: TextSubscription) {
+        let TextSubscription { number, node, path, period } = &subscription;
         self.following.read(&ReadFrame { number: *number, node: node.as_str(), period: *period, path });
     }
 
-    fn read_now(&self, number: u32, ask: u32) {
-        self.following.text_now(number, ask);
+    fn read_text_now(&self, number: u32, question: u32) {
+        self.following.text_now(number, question);
     }
 
-    fn unread(&self, number: u32) {
+    fn unsubscribe_text(&self, number: u32) {
         self.following.unread(number);
     }
 }
 
-/// What a program hears that opens a kernel file of which there is no text.
+/// What a program gets that opens a kernel file that has no text.
 fn errno(why: Why) -> i32 {
     match why {
         Why::NotAllowed => libc::EACCES,
@@ -115,14 +116,14 @@ fn errno(why: Why) -> i32 {
     }
 }
 
-/// Takes what comes, on the link's thread.
-struct Taker {
+/// Receives what comes, on the link's thread.
+struct Receiver {
     sink: Arc<dyn Sink>,
     numbers: Numbers,
     lanes: HashMap<LaneKey, Lane>,
     made: u64,
     pool: MetricPool,
-    /// Nodes of the list that is under way.
+    /// Nodes of the list that is coming in.
     nodes: Vec<NodeStatus>,
     told_down: bool,
 }
@@ -130,29 +131,34 @@ struct Taker {
 /// A lane of the present connection.
 struct Lane {
     number: u64,
-    wish: u32,
+    subscription: u32,
     node: NodeName,
     schema: SchemaDecoder,
     /// Columns that the sink knows.
     columns: Arc<Vec<Series>>,
 }
 
-impl Taker {
-    /// A lane without series has no schema and no rows: that the node has nothing of what is wanted is said at once.
+impl Receiver {
+    /// A lane without series has no schema and no rows: the tree learns at once that the node has nothing of what is wanted.
     fn begin(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
         let Some(lane) = self.lanes.get_mut(key).filter(|_| offer.schema_bytes == 0) else { return };
         (lane.schema, lane.columns) = (SchemaDecoder::new(), Arc::default());
-        self.sink.columns(lane.number, lane.wish, &lane.node, &lane.columns);
+        self.sink.columns(lane.number, lane.subscription, &lane.node, &lane.columns);
     }
 }
 
-impl FollowSink for Taker {
+impl FollowSink for Receiver {
     fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<LaneWish> {
-        let wish = lock(&self.numbers).get(&offer.interest).copied()?;
+        let subscription = lock(&self.numbers).get(&offer.interest).copied()?;
         let node = NodeName::new(offer.node).ok()?;
         self.made += 1;
-        let lane =
-            Lane { number: self.made, wish, node, schema: SchemaDecoder::new(), columns: Arc::default() };
+        let lane = Lane {
+            number: self.made,
+            subscription,
+            node,
+            schema: SchemaDecoder::new(),
+            columns: Arc::default(),
+        };
         self.lanes.insert(key.clone(), lane);
         self.begin(key, offer);
         Some(LaneWish { span: Nanos(0), prompt: false })
@@ -171,7 +177,7 @@ impl FollowSink for Taker {
         if self.pool.len() > POOL_MAX {
             self.pool.forget_unused();
         }
-        // A schema that does not fit gives rows without columns, which are dropped: the hub has checked it before.
+        // The hub has checked the schema. If it is damaged all the same, rows have no columns, and are dropped.
         if let Err(error) = lane.schema.feed_sharing(bytes, &mut self.pool) {
             tracing::warn!("the series of {}: {error}", key.node);
         }
@@ -181,7 +187,7 @@ impl FollowSink for Taker {
         let Some(lane) = self.lanes.get_mut(key) else { return };
         if lane.columns.len() != lane.schema.series().len() {
             lane.columns = Arc::new(lane.schema.series().to_vec());
-            self.sink.columns(lane.number, lane.wish, &lane.node, &lane.columns);
+            self.sink.columns(lane.number, lane.subscription, &lane.node, &lane.columns);
         }
         let reading = |slot: usize| row.reading(slot).unwrap_or(Reading::Absent(Absence::NotYet));
         let mut cells = row.changed().iter().map(|&slot| (slot as usize, reading(slot as usize)));
@@ -193,9 +199,9 @@ impl FollowSink for Taker {
     fn lost(&mut self, _key: &LaneKey, _from: u64, _to: u64) {}
 
     fn told(&mut self, told: &Told<'_>) {
-        let wish = lock(&self.numbers).get(&told.interest).copied();
-        if let Some(wish) = wish.filter(|_| !told.granted || !told.text.is_empty()) {
-            self.sink.told(wish, told.text);
+        let subscription = lock(&self.numbers).get(&told.interest).copied();
+        if let Some(number) = subscription.filter(|_| !told.granted || !told.text.is_empty()) {
+            self.sink.notice(number, told.text);
         }
     }
 
@@ -222,7 +228,7 @@ impl FollowSink for Taker {
     }
 
     fn text_given(&mut self, given: TextGiven) {
-        self.sink.text_given(given.number, given.ask, given.is_read);
+        self.sink.text_answered(given.number, given.ask, given.is_read);
     }
 
     fn no_text(&mut self, none: &NoText<'_>) {
@@ -230,7 +236,7 @@ impl FollowSink for Taker {
     }
 }
 
-impl FollowingSink for Taker {
+impl FollowingSink for Receiver {
     fn up(&mut self, hub: &HubName) {
         self.told_down = false;
         self.sink.connected(true, &hub.name);
@@ -241,7 +247,7 @@ impl FollowingSink for Taker {
             self.sink.closed(lane.number);
         }
         self.nodes.clear();
-        // Said at every failed attempt: the tree hears it once.
+        // Every failed attempt comes here: the tree is told of the first.
         if !std::mem::replace(&mut self.told_down, true) {
             self.sink.connected(false, problem);
         }

@@ -1,14 +1,55 @@
-//! What a node shows below `/proc`, as a tree of names: made of the list that it sends. A name from there is a path only
-//! once it was checked.
+//! What each node shows below `/proc`, as a tree of names: made of the list that it sends. A name from there is a path
+//! only after it was checked.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use khz_link::limits::LISTED_MAX;
 use khz_link::texts::{ListedAs, lines};
 
-use crate::inode::PathId;
+use crate::file::Kind;
+use crate::inode::{NodeId, PathId};
 use crate::names::Names;
-use crate::tree::files::Kind;
+
+/// Lists that are kept for the next node with the same list: clusters have few kinds of nodes.
+const LISTS_SHARED_MAX: usize = 64;
+
+/// The lists of all nodes.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    by_node: HashMap<NodeId, Arc<ProcList>>,
+    /// Lists that nodes share, with the texts that they were made of.
+    shared: Vec<(Arc<[u8]>, Arc<ProcList>)>,
+    /// Lines that name nothing, or for which there was no room.
+    left_out: u64,
+}
+
+impl Lists {
+    /// The list of a node, if it came.
+    pub fn of(&self, node: NodeId) -> Option<&ProcList> {
+        self.by_node.get(&node).map(Arc::as_ref)
+    }
+
+    /// A node sends its list.
+    pub fn take(&mut self, node: NodeId, text: &Arc<[u8]>, names: &mut Names, top: PathId) {
+        let known = self.shared.iter().find(|(known, _)| known == text).map(|(_, list)| list.clone());
+        let list = known.unwrap_or_else(|| {
+            let list = Arc::new(ProcList::new(names, top, text));
+            self.left_out += list.left_out;
+            if self.shared.len() == LISTS_SHARED_MAX {
+                self.shared.remove(0);
+            }
+            self.shared.push((text.clone(), list.clone()));
+            list
+        });
+        self.by_node.insert(node, list);
+    }
+
+    /// Lines that name nothing, or for which there was no room.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+}
 
 /// The tree of one list; nodes with the same list share one.
 #[derive(Debug, Default)]
@@ -17,7 +58,7 @@ pub(super) struct ProcList {
     files: HashSet<PathId>,
     links: HashMap<PathId, String>,
     /// Lines that name nothing, or for which there is no room.
-    pub left_out: u64,
+    left_out: u64,
 }
 
 impl ProcList {

@@ -113,9 +113,14 @@ static PER_LANE: &[Entry] = &[
         .exposed("khz_lane_late_ticks_total", &[]),
     counter("khz.lane.skipped_ticks", "skipped ticks", Unit::Count, "Ticks that were missed altogether.")
         .exposed("khz_lane_skipped_ticks_total", &[]),
-    gauge("khz.lane.period", "period", Unit::Seconds, "Time between two ticks; a lane whose rows are written on demand has none.")
-        .steps(9)
-        .exposed("khz_lane_period_seconds", &[]),
+    gauge(
+        "khz.lane.period",
+        "period",
+        Unit::Seconds,
+        "Time between two ticks; a lane whose rows are written on demand has none.",
+    )
+    .steps(9)
+    .exposed("khz_lane_period_seconds", &[]),
     gauge("khz.lane.ring_bytes", "ring", Unit::Bytes, "Bytes of the ring in use.")
         .exposed("khz_lane_ring_bytes", &[]),
     gauge("khz.lane.readers", "readers", Unit::Count, "Subscriptions that follow the lane.")

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError, Rate, Reading,
-    Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
+    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError, Rate,
+    Reading, Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
 };
 
 use crate::asked::Asked;

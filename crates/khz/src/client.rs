@@ -25,6 +25,9 @@ const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
 /// A gather of a large host and its answer; what takes longer is stuck.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 
+/// Where a door says how often something comes in a stream, in seconds.
+const HEARTBEAT_HEADER: &str = "khz-heartbeat";
+
 /// What the path of a local socket begins with where a URL is expected.
 const LOCAL: &str = "unix:";
 /// What HTTP over a local socket takes for the name of the server.
@@ -181,18 +184,22 @@ impl Server {
         serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
     }
 
-    /// Rows as they come, as the text of server-sent events, for at most `span` where one is given.
+    /// Rows as they come, as the text of server-sent events, for at most `span` where one is given; and how often
+    /// something is heard at the least, where the door says so.
     pub fn stream(
         &self,
         patterns: &[Pattern],
         rate: khz_model::Rate,
         exact: bool,
         span: Option<Duration>,
-    ) -> Result<impl Read + use<>, ClientError> {
+    ) -> Result<(impl Read + Send + use<>, Option<Duration>), ClientError> {
         let exact = if exact { "&exact=1" } else { "" };
         let hz = rate_text(rate);
         let url = format!("{}/khz/v1/stream?{}&rate={hz}{exact}", self.base, matches(patterns));
-        Ok(self.call(&url, span)?.into_body().into_reader())
+        let response = self.call(&url, span)?;
+        let seconds =
+            response.headers().get(HEARTBEAT_HEADER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        Ok((response.into_body().into_reader(), seconds.map(Duration::from_secs)))
     }
 
     /// One GET; everything but success becomes the error that it means.

@@ -30,4 +30,5 @@ mod text;
 mod text_source;
 mod usage;
 mod wakeups;
+mod watched;
 mod worn;

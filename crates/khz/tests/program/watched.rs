@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::process::{Running, khz, out, until};
+use crate::process::{Running, code, err, khz, out, until};
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -83,6 +83,31 @@ impl Watch {
         self.child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         said
     }
+}
+
+#[test]
+fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_nobody_else() {
+    let (hub, _agent) = cluster();
+    signal(&hub.child, "STOP");
+    let url = hub.url.trim_end_matches('/');
+    for words in [
+        &["nodes"][..],
+        &["get", "mem.free"],
+        &["get", "n1:mem.free", "--json"],
+        &["catalog"],
+        &["watch", "mem.free", "--count", "1"],
+        &["nodes", "forget", "n1"],
+    ] {
+        let output = khz(&[words, &["--server", url]].concat()).output().unwrap();
+        let said = err(&output);
+        assert_eq!(code(&output), 1, "{words:?}: {said}");
+        let expected = format!("khz: {url}/ takes connections and does not answer: it stands still");
+        assert!(said.starts_with(&expected) && said.contains("systemctl status"), "{words:?}: {said}");
+    }
+    // Its local socket is found as well: nobody reads this machine's kernel in its place and says nothing.
+    let output = hub.beside(&["get", "mem.free"]).output().unwrap();
+    assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{}", err(&output));
+    assert!(err(&output).contains("hub.sock/ takes connections and does not answer"), "{}", err(&output));
 }
 
 #[test]

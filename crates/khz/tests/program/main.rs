@@ -19,6 +19,7 @@ mod process;
 mod publish;
 mod record;
 mod recorded;
+mod refused;
 mod ring;
 mod ring_place;
 mod roles;

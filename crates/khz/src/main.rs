@@ -20,6 +20,7 @@ mod events;
 mod feed;
 mod forget;
 mod get;
+mod heard;
 mod here;
 mod hub;
 mod hub_recorder;

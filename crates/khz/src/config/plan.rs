@@ -348,7 +348,7 @@ fn address(text: &str, usual: u16) -> Result<HubAddress, String> {
 }
 
 /// An address without a port: the kernel chooses that.
-fn local_address(text: &str) -> Result<Option<IpAddr>, String> {
+pub fn local_address(text: &str) -> Result<Option<IpAddr>, String> {
     let wrong =
         || format!("'{text}' is not an address of this machine without a port, as 10.0.0.7 or 2001:db8::7");
     match text {

@@ -34,6 +34,7 @@ mod stream;
 mod talk;
 mod targets;
 mod tiles;
+mod turns;
 
 pub use counters::Counters;
 pub use door::{Bound, Door};

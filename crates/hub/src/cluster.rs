@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, Weak};
 
 use khz_link::HubName;
-use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
+use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::counts::Counts;
+use crate::known::Known;
 use crate::limits::{
     FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN,
     READERS_OUT_BYTES_MAX,
@@ -39,7 +40,7 @@ pub struct Cluster {
     pub(crate) settings: Settings,
     /// Random at every start: nodes see that they talk to another hub.
     pub(crate) identity: [u8; 16],
-    nodes: RwLock<BTreeMap<NodeName, Arc<SharedNode>>>,
+    nodes: RwLock<Known>,
     pub(crate) schemas: Schemas,
     metrics: RwLock<Metrics>,
     pub(crate) counts: Counts,
@@ -47,8 +48,9 @@ pub struct Cluster {
     sources: Mutex<BTreeMap<usize, Vec<[u8; 16]>>>,
     /// Counts changes of them.
     pub(crate) sources_changed: AtomicU64,
-    /// Counts nodes as they appear, so that readers look for new ones.
+    /// The turn of the node that appeared last, so that readers look for new ones, and how many were forgotten.
     appeared: AtomicU64,
+    forgotten: AtomicU64,
     /// Kernel texts of all nodes.
     pub(crate) text_bytes: TextBytes,
     /// Readers on links: they share what may wait for all of them.
@@ -90,6 +92,7 @@ impl Cluster {
             sources: Mutex::default(),
             sources_changed: AtomicU64::new(0),
             appeared: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             text_bytes: TextBytes::default(),
             readers: AtomicU64::new(0),
             // Its limit follows the number of nodes: see `may_follow`.
@@ -101,18 +104,51 @@ impl Cluster {
         })
     }
 
-    /// Every node, in name order.
-    pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn nodes_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<NodeName, Arc<SharedNode>>> {
-        self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Every node, in name order.
+    pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
+        self.read().all().cloned().collect()
+    }
+
+    /// At most this number of the nodes that appeared after this turn, each with its own.
+    pub(crate) fn appeared_after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
+        self.read().after(turn, most)
+    }
+
+    /// The nodes that some patterns speak of: looked up where they write out their names.
+    pub(crate) fn chosen(&self, choice: &Choice) -> Vec<Arc<SharedNode>> {
+        let known = self.read();
+        match choice.names() {
+            Some(names) => {
+                let names = names.filter_map(|name| NodeName::new(name).ok());
+                let mut nodes: Vec<Arc<SharedNode>> =
+                    names.filter_map(|name| known.get(&name).cloned()).collect();
+                nodes.sort_by(|one, two| one.name.cmp(&two.name));
+                nodes
+            }
+            None => {
+                let is_meant = |node: &&Arc<SharedNode>| !choice.speaking(node.name.as_str()).is_empty();
+                known.all().filter(is_meant).cloned().collect()
+            }
+        }
+    }
+
+    /// Changes the list, and tells readers.
+    fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
+        let mut known = self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let done = change(&mut known);
+        let (appeared, forgotten) = known.changes();
+        self.appeared.store(appeared, Ordering::Release);
+        self.forgotten.store(forgotten, Ordering::Release);
+        done
     }
 
     /// How many nodes are known.
     fn known(&self) -> usize {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+        self.read().len()
     }
 
     /// So few nodes that they need not take turns in sending.
@@ -122,7 +158,7 @@ impl Cluster {
 
     /// The node of that name, if it was ever heard.
     pub(crate) fn node(&self, name: &NodeName) -> Option<Arc<SharedNode>> {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(name).cloned()
+        self.read().get(name).cloned()
     }
 
     /// The node of that name, new when it must be. `None`: there are too many, and all of them are up or expected.
@@ -133,14 +169,17 @@ impl Cluster {
         if self.known() >= NODES_MAX {
             let oldest = oldest(&self.nodes())?;
             tracing::warn!("{} was down the longest: it is forgotten to make room for {name}", oldest.name);
-            self.nodes_mut().remove(&oldest.name);
+            self.change(|known| known.remove(&oldest.name));
             Counts::add(&self.counts.nodes_dropped, 1);
         }
-        let mut nodes = self.nodes_mut();
-        let new = || Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
-        let node = nodes.entry(name.clone()).or_insert_with(new);
-        self.appeared.fetch_add(1, Ordering::Release);
-        Some(node.clone())
+        Some(self.change(|known| match known.get(name) {
+            Some(node) => node.clone(),
+            None => {
+                let node = Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
+                known.insert(node.clone());
+                node
+            }
+        }))
     }
 
     /// These nodes should be there: they are known, whether they ever come or not.
@@ -185,7 +224,7 @@ impl Cluster {
                 forgotten.refused.push((node.name.clone(), why));
                 continue;
             }
-            self.nodes_mut().remove(&node.name);
+            self.change(|known| known.remove(&node.name));
             if is_expected {
                 self.expect(std::slice::from_ref(&node.name));
                 forgotten.expected.push(node.name.clone());
@@ -195,7 +234,6 @@ impl Cluster {
                 self.keep(&node);
             }
         }
-        self.appeared.fetch_add(1, Ordering::Release);
         self.changes.ring();
         forgotten
     }
@@ -205,8 +243,7 @@ impl Cluster {
         if self.node(&node.name).is_some_and(|known| Arc::ptr_eq(&known, node)) {
             return;
         }
-        self.nodes_mut().insert(node.name.clone(), node.clone());
-        self.appeared.fetch_add(1, Ordering::Release);
+        self.change(|known| known.insert(node.clone()));
     }
 
     /// Where the epochs of a connection's lanes begin: a lane of another connection, or of a hub that was restarted, is
@@ -217,9 +254,14 @@ impl Cluster {
         random.wrapping_add(connection.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Changes when a node appears.
+    /// The turn of the node that appeared last.
     pub(crate) fn appeared(&self) -> u64 {
         self.appeared.load(Ordering::Acquire)
+    }
+
+    /// Changes when a node is forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 
     /// Takes in the metrics of a schema that is new.
@@ -303,8 +345,7 @@ impl Cluster {
 
     /// What the places of all readers may hold.
     pub(crate) fn follow_bytes_max(&self) -> u64 {
-        let nodes = self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len() as u64;
-        FOLLOW_BYTES_MAX + nodes * FOLLOW_BYTES_A_NODE
+        FOLLOW_BYTES_MAX + self.known() as u64 * FOLLOW_BYTES_A_NODE
     }
 
     /// A lane's share of the history.
@@ -373,7 +414,7 @@ fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
 mod tests {
     use super::*;
     use crate::follow::Numbers;
-    use crate::query::{ClusterSubscription, Pace};
+    use crate::subscription::{ClusterSubscription, Pace};
     use khz_model::{Interest, Pattern, QueryError};
 
     fn cluster() -> Arc<Cluster> {

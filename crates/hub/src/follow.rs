@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Rate, Stamp};
+use khz_model::{Delivery, Nanos, Notice, Pace, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
-use crate::interest::Wish;
 use crate::lane::{Lane, Piece, Place};
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
@@ -17,7 +16,7 @@ use crate::schemas::Schema;
 mod columns;
 mod late;
 
-pub(crate) use columns::Columns;
+pub(crate) use columns::{Columns, Selection};
 
 /// One call hands out at most about this number of bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
 const BYTES_A_LOOK: usize = 128 << 10;
@@ -49,7 +48,9 @@ pub(crate) enum Numbers {
 /// Follows one node.
 pub(crate) struct Follower {
     pub node: Arc<SharedNode>,
-    patterns: Arc<Vec<Pattern>>,
+    /// Its turn among the nodes that appeared.
+    turn: u64,
+    selection: Arc<Selection>,
     numbers: Numbers,
     /// What is wanted beyond the base lane, and its number at the node.
     wish: Option<u32>,
@@ -163,21 +164,22 @@ pub(crate) enum Seen<'a> {
 }
 
 impl Follower {
-    /// Begins to follow; `wish` is what the base lane does not serve. `None`: the node has too many wishes.
+    /// Begins to follow; with `is_wished` the base lane does not serve it. `None`: the node has too many wishes.
     pub fn new(
         node: Arc<SharedNode>,
-        patterns: Arc<Vec<Pattern>>,
-        wish: Option<&Wish>,
+        selection: Arc<Selection>,
+        is_wished: bool,
         period: Nanos,
         numbers: Numbers,
     ) -> Option<Self> {
-        let wish = match wish {
+        let wish = match selection.wish.as_ref().filter(|_| is_wished) {
             Some(wish) => Some(node.lock().wish(wish)?),
             None => None,
         };
         Some(Follower {
+            turn: node.turn.load(Ordering::Acquire),
             node,
-            patterns,
+            selection,
             numbers,
             wish,
             period,
@@ -310,6 +312,22 @@ impl Follower {
         }
     }
 
+    /// True when nobody knows the node any more, or knows it anew.
+    pub fn is_forgotten(&self) -> bool {
+        let turn = self.node.turn.load(Ordering::Acquire);
+        turn == 0 || turn != self.turn
+    }
+
+    /// False for one that was never looked at, which costs more than a look.
+    pub fn has_columns(&self) -> bool {
+        self.touched.is_some() || self.columns.are_chosen()
+    }
+
+    /// Operations that its looks have cost since this was asked last.
+    pub fn take_cost(&mut self) -> usize {
+        self.columns.take_cost()
+    }
+
     /// About the bytes that it holds.
     pub fn held(&self) -> u64 {
         let decoded = self.decoder.slots() * BYTES_A_SLOT;
@@ -322,7 +340,7 @@ impl Follower {
     }
 
     fn choose(&mut self, schema: &Arc<Schema>, seen: &mut impl FnMut(Seen<'_>)) {
-        let are_others = self.columns.choose(schema, &self.patterns);
+        let are_others = self.columns.choose(schema, &self.selection);
         if let Some(followed) = self.lane
             && (are_others || self.period_told != followed.period())
         {

@@ -40,6 +40,8 @@ pub(crate) struct SharedNode {
     pub touched: AtomicU64,
     /// Connected; a glance without the lock.
     pub up: AtomicBool,
+    /// Its turn among the nodes that appeared; 0: it is forgotten, and who follows it lets go.
+    pub turn: AtomicU64,
     state: Mutex<Node>,
     /// Rung when it comes or goes.
     changes: Arc<Changes>,
@@ -48,7 +50,8 @@ pub(crate) struct SharedNode {
 impl SharedNode {
     pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
-        SharedNode { name, touched: AtomicU64::new(0), up: AtomicBool::new(false), state, changes }
+        let (touched, turn) = (AtomicU64::new(0), AtomicU64::new(0));
+        SharedNode { name, touched, up: AtomicBool::new(false), turn, state, changes }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Node> {
@@ -538,7 +541,7 @@ impl Node {
     }
 
     /// One more reader has this wish. `None`: too many different ones, at once or one after the other.
-    pub fn wish(&mut self, wish: &Wish) -> Option<u32> {
+    pub fn wish(&mut self, wish: &Arc<Wish>) -> Option<u32> {
         if let Some(known) = self.interests.iter_mut().find(|interest| interest.wish == *wish) {
             known.readers += 1;
             return Some(known.number);
@@ -611,7 +614,7 @@ impl Node {
     fn demand_more(&mut self, files: &Files, now: Nanos) -> bool {
         let mut files = files.clone();
         files.extend(self.demand.iter().flat_map(|demand| demand.files.clone()));
-        let Some(number) = self.wish(&demand::wish(&files)) else { return false };
+        let Some(number) = self.wish(&Arc::new(demand::wish(&files))) else { return false };
         self.demand_less();
         self.demand = Some(Demand::new(files, number, now));
         true

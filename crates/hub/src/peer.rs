@@ -380,7 +380,8 @@ impl HubSide for Talk<'_> {
 
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
         let cluster = self.cluster.clone();
-        self.reader()?.interest(&cluster, interest)
+        self.reader()?.interest(&cluster, interest);
+        Ok(())
     }
 
     fn dismiss(&mut self, number: u32) -> Taken {

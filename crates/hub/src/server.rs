@@ -22,12 +22,13 @@ use crate::cluster::Cluster;
 use crate::connection::{Connection, Ended};
 use crate::counts::Counts;
 use crate::due::{self, House, Silence};
-use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX, OPERATIONS_A_TURN};
 use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
+use crate::turn::Turn;
 
 /// Others wait so long at most for a node that is to be there before them.
 const HELD_MAX: Nanos = Nanos::SECOND;
@@ -499,12 +500,13 @@ impl Server {
         }
         self.cluster.readers.store(self.readers.len() as u64, Ordering::Relaxed);
         let mut ended = Vec::new();
+        let mut turn = Turn::of(OPERATIONS_A_TURN);
         self.readers.retain(|&place| {
             let Some(connection) = self.connections[place].as_deref_mut() else { return false };
             let Peer::Reader(reader) = &mut connection.peer else { return false };
             let is_due = now >= connection.flush_at;
             if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
-                let has_more = reader.pump(&self.cluster, !is_due, &mut connection.out);
+                let has_more = reader.pump(&self.cluster, &mut turn, !is_due, &mut connection.out);
                 if is_due || reader.is_all_prompt() {
                     (connection.told, connection.more) = (self.news, has_more);
                 } else {
@@ -521,6 +523,10 @@ impl Server {
             self.next_flush = self.next_flush.into_iter().chain(next).min();
             true
         });
+        if turn.is_over() && !self.readers.is_empty() {
+            // Nobody is the last one every time.
+            self.readers.rotate_left(1);
+        }
         for (token, end) in ended {
             self.drop_connection(token, end, now);
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, Weak};
 
 use khz_link::HubName;
 use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
@@ -11,8 +11,8 @@ use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, No
 use crate::counts::Counts;
 use crate::known::Known;
 use crate::limits::{
-    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN,
-    READERS_OUT_BYTES_MAX,
+    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, GONE_KEPT, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX,
+    NODES_DROPPED, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
 };
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
@@ -22,6 +22,9 @@ use crate::texts::TextBytes;
 
 /// Metrics of different names that the cluster may have.
 const METRICS_MAX: usize = 16_384;
+
+/// Given back at once, it is worth going through all that is free.
+const MUCH: u64 = 4 << 20;
 
 /// What a hub is told.
 #[derive(Clone, Debug)]
@@ -57,6 +60,12 @@ pub struct Cluster {
     pub(crate) readers: AtomicU64,
     /// What the places of readers at nodes hold.
     pub(crate) follow_bytes: Budget,
+    /// What nodes hold beside schemas and history.
+    pub(crate) node_bytes: Budget,
+    /// A node was refused because others hold too much: those that have gone give back what they hold.
+    pub(crate) is_short_of_memory: AtomicBool,
+    /// Does something when much was given back.
+    gave_back: OnceLock<fn()>,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -97,6 +106,10 @@ impl Cluster {
             readers: AtomicU64::new(0),
             // Its limit follows the number of nodes: see `may_follow`.
             follow_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
+            // The same.
+            node_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
+            is_short_of_memory: AtomicBool::new(false),
+            gave_back: OnceLock::new(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),
@@ -167,10 +180,7 @@ impl Cluster {
             return Some(node);
         }
         if self.known() >= NODES_MAX {
-            let oldest = oldest(&self.nodes())?;
-            tracing::warn!("{} was down the longest: it is forgotten to make room for {name}", oldest.name);
-            self.change(|known| known.remove(&oldest.name));
-            Counts::add(&self.counts.nodes_dropped, 1);
+            self.make_room(name)?;
         }
         Some(self.change(|known| match known.get(name) {
             Some(node) => node.clone(),
@@ -180,6 +190,20 @@ impl Cluster {
                 node
             }
         }))
+    }
+
+    /// Forgets the nodes that were down the longest. `None`: there are none.
+    fn make_room(&self, name: &NodeName) -> Option<()> {
+        let oldest = oldest(&self.nodes());
+        let first = oldest.first()?;
+        tracing::warn!(
+            "{} nodes that were down the longest, {} first, are forgotten to make room for {name} and others",
+            oldest.len(),
+            first.name
+        );
+        self.change(|known| oldest.iter().for_each(|node| known.remove(&node.name)));
+        Counts::add(&self.counts.nodes_dropped, oldest.len() as u64);
+        Some(())
     }
 
     /// These nodes should be there: they are known, whether they ever come or not.
@@ -317,19 +341,68 @@ impl Cluster {
         }
     }
 
-    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
-    pub(crate) fn keep_house(&self) {
+    /// Whoever keeps this process' memory is told when nodes that have gone have given back much.
+    pub fn when_given_back(&self, act: fn()) {
+        // Who has said so first is told.
+        let _ = self.gave_back.set(act);
+    }
+
+    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody
+    /// keeps more than his share, be he down. Tells when the next node gives back what it holds.
+    pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
-        let now = crate::clock::boot();
+        let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
+        let before = self.node_bytes.held() + self.schemas.held();
+        let (mut next, mut gives_back) = (None, false);
         for node in nodes {
             let mut node = node.lock();
             node.trim(share);
             node.forget_late(now);
             node.forget_demand(now);
+            let due = node.gives_back_at();
+            if due.is_some_and(|due| now >= due) || is_short && node.link.is_none() {
+                gives_back |= node.give_back(self, is_short);
+            }
+            // One that is read is asked again after as long.
+            let again = node.gives_back_at().map(|at| if at > now { at } else { Nanos(now.0 + GONE_KEPT.0) });
+            next = next.into_iter().chain(again).min();
         }
+        if gives_back || is_short || self.schemas.has_changed() {
+            self.tidy(before);
+        }
+        next
+    }
+
+    /// Lets go of what nodes had in common and none has any more.
+    fn tidy(&self, before: u64) {
+        {
+            // Those that only this list and the schemas' have are no node's.
+            let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let Metrics { names, all } = &mut *metrics;
+            all.retain(|metric| {
+                let is_used = Arc::strong_count(metric) > 2;
+                if !is_used {
+                    names.remove(&*metric.name);
+                }
+                is_used
+            });
+        }
+        self.schemas.tidy();
+        let given = before.saturating_sub(self.node_bytes.held() + self.schemas.held());
+        if given >= MUCH
+            && let Some(act) = self.gave_back.get()
+        {
+            act();
+        }
+    }
+
+    /// Whether nodes may hold this number of bytes more.
+    pub(crate) fn may_hold(&self, bytes: u64) -> bool {
+        let most = NODES_BYTES_MAX + self.connections() * NODES_BYTES_EACH;
+        self.node_bytes.held().saturating_add(bytes) <= most
     }
 
     /// Bytes that may wait for one reader on a link.
@@ -397,17 +470,19 @@ impl Cluster {
     }
 }
 
-/// The node that was down the longest, of those that nobody expects.
-fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
+/// The nodes that were down the longest, of those that nobody expects, the first of them first.
+fn oldest(nodes: &[Arc<SharedNode>]) -> Vec<Arc<SharedNode>> {
     let now = crate::clock::boot();
     let gone = nodes.iter().filter(|node| !node.up.load(Ordering::Relaxed)).filter_map(|node| {
         let state = node.lock();
         // One that was never heard came before all others.
         let heard = state.entry(now).map_or(i64::MIN, |entry| entry.heard);
-        (!state.is_expected).then_some((heard, node))
+        (!state.is_expected).then(|| (heard, node.clone()))
     });
-    gone.min_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)))
-        .map(|(_, node)| node.clone())
+    let mut gone: Vec<(i64, Arc<SharedNode>)> = gone.collect();
+    gone.sort_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)));
+    gone.truncate(NODES_DROPPED);
+    gone.into_iter().map(|(_, node)| node).collect()
 }
 
 #[cfg(test)]

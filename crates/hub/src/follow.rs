@@ -10,6 +10,7 @@ use khz_model::{Delivery, Nanos, Notice, Pace, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
 use crate::lane::{Lane, Piece, Place};
+use crate::limits::BYTES_A_SLOT;
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
 
@@ -23,9 +24,6 @@ const BYTES_A_LOOK: usize = 128 << 10;
 
 /// A follower keeps no more than this of what it has copied: there is one for each node of each reader.
 const BYTES_KEPT: usize = 16 << 10;
-
-/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
-const BYTES_A_SLOT: usize = 8 + 1 + 4;
 
 /// Rows that a lane may have lost in one go: a year at 1,000 Hz.
 const LEAP_MAX: u64 = 1 << 35;

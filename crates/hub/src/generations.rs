@@ -58,9 +58,19 @@ impl Generations {
         here.map_or(0, |schema| schema.bytes())
     }
 
-    /// Bytes of all of them.
-    pub fn bytes(&self) -> u64 {
-        self.known.iter().map(|(_, schema)| schema.bytes()).sum()
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.known.iter().map(|(_, schema)| schema)
+    }
+
+    /// True where another generation takes the place of one that is here.
+    pub fn is_full(&self) -> bool {
+        self.known.len() == GENERATIONS_MAX
+    }
+
+    /// Forgets those that nobody needs.
+    pub fn retain(&mut self, is_needed: impl Fn(&Arc<Schema>) -> bool) {
+        self.known.retain(|(_, schema)| is_needed(schema));
     }
 
     /// The node offers a schema, which is `whole` if another lane has it. What does not continue in it was the schema of

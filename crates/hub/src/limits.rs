@@ -44,11 +44,33 @@ pub const GENERATIONS_MAX: usize = 8;
 /// Bytes of one block: a key row of the largest schema, and the eightfold of it in deltas, in practice.
 pub const BLOCK_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of one node's blocks that have not ended and of its schemas, all lanes together: four of the largest blocks.
-pub const NODE_BYTES_MAX: u64 = 64 << 20;
+/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
+pub const BYTES_A_SLOT: usize = 8 + 1 + 4;
 
-/// A lane with less than this is not looked at for that.
-pub const LANE_BYTES_FREE: u64 = 256 << 10;
+/// Memory of one node: its schemas as they are decoded, its blocks that have not ended, the newest rows of its lanes. Three
+/// lanes of 160,000 series that have nothing in common take half of it.
+pub const NODE_BYTES_MAX: u64 = 128 << 20;
+
+/// What a node may send between two counts of what it holds.
+pub const NODE_BYTES_UNCOUNTED: u64 = 16 << 10;
+
+/// Memory of all nodes' schemas, those that several nodes have once: 3,000 series for each of 4,096 nodes that share nothing.
+pub const SCHEMAS_BYTES_MAX: u64 = 1 << 30;
+
+/// Memory of all nodes but for schemas and history: blocks that have not ended, the newest rows...
+pub const NODES_BYTES_MAX: u64 = 1 << 30;
+/// ...and this number of bytes more for each connection: a minute of 300 series at 1 Hz twice.
+pub const NODES_BYTES_EACH: u64 = 128 << 10;
+
+/// A node that has gone gives back after this time what is neither history nor wanted by a reader: an agent that is
+/// restarted is there again by then.
+pub const GONE_KEPT: Nanos = Nanos::from_secs(60);
+
+/// The newest block of a base lane that is kept for its history when its node has gone: larger ones go with it.
+pub const LANE_BYTES_KEPT: u64 = 256 << 10;
+
+/// Nodes that make room at once where there are too many: looking for the oldest means looking at all.
+pub const NODES_DROPPED: usize = 256;
 
 /// Blocks of a lane that are kept for readers that follow it, whatever the history: a second at 1,000 Hz.
 pub const BLOCKS_FOR_READERS: usize = 8;

@@ -549,7 +549,8 @@ impl Server {
             self.rest(None);
         }
         if self.house.is_due(now, self.news) {
-            self.cluster.keep_house();
+            let gives_back = self.cluster.keep_house(now);
+            self.house.was_kept(gives_back);
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);
         handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));

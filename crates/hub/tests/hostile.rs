@@ -258,15 +258,55 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
             let frame = put::open_past(&mut a.out, lane, false);
             a.out.extend_from_slice(&piece);
             frame.close(&mut a.out);
-            sent += piece.len();
-            if sent > 66 << 20 {
+            if !a.try_send() {
                 break 'cut;
             }
+            sent += piece.len() as u64;
         }
-        a.beat();
     }
-    a.send();
-    assert!(a.refusal().1.contains("unfinished blocks"));
+    assert!(sent < khz_hub::limits::NODE_BYTES_MAX + (8 << 20), "{sent} bytes were taken");
+    assert!(a.refusal().1.contains("holds more memory of the hub than one may"));
+}
+
+/// Says a schema of so many slots of one metric, of instances that no other lane has; `false`: the hub has ended it.
+fn say_schema(node: &mut Node, lane: u32, slots: u32) -> bool {
+    let (mut schema, mut encoder) = (Vec::new(), khz_block::SchemaEncoder::new());
+    let metric = fake::series()[0].metric.clone();
+    for slot in 0..slots {
+        let instance = Some(khz_model::Instance::from_kernel(format!("{lane}.{slot}").as_bytes()));
+        encoder.append(&khz_model::Series { metric: metric.clone(), instance }, &mut schema).unwrap();
+    }
+    let mut at = 0;
+    for piece in schema.chunks(250 << 10) {
+        let frame = put::open_schema(&mut node.out, lane, 1, at);
+        node.out.extend_from_slice(piece);
+        frame.close(&mut node.out);
+        at += piece.len() as u64;
+        if !node.try_send() {
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn a_node_of_many_large_lanes_is_cut_at_what_it_makes_the_hub_hold_and_not_at_what_it_says() {
+    let hub = Hub::new();
+    let mut a = Node::connect(hub.address(), "a");
+    a.hello(None);
+    let names: Vec<String> = (1..=16).map(|number| format!("lane{number}")).collect();
+    let mut said = 0;
+    for (number, name) in (1..).zip(&names) {
+        offer(number, name, 1).put(&mut a.out);
+        if !say_schema(&mut a, number, 200_000) {
+            break;
+        }
+        said += 1;
+    }
+    assert!(a.refusal().1.contains("holds more memory of the hub than one may"), "after {said} lanes");
+    let most = khz_hub::limits::NODE_BYTES_MAX;
+    let held = hub.own("khz.hub.schema_bytes");
+    assert!((2..16).contains(&said) && held <= most + (20 << 20), "{said} lanes, {held} bytes");
 }
 
 #[test]

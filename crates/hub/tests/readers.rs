@@ -261,7 +261,11 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     slow.hello_as(Role::Reader, None);
     ask(&mut slow, 1, 1, true, &["*"]);
     let mut received = Received::default();
-    khz_link::Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
+    let interest = a.await_frame(|frame| match frame {
+        Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
     // More than the sockets' and the hub's buffers take.

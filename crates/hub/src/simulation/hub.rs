@@ -83,7 +83,7 @@ impl Hub {
         }
         if now.since(self.kept_house) >= Nanos::SECOND {
             self.kept_house = now;
-            self.cluster.keep_house();
+            self.cluster.keep_house(now);
         }
     }
 

@@ -162,6 +162,12 @@ impl Node {
         self
     }
 
+    /// Sends what was put, as far as the hub takes it.
+    pub fn try_send(&mut self) -> bool {
+        let bytes = std::mem::take(&mut self.out);
+        self.socket.write_all(&bytes).is_ok()
+    }
+
     /// The next frame; `None` when the hub has closed.
     pub fn next(&mut self, take: impl FnOnce(Frame<'_>)) -> Option<()> {
         loop {

@@ -162,6 +162,11 @@ impl Node {
         self
     }
 
+    /// From here on the kernel keeps little that it has not read.
+    pub fn take_little(&self) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
+    }
+
     /// Sends what was put, as far as the hub takes it.
     pub fn try_send(&mut self) -> bool {
         let bytes = std::mem::take(&mut self.out);

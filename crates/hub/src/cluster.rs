@@ -288,11 +288,12 @@ impl Cluster {
         self.forgotten.load(Ordering::Acquire)
     }
 
-    /// Takes in the metrics of a schema that is new.
-    pub(crate) fn note_metrics(&self, schema: &Schema) {
+    /// Takes in the metrics of a schema whose slots from this one on are new.
+    pub(crate) fn note_metrics(&self, schema: &Schema, from: usize) {
+        let new = schema.series().get(from..).unwrap_or_default();
         let is_known = |metrics: &Metrics| {
             let mut last: Option<&Arc<Metric>> = None;
-            schema.series().iter().all(|series| {
+            new.iter().all(|series| {
                 let same = last.is_some_and(|metric| Arc::ptr_eq(metric, &series.metric));
                 last = Some(&series.metric);
                 same || metrics.names.contains(&*series.metric.name)
@@ -302,7 +303,7 @@ impl Cluster {
             return;
         }
         let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for series in schema.series() {
+        for series in new {
             if metrics.all.len() < METRICS_MAX && !metrics.names.contains(&*series.metric.name) {
                 metrics.names.insert(series.metric.name.to_string());
                 metrics.all.push(series.metric.clone());

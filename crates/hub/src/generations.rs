@@ -117,17 +117,17 @@ impl Generations {
             return Ok(None);
         }
         let offered = self.offered.filter(|&(generation, _)| generation == piece.generation);
-        match schemas.grow(self.of(piece.generation), news, offered.map(|(_, offered)| offered)) {
-            Ok(schema) => {
-                self.set(piece.generation, schema.clone());
-                Ok(Some(schema))
-            }
-            Err(reject) => {
-                // On its next connection the node says it from the start.
-                self.forget(piece.generation);
-                Err(reject)
-            }
-        }
+        // Taken out, so that one which nobody else has can grow where it is. Where it is refused the node says it from the start
+        // on its next connection.
+        let before = self.take_out(piece.generation);
+        let schema = schemas.grow(before, news, offered.map(|(_, offered)| offered))?;
+        self.set(piece.generation, schema.clone());
+        Ok(Some(schema))
+    }
+
+    fn take_out(&mut self, generation: u32) -> Option<Arc<Schema>> {
+        let at = self.known.iter().position(|(number, _)| *number == generation)?;
+        self.known.remove(at).map(|(_, schema)| schema)
     }
 
     fn forget(&mut self, generation: u32) {

@@ -179,12 +179,15 @@ impl Lane {
         piece: &SchemaPiece<'_>,
         schemas: &Schemas,
     ) -> Result<Option<Arc<Schema>>, Reject> {
-        let before = self.schema(piece.generation).cloned();
+        let is_new = self.schema(piece.generation).is_none();
+        // One that no block has need not be put in the place of itself.
+        let before = self.schema(piece.generation).filter(|schema| is_shared(schema)).cloned();
         let grown = self.schemas.take(piece, schemas)?;
-        match (before, &grown) {
-            (Some(before), Some(schema)) => self.share(&before, schema),
-            (None, Some(_)) => self.forget_meaningless(),
-            _ => {}
+        if let (Some(before), Some(schema)) = (before, &grown) {
+            self.share(&before, schema);
+        }
+        if is_new {
+            self.forget_meaningless();
         }
         Ok(grown)
     }
@@ -235,6 +238,7 @@ impl Lane {
     pub fn growth(&self, generation: u32, bytes: u64) -> usize {
         match self.schema(generation) {
             Some(here) if here.bytes() >= bytes => 0,
+            Some(here) if !is_shared(here) => 0,
             Some(here) => here.series().len().max(self.recent.len()),
             None if self.schemas.is_full() => self.recent.len(),
             None => 0,
@@ -639,6 +643,11 @@ impl Lane {
         blocks.sort_by_key(Block::end);
         blocks
     }
+}
+
+/// True where somebody else has it, a block or another lane: it is copied where it grows.
+fn is_shared(schema: &Arc<Schema>) -> bool {
+    Arc::strong_count(schema) > 1
 }
 
 fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>) -> Piece {

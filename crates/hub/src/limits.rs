@@ -28,12 +28,15 @@ pub const LANES_MAX: usize = 64;
 /// Slots of one lane, the same for agents: a node of 10,000 interfaces has 160,000.
 pub use khz_model::schema::SLOTS_MAX;
 
-/// Bytes of one schema: as many slots with names of 16 bytes.
-pub const SCHEMA_BYTES_MAX: u64 = 6 << 20;
+/// Bytes of one schema, the same for agents and readers.
+pub use khz_block::schema::SCHEMA_BYTES_MAX;
 
-/// What a node may cost us with pieces of schemas, in slots that are copied: each piece copies those before it. The
-/// largest schema, of short names and in pieces of 32 KiB, takes nearly all of it. Half a second of our time.
+/// What a node may cost us with pieces of schemas, in slots that are copied: a piece of one that blocks have already copies
+/// those before it. Half a second of our time.
 pub const SCHEMA_WORK_MAX: u64 = 16 << 20;
+
+/// What any piece costs.
+pub const SCHEMA_PIECE_WORK: usize = 256;
 
 /// So much of it comes back every second: a piece for each row of the largest schema.
 pub const SCHEMA_WORK_A_SECOND: u64 = 4 << 20;

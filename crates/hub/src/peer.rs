@@ -19,7 +19,7 @@ use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::interest::Told;
 use crate::lane::Lane;
-use crate::limits::HISTORY_SPAN;
+use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
 use crate::node::{self, BASE, Link, Node, SharedNode};
 use crate::proofs::Proofs;
@@ -258,13 +258,14 @@ impl HubSide for Talk<'_> {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
             let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
-            if !node.may_grow(cost, self.now) {
+            let known = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
+            if !node.may_grow(cost.max(SCHEMA_PIECE_WORK), self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
             match lane.grow_schema(piece, schemas) {
                 Ok(Some(schema)) => {
-                    cluster.note_metrics(&schema);
+                    cluster.note_metrics(&schema, known);
                     self.held(node.count(cluster))
                 }
                 Ok(None) => Ok(()),

@@ -11,7 +11,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::generations::Offered;
 use crate::lane::Reject;
-use crate::limits::{SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX, SLOTS_MAX};
+use crate::limits::{SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX};
 
 /// The first half of a schema's SHA-256.
 pub(crate) type Hash = [u8; 16];
@@ -36,6 +36,14 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
+    fn new(share: Share) -> Self {
+        Schema { decoder: SchemaDecoder::new(), context: Context::new(&SHA256), share, brought: 0 }
+    }
+
+    fn copy(&self, share: Share) -> Self {
+        Schema { decoder: self.decoder.clone(), context: self.context.clone(), share, brought: self.brought }
+    }
+
     /// What each slot is.
     pub fn series(&self) -> &[Series] {
         self.decoder.series()
@@ -108,48 +116,50 @@ impl Schemas {
         self.known().get(hash)?.upgrade().filter(|schema| schema.bytes() == bytes)
     }
 
-    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one.
+    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one. One that
+    /// nobody else has grows where it is, another is copied.
     pub fn grow(
         &self,
-        base: Option<&Arc<Schema>>,
+        base: Option<Arc<Schema>>,
         bytes: &[u8],
         offered: Option<Offered>,
     ) -> Result<Arc<Schema>, Reject> {
-        let before = base.map_or(0, |schema| schema.bytes());
-        if before + bytes.len() as u64 > SCHEMA_BYTES_MAX {
+        let before = base.as_ref().map_or(0, |schema| schema.bytes());
+        if before + bytes.len() as u64 > SCHEMA_BYTES_MAX as u64 {
             return Err("a schema larger than a hub takes");
         }
-        let mut brought = base.map_or(0, |schema| schema.brought);
-        let (mut decoder, mut context) = match base {
-            Some(schema) => (schema.decoder.clone(), schema.context.clone()),
-            None => (SchemaDecoder::new(), Context::new(&SHA256)),
+        let mut schema = match base.map(Arc::try_unwrap) {
+            Some(Ok(alone)) => alone,
+            Some(Err(shared)) => shared.copy(self.held.take(0).ok_or(FULL)?),
+            None => Schema::new(self.held.take(0).ok_or(FULL)?),
         };
         {
             let mut pool = self.pool();
             let known = pool.held();
-            let fed = decoder.feed_sharing(bytes, &mut pool);
+            let fed = schema.decoder.feed_sharing(bytes, &mut pool);
             let has_room = self.metrics_share.as_ref().is_none_or(|share| share.set(pool.held()));
             fed.map_err(|_| "a damaged schema")?;
             if !has_room {
                 return Err(FULL);
             }
-            brought += pool.held() - known;
-        }
-        decoder.shrink();
-        if decoder.series().len() > SLOTS_MAX {
-            return Err("more slots than a hub takes");
+            schema.brought += pool.held() - known;
         }
         // A piece may go beyond the offer: slots came between the two.
         let ends_at = offered.map_or(0, |offered| offered.bytes.saturating_sub(before));
         let (rest_of_offer, beyond) = bytes.split_at(ends_at.min(bytes.len() as u64) as usize);
-        context.update(rest_of_offer);
+        schema.context.update(rest_of_offer);
         let is_whole = ends_at > 0 && rest_of_offer.len() as u64 == ends_at;
-        if is_whole && offered.is_some_and(|offered| offered.hash != hash(&context)) {
+        if is_whole && offered.is_some_and(|offered| offered.hash != schema.hash()) {
             return Err("a schema that is not the one that was offered");
         }
-        context.update(beyond);
-        let share = self.held.take(decoder.held()).ok_or(FULL)?;
-        Ok(self.shared(Schema { decoder, context, share, brought }))
+        schema.context.update(beyond);
+        if is_whole {
+            schema.decoder.shrink();
+        }
+        if !schema.share.set(schema.decoder.held()) {
+            return Err(FULL);
+        }
+        Ok(self.shared(schema))
     }
 
     fn pool(&self) -> MutexGuard<'_, MetricPool> {

@@ -45,7 +45,7 @@ fn lane(cluster: &Cluster, node: &SharedNode, number: u32, name: &str, schema: &
     lane.alive = true;
     let piece = SchemaPiece { lane: number, generation: 1, offset: 0, bytes: schema };
     if let Some(schema) = lane.grow_schema(&piece, &cluster.schemas).unwrap() {
-        cluster.note_metrics(&schema);
+        cluster.note_metrics(&schema, 0);
     }
     let mut bytes = Vec::new();
     let stamp = Stamp { boot: Nanos::from_secs(1), real_offset: 1_700_000_000_000_000_000 };

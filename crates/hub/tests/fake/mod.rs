@@ -167,10 +167,15 @@ impl Node {
         rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
     }
 
-    /// Sends what was put, as far as the hub takes it.
-    pub fn try_send(&mut self) -> bool {
-        let bytes = std::mem::take(&mut self.out);
-        self.socket.write_all(&bytes).is_ok()
+    /// Sends what was put, and waits until the hub has taken it in, or says why it will not.
+    pub fn offers(&mut self) -> Result<(), String> {
+        Beat { stamp: 42, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);
+        self.send();
+        self.await_frame(|frame| match frame {
+            Frame::Beaten(_) => Some(Ok(())),
+            Frame::Refuse { text, .. } => Some(Err((*text).to_owned())),
+            _ => None,
+        })
     }
 
     /// The next frame; `None` when the hub has closed.

@@ -21,7 +21,7 @@ mod history;
 mod json;
 mod latest;
 mod layout;
-mod limits;
+pub mod limits;
 mod measure;
 mod misses;
 mod nodes;

@@ -22,6 +22,10 @@ pub const CONNECTIONS_MAX: usize = 65_536;
 /// Connections that have not said who they are. A port scan fills this and nothing else: the oldest goes first.
 pub const HANDSHAKES_MAX: usize = 1_024;
 
+/// Bytes of frames that have begun and not ended, of all connections: 16,384 of the pieces that agents send. Beyond it who
+/// leaves another unfinished is cut off.
+pub const UNFINISHED_BYTES_MAX: usize = 512 << 20;
+
 /// Lanes of one node: what an agent has at most, and as many readers' wishes again.
 pub const LANES_MAX: usize = 64;
 

@@ -22,7 +22,7 @@ use crate::cluster::Cluster;
 use crate::connection::{Connection, Ended};
 use crate::counts::Counts;
 use crate::due::{self, House, Silence};
-use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX, OPERATIONS_A_TURN};
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX, OPERATIONS_A_TURN, UNFINISHED_BYTES_MAX};
 use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
@@ -207,6 +207,8 @@ struct Server {
     /// Places of those who read.
     readers: Vec<usize>,
     room: Vec<u8>,
+    /// Bytes of frames that have begun and not ended, of all connections.
+    unfinished: usize,
     log: LogLimit,
     accept_failures: AcceptFailures,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
@@ -257,6 +259,7 @@ impl Server {
             held_until: held.then_some(Nanos(now.0 + HELD_MAX.0)),
             readers: Vec::new(),
             room: vec![0; ROOM],
+            unfinished: 0,
             log: LogLimit::default(),
             accept_failures: AcceptFailures::of("link"),
             news: 0,
@@ -434,7 +437,7 @@ impl Server {
     }
 
     fn receive(&mut self, connection: &mut Connection, now: Nanos) -> Result<(), Ended> {
-        let Connection { token, wire, end, out, caller, peer, .. } = connection;
+        let Connection { token, wire, end, out, caller, peer, kept: kept_before, .. } = connection;
         let (cluster, mailbox) = (&self.cluster, &self.mailbox);
         let mut failed: Option<LinkError> = None;
         let mut room = std::mem::take(&mut self.room);
@@ -458,6 +461,11 @@ impl Server {
             Ok(())
         });
         self.room = room;
+        let kept = end.kept();
+        self.unfinished = (self.unfinished + kept).saturating_sub(std::mem::replace(kept_before, kept));
+        if failed.is_none() && kept > 0 && self.unfinished > UNFINISHED_BYTES_MAX {
+            return Err(Ended::Told("there are too many unfinished frames".into()));
+        }
         match (failed, readiness) {
             (Some(error), _) => Err(Ended::Cut(error)),
             (None, Ok(crate::wire::Readiness::End)) => Err(Ended::Closed),
@@ -618,6 +626,7 @@ impl Server {
         };
         self.free.push(place);
         self.open -= 1;
+        self.unfinished = self.unfinished.saturating_sub(connection.kept);
         if matches!(ended, Ended::Cut(_)) {
             // What stands there says why; it goes as far as it goes at once.
             let _ = connection.flush(&self.epoll);

@@ -88,11 +88,11 @@ impl Choice {
 
     /// About the bytes that it holds.
     pub fn held(&self) -> usize {
-        let named = |(name, numbers): (&Box<str>, &Vec<u32>)| {
-            name.len() + size_of::<(Box<str>, Vec<u32>)>() + numbers.capacity() * size_of::<u32>()
-        };
+        let entry = size_of::<(Box<str>, Vec<u32>)>();
+        let names = self.named.iter();
+        let named = names.map(|(name, numbers)| entry + name.len() + numbers.capacity() * size_of::<u32>());
         let patterns = self.patterns.iter().map(|pattern| pattern.to_string().len() * TEXT_COMPILED);
-        self.named.iter().map(named).sum::<usize>() + patterns.sum::<usize>()
+        named.sum::<usize>() + patterns.sum::<usize>()
     }
 }
 

@@ -849,3 +849,6 @@ impl SharedNode {
         self.changes.ring();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,8 @@ struct Blocks {
 
 const ROWS: u64 = 10;
 
+type RowRanges = Vec<(u64, u64)>;
+
 impl Blocks {
     /// Rows 0 to 10 begin at second 100, and so on.
     fn new(count: u64) -> Self {
@@ -40,7 +42,7 @@ impl Blocks {
     }
 
     /// What is to be sent when so much is wanted, newest first, and what is lost.
-    fn send(&self, backfill: &mut Backfill) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn send(&self, backfill: &mut Backfill) -> (RowRanges, RowRanges) {
         let mut sent = Vec::new();
         while let Some(block) = backfill.newest() {
             assert_eq!(
@@ -118,7 +120,7 @@ fn blocks_that_ended_before_the_span_are_neither_sent_nor_lost() {
         let mut backfill = wanted(&blocks, (0, 50), &[], since);
         let (mut sent, lost) = blocks.send(&mut backfill);
         sent.reverse();
-        let expected: Vec<(u64, u64)> = (first..50).step_by(10).map(|row| (row, row + 10)).collect();
+        let expected: RowRanges = (first..50).step_by(10).map(|row| (row, row + 10)).collect();
         assert_eq!((sent, lost), (expected, vec![]), "since {since}");
     }
 }

@@ -137,14 +137,17 @@ fn measure(wanted: &Wanted<'_>) -> Result<(), String> {
 /// Changes one crate and tests it.
 fn judge(one: &Decisive, wanted: &Wanted<'_>, equals: &Equals) -> Result<Outcome, String> {
     let all = cargo_mutants::list(one, &tree())?;
-    let (equal, rest): (Vec<Mutant>, Vec<Mutant>) = all.into_iter().partition(|mutant| equals.has(mutant));
+    let (equal, rest): (Vec<Mutant>, Vec<Mutant>) =
+        all.iter().cloned().partition(|mutant| equals.has(mutant));
     equals.all_used(&format!("crates/{}/", one.name), &equal)?;
-    // All that are there need no list, which would be long.
-    let only = wanted.sample.map(|size| mutant::sample(rest, size, wanted.seed));
-    let outcomes = cargo_mutants::test(one, &tree(), only.as_deref(), &equal, &place().join(one.name))?;
-    let is_wanted =
-        |mutant: &Mutant| only.as_ref().map_or_else(|| !equal.contains(mutant), |only| only.contains(mutant));
-    Ok(Outcome { equal: equal.len(), ..Outcome::read(&outcomes, is_wanted)? })
+    let chosen = match wanted.sample {
+        Some(size) => mutant::sample(rest, size, wanted.seed),
+        None => rest,
+    };
+    eprintln!("\n== mutants of {}: {} of {}, {} equal", one.name, chosen.len(), all.len(), equal.len());
+    let left_out: Vec<Mutant> = all.into_iter().filter(|mutant| !chosen.contains(mutant)).collect();
+    let outcomes = cargo_mutants::test(one, &tree(), &left_out, &place().join(one.name))?;
+    Ok(Outcome { equal: equal.len(), ..Outcome::read(&outcomes)? })
 }
 
 /// Where all of this lies. It stays, so that the next run builds only what has changed.

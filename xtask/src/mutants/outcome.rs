@@ -40,20 +40,17 @@ enum Scenario {
 }
 
 impl Outcome {
-    /// Reads `outcomes.json`; only mutants that were `wanted` count.
-    pub fn read(path: &Path, wanted: impl Fn(&Mutant) -> bool) -> Result<Self, String> {
+    /// Reads `outcomes.json`.
+    pub fn read(path: &Path) -> Result<Self, String> {
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Self::of(&text, wanted).map_err(|problem| format!("{}: {problem}", path.display()))
+        Self::of(&text).map_err(|problem| format!("{}: {problem}", path.display()))
     }
 
-    fn of(text: &str, wanted: impl Fn(&Mutant) -> bool) -> Result<Self, String> {
+    fn of(text: &str) -> Result<Self, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut outcome = Outcome::default();
         for one in written.outcomes {
             let Scenario::Mutant(mutant) = one.scenario else { continue };
-            if !wanted(&mutant) {
-                continue;
-            }
             match one.summary.as_str() {
                 "CaughtMutant" | "Timeout" => outcome.noticed += 1,
                 "MissedMutant" => outcome.survivors.push(mutant.name),
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noticed_and_who_survived_is_counted_and_what_was_not_built_or_not_wanted_is_not() {
+    fn what_was_noticed_and_who_survived_is_counted_and_what_was_not_built_is_not() {
         let ones = ["Unviable", "CaughtMutant", "MissedMutant", "Timeout", "CaughtMutant", "MissedMutant"];
         let mutants: Vec<String> =
             ones.iter().enumerate().map(|(line, summary)| mutant(line, summary)).collect();
@@ -115,14 +112,13 @@ mod tests {
             r#"{{"outcomes":[{{"scenario":"Baseline","summary":"Success"}},{}],"missed":2}}"#,
             mutants.join(",")
         );
-        let outcome =
-            Outcome { equal: 4, ..Outcome::of(&text, |mutant| mutant.span.start.line != 3).unwrap() };
+        let outcome = Outcome { equal: 4, ..Outcome::of(&text).unwrap() };
         assert_eq!(
             outcome.in_words("ring"),
-            "ring: 2 of 4 noticed (50 %); 1 not built, 4 equal\n  survived: a.rs:2:1: delete !\n  survived: a.rs:5:1: delete !\n"
+            "ring: 3 of 5 noticed (60 %); 1 not built, 4 equal\n  survived: a.rs:2:1: delete !\n  survived: a.rs:5:1: delete !\n"
         );
         assert!(outcome.share() < 0.92 && Outcome::default().share() == 1.0);
         let strange = text.replace("Unviable", "Eaten");
-        assert!(Outcome::of(&strange, |_| true).unwrap_err().contains("'Eaten' became of a.rs:0:1"));
+        assert!(Outcome::of(&strange).unwrap_err().contains("'Eaten' became of a.rs:0:1"));
     }
 }

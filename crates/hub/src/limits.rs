@@ -98,3 +98,73 @@ pub const OUT_BYTES_MAX: usize = 1 << 20;
 
 /// History that a node is asked for after the hub has started: "the last ten minutes".
 pub const HISTORY_SPAN: Nanos = Nanos::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number as people write it: 65,536.
+    fn count(n: u64) -> String {
+        let digits = n.to_string();
+        let groups: Vec<&str> = digits
+            .as_bytes()
+            .rchunks(3)
+            .rev()
+            .map(|group| std::str::from_utf8(group).unwrap_or(""))
+            .collect();
+        groups.join(",")
+    }
+
+    #[test]
+    fn the_limits_are_those_that_readers_of_the_documents_are_told() {
+        let text = include_str!("../../../docs/limits.md");
+        let (kib, mib) = (|n: usize| format!("{} KiB", n >> 10), |n: u64| format!("{} MiB", n >> 20));
+        let [nodes, connections, handshakes, blocks] =
+            [NODES_MAX, CONNECTIONS_MAX, HANDSHAKES_MAX, BLOCKS_MAX].map(|n| count(n as u64));
+        let (out, least) = (mib(OUT_BYTES_MAX as u64), kib(OUT_BYTES_MIN));
+        let (all, each) = (READERS_OUT_BYTES_MAX, READERS_OUT_BYTES_MAX / OUT_BYTES_MAX);
+        for line in [
+            format!(
+                "{}, shared alike: {out} for up to {each} readers, {least} for a thousand",
+                mib(all as u64)
+            ),
+            format!("does not read | {} waiting", mib(4 * OUT_BYTES_MAX as u64)),
+            format!("{} and {} for each node", mib(FOLLOW_BYTES_MAX), kib(FOLLOW_BYTES_A_NODE as usize)),
+            format!("follows | {BLOCKS_FOR_READERS} a lane"),
+            format!("at one node | 64; {INTERESTS_MAX} different ones"),
+            format!("{} a node, {} all", mib(NODE_TEXT_BYTES_MAX), mib(ALL_TEXT_BYTES_MAX)),
+            format!("who they are | {connections}; {handshakes} |"),
+            format!("its lanes; interests in it | {LANES_MAX}; {INTERESTS_MAX} |"),
+            format!(
+                "a schema | {}, {} slots; {GENERATIONS_MAX} gen",
+                mib(SCHEMA_BYTES_MAX),
+                count(SLOTS_MAX as u64)
+            ),
+            format!("{} at once, {} more a second", count(SCHEMA_WORK_MAX), count(SCHEMA_WORK_A_SECOND)),
+            format!("a block | {} |", mib(BLOCK_BYTES_MAX as u64)),
+            format!(
+                "together | {}; a lane with less than {} is",
+                mib(NODE_BYTES_MAX),
+                kib(LANE_BYTES_FREE as usize)
+            ),
+            format!(
+                "not fetched | {} a lane, for {} s |",
+                kib(LATE_BYTES_MAX),
+                LATE_KEPT.0 / Nanos::SECOND.0
+            ),
+            format!("in the history | {blocks}, within"),
+            format!(
+                "file | {nodes}; {}, {} a second",
+                mib(ROSTER_BYTES_MAX),
+                kib(ROSTER_BYTES_A_SECOND as usize)
+            ),
+        ] {
+            assert!(text.contains(&line), "docs/limits.md does not say: {line}");
+        }
+        assert_eq!(
+            WISHES_AT_ONCE,
+            2 * INTERESTS_MAX as u64,
+            "a reader's screen is left and another one opened"
+        );
+    }
+}

@@ -20,9 +20,13 @@ struct Agent {
     lanes: OneLane,
     writer: Writer,
     encoder: Encoder,
+    /// Slots of a row, each of ten bytes.
+    slots: usize,
     now: Nanos,
     /// What it has said and the hub has not looked at.
     out: Vec<u8>,
+    /// At each Beat, how many answers might wait.
+    may_wait: Vec<usize>,
 }
 
 impl Agent {
@@ -48,8 +52,10 @@ impl Agent {
             lanes: OneLane::new(reader, Nanos::SECOND),
             writer,
             encoder,
+            slots: 100,
             now,
             out: Vec::new(),
+            may_wait: Vec::new(),
         };
         agent.hears(|out| {
             Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
@@ -62,7 +68,8 @@ impl Agent {
     fn hears(&mut self, say: impl FnOnce(&mut Vec<u8>)) {
         let mut words = Vec::new();
         say(&mut words);
-        self.end.receive(&words, self.now, 0, &mut self.lanes, &mut self.out).expect("a hub's words");
+        let wall = self.now.0 as i64;
+        self.end.receive(&words, self.now, wall, &mut self.lanes, &mut self.out).expect("a hub's words");
     }
 
     /// Writes rows, a second apart, in blocks that end by themselves.
@@ -78,10 +85,10 @@ impl Agent {
                 self.writer.close(&header);
             }
             if self.encoder.rows_open() == 0 {
-                self.encoder.key_row(stamp, 100, reading, &mut row);
+                self.encoder.key_row(stamp, self.slots, reading, &mut row);
                 assert!(self.writer.begin(&row));
             } else {
-                self.encoder.delta_row(stamp, 0..100, reading, &mut row);
+                self.encoder.delta_row(stamp, 0..self.slots, reading, &mut row);
                 assert!(self.writer.append(&row));
             }
         }
@@ -100,7 +107,8 @@ impl Agent {
                 let frame = Frame::decode(found.kind, found.body).expect("a frame");
                 match &frame {
                     Frame::Beat(beat) => {
-                        put::beaten(&mut answers, beat.stamp, beat.stamp, beat.stamp, |_| {})
+                        self.may_wait.push(self.end.answers_may_wait().0);
+                        put::beaten(&mut answers, beat.stamp, beat.stamp, beat.stamp, |_| {});
                     }
                     _ => is_news = true,
                 }
@@ -170,4 +178,28 @@ fn what_was_sent_and_lost_is_counted_also_of_a_lane_that_was_left() {
         let left = agent.end.counts();
         assert_eq!((left.rows, left.lost, left.overtaken), (counts.rows, counts.lost, counts.overtaken));
     }
+}
+
+#[test]
+fn answers_to_beats_may_wait_but_while_they_pace_what_is_said_of_the_past() {
+    let mut agent = Agent::new(1 << 24, &[1; 100]);
+    agent.slots = 1_000;
+    // The first of them tell the clocks' distance.
+    agent.says(|_| {});
+    agent.may_wait.clear();
+    agent.says(|_| {});
+    assert!(
+        agent.may_wait.len() >= 5 && agent.may_wait.iter().all(|&answers| answers == 1),
+        "{:?}",
+        agent.may_wait
+    );
+    // Some fifteen megabytes, of which four go in a second.
+    agent.rows(1_500);
+    agent.may_wait.clear();
+    agent.is_wanted(0);
+    let mut past = 0;
+    agent.says(|frame| past += usize::from(matches!(frame, Frame::Past { .. })));
+    assert!(past > 10, "{past} pieces of the past");
+    let paced = agent.may_wait.iter().filter(|&&answers| answers == 0).count();
+    assert!(paced >= 2 && agent.may_wait.ends_with(&[1; 3]), "{:?}", agent.may_wait);
 }

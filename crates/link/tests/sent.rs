@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use khz_block::Encoder;
 use khz_link::limits::FRAME_MAX;
+use khz_link::texts::{ReadFrame, TextGiven, Why};
 use khz_link::{AgentEnd, Frame, Greeting, Identity, Role, Want, Welcome, frame, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
@@ -202,4 +203,26 @@ fn answers_to_beats_may_wait_but_while_they_pace_what_is_said_of_the_past() {
     assert!(past > 10, "{past} pieces of the past");
     let paced = agent.may_wait.iter().filter(|&&answers| answers == 0).count();
     assert!(paced >= 2 && agent.may_wait.ends_with(&[1; 3]), "{:?}", agent.may_wait);
+}
+
+#[test]
+fn a_node_without_kernel_texts_refuses_each_wish_at_once() {
+    let mut agent = Agent::new(1 << 16, &[1; 100]);
+    agent.hears(|out| ReadFrame { number: 3, node: "", period: Nanos::SECOND, path: "stat" }.put(out));
+    let mut why = Vec::new();
+    agent.says(|frame| {
+        if let Frame::NoText(none) = frame {
+            why.push((none.number, none.why));
+        }
+    });
+    assert_eq!(why, [(3, Why::NotServed)]);
+    // It does not want it: what is asked of it now is not read.
+    let mut given = Vec::new();
+    agent.hears(|out| put::text_now(out, 3, 7));
+    agent.says(|frame| {
+        if let Frame::TextGiven(answer) = frame {
+            given.push(*answer);
+        }
+    });
+    assert_eq!(given, [TextGiven { number: 3, ask: 7, is_read: false }]);
 }

@@ -326,14 +326,9 @@ impl HubSide for Talk<'_> {
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
             let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            node.told(told.interest, answer);
             let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            let (Some(id), Some(interest)) =
-                (served, node.interests.iter_mut().find(|i| i.number == told.interest))
-            else {
-                return Ok(None);
-            };
-            interest.lane = Some(id);
+            node.told(told.interest, answer, served);
+            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             let want = if lane.has_rows() && lane.late_readers > 0 {

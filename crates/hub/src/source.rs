@@ -326,7 +326,7 @@ impl FollowingSink for Sink {
             let Command::Interest { number, .. } = command else { continue };
             let Some(lane) = self.lanes.values().find(|lane| lane.connection == connection) else { continue };
             let text = format!("comes through hub {}, at its base rate", self.hub);
-            lane.node.lock().told(number, interest::Told { granted: false, text });
+            lane.node.lock().told(number, interest::Told { granted: false, text }, None);
         }
         self.cluster.stir();
     }

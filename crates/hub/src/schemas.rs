@@ -21,6 +21,13 @@ pub(crate) struct Schema {
     context: Context,
 }
 
+impl Default for Schema {
+    /// One without slots.
+    fn default() -> Self {
+        Schema { decoder: SchemaDecoder::new(), context: Context::new(&SHA256) }
+    }
+}
+
 impl std::fmt::Debug for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Schema").field("slots", &self.series().len()).finish()

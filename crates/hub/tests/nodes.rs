@@ -267,6 +267,23 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
 }
 
 #[test]
+fn a_block_without_slots_needs_no_schema_and_is_taken() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).end();
+    let mut encoder = khz_block::Encoder::new(0, 2, Nanos::SECOND);
+    encoder.resume(1, 2);
+    let stamp = khz_model::Stamp { boot: Nanos::from_secs(2), real_offset: 0 };
+    let mut bytes = Vec::new();
+    encoder.key_row(stamp, 0, |_| (0, 0), &mut bytes);
+    let frame = khz_link::put::open_lane(&mut a.out, khz_link::frame::kind::BLOCK, 1);
+    a.out.extend_from_slice(&bytes);
+    frame.close(&mut a.out);
+    a.beat();
+    assert_eq!(status(&hub, "a").lanes[0].rows, 2);
+}
+
+#[test]
 fn a_refusal_is_told_to_the_reader_who_gets_the_base_lane() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");

@@ -262,7 +262,16 @@ fn one_of_three_rows_has_a_number_of_its_own_and_what_is_left_out_is_not_lost() 
 
 #[test]
 fn what_a_reader_missed_is_asked_of_the_node_where_the_hub_has_it_not() {
-    let hub = Hub::with(0, |_| {});
+    asks_for_what_a_reader_missed(0);
+}
+
+#[test]
+fn what_a_reader_missed_before_the_time_that_a_hub_remembers_is_asked_of_the_node_too() {
+    asks_for_what_a_reader_missed(1 << 20);
+}
+
+fn asks_for_what_a_reader_missed(history: u64) {
+    let hub = Hub::with(history, |_| {});
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     // It has seen the rows 900 to 909 and 950 to 979 through another hub.
@@ -294,6 +303,21 @@ fn what_a_reader_missed_is_asked_of_the_node_where_the_hub_has_it_not() {
     let numbers: Vec<u64> = reader.lane().rows.keys().copied().collect();
     assert_eq!(numbers, (930..950).chain(980..1_002).collect::<Vec<_>>());
     assert_eq!(reader.lane().lost, (910..930).collect());
+}
+
+#[test]
+fn a_past_that_was_cut_off_is_asked_for_again() {
+    let hub = Hub::with(1 << 20, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    // The newest comes first.
+    a.row(0, [0; 4]).past(990..1_000, 990).beat();
+    drop(a);
+    until("the hub has seen that it is gone", || hub.own("khz.hub.nodes_up") == 0);
+    let mut a = Node::connect(hub.address(), "a");
+    a.encoder.resume(1_001, 1);
+    let want = a.hello(None).offer(77, 0);
+    assert_eq!((want.from_row, want.have.as_slice()), (0, &[(990, 1_001)][..]));
+    assert_eq!(want.span, khz_hub::limits::HISTORY_SPAN);
 }
 
 #[test]

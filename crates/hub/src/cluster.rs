@@ -197,6 +197,8 @@ impl Cluster {
         }
         self.appeared.fetch_add(1, Ordering::Release);
         self.changes.ring();
+        // Readers hear that its lanes are over.
+        self.stir();
         forgotten
     }
 

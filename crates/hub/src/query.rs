@@ -355,6 +355,8 @@ pub(crate) struct ClusterSubscription {
     seen: u64,
     /// The nodes that are followed. One that was forgotten and came back is another.
     known: HashMap<NodeName, Weak<SharedNode>>,
+    /// Some followers are of nodes that were forgotten.
+    has_ending: bool,
     notices: Vec<Notice>,
 }
 
@@ -382,6 +384,7 @@ impl ClusterSubscription {
             next: 0,
             seen: u64::MAX,
             known: HashMap::new(),
+            has_ending: false,
             notices: Vec::new(),
         };
         subscription.look_for_nodes();
@@ -407,14 +410,52 @@ impl ClusterSubscription {
             return;
         }
         self.seen = appeared;
-        for node in self.cluster.nodes() {
-            let patterns = for_node(&self.interest.patterns, &node.name);
-            let known = self.known.insert(node.name.clone(), Arc::downgrade(&node));
-            if patterns.is_empty() || known.is_some_and(|known| known.ptr_eq(&Arc::downgrade(&node))) {
+        let nodes = self.cluster.nodes();
+        let weak = |node: &Arc<SharedNode>| (node.name.clone(), Arc::downgrade(node));
+        let before = std::mem::replace(&mut self.known, nodes.iter().map(weak).collect());
+        let ending = self.end_forgotten();
+        for node in nodes {
+            if ending.contains(&node.name) {
+                // The reader hears first that the lanes of the forgotten one are over: these may be the same.
+                self.known.remove(&node.name);
+                self.seen = u64::MAX;
                 continue;
             }
-            self.follow(node, patterns);
+            let patterns = for_node(&self.interest.patterns, &node.name);
+            let is_followed = before.get(&node.name).is_some_and(|known| is_same(known, &node));
+            if !patterns.is_empty() && !is_followed {
+                self.follow(node, patterns);
+            }
         }
+    }
+
+    /// Of nodes that the cluster has forgotten nothing more comes than what is here; their names.
+    fn end_forgotten(&mut self) -> HashSet<NodeName> {
+        let mut names = HashSet::new();
+        for follower in &mut self.followers {
+            let known = self.known.get(&follower.node.name);
+            if follower.is_ending() || known.is_none_or(|known| !is_same(known, &follower.node)) {
+                follower.end();
+                names.insert(follower.node.name.clone());
+            }
+        }
+        self.has_ending = !names.is_empty();
+        names
+    }
+
+    /// Drops the followers of forgotten nodes of which everything was handed out; tells at which places they were.
+    pub fn drop_over(&mut self) -> Vec<usize> {
+        let (mut places, mut at) = (Vec::new(), 0);
+        if self.has_ending {
+            self.followers.retain(|follower| {
+                let is_over = follower.is_over();
+                places.extend(is_over.then_some(at));
+                at += 1;
+                !is_over
+            });
+            self.has_ending = self.followers.iter().any(Follower::is_ending);
+        }
+        places
     }
 
     fn follow(&mut self, node: Arc<SharedNode>, patterns: Vec<Pattern>) {
@@ -439,6 +480,10 @@ impl ClusterSubscription {
     }
 }
 
+fn is_same(known: &Weak<SharedNode>, node: &Arc<SharedNode>) -> bool {
+    std::ptr::eq(known.as_ptr(), Arc::as_ptr(node))
+}
+
 /// What following these nodes will hold at the least.
 fn needed(cluster: &Cluster, patterns: &[Pattern]) -> u64 {
     let nodes = cluster.nodes();
@@ -455,7 +500,9 @@ impl Subscription for ClusterSubscription {
     fn poll(&mut self) -> Vec<Delivery> {
         self.look_for_nodes();
         self.count();
-        self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect()
+        let all = self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect();
+        self.drop_over();
+        all
     }
 
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
@@ -472,6 +519,7 @@ impl Subscription for ClusterSubscription {
                 some.push(delivery);
             }
         }
+        self.drop_over();
         some
     }
 

@@ -48,6 +48,22 @@ struct Feed {
     fresh: bool,
 }
 
+impl Feed {
+    /// Closes the lanes of nodes that were forgotten, once everything of them was said.
+    fn drop_over(&mut self, out: &mut Vec<u8>) {
+        let over = self.subscription.drop_over();
+        let mut at = 0;
+        self.lanes.retain_mut(|lane| {
+            let is_over = over.binary_search(&at).is_ok();
+            if is_over {
+                lane.close(out);
+            }
+            at += 1;
+            !is_over
+        });
+    }
+}
+
 impl Reader {
     /// `epochs` where its lanes are numbered here: it knows no other way.
     pub fn new(identity: Identity, is_hub: bool, epochs: Option<u64>) -> Self {
@@ -194,6 +210,7 @@ impl Reader {
         for feed in self.feeds.iter_mut().filter(is_due) {
             feed.fresh = false;
             let (number, pace) = (feed.number, feed.pace);
+            feed.drop_over(out);
             let followers = feed.subscription.followers();
             while feed.lanes.len() < followers.len() {
                 feed.lanes.push(FeedLane::new(&mut self.numbering));

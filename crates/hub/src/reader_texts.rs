@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_link::limits::READS_MAX;
 use khz_link::texts::{NoText, ReadFrame, TextGiven, TextSender, Why, is_text_path};
@@ -18,6 +19,7 @@ use crate::texts::{News, TextInbox};
 struct Read {
     node: Arc<SharedNode>,
     path: String,
+    period: Nanos,
     /// The node's number for it.
     wanted: u32,
     /// The version that the reader has.
@@ -76,15 +78,16 @@ impl ReaderTexts {
             self.early.insert(number, (name, path.to_owned(), period));
             return Ok(());
         };
-        if let Some(read) = self.reads.get(&number) {
+        if let Some(read) = self.reads.get_mut(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
+                read.period = period;
                 shared.lock().pace_text(read.wanted, &self.inbox, number, period);
                 return Ok(());
             }
             self.unread(number);
         }
         let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
-        self.reads.insert(number, Read { node: shared, path: path.to_owned(), wanted, version: 0 });
+        self.reads.insert(number, Read { node: shared, path: path.to_owned(), period, wanted, version: 0 });
         Ok(())
     }
 
@@ -96,11 +99,22 @@ impl ReaderTexts {
         }
     }
 
-    /// Looks again for nodes that had not come.
+    /// Looks again for nodes that had not come, and for those that were forgotten: one that comes back is another.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let appeared = cluster.appeared();
-        if self.early.is_empty() || std::mem::replace(&mut self.appeared, appeared) == appeared {
+        if std::mem::replace(&mut self.appeared, appeared) == appeared {
             return;
+        }
+        let is_forgotten = |node: &Arc<SharedNode>| {
+            !node.up.load(Ordering::Relaxed)
+                && cluster.node(&node.name).is_none_or(|known| !Arc::ptr_eq(&known, node))
+        };
+        let reads = self.reads.iter().filter(|(_, read)| is_forgotten(&read.node));
+        let forgotten: Vec<_> =
+            reads.map(|(&n, read)| (n, (read.node.name.clone(), read.path.clone(), read.period))).collect();
+        for (number, wish) in forgotten {
+            self.unread(number);
+            self.early.insert(number, wish);
         }
         for (number, (node, path, period)) in std::mem::take(&mut self.early) {
             let wish = ReadFrame { number, node: node.as_str(), period, path: &path };

@@ -320,6 +320,64 @@ fn a_past_that_was_cut_off_is_asked_for_again() {
     assert_eq!(want.span, khz_hub::limits::HISTORY_SPAN);
 }
 
+/// The cluster forgets this node.
+fn forget(hub: &Hub, node: &str) {
+    use khz_model::{Pattern, Query};
+    until("it is down", || hub.own("khz.hub.nodes_up") == 0);
+    let pattern = Pattern::new(&format!("{node}:*")).unwrap();
+    assert_eq!(hub.query.forget(&pattern).unwrap().nodes.len(), 1);
+}
+
+#[test]
+fn a_lane_of_a_node_that_is_forgotten_is_closed_and_when_it_comes_back_goes_on_where_it_was() {
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).row(1, [1; 4]).beat();
+    // It wants what it has not, as a recorder does.
+    let mut reader = Reader::new(&hub, |lane| Want { from_row: 1_001, ..all(lane) });
+    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    drop(a);
+    forget(&hub, "a");
+    reader.until("the lane is over", |lanes| lanes[&1].closed);
+    assert_eq!(reader.lanes[&1].lost.len(), 0, "the node still has what is missing");
+    let mut a = node(&hub, 77, 1_010);
+    a.row(10, [10; 4]).beat();
+    reader.until("it is offered again", |lanes| lanes.len() == 2);
+    let asked = a.await_frame(|frame| match frame {
+        Frame::Again { from, to, .. } => Some((*from, *to)),
+        _ => None,
+    });
+    assert_eq!((reader.lane().epoch, asked), (77, (1_001, 1_010)));
+    a.past(1..10, 1_001).beat();
+    reader.until("everything", |lanes| lanes.values().any(|lane| !lane.closed && lane.rows.len() == 10));
+    assert!(reader.lanes.values().all(|lane| lane.lost.is_empty()));
+}
+
+#[test]
+fn a_door_gets_what_is_here_of_a_node_that_is_forgotten_and_what_comes_when_it_is_back() {
+    use khz_model::{Interest, Pattern, Query, Rate};
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).beat();
+    let patterns = vec![Pattern::new("mem.free").unwrap()];
+    let interest = Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false };
+    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let seen = |subscription: &mut Box<dyn khz_model::Subscription>| -> Vec<u64> {
+        let rows = subscription.poll().into_iter().flat_map(|delivery| delivery.rows);
+        rows.map(|row| row.stamp.boot.0 / 1_000_000_000).collect()
+    };
+    assert_eq!(seen(&mut subscription), [0]);
+    a.row(1, [1; 4]).beat();
+    drop(a);
+    forget(&hub, "a");
+    let mut a = node(&hub, 77, 1_002);
+    a.row(2, [2; 4]).beat();
+    // What is said of the forgotten one comes first.
+    assert_eq!((seen(&mut subscription), seen(&mut subscription)), (vec![1], vec![2]));
+    a.row(3, [3; 4]).beat();
+    assert_eq!(seen(&mut subscription), [3]);
+}
+
 #[test]
 fn a_node_of_the_first_version_cannot_be_asked_and_its_rows_are_lost() {
     let hub = Hub::with(0, |_| {});

@@ -259,6 +259,8 @@ impl Cluster {
             }
         }
         self.changes.ring();
+        // Readers hear that its lanes are over.
+        self.stir();
         forgotten
     }
 

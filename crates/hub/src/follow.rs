@@ -81,6 +81,8 @@ pub(crate) struct Follower {
     pace: Option<Pace>,
     /// Whether the reader knows the node as up.
     up: bool,
+    /// The node was forgotten: nothing more comes of it.
+    is_ending: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
@@ -199,6 +201,7 @@ impl Follower {
             late: None,
             told: false,
             pace: wish.and(Rate::from_period(period)).map(Pace::new),
+            is_ending: false,
             touched: None,
             bytes: Vec::new(),
             pieces: Vec::new(),
@@ -308,6 +311,24 @@ impl Follower {
     /// True when there was nothing more at the last look.
     pub fn is_caught_up(&self) -> bool {
         self.touched.is_some()
+    }
+
+    /// The cluster has forgotten the node: what is here is handed out, and then it is over. Nothing is said of rows that are
+    /// missing: the node still has them when it comes back, and then it is another one.
+    pub fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// True from then on.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// True once everything of a forgotten node was handed out.
+    pub fn is_over(&self) -> bool {
+        let is_copied = || self.touched == Some(self.node.touched.load(Ordering::Acquire));
+        // To one that was never looked at nothing was offered.
+        self.is_ending && (!self.has_columns() || is_copied())
     }
 
     /// The oldest row of the lane that can be had, by this reader's numbers, and the one that comes next.

@@ -645,18 +645,25 @@ impl Node {
         if self.interests[at].readers > 0 {
             return;
         }
-        let gone = self.interests.remove(at);
-        let Some(link) = self.link.clone() else { return };
-        link.mailbox.put(link.connection, Command::Dismiss { number });
-        // A lane that the node has anyway goes on unless it is told that nobody wants it.
-        let is_shared = self.interests.iter().any(|interest| interest.lane == gone.lane);
-        if let Some(id) = gone.lane.filter(|&id| !is_shared && Some(id) != self.base())
-            && let Some(&(lane, _)) = self.numbers.iter().find(|&&(_, known)| known == id)
-        {
-            if let Some(known) = self.lane_mut(id) {
-                known.late.leave();
+        self.interests.remove(at);
+        if let Some(link) = &self.link {
+            link.mailbox.put(link.connection, Command::Dismiss { number });
+        }
+        self.leave_unwanted();
+    }
+
+    /// Leaves the lanes that serve no interest: one that the node has anyway goes on unless it is told that nobody wants it. While
+    /// an interest is not answered none is left: it may be the one that will serve, and its Want may be said before the Leave.
+    fn leave_unwanted(&mut self) {
+        let is_answered = |interest: &Interest| interest.told.is_some();
+        let Some(link) = self.link.clone().filter(|_| self.interests.iter().all(is_answered)) else { return };
+        let base = self.base();
+        let serves = |id| Some(id) == base || self.interests.iter().any(|known| known.lane == Some(id));
+        let unwanted: Vec<_> = self.numbers.iter().copied().filter(|&(_, id)| !serves(id)).collect();
+        for (lane, id) in unwanted {
+            if self.lane_mut(id).is_some_and(|known| known.late.leave()) {
+                link.mailbox.put(link.connection, Command::Leave { lane });
             }
-            link.mailbox.put(link.connection, Command::Leave { lane });
         }
     }
 
@@ -744,15 +751,17 @@ impl Node {
         self.demand.as_ref().is_some_and(|demand| demand.has_answered(ask))
     }
 
-    /// What the node answered to an interest.
-    pub fn told(&mut self, number: u32, told: Told) {
+    /// What the node answered to an interest, and the lane that serves it.
+    pub fn told(&mut self, number: u32, told: Told, lane: Option<u64>) {
         if let Some(demand) = self.demand.as_mut().filter(|demand| demand.number == number && !told.granted) {
             demand.refused = true;
             demand.give_up();
         }
         if let Some(interest) = self.interests.iter_mut().find(|interest| interest.number == number) {
             interest.told = Some(told);
+            interest.lane = lane.or(interest.lane);
         }
+        self.leave_unwanted();
     }
 
     /// The interest with that number.

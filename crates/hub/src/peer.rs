@@ -186,21 +186,20 @@ impl Talk<'_> {
         if lane.has_rows() && lane.late_readers > 0 {
             return Some(missed(lane, self.is_prompt(node, id)));
         }
-        // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
-        let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
-            Nanos(0)
-        } else {
-            HISTORY_SPAN
+        let (from_row, span) = match lane.received().first() {
+            _ if is_boost => (offer.next_row, Nanos(0)),
+            // A connection may have ended before all of the past had come: what is here may begin too late.
+            Some(&(oldest, end)) if self.cluster.keeps_history() => {
+                (if oldest == 0 { end } else { 0 }, HISTORY_SPAN)
+            }
+            None if self.cluster.keeps_history() => (0, HISTORY_SPAN),
+            // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
+            Some(&(_, end)) => (end, HISTORY_SPAN),
+            None => (0, Nanos(0)),
         };
         Some(Want {
             epoch: lane.epoch,
-            from_row: if is_boost {
-                offer.next_row
-            } else if lane.awaited() > 0 || !lane.has_rows() {
-                0
-            } else {
-                lane.complete_until()
-            },
+            from_row,
             span,
             schema_bytes: lane.schema_bytes(),
             prompt: self.is_prompt(node, id),
@@ -246,7 +245,7 @@ impl HubSide for Talk<'_> {
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
-                node.wants(id, wanted_from(want));
+                node.wants(id, wanted_from(want, node.knows_again));
             }
             Ok(want)
         })
@@ -339,14 +338,9 @@ impl HubSide for Talk<'_> {
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
             let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            node.told(told.interest, answer);
             let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            let (Some(id), Some(interest)) =
-                (served, node.interests.iter_mut().find(|i| i.number == told.interest))
-            else {
-                return Ok(None);
-            };
-            interest.lane = Some(id);
+            node.told(told.interest, answer, served);
+            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             let want = if lane.has_rows() && lane.late_readers > 0 {
@@ -361,7 +355,7 @@ impl HubSide for Talk<'_> {
                     have: Vec::new(),
                 }
             };
-            node.wants(id, wanted_from(&want));
+            node.wants(id, wanted_from(&want, node.knows_again));
             Ok(Some(want))
         })
     }
@@ -493,9 +487,11 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes.
-fn wanted_from(want: &Want) -> Option<u64> {
-    (want.span > Nanos(0)).then_some(want.from_row)
+/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
+/// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
+fn wanted_from(want: &Want, knows_again: bool) -> Option<u64> {
+    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !knows_again;
+    is_told_of_all.then_some(want.from_row)
 }
 
 /// The newest of the ranges, as many as a Want can carry.

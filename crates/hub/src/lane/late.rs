@@ -98,9 +98,9 @@ impl Late {
         }
     }
 
-    /// Nothing is wanted of the node any more.
-    pub fn leave(&mut self) {
-        self.is_wanted = false;
+    /// Nothing is wanted of the node any more; `false`: nothing was.
+    pub fn leave(&mut self) -> bool {
+        std::mem::take(&mut self.is_wanted)
     }
 
     /// The rows of these that are lost.

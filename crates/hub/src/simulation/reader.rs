@@ -52,6 +52,7 @@ pub struct Reader<E> {
     pub ear: E,
     pub hub: usize,
     pub interests: Vec<Interest>,
+    name: String,
     follower: Follower,
     said: HashSet<u32>,
     asked: u32,
@@ -62,9 +63,10 @@ pub struct Reader<E> {
 
 impl<E: Ear> Reader<E> {
     pub fn new(ear: E, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
+        let name = format!("reader{machine}");
         let identity = Identity {
             role,
-            name: format!("reader{machine}"),
+            name: name.clone(),
             machine: [machine; 16],
             boot: [0; 16],
             started: 1,
@@ -76,6 +78,7 @@ impl<E: Ear> Reader<E> {
             ear,
             hub,
             interests: Vec::new(),
+            name,
             follower: Follower::new(Arc::new(identity), now),
             said: HashSet::new(),
             asked: 0,
@@ -97,6 +100,11 @@ impl<E: Ear> Reader<E> {
     pub fn dismiss(&mut self, at: usize) {
         self.interests.remove(at);
         self.ear.standing(&self.interests);
+    }
+
+    /// What it calls itself.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// `true`: it is without a connection.

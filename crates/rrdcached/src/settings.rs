@@ -38,7 +38,7 @@ pub struct Settings {
     pub user: Option<(u32, u32)>,
     /// The group it becomes.
     pub group: Option<u32>,
-    /// The file messages go to.
+    /// The file for messages.
     pub messages: Option<PathBuf>,
     /// The least grave level of messages that are written.
     pub level: Level,

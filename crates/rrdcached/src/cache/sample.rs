@@ -28,10 +28,10 @@ pub fn readings(sample: &str) -> usize {
     sample.bytes().filter(|byte| *byte == b':').count()
 }
 
-/// The stamp of `sample`, which must be newer than `last` and have as many `readings`.
+/// The stamp of `sample`, which must be newer than `last` and have `readings` readings.
 ///
 /// # Errors
-/// rrdcached's words; it does not count readings.
+/// rrdcached's messages, and one of ours for the number of readings, which rrdcached does not check.
 pub fn checked(sample: &str, last: i64, readings: usize) -> Result<i64> {
     let Some(stamp) = stamp(sample) else {
         return refused(format!("Cannot find timestamp in '{sample}'!"));

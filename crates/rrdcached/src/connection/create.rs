@@ -1,4 +1,4 @@
-//! CREATE: which of its arguments are let through, and where the file is made; the file itself is `cli`'s work.
+//! CREATE: checks its arguments and finds the directory; [`khz_rrd::cli`] makes the file.
 
 use std::os::fd::AsRawFd;
 
@@ -20,7 +20,7 @@ fn usage<T>() -> Result<T> {
 pub fn create(cache: &Cache, rules: &Rules, file: &str, words: &[String]) -> Result<()> {
     let base = cache.base();
     let mut arguments = vec![String::new()];
-    // Files read are opened here and named by their descriptors: what their names lead to later does not matter.
+    // Sources are opened here and named by their descriptors, so it does not matter what their names lead to later.
     let mut held = vec![];
     let mut overwrite = !rules.no_overwrite;
     let mut rest = words[1..].iter();
@@ -40,7 +40,7 @@ pub fn create(cache: &Cache, rules: &Rules, file: &str, words: &[String]) -> Res
                     "-b" if value.parse().is_ok_and(|start: i64| start < START_MIN) => {
                         return refused("The first entry must be after 1980.");
                     }
-                    // What rrdtool sends for a step that was not given.
+                    // rrdtool sends 0 where no step was given.
                     "-s" if value == "0" => continue,
                     _ => value.clone(),
                 };

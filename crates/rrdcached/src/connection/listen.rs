@@ -1,4 +1,4 @@
-//! Sockets and the threads behind them: bytes in, bytes out; each line is answered by [`crate::protocol`].
+//! Sockets and their threads: bytes in, bytes out. [`super::session`] answers each line.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -17,21 +17,20 @@ use khz_rrd::client::{PORT, host_and_port};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::text;
 
-/// Bytes read at once, and so taken together: a few hundred updates share their system calls, and what they need on the
-/// way stays small.
+/// Bytes read at once, whose updates are taken together: a few hundred share their system calls, in little memory.
 const READ: usize = 1 << 14;
-/// Connections served at once if nothing else is said; each has a thread, and rrdcached serves as many.
+/// Connections served at once by default, as in rrdcached. Each has a thread.
 pub const CONNECTIONS: usize = 10_000;
-/// Connections that may wait to be accepted; as rrdcached has it.
+/// Connections that may wait to be accepted, as in rrdcached.
 const BACKLOG: i32 = 511;
 
-/// Without a free file descriptor accepting fails at once, as long as somebody waits: it is tried again after this.
+/// Time before accepting is tried again. Without a free file descriptor it fails at once, as long as a client waits.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// Between two messages about that.
+/// Time between two messages about that.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// Connections that a socket could not accept, told once a minute; the other doors' `AcceptFailures` for a crate that stands
-/// alone.
+/// Connections that a socket could not accept, reported once a minute. (The crate `door` has the same as
+/// `AcceptFailures`; this crate does not depend on it.)
 #[derive(Default)]
 struct Failures {
     told: Option<Instant>,
@@ -39,7 +38,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// It failed once more: what to tell, where it is time.
+    /// It failed once more; returns a message, when it is time for one.
     fn happened(&mut self, now: Instant, error: &io::Error) -> Option<String> {
         self.untold += 1;
         let since = self.told.map(|told| now.duration_since(told));
@@ -83,7 +82,7 @@ enum Kind {
 /// Opens the sockets of an address: one, or one for each kind of internet address.
 ///
 /// # Errors
-/// The address is none, is taken, or cannot be had.
+/// The text is not an address, or the address is taken or not of this machine.
 pub fn open(address: &Address) -> Result<Vec<Socket>> {
     let text = address.address.as_str();
     match text.strip_prefix("unix:").or(Some(text).filter(|text| text.starts_with('/'))) {
@@ -92,7 +91,7 @@ pub fn open(address: &Address) -> Result<Vec<Socket>> {
     }
 }
 
-/// Nobody can connect before group and mode are what they are to be: the kernel refuses until the socket listens.
+/// Sets group and mode before the socket listens, because the kernel refuses every client until then.
 fn open_unix(path: &Path, address: &Address) -> Result<Socket> {
     remove_dead(path)?;
     let failed = |error| Error::io("listening on", path, error);
@@ -102,7 +101,7 @@ fn open_unix(path: &Path, address: &Address) -> Result<Socket> {
     net::bind(&socket, &name).map_err(|error| failed(error.into()))?;
     restrict(path, address).map_err(|error| Error::io("setting the group and mode of", path, error))?;
     net::listen(&socket, BACKLOG).map_err(|error| failed(error.into()))?;
-    // The directory may be another after a change of place.
+    // Absolute, because the daemon changes its working directory.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
     Ok(Socket { kind: Kind::Unix(socket.into()), rules: address.rules, path: Some(path) })
 }
@@ -111,7 +110,7 @@ fn restrict(path: &Path, address: &Address) -> io::Result<()> {
     if address.group.is_some() {
         std::os::unix::fs::chown(path, None, address.group)?;
     }
-    // rrdcached gives the group its share where no mode says otherwise.
+    // Without a mode rrdcached lets the group in.
     match address.mode.or(address.group.map(|_| 0o760)) {
         Some(mode) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)),
         None => Ok(()),
@@ -129,7 +128,7 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
     };
     let failed = |error| Error::io("listening on", text, error);
     if host.is_empty() {
-        // IPv6 takes IPv4 along, unless the machine has only the latter.
+        // An IPv6 socket takes IPv4 clients too. A machine may have IPv4 only.
         let listener = TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)));
         return Ok(vec![Socket { kind: Kind::Tcp(listener.map_err(failed)?), rules, path: None }]);
     }
@@ -148,7 +147,7 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
     }
 }
 
-/// Removes a socket nobody answers on, left by a daemon that was killed.
+/// Removes a socket on which nobody answers: a killed daemon left it.
 fn remove_dead(path: &Path) -> Result<()> {
     if path.exists() && UnixStream::connect(path).is_ok() {
         return refused(format!("another daemon answers on {}", text::name(path)));
@@ -186,7 +185,7 @@ impl Socket {
                         meet(stream, &cache, rules, &places);
                     }),
                 };
-                // A connection that ended before it was accepted, or no descriptor left: the next may do better.
+                // The connection ended before it was accepted, or no descriptor is left: the next one may succeed.
                 if let Err(error) = accepted {
                     if let Some(line) = failures.happened(Instant::now(), &error) {
                         cache.report(&Error::Refused(line));
@@ -205,7 +204,7 @@ where
     for<'a> &'a S: Read + Write,
 {
     if !places.take() {
-        // Whoever asks one too many gets a word instead of silence.
+        // A client over the limit gets an answer, not silence.
         let most = places.most;
         let _ =
             (&stream).write_all(format!("-1 too many connections: {most} are served at once\n").as_bytes());
@@ -221,7 +220,7 @@ where
     }
 }
 
-/// How many connections may be served, and are.
+/// How many connections are served, and how many may be.
 pub struct Places {
     most: usize,
     busy: AtomicUsize,
@@ -249,7 +248,7 @@ impl Places {
 /// Reads lines and answers them until the client is gone.
 fn converse(reader: &mut impl Read, writer: &mut impl Write, cache: &Cache, rules: Rules) -> io::Result<()> {
     let mut session = Session::new(cache, rules);
-    // Grows to what a busy client sends at once; a silent one costs little.
+    // Grows with what a client sends at once; a silent one costs little.
     let (mut bytes, mut held, mut out) = (vec![0; 4096], 0, vec![]);
     loop {
         let read = reader.read(&mut bytes[held..])?;

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 
 /// `FS_IOC_FIEMAP` of linux/fs.h.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
-/// `FIEMAP_EXTENT_UNKNOWN`, `DELALLOC`, `DATA_INLINE`: the place is none.
+/// `FIEMAP_EXTENT_UNKNOWN`, `DELALLOC`, `DATA_INLINE`: the file has no place.
 const NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
-/// Bytes told apart: a file is never smaller than a block.
+/// Bytes of a block: no file is smaller.
 const UNIT: u64 = 4096;
 
 /// linux/fiemap.h with room for one extent.
@@ -35,7 +35,7 @@ struct Extent {
     reserved: [u32; 3],
 }
 
-/// The file's first block, or where its file system does not tell, its inode: both grow along the disk.
+/// The file's first block; its inode, where the file system has no FIEMAP. Both grow along the disk.
 pub fn place(file: &File) -> u32 {
     let inode = || file.metadata().map_or(0, |metadata| metadata.ino());
     u32::try_from(first_block(file).unwrap_or_else(inode)).unwrap_or(u32::MAX)

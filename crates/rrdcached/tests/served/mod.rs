@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use khz_rrd::file::{Access, Rrd};
 
-/// How long a daemon may take to open its socket, or to end.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a daemon may take to open its socket, to change its state, or to end. A checkpoint syncs a whole disk, so it
+/// waits for what every other process on the machine writes to it.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 pub struct Daemon {
     pub child: Child,

@@ -48,7 +48,7 @@ pub enum Sink {
 
 struct Rate {
     second: Instant,
-    told: u32,
+    written: u32,
     left_out: u32,
 }
 
@@ -62,7 +62,7 @@ pub struct Messages {
 impl Messages {
     /// Messages of `level`, and more severe ones, to `sink`.
     pub fn new(sink: Sink, level: Level) -> Self {
-        Self { sink, level, rate: Mutex::new(Rate { second: Instant::now(), told: 0, left_out: 0 }) }
+        Self { sink, level, rate: Mutex::new(Rate { second: Instant::now(), written: 0, left_out: 0 }) }
     }
 
     /// Messages to nobody.
@@ -92,16 +92,16 @@ impl Messages {
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         if rate.second.elapsed() >= Duration::from_secs(1) {
             let left_out = rate.left_out;
-            *rate = Rate { second: Instant::now(), told: 0, left_out: 0 };
+            *rate = Rate { second: Instant::now(), written: 0, left_out: 0 };
             if left_out > 0 {
                 self.write(level, &format!("{left_out} messages left out"));
             }
         }
-        if rate.told == MESSAGES_MAX {
+        if rate.written == MESSAGES_MAX {
             rate.left_out += 1;
             return;
         }
-        rate.told += 1;
+        rate.written += 1;
         self.write(level, text);
     }
 
@@ -135,7 +135,7 @@ pub fn to_file(path: &Path) -> Result<Sink> {
 /// Opens the system's log.
 ///
 /// # Errors
-/// There is none.
+/// There is no system log.
 pub fn to_system() -> Result<Sink> {
     let connected = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log").map(|()| socket));
     connected.map(Sink::System).or_else(|_| refused("no system log at /dev/log"))

@@ -109,42 +109,56 @@ pub fn parse(arguments: &[String]) -> Result<Settings> {
     let mut parsed = Parsed { settings: Settings::default(), rules, mode: None, group: None };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let mut value = |name: &str| match words.next() {
-            Some(value) => Ok(value.clone()),
-            None => refused(format!("option requires an argument -- '{name}'")),
-        };
         if let Some(long) = word.strip_prefix("--") {
-            let (name, glued) =
-                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            if !LONG.contains(&name) {
-                return refused(format!("invalid option -- '{long}'\n\n{USAGE}"));
-            }
-            let value = glued.map_or_else(|| value(name), |value| Ok(value.to_string()))?;
-            parsed.long(name, &value)?;
-            continue;
-        }
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            return refused(format!("'{word}' is no option\n\n{USAGE}"));
-        };
-        let mut letters = letters.chars();
-        while let Some(letter) = letters.next() {
-            if PLAIN.contains(letter) {
-                parsed.plain(letter);
-            } else if VALUED.contains(letter) {
-                let glued = letters.as_str();
-                let name = letter.to_string();
-                let value = if glued.is_empty() { value(&name)? } else { glued.to_string() };
-                parsed.valued(letter, &value)?;
-                break;
-            } else {
-                return refused(format!("invalid option -- '{letter}'\n\n{USAGE}"));
-            }
+            parsed.long_word(long, &mut words)?;
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            parsed.letters(letters, &mut words)?;
+        } else {
+            return refused(format!("'{word}' is not an option\n\n{USAGE}"));
         }
     }
     Ok(parsed.finish())
 }
 
+/// The value of the option `name`, in the word after it.
+fn next_value<'a>(name: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<&'a str> {
+    match words.next() {
+        Some(value) => Ok(value),
+        None => refused(format!("option requires an argument -- '{name}'")),
+    }
+}
+
 impl Parsed {
+    /// A word `--NAME=VALUE` or `--NAME`, without its dashes.
+    fn long_word<'a>(&mut self, word: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if !LONG.contains(&name) {
+            return refused(format!("invalid option -- '{word}'\n\n{USAGE}"));
+        }
+        match value {
+            Some(value) => self.long(name, value),
+            None => self.long(name, next_value(name, words)?),
+        }
+    }
+
+    /// A word of letters without its dash, the last of which may have its value after it.
+    fn letters<'a>(&mut self, word: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+        let mut letters = word.chars();
+        while let Some(letter) = letters.next() {
+            if PLAIN.contains(letter) {
+                self.plain(letter);
+            } else if VALUED.contains(letter) {
+                return match letters.as_str() {
+                    "" => self.valued(letter, next_value(&letter.to_string(), words)?),
+                    value => self.valued(letter, value),
+                };
+            } else {
+                return refused(format!("invalid option -- '{letter}'\n\n{USAGE}"));
+            }
+        }
+        Ok(())
+    }
+
     fn plain(&mut self, letter: char) {
         match letter {
             'B' => self.settings.confine = true,

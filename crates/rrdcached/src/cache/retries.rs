@@ -67,7 +67,7 @@ impl Retries {
         let before = self.failures.get(&id).map(|failure| (failure.cause, failure.rest));
         let rest = before.map_or(REST, |(_, rest)| rest);
         self.failures.insert(id, Failure { rest, cause, missing, again: before.is_some() });
-        before.is_none_or(|(told, _)| told != cause)
+        before.is_none_or(|(reported, _)| reported != cause)
     }
 
     /// Has a file that failed rest until its next attempt.
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn a_cause_is_reported_once_a_file_and_summed_up_every_ten_minutes() {
         let mut retries = Retries::default();
-        let told = |retries: &mut Retries, id, text| retries.fail(id, &error(text));
-        assert!(told(&mut retries, 1, "gone") && told(&mut retries, 2, "gone"));
+        let fail = |retries: &mut Retries, id, text| retries.fail(id, &error(text));
+        assert!(fail(&mut retries, 1, "gone") && fail(&mut retries, 2, "gone"));
         assert_eq!(retries.summary(600), None);
-        assert!(!told(&mut retries, 1, "gone") && told(&mut retries, 1, "locked"));
+        assert!(!fail(&mut retries, 1, "gone") && fail(&mut retries, 1, "locked"));
         assert_eq!(retries.summary(1100), None);
         let line = retries.summary(1200).unwrap();
         assert_eq!(line, "1 files cannot be written; what waits for them is kept and tried again");

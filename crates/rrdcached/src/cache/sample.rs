@@ -67,12 +67,14 @@ mod tests {
 
     #[test]
     fn a_sample_is_refused_in_rrdcacheds_words() {
-        let told = |sample| checked(sample, 10_000_000, 1).map_err(|error| error.to_string());
-        assert_eq!(told("11:1"), Ok(11_000_000));
-        assert_eq!(told("N:1").unwrap_err(), "Cannot find timestamp in 'N:1'!");
+        let check = |sample| checked(sample, 10_000_000, 1).map_err(|error| error.to_string());
+        assert_eq!(check("11:1"), Ok(11_000_000));
+        assert_eq!(check("N:1").unwrap_err(), "Cannot find timestamp in 'N:1'!");
         assert!(
-            told("10:1").unwrap_err().starts_with("illegal attempt to update using time 10.000000 when last")
+            check("10:1")
+                .unwrap_err()
+                .starts_with("illegal attempt to update using time 10.000000 when last")
         );
-        assert_eq!(told("11:1:2").unwrap_err(), "expected 1 data source readings (got 2) from 11:1:2");
+        assert_eq!(check("11:1:2").unwrap_err(), "expected 1 data source readings (got 2) from 11:1:2");
     }
 }

@@ -1,57 +1,20 @@
-//! Sockets and their threads: bytes in, bytes out. [`super::session`] answers each line.
+//! Sockets: opens them, and accepts connections; reads nothing.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::session::{LINE_MAX, Next, Rules, Session};
-use crate::cache::Cache;
+use super::session::Rules;
 use khz_rrd::client::{PORT, host_and_port};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::text;
 
-/// Bytes read at once, whose updates are taken together: a few hundred share their system calls, in little memory.
-const READ: usize = 1 << 14;
-/// Connections served at once by default, as in rrdcached. Each has a thread.
-pub const CONNECTIONS: usize = 10_000;
 /// Connections that may wait to be accepted, as in rrdcached.
 const BACKLOG: i32 = 511;
-
-/// Time before accepting is tried again. Without a free file descriptor it fails at once, as long as a client waits.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// Time between two messages about that.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
-
-/// Connections that a socket could not accept, reported once a minute. (The crate `door` has the same as
-/// `AcceptFailures`; this crate does not depend on it.)
-#[derive(Default)]
-struct Failures {
-    told: Option<Instant>,
-    untold: u64,
-}
-
-impl Failures {
-    /// It failed once more; returns a message, when it is time for one.
-    fn happened(&mut self, now: Instant, error: &io::Error) -> Option<String> {
-        self.untold += 1;
-        let since = self.told.map(|told| now.duration_since(told));
-        if since.is_some_and(|since| since < TOLD_EVERY) {
-            return None;
-        }
-        self.told = Some(now);
-        let times = std::mem::take(&mut self.untold);
-        let since = since
-            .map_or_else(String::new, |since| format!(", {times} times in the last {} s", since.as_secs()));
-        Some(format!("cannot accept connections: {error}{since}"))
-    }
-}
 
 /// A socket to be opened.
 #[derive(Debug, Clone)]
@@ -122,7 +85,7 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
         _ if text.is_empty() => (String::new(), PORT),
         Some(port) => match port.parse() {
             Ok(port) => (String::new(), port),
-            Err(_) => return refused(format!("'{text}' is no address")),
+            Err(_) => return refused(format!("'{text}' is not an address")),
         },
         None => host_and_port(text)?,
     };
@@ -130,14 +93,14 @@ fn open_tcp(text: &str, rules: Rules) -> Result<Vec<Socket>> {
     if host.is_empty() {
         // An IPv6 socket takes IPv4 clients too. A machine may have IPv4 only.
         let listener = TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port)));
-        return Ok(vec![Socket { kind: Kind::Tcp(listener.map_err(failed)?), rules, path: None }]);
+        return Ok(vec![Socket::tcp(listener.map_err(failed)?, rules)]);
     }
     let addresses: Vec<SocketAddr> = (host.as_str(), port).to_socket_addrs().map_err(failed)?.collect();
     let mut sockets = vec![];
     let mut wrong = None;
     for address in addresses {
         match TcpListener::bind(address) {
-            Ok(listener) => sockets.push(Socket { kind: Kind::Tcp(listener), rules, path: None }),
+            Ok(listener) => sockets.push(Socket::tcp(listener, rules)),
             Err(error) => wrong = Some(error),
         }
     }
@@ -159,148 +122,39 @@ fn remove_dead(path: &Path) -> Result<()> {
 }
 
 impl Socket {
+    fn tcp(listener: TcpListener, rules: Rules) -> Self {
+        // The standard library lets fewer wait; the socket works with either number.
+        let _ = net::listen(&listener, BACKLOG);
+        Self { kind: Kind::Tcp(listener), rules, path: None }
+    }
+
     /// The file to remove when the daemon ends.
     pub fn path(&self) -> Option<PathBuf> {
         self.path.clone()
     }
 
-    /// Serves clients in threads of their own, for as long as the process lives.
+    /// What clients of this socket may do.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// Waits for a client.
     ///
     /// # Errors
-    /// No thread could be started.
-    pub fn serve(self, cache: Arc<Cache>, places: Arc<Places>) -> Result<()> {
-        if let Kind::Tcp(listener) = &self.kind {
-            let _ = net::listen(listener, BACKLOG);
-        }
-        let (kind, rules) = (self.kind, self.rules);
-        let accept = move || {
-            let mut failures = Failures::default();
-            loop {
-                let accepted = match &kind {
-                    Kind::Unix(listener) => {
-                        listener.accept().map(|(stream, _)| meet(stream, &cache, rules, &places))
-                    }
-                    Kind::Tcp(listener) => listener.accept().map(|(stream, _)| {
-                        let _ = stream.set_nodelay(true);
-                        meet(stream, &cache, rules, &places);
-                    }),
-                };
-                // The connection ended before it was accepted, or no descriptor is left: the next one may succeed.
-                if let Err(error) = accepted {
-                    if let Some(line) = failures.happened(Instant::now(), &error) {
-                        cache.report(&Error::Refused(line));
-                    }
-                    std::thread::sleep(ACCEPT_RETRY);
-                }
+    /// What the system says. The next client may have more success.
+    pub fn accept(&self) -> io::Result<Box<dyn Connection>> {
+        match &self.kind {
+            Kind::Unix(listener) => Ok(Box::new(listener.accept()?.0)),
+            Kind::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                let _ = stream.set_nodelay(true);
+                Ok(Box::new(stream))
             }
-        };
-        crate::daemon::spawn("khz-rrd-accept", accept).map(|_| ())
-    }
-}
-
-fn meet<S>(stream: S, cache: &Arc<Cache>, rules: Rules, places: &Arc<Places>)
-where
-    S: Send + 'static,
-    for<'a> &'a S: Read + Write,
-{
-    if !places.take() {
-        // A client over the limit gets an answer, not silence.
-        let most = places.most;
-        let _ =
-            (&stream).write_all(format!("-1 too many connections: {most} are served at once\n").as_bytes());
-        return;
-    }
-    let (cache, counted) = (cache.clone(), places.clone());
-    let started = crate::daemon::spawn("khz-rrd-client", move || {
-        let _ = converse(&mut &stream, &mut &stream, &cache, rules);
-        counted.give();
-    });
-    if started.is_err() {
-        places.give();
-    }
-}
-
-/// How many connections are served, and how many may be.
-pub struct Places {
-    most: usize,
-    busy: AtomicUsize,
-}
-
-impl Places {
-    /// Places for `most` connections.
-    pub fn new(most: usize) -> Self {
-        Self { most, busy: AtomicUsize::new(0) }
-    }
-
-    fn take(&self) -> bool {
-        let free = self.busy.fetch_add(1, Ordering::Relaxed) < self.most;
-        if !free {
-            self.give();
-        }
-        free
-    }
-
-    fn give(&self) {
-        self.busy.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Reads lines and answers them until the client is gone.
-fn converse(reader: &mut impl Read, writer: &mut impl Write, cache: &Cache, rules: Rules) -> io::Result<()> {
-    let mut session = Session::new(cache, rules);
-    // Grows with what a client sends at once; a silent one costs little.
-    let (mut bytes, mut held, mut out) = (vec![0; 4096], 0, vec![]);
-    loop {
-        let read = reader.read(&mut bytes[held..])?;
-        if read == 0 {
-            return Ok(());
-        }
-        held += read;
-        let full = held == bytes.len();
-        let whole = bytes[..held].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let mut answered = 0;
-        let mut next = Next::Read;
-        while next == Next::Read && answered < whole {
-            let (length, then) = session.answer(&bytes[answered..whole], &mut out);
-            (answered, next) = (answered + length, then);
-            writer.write_all(&out)?;
-            out.clear();
-        }
-        bytes.copy_within(whole..held, 0);
-        held -= whole;
-        if held > LINE_MAX {
-            out.extend(format!("-1 a line of more than {LINE_MAX} bytes\n").bytes());
-            return writer.write_all(&out);
-        }
-        if next == Next::HangUp {
-            return writer.flush();
-        }
-        out.shrink_to(READ);
-        if full {
-            bytes.resize((2 * bytes.len()).min(READ).max(held + 4096), 0);
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_that_cannot_accept_says_so_once_a_minute() {
-        let (mut failures, begin) = (Failures::default(), Instant::now());
-        let error = io::Error::from_raw_os_error(24);
-        let told = |failures: &mut Failures, tenths: u64| {
-            failures.happened(begin + Duration::from_millis(100 * tenths), &error)
-        };
-        let lines: Vec<String> = (0..1_300).filter_map(|tenths| told(&mut failures, tenths)).collect();
-        assert_eq!(
-            lines,
-            [
-                "cannot accept connections: Too many open files (os error 24)",
-                "cannot accept connections: Too many open files (os error 24), 600 times in the last 60 s",
-                "cannot accept connections: Too many open files (os error 24), 600 times in the last 60 s"
-            ]
-        );
-    }
-}
+/// A connection to a client.
+pub trait Connection: Read + Write + Send {}
+impl Connection for UnixStream {}
+impl Connection for TcpStream {}

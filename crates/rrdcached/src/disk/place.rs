@@ -43,10 +43,10 @@ pub fn place(file: &File) -> u32 {
 
 fn first_block(file: &File) -> Option<u64> {
     let mut map = Fiemap { length: u64::MAX, count: 1, ..Fiemap::default() };
-    // SAFETY: `map` is laid out as linux/fiemap.h has it, with room for the one extent it announces, and lives
+    // SAFETY: `map` has the layout of linux/fiemap.h, with room for the one extent it announces, and lives
     // through the call; rustix has no FIEMAP.
-    let told = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
-    let found = told == 0 && map.mapped == 1 && map.extent.flags & NO_PLACE == 0;
+    let failed = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
+    let found = failed == 0 && map.mapped == 1 && map.extent.flags & NO_PLACE == 0;
     found.then_some(map.extent.physical / UNIT)
 }
 

@@ -79,7 +79,7 @@ impl Daemon {
         format!("unix:{}", self.socket.display())
     }
 
-    /// SIGKILL: nothing can be tidied up.
+    /// SIGKILL: nothing can be cleaned up.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -152,14 +152,14 @@ impl Client {
         self.answer().unwrap_or_else(|| panic!("no answer to: {line}"))
     }
 
-    /// Asks for what must succeed.
+    /// Sends a command that must succeed.
     pub fn order(&mut self, line: &str) -> Vec<String> {
         let answer = self.ask(line);
         assert!(!answer[0].starts_with('-'), "{line}: {answer:?}");
         answer
     }
 
-    /// Everything until the daemon hangs up.
+    /// Everything until the daemon closes the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = vec![];
         self.stream.read_to_end(&mut bytes).unwrap();

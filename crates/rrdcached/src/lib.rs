@@ -25,7 +25,7 @@ pub use messages::{Level, Messages, Sink};
 /// The command, for [`khz_rrd::cli::run`].
 pub const COMMAND: khz_rrd::cli::Command = khz_rrd::cli::Command {
     name: "rrdcached",
-    arguments: "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h tells all)",
+    arguments: "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h lists all)",
     run,
 };
 

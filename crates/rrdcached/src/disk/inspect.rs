@@ -14,7 +14,7 @@ impl DiskFiles {
     /// What the disk says of the file called `name`.
     ///
     /// # Errors
-    /// What clients of rrdcached know: it does not exist, or is no `.rrd` file.
+    /// The file does not exist or is not an `.rrd` file, in rrdcached's words.
     pub fn inspect(&self, name: &str) -> Result<FileFacts> {
         let missing = |error: &Error| match error {
             Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,

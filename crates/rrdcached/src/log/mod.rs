@@ -12,11 +12,11 @@ mod commit;
 mod left;
 mod presence;
 mod record;
+mod segment;
 mod storage;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,32 +29,8 @@ use khz_rrd::error::{Error, Result, refused};
 pub use left::Left;
 use presence::Gone;
 pub use record::{Image, Record, Records, WITHOUT_END, encode, records};
+pub use segment::Segment;
 pub use storage::{Appended, Disk, Storage};
-
-/// What a segment's name begins with.
-const PREFIX: &str = "khz.log.";
-
-/// The number of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Segment(NonZeroU32);
-
-impl Segment {
-    const FIRST: Self = Self(NonZeroU32::MIN);
-
-    /// The segment of a number above 0.
-    pub fn new(number: u32) -> Option<Self> {
-        NonZeroU32::new(number).map(Self)
-    }
-
-    fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// Its file in `directory`.
-    fn path(self, directory: &Path) -> PathBuf {
-        directory.join(format!("{PREFIX}{:016}", self.0))
-    }
-}
 
 /// How to keep a log.
 #[derive(Clone)]
@@ -196,7 +172,7 @@ impl Log {
             synced: Mutex::new(Synced { upto: 0, unsynced_since: None, stopping: false }),
             syncing: Mutex::new(()),
             changed: Condvar::new(),
-            current: AtomicU32::new(current.0.get()),
+            current: AtomicU32::new(current.number()),
             refusal: Mutex::new(None),
             kept: Mutex::new(None),
             gone: Mutex::new(None),

@@ -243,7 +243,7 @@ mod tests {
             let decoded: Vec<_> = found.by_ref().collect();
             assert_eq!(decoded.len(), 4, "bit {bit}");
             assert!(decoded.iter().all(|record| five().contains(record)));
-            // Damage to the last record cannot be told from a torn one.
+            // Damage to the last record looks like a torn one.
             assert_eq!(found.damage.len(), usize::from(decoded.last() == five().last()));
         }
     }

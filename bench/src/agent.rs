@@ -15,6 +15,7 @@ use crate::http;
 use crate::place::Pinned;
 use crate::program::{build_directory, compile, failed};
 use crate::record::{Bound, Record};
+use crate::sink::Sink;
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
@@ -52,6 +53,8 @@ pub struct Contest<'a> {
     pub dearer: fn(u64) -> f64,
     /// Percent of a core that it may take in all, where that is promised.
     pub share_max: Option<f64>,
+    /// Where a bare loop that sends as much as the agent is to run beside them, at 1 Hz: what answers it.
+    pub sink: Option<&'a Sink>,
     /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
     /// hub.
     pub warm_up: fn(u64) -> Duration,
@@ -79,6 +82,17 @@ const BARE_NAMES: [&str; 3] = ["ticks", "late", "missed"];
 enum Side {
     Bare,
     Agent,
+    Sending,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Bare => "bare",
+            Side::Agent => "khz",
+            Side::Sending => "bare, sending",
+        }
+    }
 }
 
 /// One turn of one side.
@@ -105,7 +119,10 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let warm_up = |_: u64| WARM_UP;
     let command = &agent_command;
     let rates = &[1_000, 100, 10, 1];
-    compare(record, &Contest { section: "agent", title, command, rates, dearer, share_max: None, warm_up })?;
+    compare(
+        record,
+        &Contest { section: "agent", title, command, rates, dearer, share_max: None, sink: None, warm_up },
+    )?;
     // As it is without a word said: all sources, a lane at 10 Hz and one at 1 Hz.
     let title = "## khz without a flag, which nobody reads, beside a bare C loop of five files at its 10 Hz";
     let plain = Contest {
@@ -115,6 +132,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         rates: &[10],
         dearer: |_| PLAIN_DEARER,
         share_max: Some(PLAIN_SHARE),
+        sink: None,
         warm_up,
     };
     compare(record, &plain)
@@ -130,25 +148,28 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
     let mut table = Table::new(&heads);
     for (rate, full, quick) in RATES.into_iter().filter(|(rate, ..)| contest.rates.contains(rate)) {
         let window = Duration::from_secs(record.effort.of(full, quick));
-        let mut turns: [Vec<Turn>; 2] = Default::default();
+        let mut turns: [Vec<Turn>; 3] = Default::default();
+        let sink = contest.sink.filter(|_| rate == 1);
+        let order = match sink {
+            Some(_) => &[Side::Bare, Side::Agent, Side::Sending, Side::Sending, Side::Agent, Side::Bare][..],
+            None => &[Side::Bare, Side::Agent, Side::Agent, Side::Bare],
+        };
         // Five times A B B A are ten pairs of neighbours.
         let groups = record.effort.of(5, 2);
-        for group in 0..groups {
-            for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
-                let turn = group * 4 + place + 1;
-                record.progress(&format!("{}, {rate} Hz, turn {turn} of {}", contest.section, 4 * groups));
-                let command = match side {
-                    Side::Bare => {
-                        let mut command = Command::new(&bare);
-                        command.arg(rate.to_string());
-                        command
-                    }
-                    Side::Agent => (contest.command)(&agent, rate),
-                };
-                let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
-                keep(record, contest, rate, side, group * 4 + place, turn);
-                turns[side as usize].push(turn);
-            }
+        for number in 0..groups * order.len() {
+            let side = order[number % order.len()];
+            let of = groups * order.len();
+            record.progress(&format!("{}, {rate} Hz, turn {} of {of}", contest.section, number + 1));
+            let mut bare = Command::new(&bare);
+            bare.arg(rate.to_string());
+            let command = match (side, sink) {
+                (Side::Agent, _) => (contest.command)(&agent, rate),
+                (Side::Sending, Some(sink)) => sink.fed_by(bare),
+                _ => bare,
+            };
+            let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
+            keep(record, contest, rate, side, number, turn);
+            turns[side as usize].push(turn);
         }
         show_rate(record, contest, &mut table, rate, &turns);
     }
@@ -323,7 +344,6 @@ fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
 }
 
 fn keep(record: &mut Record, contest: &Contest<'_>, rate: u64, side: Side, number: usize, turn: Turn) {
-    let who = if side == Side::Bare { "bare" } else { "khz" };
     let case = format!("{rate} Hz");
     for (what, value) in [
         ("cpu_us", turn.cpu_us),
@@ -336,7 +356,7 @@ fn keep(record: &mut Record, contest: &Contest<'_>, rate: u64, side: Side, numbe
         ("rss_shmem_kb", turn.held.shared_kb as f64),
         ("threads", turn.held.threads as f64),
     ] {
-        record.sample([contest.section, &case, who], number, what, value);
+        record.sample([contest.section, &case, side.name()], number, what, value);
     }
 }
 
@@ -345,16 +365,21 @@ fn show_rate(
     contest: &Contest<'_>,
     table: &mut Table,
     rate: u64,
-    [bare, agent]: &[Vec<Turn>; 2],
+    [bare, agent, sending]: &[Vec<Turn>; 3],
 ) {
     let cost = |turns: &[Turn]| turns.iter().map(|t| t.cpu_us).collect::<Vec<_>>();
-    let times = Spread::of(ratios(&cost(agent), &cost(bare)));
-    for (who, turns, times) in [("bare", bare, None), ("khz", agent, times)] {
+    let beside = |turns: &[Turn], others: &[Turn]| Spread::of(ratios(&cost(turns), &cost(others)));
+    let times = beside(agent, bare);
+    for (side, turns, times) in [
+        (Side::Bare, bare, None),
+        (Side::Sending, sending, beside(sending, bare)),
+        (Side::Agent, agent, times),
+    ] {
         let median =
             |figure: fn(&Turn) -> f64| Spread::of(turns.iter().map(figure)).map_or(f64::NAN, |s| s.median);
         let Some(cost) = Spread::of(cost(turns)) else { continue };
         table.row([
-            format!("{rate} Hz {who}"),
+            format!("{rate} Hz {}", side.name()),
             figure(cost.median),
             format!("{}..{}", figure(cost.lower), figure(cost.upper)),
             times.map_or(String::new(), |t| figure(t.median)),
@@ -369,6 +394,12 @@ fn show_rate(
     }
     let promise = format!("{} / bare loop, {rate} Hz", contest.section);
     record.verdict(&promise, times, Bound::AtMost((contest.dearer)(rate)));
+    if !sending.is_empty() {
+        let promise = format!("{} / bare loop that sends, {rate} Hz", contest.section);
+        record.verdict(&promise, beside(agent, sending), Bound::Stated);
+        let promise = format!("{}: bare loop that sends / bare loop, {rate} Hz", contest.section);
+        record.verdict(&promise, beside(sending, bare), Bound::Stated);
+    }
     if let Some(share_max) = contest.share_max {
         let shares = agent.iter().map(|turn| turn.cpu_us * rate as f64 / 1e4);
         let promise = format!("{}: percent of a core", contest.section);

@@ -27,6 +27,7 @@ mod recording;
 mod rrd;
 mod scale;
 mod section;
+mod sink;
 mod spread;
 mod synth;
 mod table;

@@ -32,6 +32,7 @@ Commands:
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
                     an empty directory to prove it
+  reference         writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
+        ["reference"] => test::reference(),
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::place::Pinned;
 use crate::program::build_directory;
 use crate::record::Record;
+use crate::sink::Sink;
 
 /// CPU per sample may be so many times that of the bare loop.
 fn dearer(rate: u64) -> f64 {
@@ -64,6 +65,7 @@ impl Case {
         let elsewhere = Pinned::elsewhere()?;
         let hub = Hub::start(&program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB", "--insecure"])?;
         prepare(&program, &hub)?;
+        let sink = Sink::start()?;
         drop(elsewhere);
         let link = hub.link.to_string();
         // Over TCP, as from another machine: the hub's local socket and its key are not to be found, its name is believed.
@@ -76,7 +78,16 @@ impl Case {
             agent
         };
         let &Case { section, title, rates, dearer } = self;
-        let contest = Contest { section, title, command: &command, rates, dearer, share_max: None, warm_up };
+        let contest = Contest {
+            section,
+            title,
+            command: &command,
+            rates,
+            dearer,
+            share_max: None,
+            sink: Some(&sink),
+            warm_up,
+        };
         compare(record, &contest)?;
         let rows = hub.count("khz_hub_rows_total")?;
         record.say(&format!("The hub has received {rows} rows of all turns together.\n"));

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,15 @@ struct Taken {
     given: Arc<Mutex<Vec<(u64, u32, usize)>>>,
     /// The link does not take anything along.
     is_full: Arc<AtomicBool>,
+    /// How often it has said so.
+    refusals: Arc<AtomicU64>,
 }
 
 impl TextTaker for Taken {
     fn has_room(&mut self, _: u64) -> bool {
-        !self.is_full.load(Ordering::Relaxed)
+        let is_full = self.is_full.load(Ordering::SeqCst);
+        self.refusals.fetch_add(u64::from(is_full), Ordering::SeqCst);
+        !is_full
     }
     fn text(&mut self, want: u64, text: &Arc<[u8]>, _: Stamp) {
         self.told.lock().unwrap().entry(want).or_default().push(Ok(text.to_vec()));
@@ -89,12 +93,12 @@ fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
     assert_eq!(taken.of(1).len(), 1, "what is the same is not told");
     std::fs::write(&file, "two\n").unwrap();
     until("the new one is told", || taken.of(1).last() == Some(&Ok(b"two\n".to_vec())));
-    taken.is_full.store(true, Ordering::Relaxed);
+    taken.is_full.store(true, Ordering::SeqCst);
     let before = texts.counts().reads;
     std::fs::write(&file, "three\n").unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    until("the link has refused five times", || taken.refusals.load(Ordering::SeqCst) >= 5);
     assert!(texts.counts().reads <= before + 1, "nothing is read for a link that takes nothing");
-    taken.is_full.store(false, Ordering::Relaxed);
+    taken.is_full.store(false, Ordering::SeqCst);
     until("the newest is told", || taken.of(1).last() == Some(&Ok(b"three\n".to_vec())));
     std::fs::remove_file(&file).unwrap();
     until("it is gone", || taken.of(1).last() == Some(&Err(TextError::Missing("loadavg".into()))));
@@ -144,7 +148,7 @@ fn who_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than
     texts.ask(1, ask + 1);
     std::thread::sleep(Duration::from_millis(30));
     assert!(taken.given.lock().unwrap().iter().all(|given| given.1 <= ask));
-    taken.is_full.store(false, Ordering::Relaxed);
+    taken.is_full.store(false, Ordering::SeqCst);
     answered(ask + 1);
     std::fs::remove_file(&file).unwrap();
     texts.ask(1, ask + 2);

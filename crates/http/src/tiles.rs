@@ -193,7 +193,9 @@ impl Source for Tiles {
         let known = values.iter().flatten().count();
         // Numbers that have just become known are told at once: the first ones should not take a period.
         let mut events = String::new();
-        notices(&self.subscription.notices(), &mut events);
+        // Who is there stands in every event.
+        let told = self.subscription.notices();
+        notices(told.iter().filter(|notice| notice.change.is_none()), &mut events);
         if now < self.next_at && known <= self.known {
             return Due::Events(events);
         }

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Rate, Stamp};
+use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Presence, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
+use crate::clock;
 use crate::interest::Wish;
 use crate::lane::{Lane, Piece, Place};
 use crate::node::{Node, SharedNode};
@@ -79,6 +80,8 @@ pub(crate) struct Follower {
     told: bool,
     /// What the reader knows of the rate.
     pace: Option<Pace>,
+    /// Whether the reader knows the node as up.
+    up: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
@@ -176,6 +179,7 @@ impl Follower {
             None => None,
         };
         Some(Follower {
+            up: node.up.load(Ordering::Relaxed),
             node,
             patterns,
             numbers,
@@ -217,7 +221,35 @@ impl Follower {
                 if told.granted { said } else { format!("{said}; showing the base lane") }
             }
         };
-        Some(Notice { node: self.node.name.clone(), text })
+        Some(Notice::of(self.node.name.clone(), text))
+    }
+
+    /// The reader thinks that the node is not there.
+    pub fn knows_as_gone(&mut self) {
+        self.up = false;
+    }
+
+    /// That the node has gone or come since the reader was told last.
+    pub fn take_change(&mut self) -> Option<Notice> {
+        if self.node.up.load(Ordering::Relaxed) == self.up {
+            return None;
+        }
+        let status = self.node.lock().status(clock::boot());
+        if std::mem::replace(&mut self.up, status.up) == status.up {
+            return None;
+        }
+        let since = Nanos(u64::try_from(clock::wall()).unwrap_or(0)).since(status.since.unwrap_or_default());
+        let (presence, at) = (status.presence(), since.time_of_day());
+        let text = match presence {
+            Presence::Up if status.connects > 1 => format!("is back since {at} UTC"),
+            Presence::Up => format!("is up since {at} UTC"),
+            Presence::Left => format!("has left at {at} UTC"),
+            Presence::Down | Presence::Missing => {
+                let why = status.problem.map(|problem| format!(": {problem}")).unwrap_or_default();
+                format!("is down since {at} UTC{why}")
+            }
+        };
+        Some(Notice { node: status.node, text, change: Some((presence, since)) })
     }
 
     fn pace_news(&mut self, serving: Option<u64>) -> Option<String> {

@@ -410,10 +410,14 @@ impl ClusterSubscription {
         for node in self.cluster.nodes() {
             let patterns = for_node(&self.interest.patterns, &node.name);
             let known = self.known.insert(node.name.clone(), Arc::downgrade(&node));
-            if patterns.is_empty() || known.is_some_and(|known| known.ptr_eq(&Arc::downgrade(&node))) {
+            if patterns.is_empty() || known.as_ref().is_some_and(|k| k.ptr_eq(&Arc::downgrade(&node))) {
                 continue;
             }
             self.follow(node, patterns);
+            if let (Some(_), Some(follower)) = (known, self.followers.last_mut()) {
+                // It was gone, and forgotten: that it is here is news.
+                follower.knows_as_gone();
+            }
         }
     }
 
@@ -432,7 +436,7 @@ impl ClusterSubscription {
         let mut follower = Follower::new(node.clone(), patterns.clone(), wish, period, self.numbers);
         if follower.is_none() {
             let text = "is asked for too many different things; showing the base lane: try again when others have gone";
-            self.notices.push(Notice { node: name, text: text.into() });
+            self.notices.push(Notice::of(name, text));
             follower = Follower::new(node, patterns, None, period, self.numbers);
         }
         self.followers.extend(follower);
@@ -481,7 +485,10 @@ impl Subscription for ClusterSubscription {
 
     fn notices(&mut self) -> Vec<Notice> {
         let mut notices = std::mem::take(&mut self.notices);
-        notices.extend(self.followers.iter_mut().filter_map(Follower::take_notice));
+        for follower in &mut self.followers {
+            notices.extend(follower.take_change());
+            notices.extend(follower.take_notice());
+        }
         notices
     }
 }

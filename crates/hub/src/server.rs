@@ -619,7 +619,11 @@ impl Server {
         }
         let who = connection.who();
         let has_left = matches!(&connection.peer, Peer::Node(node) if node.lock().says_goodbye);
-        if ended.is_news(&connection.peer) && !has_left {
+        if matches!(ended, Ended::Cut(_)) && connection.is_stranger() {
+            // An agent that is refused comes again and again, each time from another port.
+            let same = format!("{}: {ended}", connection.caller.from());
+            self.log.warn_of(now, same, || format!("{who}: {ended}"));
+        } else if ended.is_news(&connection.peer) && !has_left {
             self.log.warn(now, || format!("{who}: {ended}"));
         } else {
             tracing::debug!("{who}: {ended}");

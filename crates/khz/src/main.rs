@@ -20,6 +20,7 @@ mod events;
 mod feed;
 mod forget;
 mod get;
+mod heard;
 mod here;
 mod hub;
 mod hub_recorder;
@@ -41,6 +42,8 @@ mod publish;
 mod quantities;
 mod rates;
 mod record;
+#[cfg(test)]
+mod reference;
 mod renew;
 mod ring;
 mod rrd;

@@ -20,6 +20,7 @@ pub mod quantity;
 pub mod query;
 pub mod rate_unit;
 pub mod reading;
+pub mod repeats;
 pub mod schema;
 pub mod suggest;
 
@@ -39,4 +40,5 @@ pub use query::{
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};
+pub use repeats::Repeats;
 pub use schema::{Schema, Series};

@@ -43,6 +43,7 @@ fn a_thousand_sleepers_wake_when_the_value_enters_their_range() {
     let lab = Lab::new(1, |_| {});
     std::fs::write(lab.path("n0000/.control/metrics/mem/free/range"), "0 100").unwrap();
     let files: Vec<File> = (0..SLEEPERS).map(|_| File::open(lab.path(FREE)).unwrap()).collect();
+    let one_more = File::open(lab.path(FREE)).unwrap();
     let (awake, asleep) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let threads: Vec<_> = files
         .into_iter()
@@ -61,8 +62,10 @@ fn a_thousand_sleepers_wake_when_the_value_enters_their_range() {
         })
         .collect();
     wait_until("everybody sleeps", || asleep.load(Ordering::SeqCst) == SLEEPERS);
+    let woken = lab.stat("sleepers_woken");
     lab.set(0, 0, Reading::Present(500), 2);
-    std::thread::sleep(Duration::from_millis(50));
+    // The tree has the value: one who asks now is told that it is outside.
+    assert!(!has_news(&one_more, AT_ONCE), "500 is outside");
     assert_eq!(awake.load(Ordering::SeqCst), 0, "500 is outside");
     lab.set(0, 0, Reading::Present(70), 3);
     for thread in threads {
@@ -72,6 +75,9 @@ fn a_thousand_sleepers_wake_when_the_value_enters_their_range() {
             "{read:?}: whoever is woken before the page is dropped reads the one before"
         );
     }
+    // At most one wake-up each, of those whom 70 found asleep. If 500 had woken them, there would be twice as many.
+    let wake_ups = lab.stat("sleepers_woken") - woken;
+    assert!(wake_ups <= SLEEPERS as u64 + 1, "{wake_ups} wake-ups");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/stream`.
 pub(crate) const STREAM_PARAMS: &[&str] = &["match", "rate", "exact", "changes"];
@@ -35,6 +36,7 @@ pub(crate) async fn stream(
     let changes = params.switch("changes")?;
     let open = place(&app)?;
     let patterns = interest.patterns.clone();
+    app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(interest);
     let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     connection.set_streaming();

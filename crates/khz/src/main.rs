@@ -15,6 +15,8 @@ mod check;
 mod cli;
 mod client;
 mod config;
+#[cfg(test)]
+mod documented_limits;
 mod door;
 mod events;
 mod feed;

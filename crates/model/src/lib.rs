@@ -5,6 +5,7 @@
 
 pub mod accept_failures;
 pub mod budget;
+pub mod choice;
 pub mod decimal;
 pub mod fold;
 pub mod glob;
@@ -26,6 +27,7 @@ pub mod suggest;
 
 pub use accept_failures::AcceptFailures;
 pub use budget::{Budget, Share};
+pub use choice::Choice;
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};

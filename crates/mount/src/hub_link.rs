@@ -94,8 +94,8 @@ impl Upstream for HubLink {
         self.following.read(&ReadFrame { number: *number, node: node.as_str(), period: *period, path });
     }
 
-    fn read_text_now(&self, number: u32, question: u32) {
-        self.following.text_now(number, question);
+    fn read_text_now(&self, number: u32, request: u32) {
+        self.following.text_now(number, request);
     }
 
     fn unsubscribe_text(&self, number: u32) {

@@ -157,7 +157,7 @@ impl Roster {
         if self.strict { turned } else { Vec::new() }
     }
 
-    /// Somebody asks for the values of a node: the list that is under way may be older than the question.
+    /// Somebody asks for the values of a node: the list that is under way may be older than this request.
     pub fn asked_for(&mut self, id: NodeId) {
         let list = self.list;
         if let Some(node) = self.node_mut(id) {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_list_that_began_after_the_question_says_that_nothing_newer_comes() {
+    fn only_a_list_that_began_after_the_request_says_that_nothing_newer_comes() {
         let (mut roster, mut effects, now) = roster(false);
         roster.asked_for(NodeId(1));
         for may_come in [true, false] {

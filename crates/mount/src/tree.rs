@@ -18,8 +18,6 @@ mod open;
 mod stats;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod text_tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -164,10 +162,10 @@ impl Tree {
         files.text(subscription, text, stamp, &mut around);
     }
 
-    /// A node has answered a question for a fresh text, or cannot be asked.
-    pub fn kernel_text_answered(&mut self, subscription: u32, question: u32, is_read: bool, now: Instant) {
+    /// A node has answered a request for a fresh text, or cannot be asked.
+    pub fn kernel_text_answered(&mut self, subscription: u32, request: u32, is_read: bool, now: Instant) {
         let (files, mut around) = self.kernel_files(now);
-        files.answered(subscription, question, is_read, &mut around);
+        files.answered(subscription, request, is_read, &mut around);
     }
 
     /// There is no text for a subscription: an errno, and why.

@@ -209,9 +209,9 @@ impl KernelFiles {
     fn ask(&mut self, inode: Inode, around: &mut Around<'_>) {
         let Some(known) = self.texts.get_mut(inode) else { return };
         let Some(subscribed) = known.subscription else { return };
-        if let Some(question) = known.freshness.ask(around.now) {
+        if let Some(request) = known.freshness.ask(around.now) {
             self.counts.asked += 1;
-            around.effects.command(Command::ReadTextNow(subscribed.held.number, question));
+            around.effects.command(Command::ReadTextNow(subscribed.held.number, request));
         }
     }
 }

@@ -204,7 +204,7 @@ impl Controls {
         self.settings.rate(places)
     }
 
-    /// True when open files do not follow the settings of now.
+    /// True when open files do not follow the present settings.
     pub fn has_changed(&self) -> bool {
         self.applied != self.settings.revision()
     }

@@ -150,7 +150,7 @@ impl Effects {
     }
 
     /// Takes out what has to be done. `pages` are the new values of files; they come before the wake-ups, so that a sleeper
-    /// who reads at once finds the new value.
+    /// finds the new value when it reads at once.
     pub fn take(&mut self, pages: Vec<Push>) -> Work {
         let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
         pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));

@@ -304,7 +304,7 @@ impl Shared {
 }
 
 impl Reply {
-    /// True for an open or a lookup that has waited in vain.
+    /// True for an open or a lookup whose wait timed out.
     fn has_timed_out(&self) -> bool {
         matches!(self, Reply::Entry(_, Err(libc::ETIMEDOUT), _) | Reply::Opened(_, Err(libc::ETIMEDOUT)))
     }

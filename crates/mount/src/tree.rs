@@ -37,7 +37,7 @@ use crate::options::Options;
 use crate::paths::{Area, Paths};
 use crate::polls::Polls;
 use crate::subscriptions::{RatedSeries, Rates};
-use crate::value_files::{Surroundings, ValueFiles};
+use crate::value_files::{self, ValueFiles};
 
 /// How often leases are checked while there are any.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(1);
@@ -174,7 +174,7 @@ impl Tree {
         files.no_text(subscription, errno, why, &mut around);
     }
 
-    /// A request has waited in vain.
+    /// The wait of a request timed out.
     pub fn timed_out(&mut self) {
         self.counts.timed_out += 1;
     }
@@ -201,7 +201,7 @@ impl Tree {
             self.cluster.subscribe(rates, &mut self.effects);
         }
         let Tree { names, cluster, polls, value_files, .. } = self;
-        let pages = value_files.pushes(&Surroundings { names, roster: cluster.roster(), polls }, now);
+        let pages = value_files.pushes(&value_files::Around { names, roster: cluster.roster(), polls }, now);
         self.effects.take(pages)
     }
 
@@ -228,7 +228,7 @@ impl Tree {
         files.expire(&mut around);
     }
 
-    /// Gives open files the settings of now.
+    /// Gives open files the present settings.
     fn apply_settings(&mut self, now: Instant) {
         if !self.controls.take_change() {
             return;

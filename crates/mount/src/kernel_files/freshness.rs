@@ -18,7 +18,7 @@ pub(super) struct Freshness {
     requested: u32,
     /// When the request was sent that has no answer yet.
     under_way: Option<Instant>,
-    /// A reader has waited for that answer in vain: nobody else waits.
+    /// A reader has waited too long for that answer: no other reader waits.
     is_late: bool,
     /// The node cannot be asked before.
     paused_until: Option<Instant>,

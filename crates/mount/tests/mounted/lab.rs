@@ -178,7 +178,7 @@ impl Lab {
         std::fs::read_to_string(self.path(below))
     }
 
-    /// The subscriptions of now.
+    /// The present subscriptions.
     pub fn subscriptions(&self) -> Vec<Subscription> {
         self.asked.lock().unwrap().subscriptions.clone()
     }
@@ -211,7 +211,7 @@ impl Lab {
         }
     }
 
-    /// The subscriptions to kernel files of now.
+    /// The present subscriptions to kernel files.
     pub fn texts(&self) -> Vec<TextSubscription> {
         self.asked.lock().unwrap().texts.clone()
     }
@@ -235,7 +235,7 @@ impl Drop for Lab {
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(Instant::now() < until, "waited in vain until {what}");
+        assert!(Instant::now() < until, "it did not happen in time that {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -30,7 +30,7 @@ pub enum Push {
     Invalidate(Inode),
     /// Drop the page of a file, and store this one before somebody reads.
     Store(NewPage),
-    /// Forget the size of a file: its page is not kept up to date any more.
+    /// Forget the size of a file, since its page is not kept up to date any more.
     Forget(Inode),
     /// Wake a sleeper in `poll`.
     Wake(u64),

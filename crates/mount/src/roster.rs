@@ -18,7 +18,7 @@ pub(crate) struct Roster {
     nodes: Vec<Node>,
     by_name: BTreeMap<NodeName, NodeId>,
     left_out: u64,
-    /// Somebody depends on it until then.
+    /// Until when it is needed.
     wanted_until: Option<Instant>,
     /// The upstream sends lists.
     is_subscribed: bool,
@@ -87,7 +87,7 @@ impl Roster {
         }
     }
 
-    /// Somebody reads something that depends on how the nodes are.
+    /// Somebody reads a text that depends on the roster: the hub lists the nodes for a while.
     pub fn want(&mut self, now: Instant, effects: &mut Effects) {
         self.wanted_until = Some(now + LEASE);
         if !self.is_subscribed {
@@ -211,7 +211,7 @@ impl Roster {
         self.nodes.len()
     }
 
-    /// How a node is, old or new.
+    /// The last status of a node.
     pub fn status(&self, id: NodeId) -> Option<Known<'_>> {
         let node = self.node(id)?;
         let (status, heard) = node.status.as_ref()?;

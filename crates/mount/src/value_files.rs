@@ -16,13 +16,13 @@ use crate::polls::Polls;
 use crate::roster::Roster;
 use crate::settings::{Filter, Place};
 
-/// All of them.
+/// The files of values.
 #[derive(Debug, Default)]
 pub(crate) struct ValueFiles {
     files: HashMap<Inode, ValueFile>,
     /// Files whose page is out of date.
     dirty: Vec<Inode>,
-    /// Those of them that keep their length until the first of these instants.
+    /// Dirty files that keep the length of their old value for a moment, and when the first of these moments ends.
     delayed: Vec<Inode>,
     delayed_until: Option<Instant>,
     /// Pages stored in this second.
@@ -276,7 +276,7 @@ impl ValueFiles {
         self.stores = 0;
     }
 
-    /// How the page cache gets what is in the files now.
+    /// The pushes that bring the present values into the page cache.
     pub fn pushes(&mut self, around: &Around<'_>, now: Instant) -> Vec<Push> {
         let mut dirty = std::mem::take(&mut self.dirty);
         if self.delayed_until.is_none_or(|until| now >= until) {
@@ -319,7 +319,7 @@ impl ValueFiles {
         Some(Push::Store(NewPage { inode, path, text }))
     }
 
-    /// These pushes were done.
+    /// These pushes are done.
     pub fn pushed(&mut self, pushes: &[Push]) {
         for push in pushes {
             if let Push::Store(page) = push
@@ -341,7 +341,7 @@ impl ValueFiles {
         followed.filter_map(|(&inode, file)| file.rate.map(|(place, rate)| (inode, place, rate)))
     }
 
-    /// How many the page cache follows.
+    /// How many files the page cache follows.
     pub fn followed(&self) -> usize {
         self.files.values().filter(|file| file.followed).count()
     }

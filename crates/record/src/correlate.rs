@@ -11,7 +11,7 @@ pub struct Limits {
     pub lag: usize,
     /// Pairs of samples that are multiplied, over all series and lags.
     pub pairs: u64,
-    /// Least pairs of samples for a coefficient: fewer say nothing.
+    /// Fewest pairs of samples for a coefficient: fewer say nothing.
     pub pairs_min: usize,
 }
 

@@ -124,7 +124,7 @@ impl LaneSurvey {
     }
 
     fn columns(&mut self, columns: &[Series]) {
-        // Series rarely change their slots: mostly all are where they were.
+        // Series rarely change their slots: usually all of them are where they were.
         let is_elsewhere = |(slot, series): &(usize, &Series)| self.series.get(*slot) != Some(*series);
         let elsewhere: Vec<&Series> =
             columns.iter().enumerate().filter(is_elsewhere).map(|(_, series)| series).collect();

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_may_change_behind_the_first_number_without_a_full_parse() {
+    fn interrupts_may_change_after_the_first_number_without_a_full_parse() {
         let mut parser = read(TEXT);
         assert_eq!(
             parser.advance_with(TEXT.replace("4711 0 9 0", "4712 0 9 1").as_bytes()),

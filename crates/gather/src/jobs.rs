@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_stands_in_its_slot_until_nothing_was_heard_for_a_while() {
+    fn a_published_number_stays_in_its_slot_until_it_was_silent_for_a_while() {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         jobs.gather(at(1), &mut room);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_dropped_and_counted() {
+    fn numbers_beyond_the_limits_are_dropped_and_counted() {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         let mut say = |jobs: &mut Jobs, text: &str, second| {

@@ -45,12 +45,20 @@ fn slow_tests() -> Result<(), String> {
     // A feature that the default build does not have.
     step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;
     // Three kills a case.
-    step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
+    step::run(
+        "cargo test --release -p khz-rrdcached --test daemon --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "334")],
+    )?;
     // Four lives a case, each ended by a loss of power or a kill.
-    let power = "cargo test --release -p khz-rrd --test daemon_power --quiet";
+    let power = "cargo test --release -p khz-rrdcached --test power --quiet";
     step::run(power, &[], &[("KHZ_RRD_CASES", "3000")])?;
     // Sequences of command lines beside rrdtool.
-    step::run("cargo test --release -p khz-rrd --test fuzz --quiet", &[], &[("KHZ_RRD_CASES", "5000")])?;
+    step::run(
+        "cargo test --release -p khz-rrdcached --test fuzz --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "5000")],
+    )?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;

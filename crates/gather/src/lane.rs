@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, Nanos, Rate, Series, Stamp};
+use khz_model::{Instance, LaneStatus, Nanos, Rate, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
@@ -40,9 +40,30 @@ pub(crate) struct LaneView {
     period: AtomicU64,
     /// The newest demand that a row in the ring answers.
     answered: AtomicU32,
+    /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
+    rows: AtomicU64,
+    newest: AtomicU64,
 }
 
 impl LaneView {
+    /// Its state, for lists of lanes; `None` if it has no ticks.
+    pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
+        let rows = self.rows.load(Ordering::Acquire);
+        let newest = Nanos(self.newest.load(Ordering::Relaxed));
+        Some(LaneStatus {
+            name: self.name.as_str().to_owned(),
+            rate: Rate::from_period(self.period())?,
+            asked: Rate::from_period(self.asked)?,
+            slots: self.series().len() as u64,
+            age: (rows > 0).then(|| now.since(newest)),
+            rows,
+            // Rows are made here, so none can be on its way.
+            awaited: 0,
+            lost: 0,
+            late: 0,
+        })
+    }
+
     /// The time between two rows.
     pub fn period(&self) -> Nanos {
         Nanos(self.period.load(Ordering::Relaxed))
@@ -123,6 +144,8 @@ impl Lane {
             readers: AtomicUsize::new(0),
             period: AtomicU64::new(period.0),
             answered: AtomicU32::new(0),
+            rows: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
         };
         Lane {
             view: Arc::new(view),
@@ -254,7 +277,10 @@ impl Lane {
         self.dirty.fill(0);
         if !written {
             self.refuse();
+            return;
         }
+        self.view.newest.store(stamp.boot.0, Ordering::Relaxed);
+        self.view.rows.store(self.rows(), Ordering::Release);
     }
 
     /// Answers a demand: writes a row if `again`, or else marks the newest row as the answer.

@@ -401,6 +401,21 @@ fn a_lane_that_was_left_lives_on_for_readers_that_come_back_and_of_many_only_the
 }
 
 #[test]
+fn a_number_of_a_lane_or_source_that_is_not_known_is_absent_and_never_0() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let lane = agent.shared_lanes().on_demand(&patterns("load.*")).unwrap();
+    let of = |metric: &str| one(&*query, &format!("{metric}[{}]", lane.name()));
+    assert_eq!(of("khz.lane.readers"), Reading::Present(1));
+    assert_eq!(of("khz.lane.period"), Reading::Absent(Absence::NotYet), "it has no ticks");
+    // The shortest period follows from the cost, which is known only after some gathers.
+    let periods = latest(&*query, "khz.source.period_min", Nanos(0));
+    assert!(periods.nodes[0].1.iter().all(|sample| sample.reading != Reading::Present(0)), "{periods:?}");
+    drop(lane);
+    agent.stop();
+}
+
+#[test]
 fn two_readers_of_the_same_share_a_lane() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
@@ -29,8 +29,11 @@ const POLL_PERIOD_MIN: Duration = Duration::from_nanos(16_666_667);
 const POLL_PERIOD_MAX: Duration = Duration::from_millis(250);
 /// Rows are gathered at multiples of their period; looking a little after that finds them fresh.
 const POLL_AFTER_TICK: Duration = Duration::from_millis(2);
-/// Proxies and clients take a silent connection for dead after 30 to 60 seconds.
-const HEARTBEAT_PERIOD: Duration = Duration::from_secs(15);
+/// A reader who hears nothing for three of these knows that nobody is there any more: as soon as a hub knows it of a node.
+/// The stream is awake that often anyway, and proxies take a silent connection for dead only after 30 seconds.
+const HEARTBEAT_PERIOD: Duration = Duration::from_secs(1);
+/// Says so at the start of the answer, in seconds: an older door is silent for longer.
+const HEARTBEAT_HEADER: &str = "khz-heartbeat";
 /// What a client waits before it connects again, in the words of server-sent events.
 pub(crate) const OPENING: &str = "retry: 1000\n\n";
 pub(crate) const HEARTBEAT: &str = ": heartbeat\n\n";
@@ -140,7 +143,9 @@ impl<S: Source> IntoResponse for EventStream<S> {
         let kind = HeaderValue::from_static("text/event-stream");
         let keep = HeaderValue::from_static("no-store");
         let held = Extension(pages::Held(Arc::clone(&self.place.share)));
-        (held, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)], Body::new(self)).into_response()
+        let beat = (HeaderName::from_static(HEARTBEAT_HEADER), HeaderValue::from(HEARTBEAT_PERIOD.as_secs()));
+        let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep), beat];
+        (held, headers, Body::new(self)).into_response()
     }
 }
 

@@ -25,6 +25,7 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Nodes that are asked anew have so long to answer, as at the text door.
 const RENEW_DEADLINE: Duration = Duration::from_millis(50);
@@ -43,8 +44,12 @@ pub(crate) async fn metrics(
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
+    // What is exposed is put together in one's turn, as pages are.
+    let queue = if params.get("node").is_some() { Queue::Answers } else { Queue::Own };
+    app.turns.next(queue).await;
     // No label says the node that was asked for: the scraper's target does, and two that say it would be at odds.
-    let (exposed, node_label) = match (params.get("node"), app.query.own()) {
+    let own = || app.query.own();
+    let (exposed, node_label) = match (params.get("node"), params.get("node").map_or_else(own, |_| None)) {
         (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node, collected).await?), false),
         (None, Some(mut own)) => {
             let is_collected = |name: &str| {
@@ -63,7 +68,7 @@ pub(crate) async fn metrics(
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
-    let mut response = pages::answer(&app, kind, write).await?;
+    let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }

@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub told: u64,
     /// There was more than one flush may say.
     pub more: bool,
+    /// Bytes of its unfinished frame.
+    pub kept: usize,
     /// How much of `out` is sent.
     sent: usize,
     /// Whether epoll tells when the socket has room.
@@ -90,6 +92,7 @@ impl Connection {
             flush_at: Nanos(0),
             told: 0,
             more: false,
+            kept: 0,
             sent: 0,
             waits: false,
         }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use khz_model::{Decimal, Delivery, Interest, Kind, Nanos, Pattern, Query, Rate, Row, Series, Subscription};
-use khz_rrd::recorder::{self, Layout, Reading, Recorder, Value};
+use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
 
 use crate::outcome::{Failure, sentence};
 

@@ -3,10 +3,8 @@
 
 use std::io;
 
-use crate::Nanos;
+use crate::{Nanos, Repeats};
 
-/// Between two lines: often enough for somebody who watches, and 1,440 lines a day.
-const TOLD_EVERY: Nanos = Nanos::from_secs(60);
 /// Linux' number for: this process has no file descriptor left.
 const EMFILE: i32 = 24;
 /// Linux' number for: this machine has none left.
@@ -16,31 +14,18 @@ const ENFILE: i32 = 23;
 #[derive(Clone, Debug)]
 pub struct AcceptFailures {
     door: &'static str,
-    /// When one was told last.
-    told: Option<Nanos>,
-    untold: u64,
+    repeats: Repeats,
 }
 
 impl AcceptFailures {
     /// Those of the door with this name, as `HTTP`.
     pub fn of(door: &'static str) -> Self {
-        AcceptFailures { door, told: None, untold: 0 }
+        AcceptFailures { door, repeats: Repeats::default() }
     }
 
     /// It failed once more: the line for the log, where it is time for one.
     pub fn happened(&mut self, now: Nanos, error: &io::Error) -> Option<String> {
-        self.untold += 1;
-        let since = self.told.map(|told| now.since(told));
-        if since.is_some_and(|since| since < TOLD_EVERY) {
-            return None;
-        }
-        self.told = Some(now);
-        let times = match (std::mem::take(&mut self.untold), since) {
-            (times @ 2.., Some(since)) => {
-                format!(" ({times} times in the last {} s)", since.0 / Nanos::SECOND.0)
-            }
-            _ => String::new(),
-        };
+        let times = self.repeats.happened(now)?;
         let advice = match error.raw_os_error() {
             Some(EMFILE) => "; allow this process more open files (ulimit -n; LimitNOFILE= in its unit)",
             Some(ENFILE) => "; allow this machine more open files (sysctl fs.file-max)",

@@ -100,11 +100,19 @@ impl Hostlist {
         each_once(names)
     }
 
+    /// Hosts, as commas separate them: what a comparison with a name costs.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// How many names these are, one that stands there twice counted twice; `None` where a glob makes them uncountable.
+    pub fn names(&self) -> Option<u64> {
+        self.hosts.iter().try_fold(0u64, |names, host| Some(names.saturating_add(host.count()?)))
+    }
+
     /// True where [`Hostlist::expand`] gives names, without making them.
     pub fn is_countable(&self) -> bool {
-        let counts = || self.hosts.iter().map(Host::count);
-        counts().all(|count| count.is_some())
-            && counts().flatten().fold(0, u64::saturating_add) <= EXPAND_MAX as u64
+        self.names().is_some_and(|names| names <= EXPAND_MAX as u64)
     }
 
     /// The hosts that do not name their nodes one by one, as they were written: those with globs, and those that are

@@ -85,6 +85,12 @@ impl Pattern {
         }
     }
 
+    /// The same of whatever node.
+    pub fn of_any_node(&self) -> Pattern {
+        let text = self.series().into();
+        Pattern { text, nodes: None, metric: self.metric.clone(), instance: self.instance.clone() }
+    }
+
     /// The text of the same pattern for another metric.
     pub(crate) fn with_metric(&self, metric: &str) -> String {
         let nodes = &self.text[..self.text.len() - self.series().len()];

@@ -147,7 +147,8 @@ pub trait Subscription: Send {
     /// The rate that was granted.
     fn rate(&self) -> Rate;
 
-    /// What the reader should be told since the last call: a node that refused or lowered the rate, or runs as asked again.
+    /// What the reader should be told since the last call: a node that refused or lowered the rate, or runs as asked again;
+    /// one that has gone or is back.
     fn notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
@@ -160,6 +161,15 @@ pub struct Notice {
     pub node: NodeName,
     /// One sentence.
     pub text: String,
+    /// The node has gone or come, and since when that is so (ns since 1970); `None`: it is about something else.
+    pub change: Option<(Presence, Nanos)>,
+}
+
+impl Notice {
+    /// One that is about no coming or going.
+    pub fn of(node: NodeName, text: impl Into<String>) -> Self {
+        Notice { node, text: text.into(), change: None }
+    }
 }
 
 /// Some consecutive rows of one node.

@@ -17,6 +17,8 @@ use crate::{BlockError, varint};
 pub struct SchemaDecoder {
     metrics: Vec<Arc<Metric>>,
     series: Vec<Series>,
+    /// The memory of their instances.
+    instances: u64,
     /// The bytes of a header or record that has begun and not ended.
     unfinished: Vec<u8>,
     /// The length of the header and of all whole records.
@@ -48,6 +50,19 @@ impl SchemaDecoder {
     /// begin.
     pub fn bytes(&self) -> u64 {
         self.finished + self.unfinished.len() as u64
+    }
+
+    /// The approximate memory that it holds, without its metrics, which the pool counts.
+    pub fn held(&self) -> u64 {
+        let lists =
+            self.series.capacity() * size_of::<Series>() + self.metrics.capacity() * size_of::<Arc<Metric>>();
+        (size_of::<Self>() + lists + self.unfinished.capacity()) as u64 + self.instances
+    }
+
+    /// Frees the memory that it has reserved for later slots.
+    pub fn shrink(&mut self) {
+        self.series.shrink_to_fit();
+        self.metrics.shrink_to_fit();
     }
 
     #[cfg(test)]
@@ -180,6 +195,7 @@ impl SchemaDecoder {
             0 => None,
             _ => Some(instance(fields.text(INSTANCE_BYTES_MAX, "bytes in an instance")?, &fields)?),
         };
+        self.instances += instance.as_ref().map_or(0, |instance| shared_text(instance.as_str()));
         self.series.push(Series { metric: metric.clone(), instance });
         Ok(())
     }
@@ -191,6 +207,11 @@ impl SchemaDecoder {
     fn too_much(&self, what: &'static str, limit: usize) -> BlockError {
         BlockError::TooMuch { at: self.finished as usize, what, limit }
     }
+}
+
+/// The memory of a shared text: two counts before it, and the allocator's rounding and own data.
+fn shared_text(text: &str) -> u64 {
+    ((2 * size_of::<usize>() + text.len() + size_of::<usize>()).next_multiple_of(16) as u64).max(32)
 }
 
 /// An instance with exactly this text. It may exceed the kernel's own limit: a byte that is not text takes

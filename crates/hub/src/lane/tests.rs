@@ -16,7 +16,7 @@ fn a_lane_that_grows_with_every_block_holds_one_schema() {
         let instance = Some(Instance::from_kernel(block.to_string().as_bytes()));
         let mut piece = Vec::new();
         names.append(&Series { metric: metric.clone(), instance }, &mut piece).expect("room");
-        let schema = schemas.grow(lane.schema(1), &piece, None).expect("a good schema");
+        let schema = schemas.grow(lane.schema(1).cloned(), &piece, None).expect("a good schema");
         lane.set_schema(1, schema);
         let mut bytes = Vec::new();
         rows.key_row(

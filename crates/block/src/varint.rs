@@ -90,14 +90,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ways_and_the_long_one_say_the_same(value in numbers(), behind in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn the_unrolled_cases_and_the_loop_agree(value in numbers(), rest in prop::collection::vec(any::<u8>(), 0..12)) {
             let (mut plain, mut fast) = (Vec::new(), vec![7]);
             put_long(&mut plain, value);
             put(&mut fast, value);
             prop_assert_eq!(&fast[1..], &plain[..]);
             prop_assert_eq!(plain.len(), length(value));
-            plain.extend(&behind);
-            prop_assert_eq!(get(&plain), Some((value, &behind[..])));
+            plain.extend(&rest);
+            prop_assert_eq!(get(&plain), Some((value, &rest[..])));
             prop_assert_eq!(unzigzag(zigzag(value)), value);
         }
 

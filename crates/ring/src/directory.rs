@@ -117,7 +117,7 @@ impl Directory {
     }
 
     fn about(&self) -> Result<Stat, RingError> {
-        rustix::fs::fstat(&self.fd).map_err(|source| self.failed("look at", OsStr::new(""), source))
+        rustix::fs::fstat(&self.fd).map_err(|source| self.failed("examine", OsStr::new(""), source))
     }
 
     /// The path.

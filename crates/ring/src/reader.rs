@@ -39,7 +39,7 @@ impl Reader {
         // NONBLOCK: opening a pipe of that name would wait.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
-        let length = fstat(&file).map_err(failed("look at"))?.st_size as u64;
+        let length = fstat(&file).map_err(failed("examine"))?.st_size as u64;
         let store = Store::File(Arc::new(file));
         let mut page = Vec::new();
         if !store.copy(0, PAGE_BYTES, &mut page) {

@@ -44,7 +44,7 @@ pub(crate) fn open(path: &Path) -> Result<(OwnedFd, Memory, SnapshotLabel), Ring
     let wrong = |problem: String| RingError::NotARing { path: path.into(), problem };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
-    let length = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_size;
+    let length = rustix::fs::fstat(&file).map_err(failed("examine"))?.st_size;
     if u64::try_from(length) != Ok(FILE_BYTES) {
         return Err(wrong(format!("it has {length} bytes; a snapshot has {FILE_BYTES}")));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{needs, skipped, static_program, step};
+use crate::{mutants, needs, skipped, static_program, step};
 
 /// Format, lints, every test of every crate, and the page in a real browser; at the end, failed or not, which tests were
 /// skipped.
@@ -62,7 +62,9 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
-    guest_tests()
+    guest_tests()?;
+    // About an hour: changes of the code that tests have to notice.
+    mutants::slow()
 }
 
 /// Clocks that are set, and units under systemd: on machines of their own under QEMU, one after the other.
@@ -74,7 +76,7 @@ fn guest_tests() -> Result<(), String> {
 
 /// Property tests draw the same cases in every run, so that a change is judged by what it changes; `--slow` draws
 /// new ones, and so does whoever sets another seed.
-fn same_cases() -> Vec<(&'static str, &'static str)> {
+pub fn same_cases() -> Vec<(&'static str, &'static str)> {
     match std::env::var_os("PROPTEST_RNG_SEED") {
         Some(_) => Vec::new(),
         None => vec![("PROPTEST_RNG_SEED", "20261121")],

@@ -603,6 +603,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_follower_holds_and_copies_is_what_the_documents_say() {
+        let text = include_str!("../../../docs/limits.md");
+        let copied = format!("{} KiB a node; {} KiB are kept", BYTES_A_LOOK >> 10, BYTES_KEPT >> 10);
+        for line in [copied, format!("{BYTES_A_SLOT} bytes a slot")] {
+            assert!(text.contains(&line), "docs/limits.md does not say: {line}");
+        }
+        // Decoded, and in a column: the number of the series that it is, where it was chosen.
+        let grows = Follower::held_at_least(100) - Follower::held_at_least(0);
+        assert_eq!(grows, 100 * (BYTES_A_SLOT + size_of::<Option<u32>>()) as u64);
+        assert_eq!(Follower::held_at_least(0), size_of::<Follower>() as u64);
+    }
+
+    #[test]
     fn a_slower_reader_gets_one_of_so_many_rows() {
         let every = |period: u64, lane: u64| every(Nanos(period), Nanos(lane));
         assert_eq!([every(1, 1), every(1, 10), every(0, 5), every(3, 1), every(7, 0)], [1, 1, 1, 3, 1]);

@@ -659,4 +659,4 @@ fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

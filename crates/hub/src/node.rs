@@ -934,4 +934,6 @@ impl SharedNode {
 }
 
 #[cfg(test)]
+mod held_tests;
+#[cfg(test)]
 mod tests;

@@ -239,7 +239,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Ends the text. Slots that were not filled become Absent (Failed if a fault belongs to no slot), totals
+    /// Ends the text. Slots that were not filled become Absent, or Failed if a fault belongs to no slot. Totals
     /// are added up, and the layout serves the next text if there was no fault.
     pub(crate) fn finish(mut self) {
         let scalars = self.slots.file.scalars.len();

@@ -1,6 +1,6 @@
 //! Survival when somebody cuts a mapped file short. The kernel answers an access past the end of a file with
 //! SIGBUS, which by default ends the process. A program that wants to go on calls [`survive_truncation`]
-//! once. From then on, the handler replaces the lost part of a mapping with zeroed memory without a file, and
+//! once. From then on, a handler replaces the lost part of a mapping with zeroed memory without a file, and
 //! marks the mapping as lost, so that its owner can notice.
 //!
 //! Why not another way:

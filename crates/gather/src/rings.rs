@@ -55,7 +55,7 @@ impl Rings {
             Ok(folder) => folder,
         };
         if let Some(Err(error)) = folder.as_ref().filter(|_| plan.keep_rings).map(Folder::keep) {
-            tracing::warn!("{error}: `khz ring rm` and a clean end of khz may remove these rings");
+            tracing::warn!("{error}: a clean end of khz may remove these rings");
         }
         Ok(Rings { folder, node: plan.node.to_string(), machine: Machine::this(), size: plan.ring })
     }

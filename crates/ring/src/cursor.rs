@@ -119,7 +119,7 @@ impl Cursor {
         true
     }
 
-    /// Skips to the last row that is complete now; `false` when no row is.
+    /// Skips to the last row that is complete now; `false` if there is none.
     pub fn seek_newest(&mut self) -> bool {
         let mut found = false;
         loop {

@@ -1,5 +1,5 @@
-//! The positions in a ring file: offsets, words, and the first page, which names the ring's owner. It reads
-//! and writes no memory. `docs/ring.md` describes every byte.
+//! The positions in a ring file: offsets, words, and the first page, which identifies the ring. It reads and
+//! writes no memory. `docs/ring.md` describes every byte.
 
 /// The first page, which is written once.
 pub(crate) const PAGE_BYTES: usize = 4_096;

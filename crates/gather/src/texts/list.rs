@@ -66,8 +66,7 @@ impl Walk<'_> {
                 self.lines.insert(path.to_owned());
             }
             FileType::Directory => self.step(path, rest, links),
-            // `self` is a link into another process for each reader of the list; on the mount it is a
-            // directory.
+            // For a reader of the list, `self` would be another process, so the walk treats it as a directory.
             FileType::Symlink if path == "self" => self.step(path, rest, links),
             FileType::Symlink if links < LINKS_MAX => self.follow(path, rest, links),
             _ => {}

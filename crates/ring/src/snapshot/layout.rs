@@ -1,4 +1,4 @@
-//! The positions in a snapshot, and its first page, which names its owner. It reads and writes no memory.
+//! The positions in a snapshot, and its first page, which identifies it. It reads and writes no memory.
 //! `docs/shm.md` describes every byte.
 
 use crate::layout::{PAGE_BYTES, array, name, put_name};

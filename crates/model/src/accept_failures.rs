@@ -1,33 +1,34 @@
-//! What a door says of connections that it could not accept: at once, then once a minute with how often. Who waits at a door
-//! makes it fail again and again. Time comes in as an argument; it refuses to write the log itself.
+//! What a door logs when it cannot accept connections: one line at once, then one line a minute with the
+//! count. A door that cannot accept fails again and again, since the connection keeps waiting. Time is an
+//! argument. This file writes no log itself.
 
 use std::io;
 
 use crate::Nanos;
 
-/// Between two lines: often enough for somebody who watches, and 1,440 lines a day.
+/// Time between two log lines: short enough for somebody who watches, and at most 1,440 lines a day.
 const TOLD_EVERY: Nanos = Nanos::from_secs(60);
-/// Linux' number for: this process has no file descriptor left.
+/// Linux' error number for "this process has no file descriptor left".
 const EMFILE: i32 = 24;
-/// Linux' number for: this machine has none left.
+/// Linux' error number for "this machine has no file descriptor left".
 const ENFILE: i32 = 23;
 
-/// The failures of one door.
+/// The accept failures of one door.
 #[derive(Clone, Debug)]
 pub struct AcceptFailures {
     door: &'static str,
-    /// When one was told last.
+    /// When the last line was logged.
     told: Option<Nanos>,
     untold: u64,
 }
 
 impl AcceptFailures {
-    /// Those of the door with this name, as `HTTP`.
+    /// Counts for the door with this name, such as `HTTP`.
     pub fn of(door: &'static str) -> Self {
         AcceptFailures { door, told: None, untold: 0 }
     }
 
-    /// It failed once more: the line for the log, where it is time for one.
+    /// Counts one more failure. Returns the line to log, if one is due.
     pub fn happened(&mut self, now: Nanos, error: &io::Error) -> Option<String> {
         self.untold += 1;
         let since = self.told.map(|told| now.since(told));
@@ -72,6 +73,6 @@ mod tests {
         assert_eq!(second, third);
         let other = io::Error::from(io::ErrorKind::ConnectionAborted);
         let later = failures.happened(Nanos::from_secs(10_000), &other).unwrap();
-        assert!(later.contains("(600 times in the last 98"), "what was not told yet: {later}");
+        assert!(later.contains("(600 times in the last 98"), "the failures since the last line: {later}");
     }
 }

@@ -1,5 +1,5 @@
-//! An exact decimal number: an unsigned 64-bit integer and how many of its digits stand behind the point.
-//! It refuses rounding: what the kernel printed comes out again, digit for digit.
+//! An exact decimal number: an unsigned 64-bit integer and the number of its digits after the point. It never
+//! rounds: it prints what the kernel printed, digit for digit.
 
 use std::fmt;
 

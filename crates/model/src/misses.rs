@@ -1,5 +1,5 @@
-//! What patterns ask for and nobody has: nodes that never were, metrics and instances that no node has, each with the
-//! known name that was probably meant. A node that is known and does not answer is none of them.
+//! What patterns ask for and nobody has: unknown nodes, and metrics and instances that no node has. Each
+//! comes with the known name that was probably meant. A known node that does not answer is not among them.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -15,21 +15,21 @@ use crate::pattern::Pattern;
 use crate::query::Query;
 use crate::suggest;
 
-/// So many are said: who misspells more than that misspells a list.
+/// At most this many misses are listed: a reader with more has misspelt a whole list.
 pub const MISSES_MAX: usize = 64;
 
-/// A hint that is longer says nothing at a glance.
+/// A longer hint cannot be taken in at a glance.
 const HINT_MAX: usize = 60;
 
-/// What there is.
+/// What is known to exist.
 pub trait Known {
     /// Every node, in name order.
     fn nodes(&self) -> Vec<NodeName>;
     /// Every metric that some node may have.
     fn metrics(&self) -> Vec<Arc<Metric>>;
-    /// What a node has; nodes that are alike may share it. `None`: not known.
+    /// The series of a node; nodes that are alike may share them. `None`: not known.
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>>;
-    /// Whether the metrics of a node are among those.
+    /// Whether the node's metrics are known.
     fn is_described(&self, node: &NodeName) -> bool {
         let _ = node;
         true
@@ -63,25 +63,25 @@ pub struct Miss {
     pub near: Option<String>,
 }
 
-/// All of it.
+/// All misses of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Nodes that nobody knows.
     pub nodes: Vec<Miss>,
-    /// Patterns that select no series of the nodes that they speak of.
+    /// Patterns that select no series of the nodes they name.
     pub patterns: Vec<Miss>,
-    /// Further ones, beyond [`MISSES_MAX`].
+    /// Further misses, beyond [`MISSES_MAX`].
     pub more: usize,
 }
 
 impl Misses {
-    /// What of these patterns is not there.
+    /// The misses of these patterns.
     pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
         let nodes = known.nodes();
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
-        // For all patterns together: lists of names cost as much as they are long, however they are cut into patterns.
+        // One room for all patterns together: a list of names costs as much however it is cut into patterns.
         let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
@@ -101,7 +101,7 @@ impl Misses {
         misses
     }
 
-    /// What of a hostlist is not among these nodes, which are in name order.
+    /// The hosts of a list that are not among these nodes, which are in name order.
     pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
         let mut misses = Misses::default();
         let mut near = Near::new(nodes);
@@ -111,7 +111,7 @@ impl Misses {
         misses
     }
 
-    /// What of these patterns is none of the metrics with these names.
+    /// The patterns that match none of these metric names.
     pub fn of_metric_names(names: &[&str], patterns: &[Pattern]) -> Self {
         let mut misses = Misses::default();
         for pattern in patterns {
@@ -128,9 +128,9 @@ impl Misses {
         self.nodes.is_empty() && self.patterns.is_empty()
     }
 
-    /// What is not there in sentences, for people.
+    /// The misses as sentences for people.
     pub fn sentences(&self) -> Vec<String> {
-        // Nodes for which the same was meant are one sentence.
+        // Nodes with the same suggestion share a sentence.
         let mut alike: Vec<(&Option<String>, Vec<&str>)> = Vec::new();
         for Miss { asked, near } in &self.nodes {
             match alike.iter_mut().find(|(known, _)| *known == near) {
@@ -170,7 +170,7 @@ impl Misses {
         metrics: &[Arc<Metric>],
     ) {
         let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
-            // A metric without instances at this moment is known all the same: a disk may come.
+            // A metric without instances at this moment is still known: a disk may be plugged in.
             if pattern.instance().is_none() {
                 return;
             }
@@ -199,7 +199,8 @@ impl fmt::Display for Miss {
     }
 }
 
-/// The hosts of a list that nobody is: names, as far as there is room for them, and globs that match no name.
+/// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
+/// no name.
 fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize) -> Vec<String> {
     let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
     let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
@@ -207,10 +208,10 @@ fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize) -> Vec<String>
     named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
 }
 
-/// Known nodes, to find which of them was meant.
+/// Known nodes, to find the one that was meant.
 struct Near<'a> {
     nodes: &'a [NodeName],
-    /// Those whose names differ in their digits alone; made when the first is looked for.
+    /// Nodes whose names differ only in their digits, by the rest; made at the first search.
     by_letters: Option<HashMap<String, Alike<'a>>>,
 }
 
@@ -218,7 +219,7 @@ struct Near<'a> {
 struct Alike<'a> {
     names: Vec<&'a str>,
     by_number: HashMap<u64, &'a str>,
-    /// All of them as one hostlist, where that is short enough.
+    /// All known nodes as one hostlist, if that is short enough.
     hint: OnceCell<Option<String>>,
 }
 
@@ -227,14 +228,14 @@ impl<'a> Near<'a> {
         Near { nodes, by_letters: None }
     }
 
-    /// The known node that was meant, or those that differ in their numbers alone.
+    /// The known node that was meant, or those that differ only in their numbers.
     fn node(&mut self, asked: &str) -> Option<String> {
         let nodes = self.nodes;
         let by_letters = self.by_letters.get_or_insert_with(|| by_letters(nodes));
         let Some(alike) = by_letters.get(&letters(asked)) else {
             return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
         };
-        // node1 for node001.
+        // The user wrote node1 and the node is node001.
         if let Some(same) = number(asked).and_then(|number| alike.by_number.get(&number)) {
             return Some((*same).to_owned());
         }
@@ -266,13 +267,13 @@ fn number(name: &str) -> Option<u64> {
     name.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
 }
 
-/// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
+/// The pattern with the metric that was probably meant; for a glob, with a prefix that some metrics have.
 fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
     let metric = pattern.metric();
     let words = metric.split('.').count();
     let is_glob = metric.contains(['*', '?']);
     let shape = |name: &str| match is_glob {
-        // `mme.*` is held against `mem.*`.
+        // Compares `mme.*` with `mem.*`.
         true => format!("{}.*", name.split('.').take(words - 1).collect::<Vec<_>>().join(".")),
         false => name.to_owned(),
     };
@@ -287,7 +288,7 @@ fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
 
 /// Whether some node has a series that the pattern selects.
 enum Found {
-    /// Some node has, or it is not known what some node has.
+    /// Some node has, or some node's series are not known.
     Series,
     /// None has.
     Nothing {
@@ -420,7 +421,7 @@ mod tests {
         let patterns = vec![Pattern::new(&text).unwrap(); 60];
         let misses = Misses::of(&Cluster, &patterns);
         assert_eq!(misses.nodes.len(), MISSES_MAX);
-        // One name each for as many as one list may have, whatever the number of lists.
+        // At most one list's worth of names, into however many lists they are cut.
         assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 1, "{}", misses.more);
     }
 }

@@ -1,4 +1,4 @@
-//! What is said at the text door and what it answers, over a real socket.
+//! Commands at the text door and its answers, over a real socket.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -63,7 +63,7 @@ fn masks_choose_until_the_next_one() {
 }
 
 #[test]
-fn a_whole_program_in_one_go_is_answered_in_order() {
+fn several_commands_in_one_packet_are_answered_in_order() {
     let open = cluster();
     let mut client = open.client();
     client.say("1S2S#");
@@ -102,7 +102,7 @@ fn ages_are_passed_on() {
     client.line(":age any\n");
     client.ask("S");
     let ages = open.cluster.ages.lock().unwrap().clone();
-    // The first question of a door is what there is; then each status.
+    // The door's first request takes rows of any age; then each status asks for the window.
     let (window, any) = (Nanos::from_micros(100), Nanos(u64::MAX));
     assert_eq!(ages, [any, window, Nanos::from_millis(2), any]);
 }
@@ -118,7 +118,7 @@ fn statuses_follow_at_a_rate_until_something_is_typed() {
     client.say("2S");
     while !client.until("\n\n").contains("load1m") {}
     assert!(client.line(":every 200Hz\n").starts_with(":error 200Hz is for operators"));
-    assert!(client.ask("S").contains("load1m"), "and the connection goes on");
+    assert!(client.ask("S").contains("load1m"), "and the connection stays open");
 }
 
 #[test]

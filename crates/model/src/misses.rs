@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_apart_and_the_word_that_was_meant_is_named() {
+    fn misses_are_told_apart_and_name_the_word_that_was_meant() {
         for (patterns, expected) in [
             (&["mem.*", "node[001-003]:load.1m", "gpu*:net.rx_bytes[eth0]"][..], &[][..]),
             (&["mem.fre"], &["nothing matches mem.fre (did you mean mem.free?)"]),

@@ -54,7 +54,7 @@ mod tests {
     use crate::quantity::Nanos;
 
     #[test]
-    fn each_change_is_told_once_and_rounding_is_none() {
+    fn each_change_is_reported_once_and_rounding_is_no_change() {
         let rate = |hz| Rate::from_hz(hz).unwrap();
         let mut pace = Pace::new(rate(1_000));
         assert_eq!(pace.news(rate(1_000)), None);

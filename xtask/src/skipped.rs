@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(in_words(twice), "2 tests were skipped:\n  khz a: no mount\n  khz b: no ip\n");
     }
 
-    /// Otherwise the report would not count it.
+    /// A test that returns early in another way would not be counted.
     #[test]
     fn no_test_skips_itself_but_through_the_crate_that_counts() {
         let mut found = Vec::new();

@@ -146,7 +146,10 @@ export class Line {
       this.deliver(data.rows, data.lost ?? 0);
     });
     stream.addEventListener("notice", (event) => {
-      if (stream === this.stream || stream === this.candidate) this.on.notice(JSON.parse(event.data).text);
+      if (stream !== this.stream && stream !== this.candidate) return;
+      const { text, state } = JSON.parse(event.data);
+      // That the node has gone or is back shows where its state stands.
+      if (!state) this.on.notice(text);
     });
     stream.onerror = () => {
       if (stream !== this.stream && stream !== this.candidate) return;

@@ -1,6 +1,7 @@
 //! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
+mod mutants;
 mod needs;
 mod promises;
 mod skipped;
@@ -24,6 +25,9 @@ Commands:
                     (a mounted value, beside an empty FUSE file system), `job` (what the monitor takes from a job) or `rrd` (beside
                     librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
                     first impression. `bench --help` says how long each section takes
+  mutants [CRATE] [--sample N] [--seed S]
+                    makes small changes, one at a time, in the code of the decisive crates (hub, link, model, block, ring, parse,
+                    trust, rrd's daemon) and lists those that no test notices; a minute each, so take a sample
   promises          lists the stale figures of PROMISES.md (the code that they depend on has changed since their
                     run) and the promises that are not kept; fails if a figure is stale
   promises run SECTION...
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--slow"] => test::run(true),
         ["bench", rest @ ..] => test::bench(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["promises"] => promises::check(),
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),

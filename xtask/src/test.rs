@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{needs, skipped, static_program, step};
+use crate::{mutants, needs, skipped, static_program, step};
 
 /// Checks the format, lints, every test of every crate, and the page in a real browser. At the end, failed or
 /// not, lists the skipped tests.
@@ -45,16 +45,26 @@ fn slow_tests() -> Result<(), String> {
     // This feature is not in the default build.
     step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;
     // Each case has three kills.
-    step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
+    step::run(
+        "cargo test --release -p khz-rrdcached --test daemon --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "334")],
+    )?;
     // Each case has four lives, each ended by a power loss or a kill.
-    let power = "cargo test --release -p khz-rrd --test daemon_power --quiet";
+    let power = "cargo test --release -p khz-rrdcached --test power --quiet";
     step::run(power, &[], &[("KHZ_RRD_CASES", "3000")])?;
     // Compares sequences of command lines with rrdtool.
-    step::run("cargo test --release -p khz-rrd --test fuzz --quiet", &[], &[("KHZ_RRD_CASES", "5000")])?;
+    step::run(
+        "cargo test --release -p khz-rrdcached --test fuzz --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "5000")],
+    )?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
-    guest_tests()
+    guest_tests()?;
+    // About an hour: changes of the code that tests have to notice.
+    mutants::slow()
 }
 
 /// Changes of the clock, and units under systemd: on virtual machines under QEMU, one after the other.
@@ -66,7 +76,7 @@ fn guest_tests() -> Result<(), String> {
 
 /// Property tests draw the same cases in every run, so that results differ only by the change under test.
 /// `--slow`, or another seed, draws new ones.
-fn same_cases() -> Vec<(&'static str, &'static str)> {
+pub fn same_cases() -> Vec<(&'static str, &'static str)> {
     match std::env::var_os("PROPTEST_RNG_SEED") {
         Some(_) => Vec::new(),
         None => vec![("PROPTEST_RNG_SEED", "20261121")],

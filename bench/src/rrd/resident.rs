@@ -31,12 +31,13 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     for (number, (name, words)) in cases.iter().enumerate() {
         record.progress(name);
         rustix::fs::sync();
-        tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
+        tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
         let mut process = Command::new(words[0]);
         process.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let read = update_all(process.spawn().map_err(|e| failed(*name, e))?, &tree, number)?;
         let paths = tree.paths();
-        let pages = paths.iter().map(|path| khz_rrd::cache::look(path).map(|seen| seen.count() as f64));
+        let pages =
+            paths.iter().map(|path| khz_rrd::page_cache::residency(path).map(|seen| seen.count() as f64));
         let pages: Vec<f64> = rrd(pages.collect::<khz_rrd::Result<_>>())?;
         let mean = pages.iter().sum::<f64>() / pages.len() as f64;
         record.sample(["resident", &tree.files.to_string(), name], 0, "pages", mean);

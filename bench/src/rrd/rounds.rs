@@ -88,7 +88,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 /// Drops all pages of the files before a case begins.
 fn forget_pages(tree: &Tree) -> Result<(), BenchError> {
     rustix::fs::sync();
-    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
+    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
     // Inodes and names too, if we may; otherwise they are warm for all contenders.
     let _ = fs::write("/proc/sys/vm/drop_caches", "2");
     Ok(())

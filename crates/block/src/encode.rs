@@ -295,6 +295,23 @@ mod tests {
     }
 
     #[test]
+    fn another_period_holds_from_the_next_block_on() {
+        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+        let mut periods = Vec::new();
+        for second in 0..2 {
+            encoder.key_row(
+                Stamp { boot: Nanos::from_secs(second), real_offset: 0 },
+                1,
+                |_| (0, 1),
+                &mut Vec::new(),
+            );
+            encoder.set_period(Nanos::from_millis(10));
+            periods.push(encoder.close().unwrap().period);
+        }
+        assert_eq!(periods, [Nanos::SECOND, Nanos::from_millis(10)]);
+    }
+
+    #[test]
     fn a_lane_that_is_taken_up_goes_on_numbering() {
         let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
         encoder.resume(1_000_000_007, 3);

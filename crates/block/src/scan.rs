@@ -225,6 +225,29 @@ mod tests {
     }
 
     #[test]
+    fn every_row_of_a_whole_block_has_its_number_and_time_and_a_block_that_is_not_whole_is_refused() {
+        let both = blocks(&[3, 5]);
+        let first = blocks(&[3]).len();
+        let rows = |block: &[u8]| {
+            let mut rows = Vec::new();
+            stamps(block, |row, boot| rows.push((row, boot.0))).map(|()| rows)
+        };
+        assert_eq!(rows(&both[..first]), Ok(vec![(0, 7), (1, 1_007), (2, 2_007)]));
+        assert_eq!(rows(&both[first..]).map(|rows| (rows[0], rows.len())), Ok(((3, 3_007), 5)));
+        assert!(rows(&both).is_err(), "two blocks are not one");
+        let mut whole = 0;
+        for end in 1..first {
+            // A block that ends where a row does is whole.
+            let mut scanner = RowScanner::new();
+            scanner.feed(&both[..end]).unwrap();
+            let is_whole = scanner.header().is_some() && scanner.unfinished() == 0;
+            assert_eq!(rows(&both[..end]).is_ok(), is_whole, "cut off at {end}");
+            whole += u32::from(is_whole);
+        }
+        assert_eq!(whole, 3, "without a row, with one, with two");
+    }
+
+    #[test]
     fn numbers_and_times_that_overflow_are_refused() {
         let mut last = blocks(&[1]);
         last[16..24].fill(0xff);

@@ -4,6 +4,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 
 /// A hub's local socket for the link protocol.
 pub const HUB_LINK_SOCKET: &str = "hub-link.sock";
@@ -47,7 +50,28 @@ pub fn is_safe(folder: &Path) -> bool {
 /// The best local socket for the link protocol: a hub's, since a hub knows every node.
 pub fn link_socket(told: Option<&Path>) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| [HUB_LINK_SOCKET, ALONE_LINK_SOCKET].map(|name| folder.join(name));
-    run_dirs(told).into_iter().flat_map(of_folder).find(|path| UnixStream::connect(path).is_ok())
+    run_dirs(told).into_iter().flat_map(of_folder).find(|path| listens(path))
+}
+
+/// True where somebody listens at a local socket, be it one that stands still and whose queue is full.
+pub fn listens(path: &Path) -> bool {
+    // So short a wait is enough for who answers, and for the kernel to say that there is a queue.
+    match connect(path, Some(Duration::from_millis(1))) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Connects to a local socket. Where the queue of one that stands still is full this waits, and no longer than that.
+///
+/// # Errors
+/// What the kernel says; `WouldBlock` when the time is over.
+pub fn connect(path: &Path, wait: Option<Duration>) -> std::io::Result<UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, wait)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Directories in which agents of this machine keep rings and snapshots, the user's own first; each has a
@@ -70,4 +94,27 @@ pub fn snapshots() -> Vec<PathBuf> {
     let entries = snapshot_dirs().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
     let files = entries.filter_map(|entry| Some(entry.ok()?.path().join(khz_ring::SNAPSHOT_FILE)));
     files.filter(|file| file.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_stands_still_with_a_full_queue_is_there_and_keeps_nobody_waiting() {
+        let folder = std::env::temp_dir().join(format!("khz-queue-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("still.sock");
+        assert!(!listens(&path), "there is no socket");
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        assert!(!listens(&path), "nobody listens");
+        rustix::net::listen(&socket, 1).unwrap();
+        let queued: Vec<UnixStream> =
+            std::iter::from_fn(|| connect(&path, Some(Duration::from_millis(1))).ok()).take(10).collect();
+        assert!((1..10).contains(&queued.len()), "{}", queued.len());
+        assert!(listens(&path), "its queue is full");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
 }

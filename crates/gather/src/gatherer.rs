@@ -504,16 +504,18 @@ impl Gatherer {
         for (i, source) in files.iter().enumerate() {
             let (counts, budget) = (&source.counts, &source.budget);
             let asked = self.asked.tolls.get(i).map(Toll::counts).unwrap_or_default();
+            // What a source holds and costs is not known before it was gathered.
+            let known = |number: u64| (counts.gathers > 0).then_some(number);
             let numbers = [
-                counts.gathers + asked.gathers,
-                counts.failures + asked.failures,
-                counts.full_parses + asked.full_parses,
-                counts.late,
-                counts.bytes,
-                counts.gather_time.0 + asked.gather_time.0,
-                counts.last_gather_time.0,
-                budget.share().map_or(0, |share| (share * 10_000.0) as u64),
-                budget.period_min().0,
+                Some(counts.gathers + asked.gathers),
+                Some(counts.failures + asked.failures),
+                Some(counts.full_parses + asked.full_parses),
+                Some(counts.late),
+                known(counts.bytes),
+                Some(counts.gather_time.0 + asked.gather_time.0),
+                known(counts.last_gather_time.0),
+                budget.share().map(|share| (share * 10_000.0) as u64),
+                budget.known_mean().map(|_| budget.period_min().0),
             ];
             own.source(i, numbers);
         }
@@ -522,12 +524,13 @@ impl Gatherer {
         for (_, lane) in self.lanes.iter().enumerate().filter(is_wanted) {
             let ticks = &lane.ticks;
             let numbers = [
-                lane.rows(),
-                ticks.late,
-                ticks.skipped,
-                ticks.period().0,
-                lane.ring_used(),
-                lane.readers() as u64,
+                Some(lane.rows()),
+                Some(ticks.late),
+                Some(ticks.skipped),
+                // One on demand has no ticks: a period of 0 would be no time between them.
+                Some(ticks.period().0).filter(|&period| period > 0),
+                Some(lane.ring_used()),
+                Some(lane.readers() as u64),
             ];
             own.lane(&lane.view.name, numbers);
         }

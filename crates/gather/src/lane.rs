@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
 
 use khz_block::{Encoder, SchemaEncoder};
-use khz_model::{Instance, Nanos, Rate, Series, Stamp};
+use khz_model::{Instance, LaneStatus, Nanos, Rate, Series, Stamp};
 use khz_ring::{Reader, Ring, Writer};
 use rustix::fd::OwnedFd;
 
@@ -40,9 +40,30 @@ pub(crate) struct LaneView {
     period: AtomicU64,
     /// The newest demand that the ring's rows answer.
     answered: AtomicU32,
+    /// Rows recorded by this process, and when the newest of them was gathered (boot clock, ns).
+    rows: AtomicU64,
+    newest: AtomicU64,
 }
 
 impl LaneView {
+    /// How it runs, for whoever lists lanes; `None`: it has no ticks.
+    pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
+        let rows = self.rows.load(Ordering::Acquire);
+        let newest = Nanos(self.newest.load(Ordering::Relaxed));
+        Some(LaneStatus {
+            name: self.name.as_str().to_owned(),
+            rate: Rate::from_period(self.period())?,
+            asked: Rate::from_period(self.asked)?,
+            slots: self.series().len() as u64,
+            age: (rows > 0).then(|| now.since(newest)),
+            rows,
+            // Here they are made: none is on its way.
+            awaited: 0,
+            lost: 0,
+            late: 0,
+        })
+    }
+
     /// Time between two rows.
     pub fn period(&self) -> Nanos {
         Nanos(self.period.load(Ordering::Relaxed))
@@ -122,6 +143,8 @@ impl Lane {
             readers: AtomicUsize::new(0),
             period: AtomicU64::new(period.0),
             answered: AtomicU32::new(0),
+            rows: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
         };
         Lane {
             view: Arc::new(view),
@@ -252,7 +275,10 @@ impl Lane {
         self.dirty.fill(0);
         if !written {
             self.refuse();
+            return;
         }
+        self.view.newest.store(stamp.boot.0, Ordering::Relaxed);
+        self.view.rows.store(self.rows(), Ordering::Release);
     }
 
     /// Writes a row that answers a demand, or says that the newest one does.

@@ -113,19 +113,24 @@ static PER_LANE: &[Entry] = &[
         .exposed("khz_lane_late_ticks_total", &[]),
     counter("khz.lane.skipped_ticks", "skipped ticks", Unit::Count, "Ticks that were missed altogether.")
         .exposed("khz_lane_skipped_ticks_total", &[]),
-    gauge("khz.lane.period", "period", Unit::Seconds, "Time between two ticks.")
-        .steps(9)
-        .exposed("khz_lane_period_seconds", &[]),
+    gauge(
+        "khz.lane.period",
+        "period",
+        Unit::Seconds,
+        "Time between two ticks; a lane whose rows are written on demand has none.",
+    )
+    .steps(9)
+    .exposed("khz_lane_period_seconds", &[]),
     gauge("khz.lane.ring_bytes", "ring", Unit::Bytes, "Bytes of the ring in use.")
         .exposed("khz_lane_ring_bytes", &[]),
     gauge("khz.lane.readers", "readers", Unit::Count, "Subscriptions that follow the lane.")
         .exposed("khz_lane_readers", &[]),
 ];
 
-/// Numbers of one source at this moment, in the order of its entries.
-pub(crate) type SourceNumbers = [u64; 9];
-/// Numbers of one lane at this moment.
-pub(crate) type LaneNumbers = [u64; 6];
+/// Numbers of one source at this moment, in the order of its entries; `None`: nobody knows it yet.
+pub(crate) type SourceNumbers = [Option<u64>; 9];
+/// Numbers of one lane at this moment; `None`: it has none, as a lane on demand has no period.
+pub(crate) type LaneNumbers = [Option<u64>; 6];
 /// Numbers of the process at this moment; `None` where they could not be had.
 pub(crate) type ProcessNumbers = [Option<u64>; 9];
 
@@ -180,7 +185,7 @@ impl OwnNumbers {
 
     pub fn source(&mut self, index: usize, numbers: SourceNumbers) {
         let first = self.first_source + index * PER_SOURCE.len();
-        numbers.into_iter().enumerate().for_each(|(i, n)| self.readings.set(first + i, Reading::Present(n)));
+        self.set(first, &numbers);
     }
 
     pub fn lane(&mut self, name: &Instance, numbers: LaneNumbers) {
@@ -197,7 +202,14 @@ impl OwnNumbers {
                 first
             }
         };
-        numbers.into_iter().enumerate().for_each(|(i, n)| self.readings.set(first + i, Reading::Present(n)));
+        self.set(first, &numbers);
+    }
+
+    /// Numbers that follow each other from a slot on.
+    fn set(&mut self, first: usize, numbers: &[Option<u64>]) {
+        for (slot, number) in (first..).zip(numbers) {
+            self.readings.set(slot, number.map_or(Reading::Absent(Absence::NotYet), Reading::Present));
+        }
     }
 }
 

@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_channel::oneshot;
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Delivery, Interest, Look, Metric, Nanos, NodeName, Part, Pattern, Query, QueryError, Rate, Reading,
-    Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
+    Delivery, Interest, Look, Metric, Nanos, NodeName, NodeStatus, Part, Pattern, Query, QueryError, Rate,
+    Reading, Sample, Snapshot, Subscription, WaitFor, Wanted, look::Show,
 };
 
 use crate::asked::Asked;
@@ -39,6 +39,8 @@ pub(crate) struct NodeQuery {
     age_max: Nanos,
     /// The plan's lanes, which live as long as the agent: history is read from them.
     lanes: Vec<Arc<LaneView>>,
+    /// Those that readers have opened, as long as somebody has them.
+    opened: Mutex<Vec<Weak<LaneView>>>,
     metrics: Vec<Arc<Metric>>,
     /// For each source the names of its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
@@ -84,6 +86,7 @@ impl NodeQuery {
             asked,
             age_max: plan.base_rate.period(),
             lanes,
+            opened: Mutex::default(),
             metrics,
             sources,
             history: Mutex::new(()),
@@ -117,7 +120,22 @@ impl NodeQuery {
         let (reply, answer) = sync_channel(1);
         self.inbox.put(Request::Follow { patterns: patterns.clone(), rate, exact, reply })?;
         let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
+        let mut opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Those that have closed go: there are never many more than lanes at once.
+        opened.retain(|known| known.strong_count() > 0 && !std::ptr::eq(known.as_ptr(), Arc::as_ptr(&lane)));
+        opened.push(Arc::downgrade(&lane));
+        drop(opened);
         Ok((lane, patterns))
+    }
+
+    /// The lanes that run: the plan's, and those that somebody reads. One that only lives on for who comes back does not
+    /// count.
+    fn running(&self) -> Vec<Arc<LaneView>> {
+        let opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let is_read = |lane: &Arc<LaneView>| lane.readers.load(Ordering::Relaxed) > 0;
+        let is_fixed = |lane: &Arc<LaneView>| self.lanes.iter().any(|fixed| Arc::ptr_eq(fixed, lane));
+        let read = opened.iter().filter_map(Weak::upgrade).filter(|lane| is_read(lane) && !is_fixed(lane));
+        self.lanes.iter().cloned().chain(read).collect()
     }
 
     /// The patterns that speak of this node, and the names of other nodes that they ask for.
@@ -285,6 +303,12 @@ impl Query for NodeQuery {
 
     fn rate_max(&self) -> Rate {
         self.rate_max
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        let now = clock::boot();
+        let lanes = self.running().iter().filter_map(|lane| lane.status(now)).collect();
+        vec![NodeStatus { lanes, ..NodeStatus::here(self.node.clone()) }]
     }
 
     fn latest<'a>(

@@ -186,7 +186,7 @@ impl Subscription for LaneSubscription {
 
     fn notices(&mut self) -> Vec<Notice> {
         let text = self.pace.news(self.rate());
-        text.map(|text| Notice { node: self.node.clone(), text }).into_iter().collect()
+        text.map(|text| Notice::of(self.node.clone(), text)).into_iter().collect()
     }
 }
 

@@ -400,6 +400,21 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
 }
 
 #[test]
+fn what_nobody_knows_of_a_lane_or_source_is_absent_and_never_0() {
+    let agent = Agent::start(plan("/")).unwrap();
+    let query = agent.query();
+    let lane = agent.shared_lanes().on_demand(&patterns("load.*")).unwrap();
+    let of = |metric: &str| one(&*query, &format!("{metric}[{}]", lane.name()));
+    assert_eq!(of("khz.lane.readers"), Reading::Present(1));
+    assert_eq!(of("khz.lane.period"), Reading::Absent(Absence::NotYet), "it has no ticks");
+    // What gathering a source costs at the least follows from a few gathers.
+    let periods = latest(&*query, "khz.source.period_min", Nanos(0));
+    assert!(periods.nodes[0].1.iter().all(|sample| sample.reading != Reading::Present(0)), "{periods:?}");
+    drop(lane);
+    agent.stop();
+}
+
+#[test]
 fn two_readers_of_the_same_share_a_lane() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();

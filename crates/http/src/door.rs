@@ -131,6 +131,7 @@ impl Hall {
             counters: counters.clone(),
             answers: answers.clone(),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
+            turns: Arc::default(),
             closing: closing.clone(),
         };
         let connections = Connections::new(limits.connections);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series};
+use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series, Stamp};
 
 use crate::json;
 use crate::limits::EVENT_BYTES;
@@ -127,21 +127,33 @@ fn columns_event(delivery: &Delivery, rate: Rate, out: &mut String) {
 
 /// Appends one `notice` for each sentence, with all its nodes: if four thousand nodes refuse for the same
 /// reason, that is one event.
-pub(crate) fn notices(notices: &[Notice], out: &mut String) {
-    let mut sentences: Vec<(&str, Vec<&NodeName>)> = Vec::new();
+pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &mut String) {
+    let mut sentences: Vec<(&Notice, Vec<&NodeName>)> = Vec::new();
     for notice in notices {
-        match sentences.iter_mut().find(|(text, _)| *text == notice.text) {
+        let same = |known: &Notice| known.text == notice.text && state(known) == state(notice);
+        match sentences.iter_mut().find(|(known, _)| same(known)) {
             Some((_, nodes)) => nodes.push(&notice.node),
-            None => sentences.push((&notice.text, vec![&notice.node])),
+            None => sentences.push((notice, vec![&notice.node])),
         }
     }
-    for (text, nodes) in sentences {
+    for (notice, nodes) in sentences {
         out.push_str("event: notice\ndata: {\"nodes\":");
         json::list(out, nodes, |out, node| json::text(out, node.as_str()));
         out.push_str(",\"text\":");
-        json::text(out, text);
+        json::text(out, &notice.text);
+        if let (Some(state), Some((_, since))) = (state(notice), notice.change) {
+            out.push_str(",\"state\":");
+            json::text(out, state);
+            out.push_str(",\"since\":");
+            json::text(out, &Stamp { boot: since, real_offset: 0 }.real_text());
+        }
         out.push_str("}\n\n");
     }
+}
+
+/// The new state of a node, if the notice is about that.
+fn state(notice: &Notice) -> Option<&'static str> {
+    notice.change.map(|(presence, _)| presence.as_str())
 }
 
 /// `,"c":[column,value,…]`: the differences from `last`, which becomes this row.

@@ -15,6 +15,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/history`.
 pub(crate) const HISTORY_PARAMS: &[&str] = &["match", "span", "rows"];
@@ -28,6 +29,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     let patterns = params.patterns()?;
     let span = params.duration("span", SPAN_DEFAULT)?;
     let rows = params.count("rows", ROWS_DEFAULT, HISTORY_ROWS_MAX)?;
+    app.turns.next(Queue::Answers).await;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
     if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| !n.is_countable())) {

@@ -25,6 +25,7 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// How long a query waits for nodes that were asked for newer rows, as at the text door.
 const RENEW_DEADLINE: Duration = Duration::from_millis(50);
@@ -45,8 +46,12 @@ pub(crate) async fn metrics(
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
+    // An exposition is built in its turn, like a page.
+    let queue = if params.get("node").is_some() { Queue::Answers } else { Queue::Own };
+    app.turns.next(queue).await;
     // No label for a requested node: the scraper's target already has one, and two labels would conflict.
-    let (exposed, node_label) = match (params.get("node"), app.query.own()) {
+    let own = || app.query.own();
+    let (exposed, node_label) = match (params.get("node"), params.get("node").map_or_else(own, |_| None)) {
         (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node, collected).await?), false),
         (None, Some(mut own)) => {
             let is_collected = |name: &str| {
@@ -65,7 +70,7 @@ pub(crate) async fn metrics(
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
-    let mut response = pages::answer(&app, kind, write).await?;
+    let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }

@@ -21,7 +21,7 @@ mod history;
 mod json;
 mod latest;
 mod layout;
-mod limits;
+pub mod limits;
 mod measure;
 mod misses;
 mod nodes;
@@ -34,6 +34,7 @@ mod stream;
 mod talk;
 mod targets;
 mod tiles;
+mod turns;
 
 pub use counters::Counters;
 pub use door::{Bound, Door};

@@ -16,6 +16,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/nodes`.
 pub(crate) const NODES_PARAMS: &[&str] = &["nodes", "brief"];
@@ -29,6 +30,7 @@ pub(crate) async fn nodes(
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
+    app.turns.next(Queue::Answers).await;
     let status = (!params.switch("brief")?).then(|| {
         let mut status = app.query.status();
         status.retain(|node| is_wanted(node.node.as_str()));

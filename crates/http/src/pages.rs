@@ -19,11 +19,15 @@ use crate::counters::{Counters, count};
 use crate::limits::{PAGE_BYTES, PAGES_BYTES};
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::{Queue, Turns};
 
 /// What an answer is written with. The function that writes the answer owns it until the end.
 pub(crate) struct Writer {
     desk: Desk,
     share: Arc<Share>,
+    /// Where it waits for its turn to write a page.
+    turns: Arc<Turns>,
+    queue: Queue,
     page: String,
     /// Bytes that the answer needs besides its pages.
     held: u64,
@@ -71,6 +75,7 @@ impl Writer {
             let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
             self.handed = page.capacity() as u64;
             self.desk.hand_over(page).await;
+            self.turns.next(self.queue).await;
         }
         Ok(())
     }
@@ -108,8 +113,25 @@ where
     W: FnOnce(Writer) -> F,
     F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
 {
+    answer_in(Queue::Answers, app, kind, write).await
+}
+
+/// The same of whoever waits in this queue for his turns.
+pub(crate) async fn answer_in<F, W>(
+    queue: Queue,
+    app: &App,
+    kind: &'static str,
+    write: W,
+) -> Result<Response, Refusal>
+where
+    W: FnOnce(Writer) -> F,
+    F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
+{
     let (desk, share) = (Desk::default(), share(app)?);
-    let writer = Writer { desk: desk.clone(), share: share.clone(), page: String::new(), held: 0, handed: 0 };
+    app.turns.next(queue).await;
+    let turns = Arc::clone(&app.turns);
+    let (page, held, handed) = (String::new(), 0, 0);
+    let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed };
     let mut writing: Writing = Box::pin(write(writer));
     let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
         Begun::Whole(text) => {

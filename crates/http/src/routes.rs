@@ -14,6 +14,7 @@ use crate::counters::Counters;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
+use crate::turns::Turns;
 use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
 
 /// The only path that does more than read: here nodes are forgotten.
@@ -32,6 +33,8 @@ pub(crate) struct App {
     /// The memory that all answers together may take.
     pub answers: Budget,
     pub histories: Arc<Semaphore>,
+    /// Whose turn it is to write a page.
+    pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
 }
 

@@ -13,6 +13,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/targets`.
 pub(crate) const TARGETS_PARAMS: &[&str] = &["nodes"];
@@ -22,6 +23,7 @@ pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Re
     let params = Params::parse(request.uri().query(), TARGETS_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let door = door(&request)?;
+    app.turns.next(Queue::Answers).await;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
     pages::json(&app, async move |writer| write(writer, nodes, &door).await).await

@@ -24,6 +24,7 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/tiles`.
 pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate"];
@@ -53,6 +54,7 @@ pub(crate) async fn tiles(
     let unit = measure.unit(&app.query.metrics()).map_err(Refusal::bad_request)?;
     let rate = rate(&params)?;
     let open = place(&app)?;
+    app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(Interest { patterns: measure.patterns(), rate, exact: false })?;
     connection.set_streaming();
     let rate = subscription.rate();
@@ -193,7 +195,9 @@ impl Source for Tiles {
         let known = values.iter().flatten().count();
         // Sends numbers at once when they first become known: the first ones should not take a period.
         let mut events = String::new();
-        notices(&self.subscription.notices(), &mut events);
+        // Who is there stands in every event.
+        let told = self.subscription.notices();
+        notices(told.iter().filter(|notice| notice.change.is_none()), &mut events);
         if now < self.next_at && known <= self.known {
             return Due::Events(events);
         }

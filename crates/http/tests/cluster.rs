@@ -193,8 +193,7 @@ fn a_stream_of_several_nodes_has_columns_and_rows_for_each() {
 
 #[test]
 fn a_notice_about_many_nodes_is_one_event() {
-    let notice =
-        |node: &str, text: &str| Notice { node: NodeName::new(node).unwrap(), text: text.to_owned() };
+    let notice = |node: &str, text: &str| Notice::of(NodeName::new(node).unwrap(), text);
     let slow = "1000Hz is above this node's ceiling of 100Hz";
     let notices = vec![notice("n1", slow), notice("n2", "busy \"now\""), notice("n4", slow)];
     let server = Server::start(Arc::new(FakeNode { notices, ..four() }));

@@ -15,6 +15,7 @@ use std::time::Duration;
 use fake::{Answer, FakeNode, Server};
 use khz_door::DoorError;
 use khz_http::Door;
+use khz_model::{Reading, Sample};
 
 fn at(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::SeqCst)
@@ -184,6 +185,36 @@ fn an_idle_connection_gives_way_and_a_busy_one_does_not() {
     let mut refused = Vec::new();
     let _ = server.connect().read_to_end(&mut refused);
     assert_eq!((refused.len(), server.count(|c| &c.connections_refused)), (0, 1), "both are busy");
+}
+
+#[test]
+fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
+    const UNREAD: usize = 100;
+    let own =
+        Sample { series: fake::columns()[6].clone(), reading: Reading::Present(1), stamp: fake::stamp(0) };
+    let node = Arc::new(FakeNode { own: Some(vec![own]), ..FakeNode::many(300) });
+    let server = Server::start(Arc::clone(&node));
+    let ask = |path: &str| {
+        let mut socket = server.connect();
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+        socket
+    };
+    // The first request holds up the door until all others wait in its sockets, the two short ones last.
+    let held_up = node.held_up.lock().unwrap();
+    let mut unread = vec![ask("/khz/v1/query?match=*:*")];
+    server.wait("the first has begun", |_| !node.asked.lock().unwrap().is_empty());
+    unread.extend((1..UNREAD).map(|_| ask("/khz/v1/query?match=*:*")));
+    let (mut health, mut metrics) = (ask("/healthz"), ask("/metrics"));
+    drop(held_up);
+    for little in [&mut health, &mut metrics] {
+        assert!(little.read(&mut [0; 16]).unwrap() > 0);
+    }
+    server.wait("all have begun", |_| node.asked.lock().unwrap().len() == UNREAD + 2);
+    let asked = node.asked.lock().unwrap().clone();
+    let before = |what: &str| asked.iter().position(|asked| asked == what).unwrap();
+    assert!(before("") < UNREAD / 4, "{} long answers were begun before health was answered", before(""));
+    assert!(before("own") < UNREAD / 4, "{} long answers were begun before the own numbers", before("own"));
+    drop(unread);
 }
 
 /// How many sockets this process may have, after it has raised its limit as far as it may.

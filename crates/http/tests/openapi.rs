@@ -233,16 +233,22 @@ fn the_events_of_a_stream_are_as_described() {
 #[test]
 fn the_events_of_tiles_and_the_notices_are_as_described() {
     let doc = description();
-    let notice = |node: &str| khz_model::Notice {
-        node: khz_model::NodeName::new(node).unwrap(),
-        text: "100Hz is above this node's ceiling".to_owned(),
+    let notice = |node: &str| {
+        let node = khz_model::NodeName::new(node).unwrap();
+        khz_model::Notice::of(node, "100Hz is above this node's ceiling")
     };
-    let node = FakeNode { notices: vec![notice("n1"), notice("n2")], ..FakeNode::many(3) };
+    let since = khz_model::Nanos::from_secs(1_763_690_000);
+    let gone = khz_model::Notice {
+        text: "is down since 01:53:20 UTC".to_owned(),
+        change: Some((khz_model::Presence::Down, since)),
+        ..notice("n2")
+    };
+    let node = FakeNode { notices: vec![notice("n1"), notice("n2"), gone], ..FakeNode::many(3) };
     node.set_down(&["n2"]);
     let server = Server::start(Arc::new(node));
     for (path, expected) in [
         ("/khz/v1/tiles", vec!["notice", "nodes", "tiles"]),
-        ("/khz/v1/stream", vec!["notice", "columns", "rows"]),
+        ("/khz/v1/stream", vec!["notice", "notice", "columns", "rows"]),
     ] {
         let described =
             &doc["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];

@@ -6,27 +6,25 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Rate, Stamp};
+use khz_model::{Delivery, Nanos, NodeName, Notice, Pace, Presence, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
-use crate::interest::Wish;
+use crate::clock;
 use crate::lane::{Lane, Piece, Place};
+use crate::limits::BYTES_A_SLOT;
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
 
 mod columns;
 mod late;
 
-pub(crate) use columns::Columns;
+pub(crate) use columns::{Columns, Selection};
 
 /// One call hands out at most about this number of bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
 const BYTES_A_LOOK: usize = 128 << 10;
 
 /// A follower keeps no more than this of what it has copied: there is one for each node of each reader.
 const BYTES_KEPT: usize = 16 << 10;
-
-/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
-const BYTES_A_SLOT: usize = 8 + 1 + 4;
 
 /// Rows that a lane may have lost in one go: a year at 1,000 Hz.
 const LEAP_MAX: u64 = 1 << 35;
@@ -49,7 +47,9 @@ pub(crate) enum Numbers {
 /// Follows one node.
 pub(crate) struct Follower {
     pub node: Arc<SharedNode>,
-    patterns: Arc<Vec<Pattern>>,
+    /// Its turn among the nodes that appeared.
+    turn: u64,
+    selection: Arc<Selection>,
     numbers: Numbers,
     /// What is wanted beyond the base lane, and its number at the node.
     wish: Option<u32>,
@@ -79,6 +79,8 @@ pub(crate) struct Follower {
     told: bool,
     /// What the reader knows of the rate.
     pace: Option<Pace>,
+    /// Whether the reader knows the node as up.
+    up: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
@@ -163,21 +165,23 @@ pub(crate) enum Seen<'a> {
 }
 
 impl Follower {
-    /// Begins to follow; `wish` is what the base lane does not serve. `None`: the node has too many wishes.
+    /// Begins to follow; with `is_wished` the base lane does not serve it. `None`: the node has too many wishes.
     pub fn new(
         node: Arc<SharedNode>,
-        patterns: Arc<Vec<Pattern>>,
-        wish: Option<&Wish>,
+        selection: Arc<Selection>,
+        is_wished: bool,
         period: Nanos,
         numbers: Numbers,
     ) -> Option<Self> {
-        let wish = match wish {
+        let wish = match selection.wish.as_ref().filter(|_| is_wished) {
             Some(wish) => Some(node.lock().wish(wish)?),
             None => None,
         };
         Some(Follower {
+            up: node.up.load(Ordering::Relaxed),
+            turn: node.turn.load(Ordering::Acquire),
             node,
-            patterns,
+            selection,
             numbers,
             wish,
             period,
@@ -217,7 +221,40 @@ impl Follower {
                 if told.granted { said } else { format!("{said}; showing the base lane") }
             }
         };
-        Some(Notice { node: self.node.name.clone(), text })
+        Some(Notice::of(self.node.name.clone(), text))
+    }
+
+    /// The node that it follows.
+    pub fn node_name(&self) -> &NodeName {
+        &self.node.name
+    }
+
+    /// The reader thinks that the node is not there.
+    pub fn knows_as_gone(&mut self) {
+        self.up = false;
+    }
+
+    /// That the node has gone or come since the reader was told last.
+    pub fn take_change(&mut self) -> Option<Notice> {
+        if self.node.up.load(Ordering::Relaxed) == self.up {
+            return None;
+        }
+        let status = self.node.lock().status(clock::boot());
+        if std::mem::replace(&mut self.up, status.up) == status.up {
+            return None;
+        }
+        let since = Nanos(u64::try_from(clock::wall()).unwrap_or(0)).since(status.since.unwrap_or_default());
+        let (presence, at) = (status.presence(), since.time_of_day());
+        let text = match presence {
+            Presence::Up if status.connects > 1 => format!("is back since {at} UTC"),
+            Presence::Up => format!("is up since {at} UTC"),
+            Presence::Left => format!("has left at {at} UTC"),
+            Presence::Down | Presence::Missing => {
+                let why = status.problem.map(|problem| format!(": {problem}")).unwrap_or_default();
+                format!("is down since {at} UTC{why}")
+            }
+        };
+        Some(Notice { node: status.node, text, change: Some((presence, since)) })
     }
 
     fn pace_news(&mut self, serving: Option<u64>) -> Option<String> {
@@ -310,6 +347,22 @@ impl Follower {
         }
     }
 
+    /// True when nobody knows the node any more, or knows it anew.
+    pub fn is_forgotten(&self) -> bool {
+        let turn = self.node.turn.load(Ordering::Acquire);
+        turn == 0 || turn != self.turn
+    }
+
+    /// False for one that was never looked at, which costs more than a look.
+    pub fn has_columns(&self) -> bool {
+        self.touched.is_some() || self.columns.are_chosen()
+    }
+
+    /// Operations that its looks have cost since this was asked last.
+    pub fn take_cost(&mut self) -> usize {
+        self.columns.take_cost()
+    }
+
     /// About the bytes that it holds.
     pub fn held(&self) -> u64 {
         let decoded = self.decoder.slots() * BYTES_A_SLOT;
@@ -322,7 +375,7 @@ impl Follower {
     }
 
     fn choose(&mut self, schema: &Arc<Schema>, seen: &mut impl FnMut(Seen<'_>)) {
-        let are_others = self.columns.choose(schema, &self.patterns);
+        let are_others = self.columns.choose(schema, &self.selection);
         if let Some(followed) = self.lane
             && (are_others || self.period_told != followed.period())
         {
@@ -548,6 +601,19 @@ pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<De
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_follower_holds_and_copies_is_what_the_documents_say() {
+        let text = include_str!("../../../docs/limits.md");
+        let copied = format!("{} KiB a node; {} KiB are kept", BYTES_A_LOOK >> 10, BYTES_KEPT >> 10);
+        for line in [copied, format!("{BYTES_A_SLOT} bytes a slot")] {
+            assert!(text.contains(&line), "docs/limits.md does not say: {line}");
+        }
+        // Decoded, and in a column: the number of the series that it is, where it was chosen.
+        let grows = Follower::held_at_least(100) - Follower::held_at_least(0);
+        assert_eq!(grows, 100 * (BYTES_A_SLOT + size_of::<Option<u32>>()) as u64);
+        assert_eq!(Follower::held_at_least(0), size_of::<Follower>() as u64);
+    }
 
     #[test]
     fn a_slower_reader_gets_one_of_so_many_rows() {

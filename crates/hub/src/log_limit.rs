@@ -1,9 +1,15 @@
-//! A log that a port scan cannot fill: so many lines a second, and how many were left out.
+//! A log that neither a port scan nor an agent that is refused again and again can fill: so many lines a second, and how
+//! many were left out; the same of the same caller at once, and then once a minute with how often.
 
-use khz_model::Nanos;
+use std::collections::HashMap;
+
+use khz_model::{Nanos, Repeats};
 
 /// Lines a second.
 const LINES: u32 = 20;
+/// Callers and what is said of them that are remembered, so that it is not said again at once: each agent of a large cluster
+/// that was given a wrong token. Of further ones every line counts as news, within those of a second.
+const REPEATS_MAX: usize = 4_096;
 
 /// How many lines this second has had.
 #[derive(Debug, Default)]
@@ -11,6 +17,7 @@ pub(crate) struct LogLimit {
     second: u64,
     lines: u32,
     left_out: u64,
+    repeats: HashMap<String, Repeats>,
 }
 
 impl LogLimit {
@@ -29,5 +36,72 @@ impl LogLimit {
         } else {
             tracing::warn!("{}", line());
         }
+    }
+
+    /// The same of somebody who comes again and again: `same` is what makes two such lines the same.
+    pub fn warn_of(&mut self, now: Nanos, same: String, line: impl FnOnce() -> String) {
+        if let Some(times) = self.happened(now, same) {
+            self.warn(now, || line() + &times);
+        }
+    }
+
+    /// What to put behind the line, where it is time for one.
+    fn happened(&mut self, now: Nanos, same: String) -> Option<String> {
+        if let Some(known) = self.repeats.get_mut(&same) {
+            return known.happened(now);
+        }
+        if self.repeats.len() >= REPEATS_MAX {
+            self.repeats.retain(|_, known| !known.is_over(now));
+        }
+        let mut new = Repeats::default();
+        let times = new.happened(now);
+        if self.repeats.len() < REPEATS_MAX {
+            self.repeats.insert(same, new);
+        }
+        times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_refused_again_and_again_is_told_at_once_and_then_once_a_minute_with_how_often() {
+        let mut log = LogLimit::default();
+        // Every ten seconds for three minutes, two callers.
+        let told = |log: &mut LogLimit, who: &str| -> Vec<String> {
+            (0..18).filter_map(|ten| log.happened(Nanos::from_secs(100 + 10 * ten), who.to_owned())).collect()
+        };
+        let expected = ["", " (6 times in the last 60 s)", " (6 times in the last 60 s)"];
+        assert_eq!(told(&mut log, "n1: a wrong token"), expected);
+        assert_eq!(told(&mut log, "n1: another reason"), expected, "this is news");
+    }
+
+    #[test]
+    fn however_many_callers_there_are_no_more_are_remembered_than_the_limit_says() {
+        let mut log = LogLimit::default();
+        for caller in 0..REPEATS_MAX + 10 {
+            assert!(log.happened(Nanos::from_secs(1), caller.to_string()).is_some());
+        }
+        assert_eq!(log.repeats.len(), REPEATS_MAX);
+        // Those of long ago make room.
+        assert!(log.happened(Nanos::from_secs(1_000), "later".to_owned()).is_some());
+        assert_eq!(log.repeats.len(), 1);
+    }
+
+    #[test]
+    fn a_second_has_its_lines_and_the_next_one_has_as_many_again() {
+        let mut limit = LogLimit::default();
+        // Lines that this second has had, and those of them that were left out.
+        let mut said = |second: u64, lines: u64| {
+            // At the end of a second as at its beginning.
+            (0..lines).for_each(|n| limit.warn(Nanos(second * Nanos::SECOND.0 + n * 1_000_000), String::new));
+            (u64::from(limit.lines), limit.left_out)
+        };
+        assert_eq!(said(7, 15), (15, 0));
+        assert_eq!(said(7, 15), (30, 10));
+        assert_eq!(said(8, 20), (20, 0), "what was left out is told once");
+        assert_eq!(said(9, 21), (21, 1));
     }
 }

@@ -69,6 +69,24 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
         None,
     );
     put(&Arc::new(following), None, Reading::Present(cluster.follow_bytes.held()));
+    let schemas = own_metric(
+        "khz.hub.schema_bytes",
+        "khz_hub_schema_bytes",
+        "Memory that the schemas of all nodes take, those that several have once.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(schemas), None, Reading::Present(cluster.schemas.held()));
+    let nodes = own_metric(
+        "khz.hub.node_bytes",
+        "khz_hub_node_bytes",
+        "Memory that nodes take beside schemas and history: blocks that have not ended, the newest rows.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(nodes), None, Reading::Present(cluster.node_bytes.held()));
     for (metric, value) in process() {
         put(&metric, None, value.map_or(Reading::Failed(Fault::Unreadable), Reading::Present));
     }

@@ -19,11 +19,12 @@ use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::interest::Told;
 use crate::lane::Lane;
-use crate::limits::HISTORY_SPAN;
+use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
 use crate::node::{self, BASE, Link, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
+use crate::schemas::FULL;
 use crate::texts::Knows;
 
 /// Who is at the other end.
@@ -126,15 +127,20 @@ impl Talk<'_> {
         done
     }
 
-    /// The same for what makes a lane larger.
-    fn grown<T>(&self, lane: u32, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
+    /// The same for what makes a lane larger, by so many bytes that came.
+    fn grown<T>(&self, bytes: usize, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         self.node(|node| {
             let done = act(node)?;
-            if node.is_overfull(lane) {
-                let text = "more bytes of unfinished blocks and schemas than one node may have";
-                return Err(Reject { reason: Reason::Full, text: text.into() });
-            }
+            self.held(node.take_bytes(bytes, self.cluster))?;
             Ok(done)
+        })
+    }
+
+    /// Where there is no room for what a node holds, those that have gone give theirs back before it comes again.
+    fn held(&self, counted: Result<(), &'static str>) -> Taken {
+        counted.map_err(|text| {
+            self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
+            Reject { reason: Reason::Full, text: text.into() }
         })
     }
 
@@ -236,6 +242,7 @@ impl HubSide for Talk<'_> {
                 lane.next_offered = offer.next_row;
             }
             self.offer_schema(node, id, offer);
+            self.held(node.count(self.cluster))?;
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
@@ -247,25 +254,31 @@ impl HubSide for Talk<'_> {
 
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
-        self.grown(piece.lane, |node| {
+        self.grown(piece.bytes.len(), |node| {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
             let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
-            if !node.may_grow(cost, self.now) {
+            let known = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
+            if !node.may_grow(cost.max(SCHEMA_PIECE_WORK), self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            if let Some(schema) = lane.grow_schema(piece, schemas).map_err(protocol)? {
-                cluster.note_metrics(&schema);
+            match lane.grow_schema(piece, schemas) {
+                Ok(Some(schema)) => {
+                    cluster.note_metrics(&schema, known);
+                    self.held(node.count(cluster))
+                }
+                Ok(None) => Ok(()),
+                Err(FULL) => self.held(Err(FULL)),
+                Err(reject) => Err(protocol(reject)),
             }
-            Ok(())
         })
     }
 
     fn block(&mut self, lane: u32, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
@@ -277,7 +290,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
             lane.append(bytes).map_err(protocol)
@@ -296,7 +309,7 @@ impl HubSide for Talk<'_> {
     fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);
@@ -380,7 +393,8 @@ impl HubSide for Talk<'_> {
 
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
         let cluster = self.cluster.clone();
-        self.reader()?.interest(&cluster, interest)
+        self.reader()?.interest(&cluster, interest);
+        Ok(())
     }
 
     fn dismiss(&mut self, number: u32) -> Taken {

@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
-use khz_link::{InterestFrame, Reason, Reject, Told, WantFrame};
+use khz_link::{InterestFrame, Told, WantFrame};
 use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
-use crate::limits::INTERESTS_MAX;
-use crate::query::{ClusterSubscription, HubQuery, Pace};
+use crate::limits::{INTERESTS_MAX, MISSES_EFFORT, WISH_BYTES_MAX};
+use crate::query::HubQuery;
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
+use crate::subscription::{ClusterSubscription, Pace};
+use crate::turn::Turn;
 
 mod feed_lane;
 mod generations;
@@ -41,11 +43,19 @@ struct Feed {
     number: u32,
     pace: Pace,
     subscription: ClusterSubscription,
+    /// What it is granted, once there is room for it: until then it was not answered.
+    asked: Option<Asked>,
     lanes: Vec<FeedLane>,
     /// The follower that is looked after first.
     next: usize,
     /// It, or a lane of it, was not wanted a moment ago: nobody waits for the next flush to see the newest row.
     fresh: bool,
+}
+
+/// An interest that was not answered yet.
+struct Asked {
+    rate: Rate,
+    patterns: Vec<Pattern>,
 }
 
 impl Reader {
@@ -63,18 +73,22 @@ impl Reader {
         }
     }
 
-    /// A new interest.
-    pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<(), Reject> {
-        if self.feeds.len() >= INTERESTS_MAX {
-            let text = format!("more than {INTERESTS_MAX} interests on one connection");
-            return Err(Reject { reason: Reason::Full, text });
+    /// A new interest. Which nodes it speaks of is found out afterwards, in turns; then it is answered.
+    pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) {
+        // It takes the place of the one that had its number.
+        self.dismiss(frame.number);
+        match self.begin(cluster, frame) {
+            Ok(feed) => self.feeds.push(feed),
+            Err(text) => self.answers.push((frame.number, Err(text))),
         }
-        let answer = self.open(cluster, frame);
-        self.answers.push((frame.number, answer));
-        Ok(())
     }
 
-    fn open(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Rate, String> {
+    fn begin(&self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Feed, String> {
+        if self.feeds.len() >= INTERESTS_MAX {
+            return Err(format!(
+                "more than {INTERESTS_MAX} interests on one connection: dismiss one, or connect twice"
+            ));
+        }
         let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(
@@ -88,27 +102,55 @@ impl Reader {
         }
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
-        let misses = Misses::of(&&HubQuery::new(cluster.clone()), &patterns).sentences();
-        self.remarks.extend(misses.into_iter().map(|text| (frame.number, text)));
-        let interest = Interest { patterns, rate, exact: frame.exact };
+        let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();
+        if said > WISH_BYTES_MAX {
+            return Err(format!(
+                "the patterns have {said} bytes without their nodes, and may have {WISH_BYTES_MAX}: ask in several interests"
+            ));
+        }
+        let interest = Interest { patterns: patterns.clone(), rate, exact: frame.exact };
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
             (false, true) => Pace::Prompt,
             (false, false) => Pace::Flushed,
         };
-        let subscription =
-            ClusterSubscription::new(cluster.clone(), interest, pace, self.numbering.numbers());
-        let subscription = subscription.map_err(|error| error.to_string())?;
-        self.dismiss(frame.number);
-        self.feeds.push(Feed {
+        let numbers = self.numbering.numbers();
+        let subscription = ClusterSubscription::begin(cluster.clone(), interest, pace, numbers);
+        Ok(Feed {
             number: frame.number,
             pace,
-            subscription,
+            subscription: subscription.map_err(|error| error.to_string())?,
+            asked: Some(Asked { rate, patterns }),
             lanes: Vec::new(),
             next: 0,
             fresh: true,
+        })
+    }
+
+    /// Finds out whom its interests speak of, as far as the turn goes, and answers those of which that is known.
+    fn open(&mut self, cluster: &Arc<Cluster>, turn: &mut Turn) {
+        let Reader { feeds, answers, remarks, .. } = self;
+        feeds.retain_mut(|feed| {
+            if turn.is_over() || !feed.subscription.is_behind() && feed.asked.is_none() {
+                return true;
+            }
+            if let Err(error) = feed.subscription.go_on(turn) {
+                answers.push((feed.number, Err(error.to_string())));
+                return false;
+            }
+            if let Some(Asked { rate, patterns }) = feed.asked.take_if(|_| feed.subscription.is_open()) {
+                let mut effort = MISSES_EFFORT;
+                let misses = Misses::within(&&HubQuery::new(cluster.clone()), &patterns, &mut effort);
+                turn.spend(MISSES_EFFORT - effort);
+                answers.push((feed.number, Ok(rate)));
+                remarks.extend(misses.sentences().into_iter().map(|text| (feed.number, text)));
+            }
+            let notices = feed.subscription.take_notices();
+            remarks.extend(
+                notices.into_iter().map(|notice| (feed.number, format!("{}: {}", notice.node, notice.text))),
+            );
+            true
         });
-        Ok(rate)
     }
 
     /// An interest is taken back.
@@ -158,7 +200,8 @@ impl Reader {
 
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh) || self.texts.has_news()
+        let is_new = |feed: &Feed| feed.fresh || feed.asked.is_some() || feed.subscription.is_behind();
+        !self.answers.is_empty() || self.feeds.iter().any(is_new) || self.texts.has_news()
     }
 
     /// True where there is something to look for.
@@ -174,8 +217,16 @@ impl Reader {
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full. `true`: there
     /// is more, whether anything comes or not.
-    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) -> bool {
+    pub fn pump(
+        &mut self,
+        cluster: &Arc<Cluster>,
+        turn: &mut Turn,
+        prompt_only: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let mut has_more = false;
+        self.let_go(out);
+        self.open(cluster, turn);
         for (interest, answer) in self.answers.drain(..) {
             let (granted, period, text) = match &answer {
                 Ok(rate) => (true, rate.period(), ""),
@@ -209,7 +260,12 @@ impl Reader {
                 if lane.is_over {
                     continue;
                 }
+                if turn.is_over() && !follower.has_columns() {
+                    feed.fresh = true;
+                    continue;
+                }
                 has_more |= lane.pump(number, follower, &mut self.numbering, cluster, out);
+                turn.spend(follower.take_cost());
                 if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
                     lane.close(out);
                 }
@@ -217,5 +273,21 @@ impl Reader {
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more
+    }
+
+    /// Nothing more comes of nodes that were forgotten.
+    fn let_go(&mut self, out: &mut Vec<u8>) {
+        for feed in &mut self.feeds {
+            let places = feed.subscription.let_go();
+            if places.is_empty() {
+                continue;
+            }
+            // Lanes stand where their followers stand, also those that nobody has looked at yet.
+            let followed = feed.subscription.followers().len() + places.len();
+            feed.lanes.resize_with(followed, || FeedLane::new(&mut self.numbering));
+            for at in places {
+                feed.lanes.swap_remove(at).end(out);
+            }
+        }
     }
 }

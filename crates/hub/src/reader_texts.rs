@@ -1,18 +1,21 @@
 //! The kernel texts that one reader wants, of whichever nodes: each change is told him once, behind his rows, and as far
 //! as he reads. It holds no text but the one that is being said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use khz_link::limits::READS_MAX;
 use khz_link::texts::{NoText, ReadFrame, TextGiven, TextSender, Why, is_text_path};
 use khz_link::{Reason, Reject};
-use khz_model::{Nanos, NodeName, Rate};
+use khz_model::{Nanos, NodeName, Rate, Share};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
 use crate::node::SharedNode;
 use crate::texts::{News, TextInbox};
+
+/// What a wish takes, here and at its node, with the longest path.
+const READ_BYTES: u64 = 1_024;
 
 /// A wish of the reader.
 struct Read {
@@ -32,8 +35,11 @@ pub(crate) struct ReaderTexts {
     /// Wishes for nodes that have not come yet: node, path, period. After a hub has begun anew its readers are there before its
     /// nodes.
     early: HashMap<u32, (NodeName, String, Nanos)>,
-    /// The nodes that had appeared when these were looked at last.
+    /// The turn of the node that had appeared last when these were looked at: those of nodes that were there then are no more
+    /// among them.
     appeared: u64,
+    /// What all of them hold of what readers may.
+    share: Option<Share>,
     /// Wishes that came to nothing.
     refusals: Vec<(u32, Why, String)>,
     saying: Option<TextSender>,
@@ -72,6 +78,13 @@ impl ReaderTexts {
         let name =
             NodeName::new(node).map_err(|error| (Why::Missing, format!("'{node}': {}", error.problem)))?;
         self.early.remove(&number);
+        if !self.reads.contains_key(&number) && !self.has_room(cluster) {
+            let limit = cluster.follow_bytes_max();
+            return Err((
+                Why::TooMany,
+                format!("readers hold the {limit} bytes that they may; try again when others have gone"),
+            ));
+        }
         let Some(shared) = cluster.node(&name) else {
             self.early.insert(number, (name, path.to_owned(), period));
             return Ok(());
@@ -88,6 +101,19 @@ impl ReaderTexts {
         Ok(())
     }
 
+    /// Whether there is room for one wish more beside what all readers hold.
+    fn has_room(&mut self, cluster: &Cluster) -> bool {
+        let held = (self.reads.len() + self.early.len() + 1) as u64 * READ_BYTES;
+        match &self.share {
+            Some(share) if held <= share.bytes() => true,
+            Some(share) => cluster.may_follow(READ_BYTES) && share.set(held),
+            None => {
+                self.share = cluster.may_follow(held).then(|| cluster.follow_bytes.take(held)).flatten();
+                self.share.is_some()
+            }
+        }
+    }
+
     /// A file that is wanted is to be read at once.
     pub fn ask(&mut self, number: u32, ask: u32) {
         match self.reads.get(&number) {
@@ -99,10 +125,20 @@ impl ReaderTexts {
     /// Looks again for nodes that had not come.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let appeared = cluster.appeared();
-        if self.early.is_empty() || std::mem::replace(&mut self.appeared, appeared) == appeared {
+        let before = std::mem::replace(&mut self.appeared, appeared);
+        if self.early.is_empty() || before == appeared {
             return;
         }
-        for (number, (node, path, period)) in std::mem::take(&mut self.early) {
+        let new = cluster.appeared_after(before, usize::MAX);
+        let new: HashSet<&NodeName> = new.iter().map(|(_, node)| &node.name).collect();
+        let come: Vec<u32> = self
+            .early
+            .iter()
+            .filter(|(_, (node, ..))| new.contains(node))
+            .map(|(number, _)| *number)
+            .collect();
+        let come: Vec<_> = come.into_iter().filter_map(|number| self.early.remove_entry(&number)).collect();
+        for (number, (node, path, period)) in come {
             let wish = ReadFrame { number, node: node.as_str(), period, path: &path };
             if let Err((why, text)) = self.open(cluster, who, &wish) {
                 self.refusals.push((number, why, text));

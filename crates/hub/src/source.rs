@@ -218,8 +218,9 @@ impl FollowSink for Sink {
     fn schema(&mut self, key: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
         let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
+        let known = lane.schemas.of(generation).map_or(0, |schema| schema.series().len());
         match lane.schemas.take(&piece, &self.cluster.schemas) {
-            Ok(Some(schema)) => self.cluster.note_metrics(&schema),
+            Ok(Some(schema)) => self.cluster.note_metrics(&schema, known),
             Ok(None) => {}
             Err(problem) => self.refusal = Some(format!("{}: {problem}", key.node)),
         }

@@ -49,6 +49,46 @@ fn the_latest_row_of_every_node_is_there() {
 }
 
 #[test]
+fn a_subscription_is_told_once_that_a_node_has_gone_and_once_that_it_is_back() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [10, 20, 30, 40]).beat();
+    until("a's row is there", || !latest(&hub, &["a:mem.free"]).unwrap().nodes.is_empty());
+    let interest =
+        Interest { patterns: patterns(&["mem.free"]), rate: Rate::from_hz(1).unwrap(), exact: false };
+    let mut subscription = hub.query.subscribe(interest).unwrap();
+    assert!(subscription.notices().is_empty(), "it is there");
+    let mut told = || {
+        let mut told = Vec::new();
+        until("a change is told", || {
+            subscription.poll();
+            told = subscription.notices();
+            !told.is_empty()
+        });
+        let [notice] = told.as_slice() else { panic!("{told:?}") };
+        let (presence, since) = notice.change.unwrap();
+        assert!(subscription.notices().is_empty(), "once");
+        (notice.text.clone(), presence, since)
+    };
+    drop(a);
+    let (text, presence, since) = told();
+    assert_eq!(presence, khz_model::Presence::Down);
+    assert!(text.starts_with(&format!("is down since {} UTC: ", since.time_of_day())), "{text}");
+    let _a = Node::join(hub.address(), "a");
+    let (text, presence, since) = told();
+    assert_eq!(
+        (presence, text),
+        (khz_model::Presence::Up, format!("is back since {} UTC", since.time_of_day()))
+    );
+    // One that was forgotten while it was gone is another one, and back all the same.
+    drop(_a);
+    assert_eq!(told().1, khz_model::Presence::Down);
+    hub.query.forget(&Pattern::new("a:*").unwrap()).unwrap();
+    let _a = Node::join(hub.address(), "a");
+    assert_eq!(told().1, khz_model::Presence::Up);
+}
+
+#[test]
 fn a_node_that_is_named_and_not_there_is_missing_and_so_is_one_that_is_down() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");

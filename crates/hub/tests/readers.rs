@@ -258,16 +258,21 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     let mut a = Node::join(hub.address(), "a");
     a.row(0, [0; 4]).beat();
     let mut slow = Node::connect(hub.address(), "slow");
+    slow.take_little();
     slow.hello_as(Role::Reader, None);
     ask(&mut slow, 1, 1, true, &["*"]);
     let mut received = Received::default();
-    khz_link::Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
+    let interest = a.await_frame(|frame| match frame {
+        Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
-    // More than the sockets' and the hub's buffers take.
+    // More than the sockets' and the hub's buffers take, in less than the five seconds after which it would be gone.
     let mut second = 1;
     let held = |hub: &Hub| hub.own("khz.hub.history_bytes");
-    for _ in 0..500 {
+    for _ in 0..200 {
         for _ in 0..1_000 {
             let noise = u64::wrapping_mul(second, 0x9e37_79b9_7f4a_7c15);
             a.row(second, [noise, noise.rotate_left(9), noise.rotate_left(23), noise.rotate_left(47)]);

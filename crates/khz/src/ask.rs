@@ -11,9 +11,10 @@ use crate::answer::Answer;
 use crate::cli::Place;
 use crate::client::{ClientError, Server};
 use crate::config::Plan;
-use crate::events::{Event, Events};
+use crate::events::Event;
 use crate::feed::Feed;
 use crate::forget::Forgotten;
+use crate::heard::{Heard, Next};
 use crate::nodes::Nodes;
 use crate::outcome::Failure;
 use crate::{catalog, door, here};
@@ -116,9 +117,11 @@ pub fn rows(
         return here::rows(plan, interest);
     };
     match server.stream(&interest.patterns, interest.rate, interest.exact, span) {
-        Ok(bytes) => {
+        Ok((bytes, heartbeat)) => {
             tell_of_away(&server, &interest.patterns);
-            Ok(of_events(server, Events::new(bytes)))
+            let heard = Heard::new(bytes, heartbeat);
+            let heard = heard.map_err(|error| Failure::work(format!("cannot start a thread: {error}")))?;
+            Ok(of_events(server, heard))
         }
         Err(nobody @ ClientError::NobodyThere { .. }) if place.server.is_none() => {
             names_this_node(plan, &interest.patterns, Some(&nobody))?;
@@ -174,15 +177,22 @@ fn server(place: &Place, plan: &Plan) -> Result<Option<Server>, Failure> {
     }
 }
 
-fn of_events(server: Server, mut events: Events<impl std::io::Read + 'static>) -> Stream {
+fn of_events(server: Server, mut heard: Heard) -> Stream {
     Box::new(move || {
         let broken = |problem: String| Failure::work(format!("{}: {problem}", server.url()));
-        match events
-            .next()
-            .map_err(|error| broken(format!("the stream broke off: {}", khz_trust::explain_io(&error))))?
-        {
-            None => Ok(None),
-            Some(event) => decode(&event).map_err(broken).map(|feed| Some(feed.into_iter().collect())),
+        let next = heard.next();
+        let next =
+            next.map_err(|error| broken(format!("the stream broke off: {}", khz_trust::explain_io(&error))))?;
+        let of_server = |is_silent, span| {
+            let server = server.url().to_owned();
+            Ok(Some(vec![Feed::Server { server, is_silent, span }]))
+        };
+        match next {
+            Next::End => Ok(None),
+            Next::Nothing => Ok(Some(Vec::new())),
+            Next::Silent(span) => of_server(true, span),
+            Next::Back(span) => of_server(false, span),
+            Next::Event(event) => decode(&event).map_err(broken).map(|feed| Some(feed.into_iter().collect())),
         }
     })
 }
@@ -207,7 +217,7 @@ mod tests {
 
     fn next(text: &'static str) -> Result<Option<Vec<Feed>>, String> {
         let server = Server::new("127.0.0.1:7070", &crate::config::trust::Trust::default(), None).unwrap();
-        of_events(server, Events::new(text.as_bytes()))().map_err(|failure| failure.to_string())
+        of_events(server, Heard::new(text.as_bytes(), None).unwrap())().map_err(|failure| failure.to_string())
     }
 
     #[test]

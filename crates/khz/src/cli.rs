@@ -78,6 +78,9 @@ pub enum Command {
     /// Counters are shown as rates per second. CPU times are in CPUs: 1.53 is the work of one and a half processors.
     /// A percent is a share of the time that passed (disk, pressure). --raw shows the totals. On a terminal a table is redrawn in place; otherwise every row is
     /// one line.
+    ///
+    /// That a node which is shown has gone, or that nothing is heard of the khz which is asked, is said once on stderr,
+    /// and so is that it is back. With --json a line that has "event" in place of "values" says it too.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchFlags),
     /// Tell which sources work on this host, what they hold and what gathering them costs.

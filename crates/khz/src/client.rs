@@ -9,6 +9,7 @@ use std::time::Duration;
 use khz_model::{Nanos, Pattern};
 use khz_trust::{ClientFiles, Protocol, TlsClient, Token, explain_io, in_our_words};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::answer::Answer;
@@ -22,8 +23,13 @@ use crate::transport::{Route, TlsFailed};
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// A door on this machine answers at once; one behind a tunnel within this.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(3);
-/// A gather of a large host and its answer; what takes longer is stuck.
+/// Whoever runs begins to answer at once; who has not after this stands still, and people do not wait for him.
+const FIRST_BYTE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// The whole answer of a large cluster.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// Where a door says how often something comes in a stream, in seconds.
+const HEARTBEAT_HEADER: &str = "khz-heartbeat";
 
 /// What the path of a local socket begins with where a URL is expected.
 const LOCAL: &str = "unix:";
@@ -49,6 +55,23 @@ pub enum ClientError {
     /// Nothing listens there, or it is not reachable.
     #[error("no khz answers at {url}/: {reason}")]
     NobodyThere {
+        /// The address.
+        url: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// It takes connections, and does not answer.
+    #[error(
+        "{url}/ takes connections and does not answer: it stands still, or its machine is overloaded. See there what it does \
+         (systemctl status, top), and start it again if need be; without it only --direct reads anything, of this machine alone"
+    )]
+    Silent {
+        /// The address.
+        url: String,
+    },
+    /// Its answer stopped in the middle.
+    #[error("the answer of {url}/ broke off: {reason}; ask again, and if it stays so see there what it does")]
+    BrokeOff {
         /// The address.
         url: String,
         /// What the system said.
@@ -135,8 +158,7 @@ impl Server {
         let age = age_max.map(|age| format!("&age={age}")).unwrap_or_default();
         let url = format!("{}/khz/v1/query?{}{age}", self.base, matches(patterns));
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+        self.read(response)
     }
 
     /// The entries of its catalogue.
@@ -146,9 +168,7 @@ impl Server {
             metrics: Vec<serde_json::Value>,
         }
         let response = self.call(&format!("{}/khz/v1/catalog", self.base), Some(ANSWER_WAIT_MAX))?;
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        let read: Result<Catalogue, _> = serde_json::from_reader(std::io::BufReader::new(text));
-        read.map(|catalogue| catalogue.metrics).map_err(|error| self.not_khz(error))
+        self.read(response).map(|catalogue: Catalogue| catalogue.metrics)
     }
 
     /// How the nodes are that a hostlist selects; all, where none is given.
@@ -156,8 +176,7 @@ impl Server {
         let selected = nodes.map(|nodes| format!("?nodes={}", percent_encoded(nodes))).unwrap_or_default();
         let url = format!("{}/khz/v1/nodes{selected}", self.base);
         let response = self.call(&url, Some(ANSWER_WAIT_MAX))?;
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+        self.read(response)
     }
 
     /// The names of all nodes.
@@ -167,32 +186,44 @@ impl Server {
             nodes: Vec<String>,
         }
         let response = self.call(&format!("{}/khz/v1/nodes?brief=1", self.base), Some(ANSWER_WAIT_MAX))?;
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        let names: Names =
-            serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))?;
-        Ok(names.nodes)
+        self.read(response).map(|names: Names| names.nodes)
     }
 
     /// Forgets the nodes of a hostlist that are gone.
     pub fn forget(&self, nodes: &str) -> Result<Forgotten, ClientError> {
         let url = format!("{}/khz/v1/nodes?nodes={}", self.base, percent_encoded(nodes));
         let response = self.send(&url, Some(ANSWER_WAIT_MAX), ureq::Agent::delete)?;
-        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
-        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| self.not_khz(error))
+        self.read(response)
     }
 
-    /// Rows as they come, as the text of server-sent events, for at most `span` where one is given.
+    /// Rows as they come, as the text of server-sent events, for at most `span` where one is given; and how often
+    /// something is heard at the least, where the door says so.
     pub fn stream(
         &self,
         patterns: &[Pattern],
         rate: khz_model::Rate,
         exact: bool,
         span: Option<Duration>,
-    ) -> Result<impl Read + use<>, ClientError> {
+    ) -> Result<(impl Read + Send + use<>, Option<Duration>), ClientError> {
         let exact = if exact { "&exact=1" } else { "" };
         let hz = rate_text(rate);
         let url = format!("{}/khz/v1/stream?{}&rate={hz}{exact}", self.base, matches(patterns));
-        Ok(self.call(&url, span)?.into_body().into_reader())
+        let response = self.call(&url, span)?;
+        let seconds =
+            response.headers().get(HEARTBEAT_HEADER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        Ok((response.into_body().into_reader(), seconds.map(Duration::from_secs)))
+    }
+
+    /// The answer's JSON.
+    fn read<T: DeserializeOwned>(
+        &self,
+        response: ureq::http::Response<ureq::Body>,
+    ) -> Result<T, ClientError> {
+        let text = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).reader();
+        serde_json::from_reader(std::io::BufReader::new(text)).map_err(|error| match error.io_error_kind() {
+            Some(_) => ClientError::BrokeOff { url: self.url.clone(), reason: in_our_words(&error) },
+            None => self.not_khz(error),
+        })
     }
 
     /// One GET; everything but success becomes the error that it means.
@@ -216,7 +247,7 @@ impl Server {
             .proxy(None)
             .max_redirects(0)
             .timeout_connect(Some(CONNECT_WAIT_MAX))
-            .timeout_recv_response(Some(ANSWER_WAIT_MAX))
+            .timeout_recv_response(Some(FIRST_BYTE_WAIT_MAX))
             .timeout_recv_body(body_wait)
             .user_agent(concat!("khz/", env!("CARGO_PKG_VERSION")))
             .build();
@@ -244,7 +275,11 @@ impl Server {
         }
         match error {
             ureq::Error::Io(error) => ClientError::NobodyThere { url, reason: explain_io(&error) },
-            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound | ureq::Error::Timeout(_) => {
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                ClientError::NobodyThere { url, reason: "it does not answer in time".to_owned() }
+            }
+            ureq::Error::Timeout(_) => ClientError::Silent { url },
+            ureq::Error::ConnectionFailed | ureq::Error::HostNotFound => {
                 ClientError::NobodyThere { url, reason: error.to_string() }
             }
             other => ClientError::NotKhz { url, problem: in_our_words(&other) },

@@ -2,7 +2,7 @@
 //! to open them.
 
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub fn listener(socket: &mut LocalSocket) -> Option<UnixListener> {
 /// The best local socket at which a khz answers.
 pub fn find_socket(plan: &Plan) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| SOCKETS.map(|name| folder.join(name));
-    run_dirs(plan).into_iter().flat_map(of_folder).find(|path| UnixStream::connect(path).is_ok())
+    run_dirs(plan).into_iter().flat_map(of_folder).find(|path| khz_client::place::listens(path))
 }
 
 /// Where local sockets may be; the first is where ours goes.

@@ -1,6 +1,8 @@
 //! What a stream of rows says, whichever way it came: the door's events decoded, or this process' own
 //! deliveries. It refuses numbers that are none; what a row means for people is in `rates` and `watch`.
 
+use std::time::Duration;
+
 use khz_model::{Decimal, Delivery, Kind, Misses, Nanos, RateUnit, Reading};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
@@ -37,6 +39,26 @@ pub enum Feed {
         nodes: Vec<String>,
         /// One sentence.
         text: String,
+    },
+    /// Nodes have gone or come.
+    Change {
+        /// These.
+        nodes: Vec<String>,
+        /// What they have become: up, down, left or missing.
+        state: String,
+        /// Since when, in seconds since 1970.
+        since: String,
+        /// The same as a sentence.
+        text: String,
+    },
+    /// Nothing is heard of whoever is asked, or something is again.
+    Server {
+        /// Where that is.
+        server: String,
+        /// Which of both.
+        is_silent: bool,
+        /// How long nothing was heard.
+        span: Duration,
     },
 }
 
@@ -123,7 +145,11 @@ impl Feed {
             }
             "notice" => {
                 let said: NoticeSaid = serde_json::from_str(data).map_err(unreadable)?;
-                Ok(Some(Feed::Notice { nodes: said.nodes, text: said.text }))
+                let NoticeSaid { nodes, text, state, since } = said;
+                Ok(Some(match (state, since) {
+                    (Some(state), Some(since)) => Feed::Change { nodes, state, since, text },
+                    _ => Feed::Notice { nodes, text },
+                }))
             }
             _ => Ok(None),
         }
@@ -209,6 +235,8 @@ struct ColumnSaid {
 struct NoticeSaid {
     nodes: Vec<String>,
     text: String,
+    state: Option<String>,
+    since: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -339,6 +367,10 @@ mod tests {
         assert_eq!(Feed::decode("weather", "sunny").unwrap(), None);
         let notice = Feed::decode("notice", r#"{"nodes":["n1"],"text":"too fast"}"#).unwrap();
         assert_eq!(notice, Some(Feed::Notice { nodes: vec!["n1".to_owned()], text: "too fast".to_owned() }));
+        let gone =
+            r#"{"nodes":["n1"],"text":"is down since 12:03:11 UTC","state":"down","since":"1763690591.5"}"#;
+        let gone = Feed::decode("notice", gone).unwrap();
+        assert!(matches!(gone, Some(Feed::Change { state, .. }) if state == "down"));
         let error = Feed::decode("rows", r#"{"node":"n","rows":[{"t":"1","v":[7]}]}"#).unwrap_err();
         assert!(error.to_string().starts_with("a 'rows' event that cannot be read: invalid type"), "{error}");
         assert!(Feed::decode("rows", r#"{"node":"n","rows":[{"t":"now","v":[]}]}"#).is_err());

@@ -15,11 +15,14 @@ mod check;
 mod cli;
 mod client;
 mod config;
+#[cfg(test)]
+mod documented_limits;
 mod door;
 mod events;
 mod feed;
 mod forget;
 mod get;
+mod heard;
 mod here;
 mod hub;
 mod hub_recorder;

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use khz_http::{Counters, Door};
 use khz_model::{Metric, Query};
@@ -160,19 +160,40 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
 pub fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
+    on_signals(1, move || told.store(true, Ordering::Relaxed))?;
+    Ok(stop)
+}
+
+/// Counts interrupts; the one after `most` of them ends the program at once.
+pub fn count_signals(most: u32) -> Result<Arc<AtomicU32>, Failure> {
+    let count = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&count);
+    on_signals(most, move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    })?;
+    Ok(count)
+}
+
+/// Does this at each of the first `most` interrupts; the next one ends the program at once.
+fn on_signals(most: u32, mut then: impl FnMut() + Send + 'static) -> Result<(), Failure> {
     let runtime = runtime()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
-            let Ok(signal) = stop_signal() else { return };
-            signal.await;
-            told.store(true, Ordering::Relaxed);
-            if let Ok(again) = stop_signal() {
-                again.await;
-                std::process::exit(1);
+            let kinds = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+            let (Ok(mut interrupt), Ok(mut terminate)) = kinds else { return };
+            for number in 0.. {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if number == most {
+                    std::process::exit(1);
+                }
+                then();
             }
         });
     });
-    Ok(stop)
+    Ok(())
 }
 
 /// The line that people click and scripts wait for.

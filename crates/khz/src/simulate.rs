@@ -1,7 +1,7 @@
 //! `khz simulate`: its flags, checked; the crowd plays, and this tells how it went.
 
 use std::io::{IsTerminal, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +10,7 @@ use khz_simulate::{Crowd, LATE, Library, Report, Settings, Tls};
 use khz_trust::{ClientFiles, ClusterKey, Exposure, Protocol, TlsClient};
 use tracing::Level;
 
+use crate::config::plan::local_address;
 use crate::outcome::{Done, Failure, Outcome, sentence};
 use crate::serve;
 use crate::table::json_line;
@@ -74,6 +75,10 @@ pub struct SimulateFlags {
     /// Stop after this time.
     #[arg(long = "for", value_name = "DURATION")]
     duration: Option<String>,
+    /// Local address from which all connections go out, on hosts that have several [default: KHZ_BIND, then as the routes
+    /// say].
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<String>,
     /// Speak TLS, and trust a hub whose certificate is of this CA.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
@@ -102,6 +107,7 @@ pub fn run(flags: &SimulateFlags, out: &mut impl Write) -> Outcome {
     let key = flags.cluster_key.as_deref().map(ClusterKey::read).transpose();
     let settings = Settings {
         hub,
+        from: bind(flags)?,
         tls,
         key: key.map_err(|error| Failure::usage(sentence(&error)))?,
         run_dirs: khz_client::place::run_dirs(run_dir(flags).as_deref()),
@@ -165,6 +171,16 @@ fn hub(flags: &SimulateFlags) -> Result<(SocketAddr, Option<Tls>), Failure> {
     let host = flags.hub.rsplit_once(':').map_or(&*flags.hub, |(host, _)| host);
     let name = TlsClient::server_name(host).map_err(usage)?;
     Ok((address, Some(Tls { config: client.config(), name })))
+}
+
+/// The local address, as the setting of that name has it.
+fn bind(flags: &SimulateFlags) -> Result<Option<IpAddr>, Failure> {
+    let (from, text) = match (&flags.bind, std::env::var("KHZ_BIND")) {
+        (Some(text), _) => ("--bind", text.clone()),
+        (None, Ok(text)) => ("KHZ_BIND", text),
+        (None, Err(_)) => return Ok(None),
+    };
+    local_address(&text).map_err(|problem| Failure::usage(format!("bind (from {from}): {problem}")))
 }
 
 fn run_dir(flags: &SimulateFlags) -> Option<PathBuf> {

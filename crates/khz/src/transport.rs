@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl Connector<()> for Route {
     fn connect(&self, details: &ConnectionDetails, _: Option<()>) -> Result<Option<Pipe>, ureq::Error> {
         let wait = details.timeout.not_zero().map(|wait| *wait);
         let stream = match self {
-            Route::Local(path) => Stream::Local(UnixStream::connect(path)?),
+            Route::Local(path) => Stream::Local(local(path, wait)?),
             Route::Tls(config, from) => tls(config, *from, details, wait)?,
             Route::From(from) => Stream::Plain(connect(&details.addrs, Some(*from), wait)?),
         };
@@ -56,6 +56,14 @@ impl Connector<()> for Route {
         let buffers = LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size());
         Ok(Some(Pipe { stream, buffers }))
     }
+}
+
+/// Connects to a local socket. One whose queue is full stands still.
+fn local(path: &Path, wait: Option<Duration>) -> Result<UnixStream, ureq::Error> {
+    khz_client::place::connect(path, wait).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => ureq::Error::Timeout(ureq::Timeout::RecvResponse),
+        _ => ureq::Error::Io(error),
+    })
 }
 
 /// Connects and shakes hands, so that what goes wrong is told as what it is.
@@ -79,6 +87,10 @@ fn tls(
             Some(error) => failed(explain(error)),
             None if error.kind() == io::ErrorKind::UnexpectedEof => {
                 failed("the other side closed the connection during the handshake".into())
+            }
+            // It has taken the connection, and says nothing.
+            None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                ureq::Error::Timeout(ureq::Timeout::RecvResponse)
             }
             None => ureq::Error::Io(error),
         })?;

@@ -93,10 +93,8 @@ fn a_watch_of_a_node_that_nobody_knows_says_so_and_goes_on() {
 
 #[test]
 fn several_nodes_are_followed_and_a_notice_is_told_once() {
-    let notice = |node: &str| Notice {
-        node: NodeName::new(node).unwrap(),
-        text: "100Hz is above this node's ceiling; it sends 10Hz".to_owned(),
-    };
+    let slow = "100Hz is above this node's ceiling; it sends 10Hz";
+    let notice = |node: &str| Notice::of(NodeName::new(node).unwrap(), slow);
     let server = Server::start(Arc::new(FakeNode { notices: vec![notice("n1"), notice("n2")], ..four() }));
     let watched = ask(&server, &["watch", "n[1-2]:load.1m", "--rate", "100", "--count", "4"]);
     let text = out(&watched);

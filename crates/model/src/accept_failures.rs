@@ -4,10 +4,8 @@
 
 use std::io;
 
-use crate::Nanos;
+use crate::{Nanos, Repeats};
 
-/// Time between two log lines: short enough for somebody who watches, and at most 1,440 lines a day.
-const TOLD_EVERY: Nanos = Nanos::from_secs(60);
 /// Linux' error number for "this process has no file descriptor left".
 const EMFILE: i32 = 24;
 /// Linux' error number for "this machine has no file descriptor left".
@@ -17,31 +15,18 @@ const ENFILE: i32 = 23;
 #[derive(Clone, Debug)]
 pub struct AcceptFailures {
     door: &'static str,
-    /// When the last line was logged.
-    told: Option<Nanos>,
-    untold: u64,
+    repeats: Repeats,
 }
 
 impl AcceptFailures {
     /// Counts for the door with this name, such as `HTTP`.
     pub fn of(door: &'static str) -> Self {
-        AcceptFailures { door, told: None, untold: 0 }
+        AcceptFailures { door, repeats: Repeats::default() }
     }
 
     /// Counts one more failure. Returns the line to log, if one is due.
     pub fn happened(&mut self, now: Nanos, error: &io::Error) -> Option<String> {
-        self.untold += 1;
-        let since = self.told.map(|told| now.since(told));
-        if since.is_some_and(|since| since < TOLD_EVERY) {
-            return None;
-        }
-        self.told = Some(now);
-        let times = match (std::mem::take(&mut self.untold), since) {
-            (times @ 2.., Some(since)) => {
-                format!(" ({times} times in the last {} s)", since.0 / Nanos::SECOND.0)
-            }
-            _ => String::new(),
-        };
+        let times = self.repeats.happened(now)?;
         let advice = match error.raw_os_error() {
             Some(EMFILE) => "; allow this process more open files (ulimit -n; LimitNOFILE= in its unit)",
             Some(ENFILE) => "; allow this machine more open files (sysctl fs.file-max)",

@@ -64,6 +64,7 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn stars_and_question_marks() {
@@ -81,6 +82,27 @@ mod tests {
             ("**", "x", true),
         ] {
             assert_eq!(Glob::new(glob).matches(name), expected, "{glob} against {name}");
+        }
+    }
+
+    /// What a glob means, one character after the other.
+    fn means(glob: &[char], name: &[char]) -> bool {
+        match (glob, name) {
+            ([], name) => name.is_empty(),
+            (['*', rest @ ..], name) => (0..=name.len()).any(|n| means(rest, &name[n..])),
+            (['?', rest @ ..], [_, name @ ..]) => means(rest, name),
+            ([c, rest @ ..], [n, name @ ..]) => c == n && means(rest, name),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_matches_what_it_means(glob in "[ab*?é]{0,7}", name in "[abé]{0,8}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let compiled = Glob::new(&glob);
+            prop_assert_eq!(compiled.matches(&name), means(&chars(&glob), &chars(&name)), "{} against {}", glob, name);
+            prop_assert_eq!((compiled.is_plain(), compiled.as_str()), (!glob.contains(['*', '?']), &*glob));
         }
     }
 

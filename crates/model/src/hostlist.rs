@@ -102,11 +102,20 @@ impl Hostlist {
         each_once(names)
     }
 
+    /// How many hosts commas separate: the cost of comparing the list with a name.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// How many names the list has, a repeated name counted each time; `None` where a glob makes them
+    /// uncountable.
+    pub fn names(&self) -> Option<u64> {
+        self.hosts.iter().try_fold(0u64, |names, host| Some(names.saturating_add(host.count()?)))
+    }
+
     /// True where [`Hostlist::expand`] returns names; makes none.
     pub fn is_countable(&self) -> bool {
-        let counts = || self.hosts.iter().map(Host::count);
-        counts().all(|count| count.is_some())
-            && counts().flatten().fold(0, u64::saturating_add) <= EXPAND_MAX as u64
+        self.names().is_some_and(|names| names <= EXPAND_MAX as u64)
     }
 
     /// The hosts that do not spell out their nodes, as they were written: those with globs, and those with
@@ -342,6 +351,7 @@ impl Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn padded_and_plain_numbers_are_different_names() {
@@ -426,6 +436,59 @@ mod tests {
         for (name, expected) in [("nx2", true), ("n2", false), ("n12", true), ("nä2", true), ("nxx2", false)]
         {
             assert_eq!(list.matches(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn zero_is_a_number_and_not_padding() {
+        for (list, names, others) in [
+            ("n[0-3]", &["n0", "n3"][..], &["n", "n00", "n4", "n03"][..]),
+            ("n[00-10]", &["n00", "n09", "n10"], &["n0", "n9", "n000", "n010"]),
+            ("n[000-1000]", &["n000", "n999", "n1000"], &["n0", "n0999", "n01000"]),
+        ] {
+            let list = Hostlist::new(list).unwrap();
+            assert!(names.iter().all(|name| list.matches(name)), "{list}");
+            assert!(!others.iter().any(|name| list.matches(name)), "{list}");
+        }
+    }
+
+    #[test]
+    fn a_glob_before_a_bracket_leaves_it_its_digits() {
+        let list = Hostlist::new("*[8-12]").unwrap();
+        for (name, expected) in
+            [("8", true), ("n12", true), ("n1-10", true), ("n112", true), ("n13", false), ("n", false)]
+        {
+            assert_eq!(list.matches(name), expected, "{name}");
+        }
+        let list = Hostlist::new("?*n[0-1]?").unwrap();
+        for (name, expected) in
+            [("xn0a", true), ("xyn1n", true), ("n0a", false), ("xn0", false), ("xn2a", false)]
+        {
+            assert_eq!(list.matches(name), expected, "{name}");
+        }
+    }
+
+    proptest! {
+        /// Matching never expands: the two have to mean the same names all the same.
+        #[test]
+        fn it_matches_the_names_that_it_expands_to_and_no_others(
+            parts in prop::collection::vec(("[a0]{0,2}", 0u64..13, 0u64..5, 0usize..4), 1..3),
+            foreign in prop::collection::vec("[a0-9]{1,6}", 10),
+        ) {
+            let mut text = String::new();
+            for (plain, first, more, width) in &parts {
+                text += &format!("{plain}[{first:0width$}-{}]", first + more);
+            }
+            let list = Hostlist::new(&text).unwrap();
+            let names = list.expand().unwrap();
+            prop_assert_eq!((list.is_countable(), list.named()), (true, names.clone()));
+            for name in names.iter().chain(&foreign) {
+                prop_assert_eq!(list.matches(name), names.contains(name), "{} in {}", name, list);
+                // A digit more, a digit less.
+                for other in [format!("{name}0"), format!("0{name}"), name[1..].to_owned()] {
+                    prop_assert_eq!(list.matches(&other), names.contains(&other), "{} in {}", other, list);
+                }
+            }
         }
     }
 

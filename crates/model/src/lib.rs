@@ -5,6 +5,7 @@
 
 pub mod accept_failures;
 pub mod budget;
+pub mod choice;
 pub mod decimal;
 pub mod fold;
 pub mod glob;
@@ -20,11 +21,13 @@ pub mod quantity;
 pub mod query;
 pub mod rate_unit;
 pub mod reading;
+pub mod repeats;
 pub mod schema;
 pub mod suggest;
 
 pub use accept_failures::AcceptFailures;
 pub use budget::{Budget, Share};
+pub use choice::Choice;
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};
@@ -39,4 +42,5 @@ pub use query::{
 };
 pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};
+pub use repeats::Repeats;
 pub use schema::{Schema, Series};

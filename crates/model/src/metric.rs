@@ -37,6 +37,29 @@ pub struct Metric {
     pub flat: Text,
 }
 
+impl Metric {
+    /// Roughly the memory that it takes: its own, and that of texts that are not part of the program.
+    pub fn held(&self) -> usize {
+        let Exposition { name, help, labels, instance_label, .. } = &self.exposition;
+        let Origin { file, field } = &self.origin;
+        let texts =
+            [Some(&self.name), Some(&self.help), Some(file), Some(field), Some(&self.flat), Some(name)];
+        let texts =
+            texts.into_iter().chain([self.instances.as_ref(), help.as_ref(), instance_label.as_ref()]);
+        let labels =
+            labels.iter().map(|(name, value)| size_of::<(Text, Text)>() + owned(name) + owned(value));
+        size_of::<Self>() + texts.flatten().map(owned).sum::<usize>() + labels.sum::<usize>()
+    }
+}
+
+/// The memory of an owned text.
+fn owned(text: &Text) -> usize {
+    match text {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(text) => text.capacity() + size_of::<usize>(),
+    }
+}
+
 /// How the values of a metric behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {

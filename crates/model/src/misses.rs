@@ -1,7 +1,7 @@
 //! What patterns ask for and nobody has: unknown nodes, and metrics and instances that no node has. Each
 //! comes with the known name that was probably meant. A known node that does not answer is not among them.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ use crate::suggest;
 
 /// At most this many misses are listed: a reader with more has misspelt a whole list.
 pub const MISSES_MAX: usize = 64;
+
+/// The most effort for one request, in compared names and checked nodes: four patterns on the largest cluster.
+/// Misses that cost more to find are not listed.
+pub const EFFORT_MAX: usize = 1 << 18;
 
 /// A longer hint cannot be taken in at a glance.
 const HINT_MAX: usize = 60;
@@ -74,10 +78,35 @@ pub struct Misses {
     pub more: usize,
 }
 
+/// What may still be done to find out.
+#[derive(Debug)]
+struct Effort(Cell<usize>);
+
+impl Effort {
+    fn of(operations: usize) -> Self {
+        Effort(Cell::new(operations))
+    }
+
+    /// Spends this; `false`: there was no more, and what it was for is not known.
+    fn spend(&self, operations: usize) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(operations));
+        left > 0
+    }
+}
+
 impl Misses {
     /// The misses of these patterns.
     pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
+        Misses::within(known, patterns, &mut { EFFORT_MAX })
+    }
+
+    /// The same as far as it costs no more than `effort`, which is less afterwards.
+    pub fn within(known: &impl Known, patterns: &[Pattern], effort: &mut usize) -> Self {
         let nodes = known.nodes();
+        let left = Effort::of(*effort);
+        // A name is copied, which is much less than comparing it.
+        left.spend(nodes.len() / 16);
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
@@ -85,19 +114,20 @@ impl Misses {
         let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
-                for host in absent(hosts, &nodes, &mut room) {
+                for host in absent(hosts, &nodes, &mut room, &left) {
                     if asked.insert(host.clone()) {
-                        misses.node(host, &mut near);
+                        misses.node(host, &mut near, &left);
                     }
                 }
             }
-            let is_chosen = |node: &&NodeName| pattern.matches_node(node.as_str());
-            let chosen = || nodes.iter().filter(is_chosen).filter(|node| known.is_described(node));
-            if chosen().next().is_some() && asked.insert(pattern.to_string()) {
+            let meant = meant(pattern, &nodes, &left);
+            let mut described = meant.filter(|node| known.is_described(node)).peekable();
+            if described.peek().is_some() && asked.insert(pattern.to_string()) {
                 let metrics = metrics.get_or_insert_with(|| known.metrics());
-                misses.series(pattern, known, chosen(), metrics);
+                misses.series(pattern, known, described, metrics, &left);
             }
         }
+        *effort = left.0.get();
         misses
     }
 
@@ -105,8 +135,9 @@ impl Misses {
     pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
         let mut misses = Misses::default();
         let mut near = Near::new(nodes);
-        for host in absent(hosts, nodes, &mut { EXPAND_MAX }) {
-            misses.node(host, &mut near);
+        let effort = Effort::of(EFFORT_MAX);
+        for host in absent(hosts, nodes, &mut { EXPAND_MAX }, &effort) {
+            misses.node(host, &mut near, &effort);
         }
         misses
     }
@@ -155,9 +186,9 @@ impl Misses {
         has_room
     }
 
-    fn node(&mut self, asked: String, near: &mut Near<'_>) {
+    fn node(&mut self, asked: String, near: &mut Near<'_>, effort: &Effort) {
         if self.has_room() {
-            let near = near.node(&asked);
+            let near = near.node(&asked, effort);
             self.nodes.push(Miss { asked, near });
         }
     }
@@ -168,19 +199,27 @@ impl Misses {
         known: &impl Known,
         chosen: impl Iterator<Item = &'a NodeName>,
         metrics: &[Arc<Metric>],
+        effort: &Effort,
     ) {
+        if !effort.spend(metrics.len()) {
+            return;
+        }
         let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
             // A metric without instances at this moment is still known: a disk may be plugged in.
             if pattern.instance().is_none() {
                 return;
             }
-            match near_series(pattern, known, chosen) {
+            match near_series(pattern, known, chosen, effort) {
                 Found::Series => return,
                 Found::Nothing { near } => near,
             }
         } else {
             let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
-            near_metric(pattern, &names)
+            if effort.spend(names.len().min(suggest::KNOWN_MAX)) {
+                near_metric(pattern, &names)
+            } else {
+                None
+            }
         };
         if self.has_room() {
             self.patterns.push(Miss { asked: pattern.to_string(), near });
@@ -199,13 +238,46 @@ impl fmt::Display for Miss {
     }
 }
 
+/// The nodes that a pattern selects, as far as the effort goes. If the pattern spells out fewer names than there
+/// are nodes, looks up each name.
+fn meant<'a>(
+    pattern: &'a Pattern,
+    nodes: &'a [NodeName],
+    effort: &'a Effort,
+) -> Box<dyn Iterator<Item = &'a NodeName> + 'a> {
+    let Some(hosts) = pattern.nodes() else { return Box::new(nodes.iter()) };
+    let few = nodes.len().min(effort.0.get()) as u64;
+    if hosts.names().is_some_and(|names| names <= few) {
+        let names = hosts.named();
+        effort.spend(names.len());
+        return Box::new(names.into_iter().filter_map(|name| find(nodes, &name)));
+    }
+    let is_meant = |node: &&NodeName| effort.spend(hosts.hosts()) && pattern.matches_node(node.as_str());
+    Box::new(nodes.iter().filter(is_meant))
+}
+
+/// The node of that name, among nodes in name order.
+fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
+    nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(|at| &nodes[at])
+}
+
 /// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
 /// no name.
-fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize) -> Vec<String> {
-    let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
-    let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
-    let named = hosts.named_within(room).into_iter().filter(|name| !is_known(name));
-    named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
+fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effort) -> Vec<String> {
+    let before = *room;
+    *room = before.min(effort.0.get());
+    let rest = before - *room;
+    let named = hosts.named_within(room);
+    *room += rest;
+    effort.spend(named.len());
+    let mut absent: Vec<String> = named.into_iter().filter(|name| find(nodes, name).is_none()).collect();
+    for list in hosts.unnamed() {
+        let is_absent = |node: &NodeName| effort.spend(1) && !list.matches(node.as_str());
+        if nodes.iter().all(is_absent) {
+            absent.push(list.to_string());
+        }
+    }
+    absent
 }
 
 /// Known nodes, to find the one that was meant.
@@ -229,10 +301,16 @@ impl<'a> Near<'a> {
     }
 
     /// The known node that was meant, or those that differ only in their numbers.
-    fn node(&mut self, asked: &str) -> Option<String> {
+    fn node(&mut self, asked: &str, effort: &Effort) -> Option<String> {
         let nodes = self.nodes;
+        if self.by_letters.is_none() && !effort.spend(nodes.len()) {
+            return None;
+        }
         let by_letters = self.by_letters.get_or_insert_with(|| by_letters(nodes));
         let Some(alike) = by_letters.get(&letters(asked)) else {
+            if !effort.spend(nodes.len().min(suggest::KNOWN_MAX)) {
+                return None;
+            }
             return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
         };
         // The user wrote node1 and the node is node001.
@@ -301,13 +379,18 @@ fn near_series<'a>(
     pattern: &Pattern,
     known: &impl Known,
     chosen: impl Iterator<Item = &'a NodeName>,
+    effort: &Effort,
 ) -> Found {
     let (mut seen, mut instances) = (HashSet::new(), HashSet::new());
     for node in chosen {
+        if !effort.spend(1) {
+            return Found::Series;
+        }
         let Some(columns) = known.series(node) else { return Found::Series };
         if !seen.insert(Arc::as_ptr(&columns).cast::<()>()) {
             continue;
         }
+        effort.spend(columns.series().len());
         for series in columns.series() {
             let instance = series.instance.as_ref().map(Instance::as_str);
             if pattern.matches_series(&series.metric.name, instance) {

@@ -306,6 +306,75 @@ mod tests {
     }
 
     #[test]
+    fn every_mark_is_escaped_and_no_other_letter_is() {
+        for mark in ["%", "[", "]", ":", "*", "?", "/", "\\", ",", "\"", "'", " ", "\t", "\u{7f}", "\u{a0}"] {
+            let escaped: String = mark.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            assert_eq!(Instance::from_kernel(mark.as_bytes()).to_string(), escaped, "{mark:?}");
+        }
+        for plain in ["eth0.100", "a-b_c", "...", ".", "ä"] {
+            let shown = Instance::from_kernel(plain.as_bytes()).to_string();
+            assert_eq!(shown == plain, plain != ".", "{plain}: as a file name it would be a directory");
+        }
+        for wrong in ["%", "%4", "%4g", "%+4", "a%"] {
+            assert!(Instance::parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Instance::parse("%41%c3%A4b").unwrap().as_str(), "Aäb");
+        assert!(Instance::parse("%ff").is_err_and(|error| error.problem.contains("UTF-8")));
+    }
+
+    #[test]
+    fn names_have_an_end() {
+        let metric = |length: usize| is_metric_name(&"m".repeat(length));
+        assert!(metric(METRIC_NAME_MAX) && !metric(METRIC_NAME_MAX + 1));
+        let long = "i".repeat(INSTANCE_MAX + 10);
+        assert_eq!(Instance::from_kernel(long.as_bytes()).as_str().len(), INSTANCE_MAX);
+        for (name, is_one) in [
+            ("mem.free", true),
+            ("a_1.b2", true),
+            ("", false),
+            ("1a", false),
+            ("a.", false),
+            (".a", false),
+            ("a..b", false),
+            ("a.B", false),
+            ("a-b", false),
+        ] {
+            assert_eq!(is_metric_name(name), is_one, "{name}");
+        }
+        let error = NodeName::new(&"n".repeat(NODE_NAME_MAX + 1)).unwrap_err();
+        assert_eq!(error.at, NODE_NAME_MAX);
+    }
+
+    #[test]
+    fn an_error_points_at_the_letter_not_at_the_byte() {
+        let error = Instance::parse("äö%4").unwrap_err();
+        assert_eq!(
+            (error.at, error.to_string().split_once(" (column ").unwrap().1),
+            (4, "3)\n  äö%4\n    ^")
+        );
+    }
+
+    #[test]
+    fn a_node_may_be_written_with_brackets_and_marks_may_not_stand_elsewhere() {
+        let parts = |text| Parts::split(text).map(|parts| (parts.node, parts.metric, parts.instance));
+        assert_eq!(parts("n[1-2],m[3]:cpu.*[*]").unwrap(), (Some("n[1-2],m[3]"), "cpu.*", Some("*")));
+        assert_eq!(parts("cpu.*[7]").unwrap(), (None, "cpu.*", Some("7")));
+        for (text, at) in [
+            ("", 0),
+            ("n:", 2),
+            ("a]b", 1),
+            ("a/b", 1),
+            ("n:a:b", 3),
+            ("n:x[a[b]", 5),
+            ("x[a/b]", 3),
+            ("x[]", 2),
+            ("x[a]b", 4),
+        ] {
+            assert_eq!(Parts::split(text).err().map(|error| error.at), Some(at), "{text}");
+        }
+    }
+
+    #[test]
     fn names_that_differ_in_bytes_that_are_no_text_stay_two() {
         let [one, two] = [b"eth\xFE", b"eth\xFF"].map(|name| Instance::from_kernel(name));
         assert_ne!(one, two);

@@ -85,6 +85,12 @@ impl Pattern {
         }
     }
 
+    /// The same of whatever node.
+    pub fn of_any_node(&self) -> Pattern {
+        let text = self.series().into();
+        Pattern { text, nodes: None, metric: self.metric.clone(), instance: self.instance.clone() }
+    }
+
     /// The text of the same pattern for another metric.
     pub(crate) fn with_metric(&self, metric: &str) -> String {
         let nodes = &self.text[..self.text.len() - self.series().len()];
@@ -277,6 +283,37 @@ mod tests {
             let read: Vec<String> = Pattern::list(text).unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(read, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_pattern_has_an_end_and_so_have_the_nodes_that_patterns_name() {
+        let long = |length: usize| Pattern::new(&"m".repeat(length));
+        assert!(long(PATTERN_MAX).is_ok());
+        assert!(long(PATTERN_MAX + 1).is_err_and(|error| error.problem.contains("4096 bytes")));
+        let patterns = ["a[1-2],b*:load.1m", "cpu.*", "c:mem.free", "n[1-65535]:mem.free"]
+            .map(|text| Pattern::new(text).unwrap());
+        assert_eq!(named_nodes(&patterns), ["a1", "a2", "c"], "for the last list there is no room");
+        let everything = Pattern::everything();
+        assert!(
+            everything.matches_node("n")
+                && everything.matches_series("a.b", Some("c"))
+                && everything.to_string() == "*"
+        );
+    }
+
+    #[test]
+    fn the_same_pattern_for_another_metric_or_instance_keeps_its_nodes() {
+        let pattern = Pattern::new("n[1-2]:cpu.*[3]").unwrap();
+        assert_eq!(
+            (pattern.with_metric("mem.*"), pattern.with_instance("4")),
+            ("n[1-2]:mem.*[3]".into(), "n[1-2]:cpu.*[4]".into())
+        );
+        let pattern = Pattern::new("net.rx").unwrap();
+        assert_eq!(
+            (pattern.with_metric("net.tx"), pattern.with_instance("lo")),
+            ("net.tx".into(), "net.rx[lo]".into())
+        );
+        assert_eq!((pattern.series(), pattern.instance(), pattern.nodes()), ("net.rx", None, None));
     }
 
     #[test]

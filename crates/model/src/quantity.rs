@@ -12,6 +12,12 @@ impl Nanos {
     /// One second.
     pub const SECOND: Nanos = Nanos(1_000_000_000);
 
+    /// `12:03:11`: the time of the day, in UTC, of a moment since 1970.
+    pub fn time_of_day(self) -> String {
+        let seconds = self.0 / Nanos::SECOND.0;
+        format!("{:02}:{:02}:{:02}", seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)
+    }
+
     /// `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Nanos(n.saturating_mul(1_000_000))
@@ -302,6 +308,116 @@ mod tests {
             assert_eq!(rate.to_string(), shown);
             assert_eq!(shown.trim_start_matches("every ").parse(), Ok(rate), "{text}");
         }
+    }
+
+    #[test]
+    fn every_unit_is_worth_what_it_says_and_others_are_refused() {
+        let spans = [
+            ("1ns", 1),
+            ("2us", 2_000),
+            ("2µs", 2_000),
+            ("2ms", 2_000_000),
+            ("1.5s", 1_500_000_000),
+            ("10m", 600_000_000_000),
+            ("2min", 120_000_000_000),
+            ("2 h", 7_200_000_000_000),
+            ("1d", 86_400_000_000_000),
+            ("0.6ns", 1),
+            ("0", 0),
+        ];
+        for (text, nanos) in spans {
+            assert_eq!(text.parse(), Ok(Nanos(nanos)), "{text}");
+        }
+        let sizes = [
+            ("7B", 7),
+            ("2KiB", 2 << 10),
+            ("2K", 2 << 10),
+            ("2MiB", 2 << 20),
+            ("2M", 2 << 20),
+            ("2GiB", 2 << 30),
+            ("2G", 2 << 30),
+            ("2TiB", 2 << 40),
+            ("2T", 2 << 40),
+            ("2kB", 2_000),
+            ("2MB", 2_000_000),
+            ("1.5GB", 1_500_000_000),
+            ("0", 0),
+        ];
+        for (text, bytes) in sizes {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
+        }
+        for (text, micros) in
+            [("2Hz", 500_000), ("2hz", 500_000), ("2kHz", 500), ("2khz", 500), ("2ms", 2_000)]
+        {
+            assert_eq!(text.parse::<Rate>().map(Rate::period), Ok(Nanos::from_micros(micros)), "{text}");
+        }
+        for text in ["5", "5x", "s", "", "-5s", "1.2.3s", "5S"] {
+            assert!(matches!(text.parse::<Nanos>(), Err(QuantityError::Malformed { .. })), "{text}");
+        }
+        for text in ["5", "5x", "5kb", "B", "-5B"] {
+            assert!(matches!(text.parse::<ByteSize>(), Err(QuantityError::Malformed { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_too_small_is_out_of_range_and_the_last_that_fits_is_not() {
+        assert!(matches!("107000d".parse::<Nanos>(), Err(QuantityError::OutOfRange { .. })));
+        assert_eq!("106000d".parse(), Ok(Nanos::from_secs(106_000 * 86_400)));
+        assert!(matches!("16777216TiB".parse::<ByteSize>(), Err(QuantityError::OutOfRange { .. })));
+        assert_eq!("16777215TiB".parse(), Ok(ByteSize(16_777_215 << 40)));
+        let rate = |text: &str| text.parse::<Rate>().map(Rate::period);
+        assert_eq!((rate("10kHz"), rate("1d")), (Ok(Rate::PERIOD_MIN), Ok(Rate::PERIOD_MAX)));
+        for text in ["10001Hz", "99us", "86401s", "0Hz", "0s"] {
+            assert!(matches!(rate(text), Err(QuantityError::OutOfRange { .. })), "{text}");
+        }
+        assert_eq!((Rate::from_hz(0), Rate::from_hz(10_001)), (None, None));
+        assert_eq!(Rate::from_hz(10_000).map(Rate::period), Some(Rate::PERIOD_MIN));
+    }
+
+    #[test]
+    fn a_quantity_is_shown_in_the_largest_unit_that_has_a_whole_number_of_it() {
+        for (nanos, shown) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (999, "999ns"),
+            (1_000, "1us"),
+            (1_001, "1001ns"),
+            (60_000_000_000, "60s"),
+        ] {
+            assert_eq!(Nanos(nanos).to_string(), shown);
+        }
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1_023, "1023B"),
+            (1 << 10, "1KiB"),
+            (1_025, "1025B"),
+            (3 << 30, "3GiB"),
+            (1 << 40, "1TiB"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn spans_rates_and_seconds_are_counted_in_their_units() {
+        assert_eq!(
+            [Nanos::from_micros(3), Nanos::from_millis(3), Nanos::from_secs(3)].map(|span| span.0),
+            [3_000, 3_000_000, 3_000_000_000]
+        );
+        assert_eq!(
+            (Nanos::from_millis(1_500).as_secs_f64(), Nanos(7).since(Nanos(3)), Nanos(3).since(Nanos(7))),
+            (1.5, Nanos(4), Nanos(0))
+        );
+        assert_eq!(std::time::Duration::from(Nanos(1_500)), std::time::Duration::from_nanos(1_500));
+        let [slow, fast] = [2, 100].map(|hz| Rate::from_hz(hz).unwrap());
+        assert_eq!((slow.hz(), fast.hz()), (2.0, 100.0));
+        assert_eq!((slow.at_most(fast), fast.at_most(slow), fast.at_most(fast)), (slow, slow, fast));
+        let stamp = Stamp { boot: Nanos(5_000_000_001), real_offset: -10_000_000_000 };
+        assert_eq!(
+            (stamp.real(), stamp.boot_text().as_str()),
+            (Nanos(0), "5.000000001"),
+            "no time is before 1970"
+        );
     }
 
     #[test]

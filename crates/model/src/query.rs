@@ -150,7 +150,8 @@ pub trait Subscription: Send {
     /// The rate that was granted.
     fn rate(&self) -> Rate;
 
-    /// News for the reader since the last call: a node refused or lowered the rate, or runs as asked again.
+    /// News for the reader since the last call: a node refused or lowered the rate, runs as asked again, has gone
+    /// or is back.
     fn notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
@@ -163,6 +164,15 @@ pub struct Notice {
     pub node: NodeName,
     /// One sentence.
     pub text: String,
+    /// The node has gone or come, and since when that is so (ns since 1970); `None`: it is about something else.
+    pub change: Option<(Presence, Nanos)>,
+}
+
+impl Notice {
+    /// One that is about no coming or going.
+    pub fn of(node: NodeName, text: impl Into<String>) -> Self {
+        Notice { node, text: text.into(), change: None }
+    }
 }
 
 /// Some consecutive rows of one node.

@@ -114,3 +114,91 @@ impl Schema {
         selected.map(|(slot, _)| slot as u32).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
+
+    /// A series whose flat name is its metric's without the dots.
+    fn series(name: &str, kind: Option<&str>, instance: Option<&str>) -> Series {
+        let text = |text: &str| Cow::Owned(text.to_owned());
+        let metric = Metric {
+            name: text(name),
+            kind: Kind::Gauge,
+            unit: Unit::Count,
+            places: 0,
+            max: None,
+            refresh: Refresh::Event,
+            help: text(""),
+            origin: Origin { file: text("x"), field: text("x") },
+            instances: kind.map(text),
+            exposition: Exposition {
+                name: text(name),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: text(&name.replace('.', "")),
+        };
+        Series {
+            metric: Arc::new(metric),
+            instance: instance.map(|name| Instance::from_kernel(name.as_bytes())),
+        }
+    }
+
+    #[test]
+    fn a_slot_belongs_to_its_series_for_ever_and_another_instance_has_another() {
+        let mut schema = Schema::new();
+        assert!(schema.is_empty() && schema.len() == 0 && schema.get(0).is_none());
+        let all = [
+            series("mem.free", None, None),
+            series("net.rx", Some("interface"), Some("eth0")),
+            series("net.rx", Some("interface"), Some("lo")),
+        ];
+        for turn in 0..2 {
+            for (slot, one) in all.iter().enumerate() {
+                assert_eq!(schema.append(one.clone()), Some(slot as u32), "in turn {turn}");
+                assert_eq!(schema.slot(&one.metric.name, one.instance.as_ref()), Some(slot as u32));
+                assert_eq!(schema.get(slot), Some(one));
+            }
+        }
+        assert_eq!((schema.len(), schema.is_empty(), schema.series().len()), (3, false, 3));
+        assert_eq!(schema.slot("net.rx", None), None);
+        assert!(all[0] != all[1] && all[1] != all[2]);
+        let select = |text: &str| schema.select(&[Pattern::new(text).unwrap()]);
+        assert_eq!(
+            (select("net.*"), select("*[lo]"), select("mem.*"), select("cpu.*")),
+            (vec![1, 2], vec![2], vec![0], vec![])
+        );
+        assert_eq!(schema.select(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn beyond_the_last_slot_nothing_new_is_taken_and_what_is_known_stays() {
+        let mut schema = Schema::new();
+        let first = series("net.rx", Some("interface"), Some("0"));
+        for number in 0..SLOTS_MAX {
+            let instance = Some(Instance::from_kernel(number.to_string().as_bytes()));
+            assert_eq!(schema.append(Series { metric: first.metric.clone(), instance }), Some(number as u32));
+        }
+        assert_eq!(schema.append(series("mem.free", None, None)), None);
+        assert_eq!((schema.append(first), schema.len()), (Some(0), SLOTS_MAX));
+    }
+
+    #[test]
+    fn a_flat_name_has_its_instance_before_it_and_a_processor_behind_cpu() {
+        for (one, flat) in [
+            (series("mem.free", None, None), "memfree"),
+            (series("net.rx", Some("interface"), Some("eth0.1-a")), "eth01anetrx"),
+            (series("cpu.user", Some("cpu"), Some("3")), "cpu3user"),
+            (series("cpuset.load", Some("group"), Some("a")), "acpusetload"),
+        ] {
+            assert_eq!(one.flat_name(), flat, "{one}");
+        }
+    }
+}

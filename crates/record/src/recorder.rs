@@ -268,15 +268,21 @@ impl Recorder {
         lacking.map(|(node, missing)| (node.to_owned(), missing)).collect()
     }
 
-    /// True while rows are missing that were not told as lost: they may still come. `began` has the first row of blocks
-    /// that are under way, by the number of their lane.
-    pub fn is_awaiting(&self, began: &HashMap<u32, u64>) -> bool {
-        let awaits = |(number, lane): (&u32, &Lane)| {
+    /// Rows that are missing and were not told as lost, of each node that has such: they may still come. `began` has the
+    /// first row of blocks that are under way, by the number of their lane.
+    pub fn awaited(&self, began: &HashMap<u32, u64>) -> BTreeMap<&str, u64> {
+        let mut awaited: BTreeMap<&str, u64> = BTreeMap::new();
+        for (number, lane) in &self.lanes {
             let under_way = lane.held.end().zip(began.get(number)).map(|(end, &row)| (end, row));
             let holes = lane.held.holes().chain(under_way.filter(|(end, row)| end < row));
-            holes.into_iter().any(|(from, to)| !lane.is_lost(from, to))
-        };
-        self.lanes.iter().any(awaits)
+            let rows = holes.filter(|&(from, to)| !lane.is_lost(from, to)).map(|(from, to)| to - from);
+            let rows = rows.fold(0, u64::saturating_add);
+            if rows > 0 {
+                let sum = awaited.entry(&*lane.node).or_default();
+                *sum = sum.saturating_add(rows);
+            }
+        }
+        awaited
     }
 
     /// The file that is being written.

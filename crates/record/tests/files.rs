@@ -372,15 +372,13 @@ fn blocks_that_come_late_are_in_the_file_and_nothing_is_missing_in_the_end() {
         recorder.block(1, &block(0, first * ROWS_A_BLOCK)).unwrap();
     }
     assert_eq!((recorder.missing().rows, recorder.missing().gaps), (2 * ROWS_A_BLOCK, 2));
-    assert!(recorder.is_awaiting(&HashMap::new()));
+    assert_eq!(recorder.awaited(&HashMap::new()), [("n0", 2 * ROWS_A_BLOCK)].into());
     recorder.block(1, &block(0, ROWS_A_BLOCK)).unwrap();
     recorder.lost(1, 4 * ROWS_A_BLOCK, 5 * ROWS_A_BLOCK).unwrap();
-    assert!(!recorder.is_awaiting(&HashMap::new()), "what is lost is not awaited");
-    assert!(!recorder.is_awaiting(&[(1, 6 * ROWS_A_BLOCK)].into()));
-    assert!(
-        recorder.is_awaiting(&[(1, 6 * ROWS_A_BLOCK + 1)].into()),
-        "the block that is under way leaves a hole"
-    );
+    assert!(recorder.awaited(&HashMap::new()).is_empty(), "what is lost is not awaited");
+    assert!(recorder.awaited(&[(1, 6 * ROWS_A_BLOCK)].into()).is_empty());
+    let under_way = recorder.awaited(&[(1, 6 * ROWS_A_BLOCK + 1)].into());
+    assert_eq!(under_way, [("n0", 1)].into(), "the block that is under way leaves a hole");
     assert_eq!(recorder.missing_by_node(), [("n0".to_owned(), recorder.missing())]);
     let counts = recorder.finish("{}").unwrap();
     assert_eq!((counts.rows, counts.repeated, counts.missing.rows), (5 * ROWS_A_BLOCK, 0, ROWS_A_BLOCK));

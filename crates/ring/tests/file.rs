@@ -43,6 +43,18 @@ fn a_ring_is_taken_up_where_it_ended() {
 }
 
 #[test]
+fn a_ring_that_is_taken_up_gives_up_no_row_that_it_has_room_for() {
+    let folder = TestFolder::new("kept");
+    for life in 1..=3 {
+        let locked = Folder::lock(&folder.0).unwrap();
+        let (mut lane, _) = open(&locked, 4 * SIZE);
+        lane.rows(200);
+        drop((lane, locked));
+        assert_eq!(check(&folder.ring()), (0, life * 200), "in life {life}");
+    }
+}
+
+#[test]
 fn another_boot_or_size_or_damage_puts_the_ring_aside_and_one_of_these_is_kept() {
     let folder = TestFolder::new("aside");
     let locked = Folder::lock(&folder.0).unwrap();

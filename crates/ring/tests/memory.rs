@@ -104,6 +104,17 @@ fn a_block_begins_at_the_oldest_position_after_every_append() {
 }
 
 #[test]
+fn of_blocks_smaller_than_a_kilobyte_the_ring_keeps_one_for_each_of_its_kilobytes() {
+    let (mut writer, reader) = ring(1 << 16);
+    let bytes = block(1, 10);
+    for number in 1..=200 {
+        assert!(writer.begin(&bytes));
+        let kept = 64.min(number) * bytes.len() as u64;
+        assert_eq!((writer.used(), reader.oldest()), (kept, number * bytes.len() as u64 - kept));
+    }
+}
+
+#[test]
 fn a_block_larger_than_the_ring_is_refused_whole() {
     let (mut writer, reader) = ring(1 << 16);
     assert!(!writer.begin(&block(0, 1 << 17)));

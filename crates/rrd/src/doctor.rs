@@ -1,15 +1,15 @@
-//! Which of the conditions that make many `.rrd` files slow hold on this machine; looks, advises, changes
-//! nothing.
+//! Which of the conditions that make many `.rrd` files slow hold on this machine; reads and advises,
+//! changes nothing.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::cache;
 use crate::error::{Error, Result};
 use crate::file::{Access, Rrd};
 use crate::lines;
+use crate::page_cache;
 
-/// Files opened to learn their layout; more say nothing new.
+/// Files opened to learn their layout; more would not change the result.
 const SAMPLE: usize = 200;
 /// Pages a file needs besides those its header and hot rows lie on: inode and block map.
 const PAGES_ASIDE: f64 = 2.0;
@@ -19,7 +19,7 @@ const PAGES_ASIDE: f64 = 2.0;
 pub enum Weight {
     /// As it should be.
     Good,
-    /// Worth a thought.
+    /// Perhaps a problem.
     Note,
     /// Costs much.
     Bad,
@@ -36,7 +36,7 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// What the machine says about itself, gathered by [`examine`]; a parameter so that advice can be tested.
+/// Facts about this machine, gathered by [`examine`]; an argument, so that the advice can be tested.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Readahead of the device, in KiB.
@@ -61,7 +61,7 @@ pub struct Facts {
     pub failed: u64,
 }
 
-/// Looks at `directory` and this machine.
+/// Examines `directory` and this machine.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -76,7 +76,7 @@ pub fn examine(directory: &Path) -> Result<Facts> {
         .ok()
         .and_then(|text| mount(&text, &format!("{major}:{minor}")));
     facts.memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    let files = cache::rrd_files(directory, &mut facts.failed);
+    let files = page_cache::rrd_files(directory, &mut facts.failed);
     facts.files = files.len() as u64;
     let stride = files.len().div_ceil(SAMPLE).max(1);
     for path in files.iter().step_by(stride) {

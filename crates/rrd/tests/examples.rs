@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
-#[path = "fuzz/sides.rs"]
 mod sides;
 
 use oracle::Random;
@@ -115,7 +114,7 @@ fn words(line: &str) -> Vec<String> {
 /// Every line of each text, alone and in the pipe.
 fn same(number: u64, text: &str) {
     for mode in [Mode::Alone, Mode::Pipe] {
-        let mut sides = Sides::start(number, mode);
+        let mut sides = Sides::start(env!("CARGO_BIN_EXE_khz-rrd"), number, mode);
         let mut random = Random::new(number);
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         for line in &lines {

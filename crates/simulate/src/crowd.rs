@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ const LOGGED: u32 = 5;
 pub struct Settings {
     /// The hub.
     pub hub: SocketAddr,
+    /// The local address of all connections; `None`: the kernel chooses.
+    pub from: Option<IpAddr>,
     /// TLS to the hub.
     pub tls: Option<Tls>,
     /// Makes each node's token.
@@ -92,6 +94,9 @@ impl Crowd {
         if !(1..=NODES_MAX).contains(&settings.nodes) {
             return Err(SimulateError::Nodes { asked: settings.nodes, limit: NODES_MAX });
         }
+        // An address that no interface has would be the same failure again and again.
+        let bound = khz_link::driver::socket_to(&settings.hub, settings.from);
+        drop(bound.map_err(|source| SimulateError::Bind { hub: settings.hub, source })?);
         files::make_room(settings.nodes as u64)?;
         let (start, real_offset) = (clock::boot(), clock::real_offset());
         let library = Rc::new(RefCell::new(library));
@@ -163,7 +168,7 @@ impl Crowd {
     }
 
     fn dial(&mut self, number: u32, now: Nanos) -> Result<(), Ended> {
-        let wire = Wire::connect(self.settings.hub, self.settings.tls.as_ref())?;
+        let wire = Wire::connect(self.settings.hub, self.settings.from, self.settings.tls.as_ref())?;
         let data = epoll::EventData::new_u64(u64::from(number));
         epoll::add(&self.epoll, wire.socket(), data, epoll::EventFlags::IN | epoll::EventFlags::OUT)
             .map_err(|errno| WireError::Io(errno.into()))?;

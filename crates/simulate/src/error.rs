@@ -77,6 +77,14 @@ pub enum SimulateError {
         /// The hard limit.
         hard: u64,
     },
+    /// Connections cannot go out from the local address that was asked for.
+    #[error("cannot connect to {hub}: {source}")]
+    Bind {
+        /// The hub.
+        hub: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// A hub beyond loopback, without TLS.
     #[error("{address}: {problem}")]
     Exposed {

@@ -1,11 +1,11 @@
 //! The bytes of one connection to the hub, over a socket with or without TLS. Never blocks.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::connect;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
@@ -38,11 +38,9 @@ pub enum WireError {
 }
 
 impl Wire {
-    /// Begins to connect; the socket becomes writable when it is connected.
-    pub fn connect(hub: SocketAddr, tls: Option<&Tls>) -> Result<Self, WireError> {
-        let family = if hub.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(std::io::Error::from)?;
+    /// Begins to connect, from a local address if one is given; the socket becomes writable when it is connected.
+    pub fn connect(hub: SocketAddr, from: Option<IpAddr>, tls: Option<&Tls>) -> Result<Self, WireError> {
+        let socket = khz_link::driver::socket_to(&hub, from)?;
         match connect(&socket, &hub) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(std::io::Error::from(errno).into()),

@@ -39,6 +39,7 @@ impl Simulation {
         let thread = std::thread::spawn(move || {
             let names = ["compile", "netcopy"].map(String::from);
             let settings = Settings {
+                from: None,
                 hub,
                 tls: None,
                 key,

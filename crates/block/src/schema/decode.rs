@@ -16,6 +16,8 @@ use crate::{BlockError, varint};
 pub struct SchemaDecoder {
     metrics: Vec<Arc<Metric>>,
     series: Vec<Series>,
+    /// Memory that the instances of these take.
+    instances: u64,
     /// Bytes of the header or record that has begun and not ended.
     unfinished: Vec<u8>,
     /// Bytes of the header and of whole records.
@@ -46,6 +48,19 @@ impl SchemaDecoder {
     /// Bytes taken, those of the unfinished record with them: the offset at which the next piece must begin.
     pub fn bytes(&self) -> u64 {
         self.finished + self.unfinished.len() as u64
+    }
+
+    /// About the memory that it holds, but for its metrics: those are the pool's.
+    pub fn held(&self) -> u64 {
+        let lists =
+            self.series.capacity() * size_of::<Series>() + self.metrics.capacity() * size_of::<Arc<Metric>>();
+        (size_of::<Self>() + lists + self.unfinished.capacity()) as u64 + self.instances
+    }
+
+    /// Gives back the memory that it holds for slots to come.
+    pub fn shrink(&mut self) {
+        self.series.shrink_to_fit();
+        self.metrics.shrink_to_fit();
     }
 
     #[cfg(test)]
@@ -176,6 +191,7 @@ impl SchemaDecoder {
             0 => None,
             _ => Some(instance(fields.text(INSTANCE_BYTES_MAX, "bytes in an instance")?, &fields)?),
         };
+        self.instances += instance.as_ref().map_or(0, |instance| shared_text(instance.as_str()));
         self.series.push(Series { metric: metric.clone(), instance });
         Ok(())
     }
@@ -187,6 +203,11 @@ impl SchemaDecoder {
     fn too_much(&self, what: &'static str, limit: usize) -> BlockError {
         BlockError::TooMuch { at: self.finished as usize, what, limit }
     }
+}
+
+/// What a text takes that several hold: two counts before it, and what the allocator rounds up to and keeps for itself.
+fn shared_text(text: &str) -> u64 {
+    ((2 * size_of::<usize>() + text.len() + size_of::<usize>()).next_multiple_of(16) as u64).max(32)
 }
 
 /// An instance of exactly this text. The kernel's own limit does not hold for it: bytes that are no text take four

@@ -10,6 +10,8 @@ use khz_model::Metric;
 #[derive(Debug, Default)]
 pub struct MetricPool {
     metrics: HashSet<Arc<Metric>>,
+    /// Memory that they take.
+    held: u64,
 }
 
 impl MetricPool {
@@ -24,6 +26,7 @@ impl MetricPool {
             return known.clone();
         }
         let metric = Arc::new(metric);
+        self.held += metric.held() as u64;
         self.metrics.insert(metric.clone());
         metric
     }
@@ -38,14 +41,23 @@ impl MetricPool {
         self.metrics.is_empty()
     }
 
+    /// About the memory that they take.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
     /// Lets go of metrics that nobody else holds any more.
     pub fn forget_unused(&mut self) {
         self.metrics.retain(|metric| Arc::strong_count(metric) > 1);
+        self.metrics.shrink_to_fit();
+        self.held = self.metrics.iter().map(|metric| metric.held() as u64).sum();
     }
 }
 
 impl FromIterator<Arc<Metric>> for MetricPool {
     fn from_iter<I: IntoIterator<Item = Arc<Metric>>>(metrics: I) -> Self {
-        MetricPool { metrics: metrics.into_iter().collect() }
+        let metrics: HashSet<Arc<Metric>> = metrics.into_iter().collect();
+        let held = metrics.iter().map(|metric| metric.held() as u64).sum();
+        MetricPool { metrics, held }
     }
 }

@@ -50,6 +50,10 @@ pub struct FakeNode {
     pub renewed: Mutex<Vec<(String, Nanos)>>,
     /// No node answers `renew`.
     pub silent: AtomicBool,
+    /// What it was asked, in order: the patterns of a question, `own` for its own numbers.
+    pub asked: Mutex<Vec<String>>,
+    /// Who holds this holds up whoever asks, and so the whole door.
+    pub held_up: Mutex<()>,
 }
 
 impl Default for FakeNode {
@@ -69,6 +73,8 @@ impl Default for FakeNode {
             ages: Mutex::new(Vec::new()),
             renewed: Mutex::default(),
             silent: AtomicBool::new(false),
+            asked: Mutex::default(),
+            held_up: Mutex::default(),
         }
     }
 }
@@ -290,6 +296,7 @@ impl Query for FakeNode {
     }
 
     fn own(&self) -> Option<Vec<Sample>> {
+        self.asked.lock().unwrap().push("own".to_owned());
         self.own.clone()
     }
 
@@ -313,6 +320,9 @@ impl Query for FakeNode {
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
         Box::pin(async move {
+            let texts: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
+            self.asked.lock().unwrap().push(texts.join(" "));
+            drop(self.held_up.lock().unwrap());
             let selected = self.select(patterns)?;
             self.check_full()?;
             self.ages.lock().unwrap().push(age_max);

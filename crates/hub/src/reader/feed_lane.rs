@@ -265,6 +265,14 @@ impl FeedLane {
         self.is_over = true;
     }
 
+    /// Its node was forgotten.
+    pub fn end(mut self, out: &mut Vec<u8>) {
+        if self.is_offered && !self.is_over {
+            self.late.close(&mut self.generations, out);
+            self.close(out);
+        }
+    }
+
     /// Rows that will not come take numbers too where they are counted here.
     fn lose(&mut self, lost: u64, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);

@@ -23,6 +23,7 @@ use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
 use crate::simulation::random::Random;
+use crate::turn::Turn;
 use node::{BASE, Node};
 use reader::Sink;
 use ring_lane::RingLane;
@@ -120,7 +121,7 @@ impl Hub {
             if let Peer::Reader(reader) = &mut accepted.peer
                 && random.once_in(4)
             {
-                reader.pump(&self.cluster, false, &mut accepted.out);
+                reader.pump(&self.cluster, &mut Turn::of(8), false, &mut accepted.out);
             }
             accepted.from_hub.write(&mut accepted.out, now, random);
         }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use khz_gather::{AllowList, Placement, RingSize};
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ByteSize, Nanos, NodeName, Pattern, Rate};
-use khz_rrd::recorder::Layout;
+use khz_rrdcached::recorder::Layout;
 use khz_trust::{Exposure, Means};
 
 use super::trust::Trust;
@@ -348,7 +348,7 @@ fn address(text: &str, usual: u16) -> Result<HubAddress, String> {
 }
 
 /// An address without a port: the kernel chooses that.
-fn local_address(text: &str) -> Result<Option<IpAddr>, String> {
+pub fn local_address(text: &str) -> Result<Option<IpAddr>, String> {
     let wrong =
         || format!("'{text}' is not an address of this machine without a port, as 10.0.0.7 or 2001:db8::7");
     match text {

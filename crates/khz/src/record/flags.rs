@@ -51,7 +51,7 @@ pub struct RecordFlags {
     /// How often: 100Hz, 1kHz, or a period: 5s [default: 10Hz].
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Stop after this time.
+    /// Stop after this time. Rows that nodes still owe then are waited for, 15 s at most; Ctrl-C ends that.
     #[arg(long = "for", value_name = "DURATION")]
     pub duration: Option<String>,
     /// Ask this hub [default: the one that runs on this machine, else this node itself].

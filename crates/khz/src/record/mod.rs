@@ -12,8 +12,7 @@ mod rings;
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use khz_model::{ByteSize, Interest, Nanos, Pattern, Rate};
@@ -27,7 +26,7 @@ use crate::serve;
 use crate::trace::of_error;
 
 use flags::RecordFlags;
-use of_hub::OfHub;
+use of_hub::{Ending, OfHub};
 use origin::{Absent, Origin};
 use progress::Progress;
 
@@ -37,6 +36,8 @@ const OUTPUT_BEFORE: &str = "recording.old.khzt";
 const RATE: &str = "10Hz";
 /// Nodes of which something is missing and that are named with it.
 const NODES_TOLD: usize = 20;
+/// The first Ctrl-C ends the recording, the second the wait for what is missing; a third one everything.
+const SIGNALS_MAX: u32 = 2;
 /// Blocks are fetched this often: a ring holds some seconds.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
@@ -202,7 +203,7 @@ fn done(nodes: Done, missing: &Missing) -> Done {
 
 fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let rate: Rate = flags.rate.as_deref().unwrap_or(RATE).parse().map_err(Failure::usage)?;
-    let stop = serve::stop_on_signal()?;
+    let signals = serve::count_signals(SIGNALS_MAX)?;
     let interest = Interest { patterns: task.patterns.clone(), rate, exact: flags.exact };
     let mut origin = Origin::start(flags, plan, &interest)?;
     let mut recorder = task.recorder(flags, plan)?;
@@ -210,10 +211,13 @@ fn live(flags: &RecordFlags, task: &Task, plan: &Plan) -> Outcome {
     let mut child = start(&flags.command)?;
     let mut progress = Progress::new(flags.quiet, Some(rate));
     let until = task.span.and_then(|span| Instant::now().checked_add(span));
-    let followed = follow(&mut origin, &mut recorder, &mut progress, &stop, until, &mut child);
+    let followed = follow(&mut origin, &mut recorder, &mut progress, &signals, until, &mut child);
     let code = end_of(&mut child, followed.is_ok());
     followed.map_err(of_error)?;
-    origin.finish(&mut recorder).map_err(of_error)?;
+    let before = signals.load(Ordering::Relaxed);
+    let is_wanted = || signals.load(Ordering::Relaxed) > before;
+    let mut ending = Ending { is_wanted: &is_wanted, say: &mut |text| progress.say(text) };
+    origin.finish(&mut recorder, &mut ending).map_err(of_error)?;
     let path = recorder.path().to_owned();
     let (dropped, absent) = (origin.dropped(), origin.absent(&task.patterns));
     let note = json!({ "end": "whole", "exit_code": code, "dropped": dropped, "missing": absent.missing });
@@ -239,7 +243,7 @@ fn follow(
     origin: &mut Origin,
     recorder: &mut Recorder,
     progress: &mut Progress,
-    stop: &Arc<AtomicBool>,
+    signals: &AtomicU32,
     until: Option<Instant>,
     child: &mut Option<Child>,
 ) -> Result<(), RecordError> {
@@ -249,7 +253,7 @@ fn follow(
         progress.draw(|| recorder.counts());
         let has_ended = child.as_mut().is_some_and(|child| !matches!(child.try_wait(), Ok(None)));
         // Ctrl-C reaches the program as well: its end is the recording's.
-        let is_stopped = origin.refused().is_some() || child.is_none() && stop.load(Ordering::Relaxed);
+        let is_stopped = origin.refused().is_some() || child.is_none() && signals.load(Ordering::Relaxed) > 0;
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if has_ended || is_stopped || left == Some(Duration::ZERO) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Nodes as a hub has them: an interest on the link for the time of the recording, whose blocks go into the file as they
 //! come. Connections that break are made again; what was missed meanwhile comes late, as far as somebody has it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,14 @@ use khz_model::{Interest, Nanos, Pattern};
 use khz_record::{RecordError, Recorder};
 use khz_trust::ClientFiles;
 
+use khz_model::fold::fold;
+
+use super::LOOK_PERIOD;
 use super::flags::RecordFlags;
+use super::progress::some;
 use crate::config::{Plan, plan::hub_address};
 use crate::outcome::{Failure, sentence};
+use crate::table::printable;
 
 /// Bytes that wait for the disk: some seconds of 128 nodes at 1,000 Hz.
 const QUEUE_BYTES: usize = 256 << 20;
@@ -319,39 +324,72 @@ impl OfHub {
     }
 
     /// Waits for what was gathered until now and for what was missed, takes the interest back, and the rows that are still
-    /// on their way.
-    pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+    /// on their way; not where somebody wants it to end with what there is.
+    pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         self.copy(recorder)?;
-        self.copy_missed(recorder)?;
+        self.copy_missed(recorder, ending)?;
         self.following.dismiss(self.interest);
         let until = Instant::now() + LAST_ROWS;
-        while !self.open.is_empty() {
+        while !self.open.is_empty() && Instant::now() < until && !(ending.is_wanted)() {
             let left = until.saturating_duration_since(Instant::now());
-            let Some(event) = self.events.next_within(left) else { return Ok(()) };
-            self.take(event, recorder)?;
+            if let Some(event) = self.events.next_within(left.min(LOOK_PERIOD)) {
+                self.take(event, recorder)?;
+            }
         }
         Ok(())
     }
 
-    fn copy_missed(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+    fn copy_missed(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         let end = Instant::now() + MISSED_ROWS;
         // What was gathered until now has come by then.
         let mut until = Instant::now() + self.flush;
+        let mut is_said = false;
         loop {
             let now = Instant::now();
-            let is_awaiting = !self.out_of_sight.is_empty() || recorder.is_awaiting(&self.began);
-            let wait = match is_awaiting {
-                true => end.saturating_duration_since(now),
-                false => until.min(end).saturating_duration_since(now),
+            let awaited = self.awaited(recorder);
+            let wait = match &awaited {
+                Some(_) => end.saturating_duration_since(now),
+                None => until.min(end).saturating_duration_since(now),
             };
-            if wait.is_zero() || self.refused.is_some() {
+            if wait.is_zero() || self.refused.is_some() || (ending.is_wanted)() {
                 return Ok(());
             }
-            let Some(event) = self.events.next_within(wait) else { continue };
+            if let Some(awaited) = awaited.filter(|_| !is_said && now >= until) {
+                is_said = true;
+                let seconds = wait.as_secs_f64().ceil();
+                (ending.say)(&format!(
+                    "waiting up to {seconds} s for {awaited}; Ctrl-C ends it with what there is"
+                ));
+            }
+            let Some(event) = self.events.next_within(wait.min(LOOK_PERIOD)) else { continue };
             if matches!(event, Event::Lane { .. }) {
                 until = Instant::now() + self.flush;
             }
             self.take(event, recorder)?;
         }
     }
+
+    /// What may still come, in words.
+    fn awaited(&self, recorder: &Recorder) -> Option<String> {
+        let owed = recorder.awaited(&self.began);
+        let mut words = Vec::new();
+        if !owed.is_empty() {
+            let rows = owed.values().fold(0u64, |sum, rows| sum.saturating_add(*rows));
+            let (rows, owe) = (some(rows, "row", "rows"), if owed.len() == 1 { "owes" } else { "owe" });
+            words.push(format!("{rows} that {} still {owe}", printable(&fold(owed.keys()))));
+        }
+        let away: BTreeSet<&str> = self.out_of_sight.iter().map(|(node, _)| node.as_str()).collect();
+        if !away.is_empty() {
+            words.push(format!("{}, unheard since the connection broke", printable(&fold(away))));
+        }
+        (!words.is_empty()).then(|| words.join(", and for "))
+    }
+}
+
+/// How the end of a recording goes.
+pub struct Ending<'a> {
+    /// Somebody does not want to wait.
+    pub is_wanted: &'a dyn Fn() -> bool,
+    /// Says what is waited for.
+    pub say: &'a mut dyn FnMut(&str),
 }

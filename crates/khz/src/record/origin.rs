@@ -5,7 +5,7 @@ use khz_model::{Interest, Pattern};
 use khz_record::{RecordError, Recorder};
 
 use super::flags::RecordFlags;
-use super::of_hub::{self, OfHub};
+use super::of_hub::{self, Ending, OfHub};
 use super::own::Own;
 use crate::config::Plan;
 use crate::outcome::{Done, Failure};
@@ -87,9 +87,9 @@ impl Origin {
     }
 
     /// The rest.
-    pub fn finish(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+    pub fn finish(&mut self, recorder: &mut Recorder, ending: &mut Ending<'_>) -> Result<(), RecordError> {
         match self {
-            Origin::Hub(hub) => hub.finish(recorder),
+            Origin::Hub(hub) => hub.finish(recorder, ending),
             Origin::Own { own, .. } => own.take().map_or(Ok(()), |own| own.finish(recorder)),
         }
     }

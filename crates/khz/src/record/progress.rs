@@ -36,6 +36,16 @@ impl Progress {
         }
     }
 
+    /// A sentence of its own, in place of the line, which is drawn again below it.
+    pub fn say(&mut self, text: &str) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+        if !self.is_quiet {
+            crate::table::remark!("{text}");
+        }
+    }
+
     /// The last line stays.
     pub fn end(&self, counts: &Counts, path: &std::path::Path) {
         let start = if self.is_shown { "\r\x1b[K" } else { "" };
@@ -86,13 +96,17 @@ fn slowed(asked: Rate, (shortest, longest): (Nanos, Nanos)) -> Option<String> {
     })
 }
 
+/// `1 row`, `41 rows`.
+pub fn some(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{} {many}", of_count(count)),
+    }
+}
+
 /// What is missing, rows and ticks apart: nobody can get a row that was never made.
 pub fn lacking(missing: &Missing) -> Vec<String> {
     let Missing { rows, gaps, ticks, .. } = *missing;
-    let some = |count: u64, one: &str, many: &str| match count {
-        1 => format!("1 {one}"),
-        _ => format!("{} {many}", of_count(count)),
-    };
     let mut said = Vec::new();
     if rows > 0 {
         said.push(format!("{} missing in {}", some(rows, "row", "rows"), some(gaps, "gap", "gaps")));

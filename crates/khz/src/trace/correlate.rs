@@ -11,10 +11,13 @@ use super::open::{Opened, of_error, open};
 use crate::outcome::{Failure, Outcome};
 use crate::table::{Side, Table, json_line};
 
+/// See [`usual_lag`].
+const LAG_USUAL_MAX: Nanos = Nanos::from_secs(60);
+
 /// Prints the closest series.
 pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
     let with = Pattern::new(&flags.with).map_err(Failure::usage)?;
-    let lag: Nanos = flags.lag.parse().map_err(Failure::usage)?;
+    let lag_max = flags.max_lag.as_deref().map(str::parse::<Nanos>).transpose().map_err(Failure::usage)?;
     let opened = open(&flags.chosen)?;
     opened.check(std::slice::from_ref(&with))?;
     let grid = Grid::of(
@@ -30,7 +33,10 @@ pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Wr
     let samples = |place: usize| &grid.series[place].samples[span.clone()];
     // What holds for the ends of a recording alone is chance.
     let pairs_min = Limits::default().pairs_min.max(span.len() / 4);
-    let lag = (lag.0 / grid.step.0.max(1)) as usize;
+    let lag = match lag_max {
+        Some(lag) => (lag.0 / grid.step.0.max(1)) as usize,
+        None => usual_lag(span.len(), grid.step),
+    };
     let limits = Limits { lag, pairs_min, ..Limits::default() };
     let with = With { samples: samples(place), limits };
     let others = (0..grid.series.len()).filter(|&other| other != place);
@@ -50,6 +56,13 @@ pub fn correlate(flags: &CorrelateFlags, width: Option<usize>, out: &mut impl Wr
     out.flush()?;
     tell(flags, &grid, &skipped, matches.len(), shown.len(), limits);
     opened.end()
+}
+
+/// Who says nothing looks so far, in samples: at a larger part of the span a few pairs at its ends decide, and further than
+/// a minute one thing of a node hardly follows from another.
+fn usual_lag(samples: usize, step: Nanos) -> usize {
+    let minute = (LAG_USUAL_MAX.0 / step.0.max(1)) as usize;
+    (samples / 4).min(minute).min(Limits::default().lag)
 }
 
 /// The series that was meant.
@@ -136,10 +149,29 @@ fn tell(flags: &CorrelateFlags, grid: &Grid, skipped: &Skipped, held: usize, sho
     );
     add(skipped.constant, "left out that never change");
     add(skipped.short, "left out with too few samples");
-    add(skipped.work, "left out to bound the work: narrow --match or --lag");
+    add(skipped.work, "left out to bound the work: narrow --match or --max-lag");
     add(grid.left_out, "left out to bound the memory: narrow --match");
     if grid.rows_a_sample > 1 {
         words.push(format!("each sample is the mean of {} rows", grid.rows_a_sample));
     }
     crate::table::remark!("{}", words.join("; "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_says_nothing_looks_no_further_than_a_quarter_of_the_span_a_minute_and_600_samples() {
+        for (samples, step, lag) in [
+            (100, Nanos::from_millis(100), 25),
+            (3_600, Nanos::SECOND, 60),
+            (20_000, Nanos::from_millis(100), 600),
+            (20_000, Nanos::from_millis(10), 600),
+            (3, Nanos::SECOND, 0),
+            (3, Nanos(0), 0),
+        ] {
+            assert_eq!(usual_lag(samples, step), lag, "{samples} samples of {step}");
+        }
+    }
 }

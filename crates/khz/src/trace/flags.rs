@@ -105,14 +105,14 @@ pub struct PlotFlags {
 pub const CORRELATE_EXAMPLES: &str = "\
 Examples:
   khz correlate run.khzt --with node1:kernel.interrupts
-  khz correlate run.khzt --with node3:kernel.context_switches --lag 30s \\
+  khz correlate run.khzt --with node3:kernel.context_switches --max-lag 30s \\
           --match 'node*:pressure.*'
   khz correlate run.khzt --with node2:load.1m --json
 
 The coefficient is Pearson's, between -1 and 1, at the lag where it is furthest
 from 0; a positive lag means that the series follows the one given with --with.
 Counters are rates. Coefficients of few pairs, and the best of thousands of
-series, are large by chance: look at --lag and PAIRS before you believe them.";
+series, are large by chance: look at --max-lag and PAIRS before you believe them.";
 
 /// `khz correlate`.
 #[derive(Debug, Args)]
@@ -123,9 +123,9 @@ pub struct CorrelateFlags {
     /// The series that all others are held against: NODE:METRIC[INSTANCE].
     #[arg(long, value_name = "SERIES")]
     pub with: String,
-    /// Look so far to both sides.
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub lag: String,
+    /// Look so far to both sides [default: a quarter of the span, at most 60s and 600 samples].
+    #[arg(long, visible_alias = "lag", value_name = "DURATION")]
+    pub max_lag: Option<String>,
     /// Print so many.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,

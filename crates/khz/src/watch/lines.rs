@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use khz_model::{Nanos, Stamp};
 use serde_json::{Map, Value, json};
 
-use super::{Line, Paper};
+use super::{Change, Line, Paper};
 use crate::feed::{Cell, Column};
 use crate::rates::Shown;
 use crate::table::json_line;
@@ -65,6 +65,13 @@ impl<W: Write> Paper for Lines<'_, W> {
         self.out.flush()
     }
 
+    fn change(&mut self, change: &Change<'_>) -> io::Result<()> {
+        if self.as_json {
+            writeln!(self.out, "{}", json_line(&event(change)))?;
+        }
+        self.out.flush()
+    }
+
     fn make_way(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -107,6 +114,20 @@ fn object(line: &Line<'_>) -> Value {
         })
         .collect();
     json!({ "node": line.node, "time": seconds(line.time), "rate": line.rate, "lost": line.lost, "values": values })
+}
+
+/// A line that is no row: it has `event`.
+fn event(change: &Change<'_>) -> Value {
+    match *change {
+        Change::Node { node, state, since } => {
+            json!({ "event": "node", "node": node, "state": state, "since": since })
+        }
+        Change::Server { server, is_silent, span } => {
+            let state = if is_silent { "silent" } else { "back" };
+            let span = seconds(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)));
+            json!({ "event": "server", "server": server, "state": state, "silent_seconds": span })
+        }
+    }
 }
 
 /// Seconds since 1970 with nine places.

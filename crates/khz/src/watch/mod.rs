@@ -10,6 +10,7 @@ use khz_model::{Misses, Nanos};
 use crate::feed::{Column, Feed};
 use crate::misses;
 use crate::outcome::{Done, Failure, Outcome};
+use crate::quantities::of_span;
 use crate::rates::{Rates, Shown};
 use crate::table::printable;
 use khz_model::fold::fold;
@@ -47,12 +48,36 @@ pub struct Line<'a> {
     pub rate: &'a str,
 }
 
+/// Who has gone or come back.
+pub enum Change<'a> {
+    /// A node is up, down, left or missing, since that moment (seconds since 1970).
+    Node {
+        /// The node.
+        node: &'a str,
+        /// What it has become.
+        state: &'a str,
+        /// Since when.
+        since: &'a str,
+    },
+    /// Nothing is heard of the server any more, or something is again.
+    Server {
+        /// Where it is.
+        server: &'a str,
+        /// Which of both.
+        is_silent: bool,
+        /// For how long nothing was heard.
+        span: Duration,
+    },
+}
+
 /// Something that prints rows.
 pub trait Paper {
     /// Rates are taken over at least this time.
     fn window_min(&self) -> Nanos;
     /// Prints one row.
     fn print(&mut self, line: &Line<'_>) -> std::io::Result<()>;
+    /// Shows that a node or the whole server has gone or come back; that is said on stderr too.
+    fn change(&mut self, change: &Change<'_>) -> std::io::Result<()>;
     /// Leaves the screen to a line that somebody else prints.
     fn make_way(&mut self) -> std::io::Result<()>;
     /// Prints what is still held back.
@@ -167,6 +192,25 @@ impl Watch {
                 }
                 return Ok(false);
             }
+            Feed::Change { nodes, state, since, text } => {
+                paper.make_way()?;
+                writeln!(remarks, "{}", printable(&format!("khz: {} {text}", fold(&nodes))))?;
+                for node in &nodes {
+                    paper.change(&Change::Node { node, state: &state, since: &since })?;
+                }
+                return Ok(false);
+            }
+            Feed::Server { server, is_silent, span } => {
+                paper.make_way()?;
+                let silence = silence(span);
+                let text = match is_silent {
+                    true => format!("{server} has not been heard for {silence}; rows come when it is back"),
+                    false => format!("{server} is back; it was not heard for {silence}"),
+                };
+                writeln!(remarks, "{}", printable(&format!("khz: {text}")))?;
+                paper.change(&Change::Server { server: &server, is_silent, span })?;
+                return Ok(false);
+            }
             Feed::Rows { node, lost, rows } => (node, lost, rows),
         };
         // Rows before their columns could not be told apart.
@@ -197,6 +241,14 @@ impl Watch {
 
     fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// `3 s`, `4m`.
+fn silence(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds => of_span(seconds as f64),
     }
 }
 
@@ -357,6 +409,72 @@ mod tests {
         let _ = Watch::default().follow(next, &mut Lines::new(true, &mut Vec::new()), &mut remarks);
         let told = String::from_utf8(remarks).unwrap();
         assert_eq!(told, "khz: n1: slow\nkhz: n1: as asked\nkhz: n1: slow\n");
+    }
+
+    /// n1 goes and comes back, and so does the server; rows come before and after.
+    fn changes() -> Vec<Feed> {
+        let change = |state: &str, text: &str| Feed::Change {
+            nodes: vec!["n1".to_owned()],
+            state: state.to_owned(),
+            since: "1763690591.500000000".to_owned(),
+            text: text.to_owned(),
+        };
+        let server = |is_silent, seconds| Feed::Server {
+            server: "http://hub1:7070".to_owned(),
+            is_silent,
+            span: Duration::from_secs(seconds),
+        };
+        let mut feeds = feed();
+        let last = feeds.pop();
+        feeds.extend([change("down", "is down since 02:03:11 UTC: silent for too long"), server(true, 3)]);
+        feeds.extend([server(false, 75), change("up", "is back since 02:03:11 UTC")]);
+        feeds.extend(last);
+        feeds
+    }
+
+    #[test]
+    fn who_goes_and_comes_back_is_told_once_each_time_on_stderr_and_as_an_event() {
+        let (mut out, mut remarks) = (Vec::new(), Vec::new());
+        let mut feeds = changes().into_iter();
+        let next = || Ok(feeds.next().map(|feed| vec![feed]));
+        let _ = Watch::default().follow(next, &mut Lines::new(true, &mut out), &mut remarks);
+        assert_eq!(
+            String::from_utf8(remarks).unwrap(),
+            "khz: n1 is down since 02:03:11 UTC: silent for too long\n\
+             khz: http://hub1:7070 has not been heard for 3 s; rows come when it is back\n\
+             khz: http://hub1:7070 is back; it was not heard for 1m\n\
+             khz: n1 is back since 02:03:11 UTC\n"
+        );
+        let out = String::from_utf8(out).unwrap();
+        let events: Vec<&str> = out.lines().filter(|line| line.contains("\"event\"")).collect();
+        assert_eq!(
+            events,
+            [
+                r#"{"event":"node","node":"n1","state":"down","since":"1763690591.500000000"}"#,
+                r#"{"event":"server","server":"http://hub1:7070","state":"silent","silent_seconds":"3.000000000"}"#,
+                r#"{"event":"server","server":"http://hub1:7070","state":"back","silent_seconds":"75.000000000"}"#,
+                r#"{"event":"node","node":"n1","state":"up","since":"1763690591.500000000"}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn on_a_screen_the_numbers_of_a_node_that_is_gone_are_marked_until_it_is_back() {
+        let drawn_of = |feeds: Vec<Feed>| {
+            let mut out = Vec::new();
+            let mut feeds = feeds.into_iter();
+            let next = || Ok(feeds.next().map(|feed| vec![feed]));
+            let _ = Watch::default().follow(next, &mut Screen::new(80, 24, &mut out), &mut Vec::new());
+            String::from_utf8(out).unwrap()
+        };
+        let all = changes();
+        let gone = drawn_of(all[..3].to_vec());
+        let last = gone.rsplit("\x1b[J").next().unwrap();
+        assert!(last.starts_with("n1 at 10Hz   2025-11-21 01:53:20.100 UTC   down\n"), "{last}");
+        assert!(last.contains("load.1m"), "the table is there: {last}");
+        let back = drawn_of(all);
+        let last = back.rsplit("\x1b[J").next().unwrap();
+        assert!(last.starts_with("n1 at 10Hz   2025-11-21 01:53:20.500 UTC   2 rows lost\n"), "{last}");
     }
 
     #[test]

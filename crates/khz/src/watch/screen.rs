@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use khz_model::Nanos;
+use khz_model::{Nanos, Presence};
 
-use super::{Line, Paper};
+use super::{Change, Line, Paper};
 use crate::feed::{Cell, Column};
 use crate::matrix::Matrix;
 use crate::quantities;
@@ -22,7 +22,10 @@ const WINDOW: Nanos = Nanos::from_millis(250);
 
 /// What a node shows.
 struct Page {
+    head: String,
     table: String,
+    /// What it has become, where it is not there: its numbers are those of then.
+    away: Option<String>,
     cells: Vec<(String, String)>,
     time: Nanos,
     rate: String,
@@ -62,7 +65,11 @@ impl<'a, W: Write> Screen<'a, W> {
         }
         let mut matrix = Matrix::default();
         for (node, page) in &self.nodes {
-            matrix.node(node, page.cells.iter().cloned());
+            let name = match &page.away {
+                Some(state) => format!("{node} ({state})"),
+                None => node.clone(),
+            };
+            matrix.node(&name, page.cells.iter().cloned());
         }
         let table = matrix.table(Some(self.columns))?;
         let rates: BTreeSet<&str> = self.nodes.values().map(|page| page.rate.as_str()).collect();
@@ -77,7 +84,11 @@ impl<'a, W: Write> Screen<'a, W> {
     fn below(&self) -> String {
         let mut nodes: Vec<_> = self.nodes.iter().collect();
         nodes.sort_by(|(a, _), (b, _)| by_name(a, b));
-        nodes.into_iter().map(|(_, page)| page.table.as_str()).collect()
+        let whole = |page: &Page| {
+            let away = page.away.as_ref().map(|state| format!("   {state}")).unwrap_or_default();
+            format!("{}\n{}", cut(&printable(&format!("{}{away}", page.head)), self.columns), page.table)
+        };
+        nodes.into_iter().map(|(_, page)| whole(page)).collect()
     }
 
     /// Takes the place of what was drawn before.
@@ -119,7 +130,9 @@ impl<W: Write> Paper for Screen<'_, W> {
         let is_due = self.drawn_at.is_none_or(|drawn_at| drawn_at.elapsed() >= REDRAW_PERIOD);
         let cells = line.columns.iter().zip(line.shown);
         let page = Page {
+            head: head(line.node, line.rate, line.time, line.lost),
             table: node_table(line, self.columns),
+            away: None,
             cells: cells.map(|(column, shown)| (column.series.clone(), cell(column, shown))).collect(),
             time: line.time,
             rate: line.rate.to_owned(),
@@ -128,6 +141,17 @@ impl<W: Write> Paper for Screen<'_, W> {
         self.nodes.insert(line.node.to_owned(), page);
         self.is_stale = true;
         if is_due { self.draw() } else { Ok(()) }
+    }
+
+    fn change(&mut self, change: &Change<'_>) -> io::Result<()> {
+        if let Change::Node { node, state, .. } = *change
+            && let Some(page) = self.nodes.get_mut(node)
+        {
+            page.away = (state != Presence::Up.as_str()).then(|| state.to_owned());
+            self.is_stale = true;
+        }
+        // The table made way for the line that says it.
+        self.finish()
     }
 
     fn make_way(&mut self) -> io::Result<()> {
@@ -169,7 +193,6 @@ fn cell(column: &Column, shown: &Shown) -> String {
 }
 
 fn node_table(line: &Line<'_>, width: usize) -> String {
-    let head = head(line.node, line.rate, line.time, line.lost);
     let mut table = Table::new(&[("SERIES", Side::Left), ("NOW", Side::Right)], 0);
     for (column, shown) in line.columns.iter().zip(line.shown) {
         let series = column.series.clone();
@@ -180,7 +203,7 @@ fn node_table(line: &Line<'_>, width: usize) -> String {
             known => table.row([series, cell(column, known)]),
         }
     }
-    format!("{}\n{}", cut(&printable(&head), width), table.render(Some(width)))
+    table.render(Some(width))
 }
 
 /// `2025-11-21 01:53:20.500`.

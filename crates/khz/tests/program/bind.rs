@@ -10,7 +10,7 @@ const SCRIPT: &str = r#"
 set -u
 all=
 ip link set lo up || exit 77
-for n in 1 11 12 13 14 15; do ip address add 10.77.0.$n/32 dev lo || exit 77; done
+for n in 1 11 12 13 14 15 16; do ip address add 10.77.0.$n/32 dev lo || exit 77; done
 cd "$FOLDER"
 export KHZ_STATE_DIR=none KHZ_RING_DIR=none XDG_CONFIG_HOME=/nonexistent
 "$KHZ" hub --listen 10.77.0.1:7070 --link-listen 10.77.0.1:7071 --text-listen 10.77.0.1:2709 --insecure --run-dir r1 > hub.log 2>&1 & all="$all $!"
@@ -22,9 +22,10 @@ tries=0
 until "$KHZ" get n1:mem.free --server 10.77.0.1:7070 > get.log 2>&1 || [ $tries -ge 300 ]; do tries=$((tries + 1)); sleep 0.1; done
 "$KHZ" record 'n1:*' --hub 10.77.0.1 --insecure --bind 10.77.0.14 -o run.khzt > record.log 2>&1 & all="$all $!"
 KHZ_BIND=10.77.0.15 "$KHZ" watch n1:mem.free --server http://10.77.0.1:7070 > watch.log 2>&1 & all="$all $!"
+"$KHZ" simulate --nodes 2 --rate 1Hz --prefix s --hub 10.77.0.1:7071 --insecure --bind 10.77.0.16 --run-dir r5 > simulate.log 2>&1 & all="$all $!"
 peers() { ss -tnH state established dst 10.77.0.1 | awk '{ split($3, a, ":"); split($4, b, ":"); print a[1], b[2] }' | sort -u; }
 tries=0
-until [ "$(peers | grep -c '10.77.0.1[1-5] ')" -ge 5 ] || [ $tries -ge 300 ]; do tries=$((tries + 1)); sleep 0.1; done
+until [ "$(peers | grep -c '10.77.0.1[1-6] ')" -ge 6 ] || [ $tries -ge 300 ]; do tries=$((tries + 1)); sleep 0.1; done
 peers
 "$KHZ" nodes --server http://10.77.0.1:7070 --bind 10.77.0.15 --json
 kill $all
@@ -42,7 +43,7 @@ fn connections_go_out_from_the_address_that_was_asked_for() {
         .stdin(Stdio::null())
         .output();
     let log = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.log"))).unwrap_or_default();
-    let logs: String = ["hub", "n1", "upper", "text", "get", "record", "watch"]
+    let logs: String = ["hub", "n1", "upper", "text", "get", "record", "watch", "simulate"]
         .map(|who| format!("{who}: {}\n", log(who)))
         .concat();
     let _ = std::fs::remove_dir_all(&folder);
@@ -58,6 +59,7 @@ fn connections_go_out_from_the_address_that_was_asked_for() {
         ("the hub above, over the text protocol", "10.77.0.13 2709"),
         ("the recorder", "10.77.0.14 7071"),
         ("the reader", "10.77.0.15 7070"),
+        ("the simulation", "10.77.0.16 7071"),
         ("the hub, of the agent", "\"address\":\"10.77.0.11:"),
     ] {
         assert!(lines.contains(expected), "{who}: no {expected} in\n{lines}\n{logs}");
@@ -74,6 +76,15 @@ fn an_address_that_cannot_be_bound_is_refused_or_named() {
         let output = run(&["config", "--bind", address]);
         assert_eq!(code(&output), 2, "{address}");
         assert!(err(&output).contains(said), "{}", err(&output));
+    }
+    let words = ["simulate", "--nodes", "1", "--insecure", "--hub", "192.0.2.1:7071", "--bind"];
+    for (address, problem) in [
+        ("eth0", "'eth0' is not an address of this machine"),
+        ("192.0.2.77", "no interface of this machine has the address"),
+    ] {
+        let output = run(&[&words[..], &[address]].concat());
+        assert_eq!(code(&output), 2, "{address}");
+        assert!(err(&output).contains(problem), "{address}: {}", err(&output));
     }
     // TEST-NET-1: no machine has this address.
     let output = run(&["get", "mem.free", "--server", "192.0.2.1:7070", "--bind", "192.0.2.77"]);

@@ -315,6 +315,11 @@ fn what_moves_together_is_found_and_what_was_left_out_is_said() {
     let sizes: Vec<f64> = found.iter().map(|one| one["coefficient"].as_f64().unwrap().abs()).collect();
     assert!(sizes.windows(2).all(|pair| pair[0] >= pair[1]) && sizes[0] > 0.3, "{sizes:?}");
     assert!(err(&output).contains("left out that never change"), "{}", err(&output));
+    // A minute at 100 Hz: by itself it looks no further than 600 samples.
+    let usual = run(&["correlate", &one, "--with", "kernel.forks", "-m", "kernel.*", "--least", "0"]);
+    assert!(err(&usual).contains("lags up to 600 samples of 10ms"), "{}", err(&usual));
+    let further = run(&["correlate", &one, "--with", "kernel.forks", "-m", "kernel.*", "--max-lag", "7s"]);
+    assert!(err(&further).contains("lags up to 700 samples of 10ms"), "{}", err(&further));
     let several = run(&["correlate", &one, "--with", "cpu.all.*"]);
     assert_eq!(code(&several), 2, "{}", err(&several));
 }

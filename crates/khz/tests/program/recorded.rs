@@ -2,6 +2,7 @@
 //! once, or the file says that it is missing.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -186,6 +187,38 @@ fn a_hub_that_is_killed_again_and_again_leaves_no_gap_in_a_recording() {
 #[ignore = "slow: twenty kills of a hub with twenty nodes"]
 fn a_hub_that_is_killed_twenty_times_leaves_no_gap_in_the_recording_of_twenty_nodes() {
     kill_the_hub("twenty", 20, 20);
+}
+
+#[test]
+fn a_recording_says_whose_rows_it_waits_for_and_an_interrupt_ends_that_with_what_there_is() {
+    let mut cluster = Cluster::start("owed", 1, &[]);
+    let recorded = cluster.record("20Hz");
+    let path = recorded.path.clone();
+    cluster.until_all_are_recorded();
+    // The hub goes for good: nobody knows what its node has gathered since.
+    drop(cluster.hub.take());
+    let mut child = recorded.child;
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let mut wait_for = |what: &str| {
+        line.clear();
+        while !line.contains(what) {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it has ended without saying: {what}");
+        }
+        line.clone()
+    };
+    // That the connection is gone has to be known before the end.
+    wait_for("hub ");
+    signal(&child, "INT");
+    let waiting = wait_for("waiting up to ");
+    assert!(waiting.contains(" s for ") && waiting.contains("n0"), "{waiting}");
+    assert!(waiting.contains("Ctrl-C ends it with what there is"), "{waiting}");
+    signal(&child, "INT");
+    let summary = wait_for("1 node, ");
+    assert!(summary.contains(path.to_str().unwrap()), "{summary}");
+    child.wait().unwrap();
+    assert_eq!(note(&path)["end"], "whole", "the file was finished");
 }
 
 /// Ticks of all lanes between each node's first and last row, by the wall clock.

@@ -85,6 +85,24 @@ fn a_watch_of_this_node_says_when_its_rows_come_slower_and_each_row_says_its_rat
 }
 
 #[test]
+fn the_door_of_a_node_lists_its_lanes_and_marks_the_slowed_ones_as_a_hub_does() {
+    let running = Running::start(&CEILING);
+    let words = ["watch", "*", "--exact", "--rate", "1000", "--json", "--server", &running.url];
+    let mut watched = Watched::start(&mut khz(&words));
+    watched.row(is_slowed);
+    let nodes = run(&["nodes", "--server", &running.url]);
+    let listed = out(&nodes);
+    assert!(listed.contains("<1000Hz"), "{listed}");
+    let said = "n1: slower than asked, to stay below the CPU ceiling (cpu_max)";
+    assert!(listed.contains(said), "{listed}");
+    let nodes = run(&["nodes", "--json", "--server", &running.url]);
+    let node: Value = serde_json::from_str(out(&nodes).trim()).unwrap();
+    let base = &node["lanes"][0];
+    assert_eq!(base["name"], "base");
+    assert!(base["rows"].as_u64() > Some(0) && base["slots"].as_u64() > Some(0), "{base}");
+}
+
+#[test]
 fn a_watch_that_gathers_itself_says_it_too() {
     let words = ["watch", "*", "--exact", "--rate", "1000", "--json", "--direct", "--node", "n1"];
     let mut watched = Watched::start(khz(&words).env("KHZ_CPU_MAX", CEILING[1]));

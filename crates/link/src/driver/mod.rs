@@ -27,7 +27,7 @@ pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
 pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
-pub use tcp::connect_from;
+pub use tcp::{connect_from, socket_to};
 
 use crate::dial::Identity;
 use crate::source::Lanes;

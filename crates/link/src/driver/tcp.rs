@@ -52,6 +52,15 @@ pub(crate) fn why_not_from(errno: Errno, from: Option<IpAddr>) -> String {
     }
 }
 
+/// A socket for a connection to that address that does not block, bound to the local address `from` where one is given.
+///
+/// # Errors
+/// What the kernel says, with the local address where that is to blame.
+pub fn socket_to(address: &SocketAddr, from: Option<IpAddr>) -> io::Result<OwnedFd> {
+    socket_from(address, from)
+        .map_err(|errno| io::Error::new(io::Error::from(errno).kind(), why_not_from(errno, from)))
+}
+
 /// Connects from the local address `from`, where one is given, and waits for it no longer than that; the socket blocks.
 ///
 /// # Errors

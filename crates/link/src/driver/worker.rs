@@ -1,6 +1,7 @@
 //! The thread `link`: keeps one connection to one of the hubs, however often they fail. A hub that is slow, frozen or
 //! hostile can only keep this thread busy.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -62,7 +63,7 @@ impl Running {
             caller,
             shared: shared.clone(),
             buffers: Buffers::new(),
-            last_problem: String::new(),
+            last_problems: HashMap::new(),
         };
         let builder = std::thread::Builder::new().name("link".into()).stack_size(STACK_BYTES);
         let thread = builder.spawn(move || worker.run())?;
@@ -88,8 +89,8 @@ struct Worker<C> {
     caller: C,
     shared: Arc<Shared>,
     buffers: Buffers,
-    /// What was logged last: a hub that is away for a week is one line.
-    last_problem: String,
+    /// What was logged last of each hub: one that is away for a week, or refuses us, is one line.
+    last_problems: HashMap<usize, String>,
 }
 
 impl<C: Caller> Worker<C> {
@@ -115,12 +116,12 @@ impl<C: Caller> Worker<C> {
 
     fn log(&mut self, hub: usize, outcome: Outcome, problem: &str) {
         let line = format!("hub {}: {problem}", self.dialer.address(hub));
-        let is_news =
-            matches!(outcome, Outcome::Broke { lasted } if lasted > Nanos(0)) || line != self.last_problem;
+        let has_lasted = matches!(outcome, Outcome::Broke { lasted } if lasted > Nanos(0));
+        let is_news = has_lasted || self.last_problems.get(&hub) != Some(&line);
         if is_news && !self.shared.is_muted() {
             tracing::warn!("{line}");
         }
-        self.last_problem = line;
+        self.last_problems.insert(hub, line);
     }
 
     /// Everything with one hub, from its name to the end of its connection.

@@ -1,4 +1,4 @@
-//! What is of now and what was so when somebody last looked. Time is told: nobody sleeps.
+//! Which values and tables are current, and who waits for new ones. Time is an argument: no test sleeps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,19 +6,22 @@ use std::time::{Duration, Instant};
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
 
 use super::*;
+use crate::answer::Answer;
+use crate::effects::Command;
+use crate::file::{Caller, Opened, Read};
 use crate::limits::LEASE;
 use crate::sample::series;
-use crate::source::Wish;
+use crate::upstream::Subscription;
 
 const WAIT: Duration = Duration::from_secs(5);
-const READER: Asker = Asker { user: 1_000, since: None };
+const READER: Caller = Caller { user: 1_000, since: None };
 
-/// A tree, its clock, and a hub that says what the test has it say.
+/// A tree, its clock, and a hub that the test plays.
 struct Cluster {
     tree: Tree,
     now: Instant,
-    wishes: Vec<Wish>,
-    roster: bool,
+    subscriptions: Vec<Subscription>,
+    lists_nodes: bool,
 }
 
 impl Cluster {
@@ -31,23 +34,27 @@ impl Cluster {
         let mut options = Options::new(Rate::from_hz(100).unwrap(), "reader");
         options.wait = WAIT;
         tune(&mut options);
-        let mut cluster =
-            Cluster { tree: Tree::new(options, 0), now: Instant::now(), wishes: Vec::new(), roster: false };
+        let mut cluster = Cluster {
+            tree: Tree::new(options, 0),
+            now: Instant::now(),
+            subscriptions: Vec::new(),
+            lists_nodes: false,
+        };
         cluster.tree.connected(true, "test", cluster.now);
-        // Somebody has listed the nodes.
+        // A program lists the nodes.
         assert_eq!(cluster.list(Inode::ROOT), Answer::Wait);
         cluster.tell(&nodes.iter().map(|node| (*node, true)).collect::<Vec<_>>());
         cluster
     }
 
-    /// Does what is to be done.
+    /// Does what has to be done.
     fn work(&mut self) {
-        for order in self.tree.work(self.now).orders {
-            match order {
-                Order::Ask(wish) => self.wishes.push(wish),
-                Order::Dismiss(number) => self.wishes.retain(|wish| wish.number != number),
-                Order::Roster(wanted) => self.roster = wanted,
-                Order::Read(_) | Order::ReadNow(..) | Order::Unread(_) => {}
+        for command in self.tree.work(self.now).commands {
+            match command {
+                Command::Subscribe(subscription) => self.subscriptions.push(subscription),
+                Command::Unsubscribe(number) => self.subscriptions.retain(|known| known.number != number),
+                Command::ListNodes(wanted) => self.lists_nodes = wanted,
+                Command::SubscribeText(_) | Command::ReadTextNow(..) | Command::UnsubscribeText(_) => {}
             }
         }
     }
@@ -64,29 +71,29 @@ impl Cluster {
         self.tree.nodes(&nodes.iter().map(status).collect::<Vec<_>>(), true, self.now);
     }
 
-    /// The number of the wish that has a pattern.
-    fn wish(&mut self, pattern: &str) -> u32 {
+    /// The number of the subscription that has a pattern.
+    fn subscription(&mut self, pattern: &str) -> u32 {
         self.work();
-        let known = self.wishes.iter().find(|wish| wish.patterns.contains(&pattern.to_owned()));
-        known.unwrap_or_else(|| panic!("{pattern} in {:?}", self.wishes)).number
+        let known = self.subscriptions.iter().find(|known| known.patterns.contains(&pattern.to_owned()));
+        known.unwrap_or_else(|| panic!("{pattern} in {:?}", self.subscriptions)).number
     }
 
-    /// A node's columns and row for the wish with a pattern.
+    /// A node's columns and row for the subscription with a pattern.
     fn row(&mut self, pattern: &str, node: &str, values: &[(&str, u64)]) {
-        let wish = self.wish(pattern);
-        self.row_of(wish, node, values);
+        let subscription = self.subscription(pattern);
+        self.row_of(subscription, node, values);
     }
 
-    fn row_of(&mut self, wish: u32, node: &str, values: &[(&str, u64)]) {
+    fn row_of(&mut self, subscription: u32, node: &str, values: &[(&str, u64)]) {
         let columns: Vec<Series> = values.iter().map(|(metric, _)| series(metric, None)).collect();
-        let lane = lane(wish, node);
-        self.tree.columns(lane, wish, &name(node), &Arc::new(columns));
+        let lane = lane(subscription, node);
+        self.tree.columns(lane, subscription, &name(node), &Arc::new(columns));
         self.more(lane, values);
     }
 
     /// One more row in a lane.
     fn more(&mut self, lane: u64, values: &[(&str, u64)]) {
-        let seconds = self.tree.counts.rows + 1;
+        let seconds = self.tree.cluster.rows() + 1;
         let stamp = Stamp { boot: Nanos(seconds * 1_000_000_000), real_offset: 0 };
         let mut cells = values.iter().map(|&(_, value)| Reading::Present(value)).enumerate();
         self.tree.row(lane, stamp, &mut cells);
@@ -153,7 +160,7 @@ impl Cluster {
         let free = cluster.at("n1/metrics/mem/free");
         assert_eq!(cluster.cat(free, false), text("7\n"));
         cluster.pass(LEASE);
-        assert_eq!((cluster.wishes.len(), cluster.roster), (0, cluster.tree.options.strict));
+        assert_eq!((cluster.subscriptions.len(), cluster.lists_nodes), (0, cluster.tree.options.strict));
         (cluster, free)
     }
 }
@@ -162,8 +169,8 @@ fn name(node: &str) -> NodeName {
     NodeName::new(node).unwrap()
 }
 
-fn lane(wish: u32, node: &str) -> u64 {
-    node.bytes().fold(u64::from(wish), |lane, byte| lane << 8 | u64::from(byte))
+fn lane(subscription: u32, node: &str) -> u64 {
+    node.bytes().fold(u64::from(subscription), |lane, byte| lane << 8 | u64::from(byte))
 }
 
 fn text(text: &str) -> Answer<String> {
@@ -171,31 +178,31 @@ fn text(text: &str) -> Answer<String> {
 }
 
 #[test]
-fn a_value_is_awaited_anew_when_nobody_has_looked_for_a_while() {
+fn an_open_waits_for_a_new_value_after_the_lease_has_ended() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
-    assert_eq!(cluster.cat(free, false), Answer::Wait, "what is there is of then");
+    assert_eq!(cluster.cat(free, false), Answer::Wait, "the value is old");
     cluster.row("n1:*", "n1", &[("mem.free", 8)]);
     assert_eq!(cluster.cat(free, false), text("8\n"));
     cluster.pass(LEASE - Duration::from_secs(1));
-    assert_eq!(cluster.cat(free, false), text("8\n"), "its rows come");
+    assert_eq!(cluster.cat(free, false), text("8\n"), "rows come");
 }
 
 #[test]
-fn a_row_that_was_under_way_when_a_node_was_not_wanted_any_more_answers_nobody() {
+fn a_row_that_comes_after_its_subscription_ended_answers_no_open() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem"), Answer::Wait);
-    let wish = cluster.wish("n1:*");
-    cluster.row_of(wish, "n1", &[("mem.free", 7)]);
+    let subscription = cluster.subscription("n1:*");
+    cluster.row_of(subscription, "n1", &[("mem.free", 7)]);
     let free = cluster.at("n1/metrics/mem/free");
     cluster.pass(LEASE);
     assert_eq!(cluster.cat(free, false), Answer::Wait);
     cluster.work();
-    cluster.more(lane(wish, "n1"), &[("mem.free", 7)]);
+    cluster.more(lane(subscription, "n1"), &[("mem.free", 7)]);
     assert_eq!(cluster.cat(free, false), Answer::Wait);
 }
 
 #[test]
-fn who_has_waited_in_vain_gets_the_old_value_and_it_is_counted_but_not_with_strict() {
+fn a_reader_who_waits_in_vain_gets_the_old_value_but_an_error_with_strict() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
     assert_eq!(cluster.cat(free, true), text("7\n"));
     assert_eq!(cluster.tree.counts.timed_out, 1);
@@ -205,20 +212,20 @@ fn who_has_waited_in_vain_gets_the_old_value_and_it_is_counted_but_not_with_stri
 }
 
 #[test]
-fn of_a_node_that_is_down_the_hub_may_know_a_newer_value_until_a_list_has_begun_and_ended() {
+fn an_open_waits_for_a_node_that_is_down_until_a_whole_list_has_come() {
     let (mut cluster, free) = Cluster::forgotten(&["n1"], |_| {});
     assert_eq!(cluster.cat(free, false), Answer::Wait);
     cluster.work();
     cluster.tell(&[("n1", false)]);
-    assert_eq!(cluster.cat(free, false), Answer::Wait, "the list may have begun before the hub knew");
+    assert_eq!(cluster.cat(free, false), Answer::Wait, "the list may have begun before the question");
     cluster.tell(&[("n1", false)]);
-    assert_eq!(cluster.cat(free, false), text("7\n"), "nothing came: what there was");
+    assert_eq!(cluster.cat(free, false), text("7\n"), "nothing came");
     cluster.row("n1:*", "n1", &[("mem.free", 9)]);
     assert_eq!(cluster.cat(free, false), text("9\n"));
 }
 
 #[test]
-fn while_the_hub_is_away_everything_is_as_it_was_and_when_it_is_back_it_is_awaited() {
+fn files_keep_their_values_while_the_hub_is_away_and_opens_wait_when_it_is_back() {
     let (mut cluster, free) = Cluster::forgotten(&["n1", "n2"], |_| {});
     let (mem, status) = (cluster.at("n1/metrics/mem"), cluster.at("n1/status"));
     cluster.pass(LEASE * 2);
@@ -236,7 +243,7 @@ fn while_the_hub_is_away_everything_is_as_it_was_and_when_it_is_back_it_is_await
 }
 
 #[test]
-fn a_node_that_a_new_hub_does_not_know_is_in_an_unknown_state_and_keeps_its_value() {
+fn a_node_that_a_new_hub_does_not_know_has_an_unknown_state_and_keeps_its_value() {
     let (mut cluster, free) = Cluster::forgotten(&["n1", "n2"], |_| {});
     let status = cluster.at("n1/status");
     cluster.tree.connected(false, "gone", cluster.now);
@@ -250,7 +257,7 @@ fn a_node_that_a_new_hub_does_not_know_is_in_an_unknown_state_and_keeps_its_valu
 }
 
 #[test]
-fn a_series_that_came_while_nobody_looked_is_awaited_and_then_there() {
+fn a_series_that_came_while_nobody_was_subscribed_is_found() {
     let (mut cluster, _) = Cluster::forgotten(&["n1"], |_| {});
     let (job, metrics) = ("n1/metrics/job/late", cluster.at("n1/metrics"));
     assert_eq!(cluster.find(job), Answer::Wait);
@@ -259,12 +266,12 @@ fn a_series_that_came_while_nobody_looked_is_awaited_and_then_there() {
     assert_eq!(cluster.list(metrics), Answer::Ready(vec!["mem".into(), "job".into()]));
     let job = cluster.at(job);
     assert_eq!(cluster.cat(job, false), text("1\n"));
-    assert_eq!(cluster.find("n1/metrics/job/later"), Answer::Fail(libc::ENOENT), "all is known");
+    assert_eq!(cluster.find("n1/metrics/job/later"), Answer::Fail(libc::ENOENT), "all series are known");
 }
 
-/// The thread that pushes asks so: it would wait for itself.
+/// The thread that pushes never waits: it would wait for itself.
 #[test]
-fn who_is_late_never_waits_whatever_he_looks_up() {
+fn a_late_lookup_never_waits() {
     let (mut cluster, _) = Cluster::forgotten(&["n1"], |_| {});
     let parents = ["n1", "n1/metrics", "n1/metrics/mem", "n1/proc", "n1/.control/metrics", ".by"];
     let parents = parents.map(|path| cluster.at(path)).into_iter().chain([Inode::ROOT]);
@@ -275,38 +282,38 @@ fn who_is_late_never_waits_whatever_he_looks_up() {
 }
 
 #[test]
-fn the_status_is_of_now_or_awaited_and_stays_so_while_its_file_is_open() {
+fn a_status_is_current_as_long_as_its_file_is_open() {
     let mut cluster = Cluster::of(&["n1"]);
     let status = cluster.at("n1/status");
     cluster.pass(LEASE);
-    assert!(!cluster.roster);
+    assert!(!cluster.lists_nodes);
     // The end of a list that was under way.
     cluster.tell(&[("n1", true)]);
-    assert_eq!(cluster.cat(status, false), Answer::Wait, "it was up when somebody last looked");
+    assert_eq!(cluster.cat(status, false), Answer::Wait, "it was up before");
     cluster.tell(&[("n1", false)]);
     let Answer::Ready(Opened { handle, .. }) = cluster.tree.open(status, false, READER, cluster.now, false)
     else {
-        panic!("it is known")
+        panic!("it does not open")
     };
     assert!(matches!(cluster.read(handle), Answer::Ready(text) if text.starts_with("state down\n")));
     cluster.pass(LEASE * 3);
-    assert!(cluster.roster, "it is read whenever its reader likes");
+    assert!(cluster.lists_nodes, "the file is open");
     cluster.tree.release(handle, cluster.now);
     cluster.pass(LEASE);
-    assert!(!cluster.roster);
+    assert!(!cluster.lists_nodes);
 }
 
 #[test]
-fn a_metric_of_all_nodes_is_awaited_once_and_only_from_nodes_that_are_up() {
+fn a_table_waits_once_and_only_for_nodes_that_are_up() {
     let mut cluster = Cluster::of(&["n1", "n2", "n3"]);
     cluster.tell(&[("n1", true), ("n2", true), ("n3", false)]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n1", &[("job.x", 5)]);
     cluster.row("job.x", "n3", &[("job.x", 6)]);
-    assert_eq!(cluster.cat(job, false), Answer::Wait, "n2 has said nothing");
+    assert_eq!(cluster.cat(job, false), Answer::Wait, "n2 has not answered");
     cluster.pass(WAIT);
-    assert_eq!(cluster.cat(job, false), text("n1 5\n"), "n3 is down, n2 has had its time");
+    assert_eq!(cluster.cat(job, false), text("n1 5\n"), "n3 is down, n2 has not answered in time");
     cluster.tell(&[("n1", true), ("n2", true), ("n3", true)]);
     assert_eq!(cluster.cat(job, false), text("n1 5\nn3 6\n"));
     cluster.tell(&[("n1", false), ("n2", false), ("n3", false)]);
@@ -314,7 +321,7 @@ fn a_metric_of_all_nodes_is_awaited_once_and_only_from_nodes_that_are_up() {
 }
 
 #[test]
-fn nodes_that_have_nothing_of_a_metric_say_so_and_one_that_nobody_has_is_not_there() {
+fn a_table_has_no_line_for_a_node_without_the_metric_and_does_not_exist_if_no_node_has_it() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
@@ -322,22 +329,22 @@ fn nodes_that_have_nothing_of_a_metric_say_so_and_one_that_nobody_has_is_not_the
     cluster.row("job.x", "n2", &[]);
     assert_eq!(cluster.cat(job, false), text("n1 5\n"));
     let none = cluster.at(".by/job.none");
-    assert_eq!(cluster.cat(none, true), Answer::Fail(libc::ETIMEDOUT), "nobody has said anything");
+    assert_eq!(cluster.cat(none, true), Answer::Fail(libc::ETIMEDOUT), "no node has answered");
     ["n1", "n2"].iter().for_each(|node| cluster.row("job.none", node, &[]));
     assert_eq!(cluster.cat(none, false), Answer::Fail(libc::ENOENT));
 }
 
 #[test]
-fn a_metric_of_all_nodes_is_awaited_anew_from_a_hub_that_is_back_and_kept_while_it_is_away() {
+fn a_table_is_kept_while_the_hub_is_away_and_waits_again_when_it_is_back() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
-    let wish = cluster.wish("job.x");
-    cluster.row_of(wish, "n1", &[("job.x", 1)]);
-    cluster.row_of(wish, "n2", &[("job.x", 2)]);
+    let subscription = cluster.subscription("job.x");
+    cluster.row_of(subscription, "n1", &[("job.x", 1)]);
+    cluster.row_of(subscription, "n2", &[("job.x", 2)]);
     assert_eq!(cluster.cat(job, false), text("n1 1\nn2 2\n"));
     cluster.pass(LEASE * 2);
-    assert_eq!(cluster.wishes, []);
+    assert_eq!(cluster.subscriptions, []);
     cluster.tree.connected(false, "gone", cluster.now);
     assert_eq!(cluster.cat(job, false), text("n1 1\nn2 2\n"));
     cluster.pass(WAIT);
@@ -345,37 +352,37 @@ fn a_metric_of_all_nodes_is_awaited_anew_from_a_hub_that_is_back_and_kept_while_
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.tell(&[("n1", true), ("n2", true)]);
     cluster.row("job.x", "n2", &[("job.x", 3)]);
-    assert_eq!(cluster.cat(job, false), Answer::Wait, "n1 comes");
-    assert_eq!(cluster.cat(job, true), text("n2 3\n"), "what n1 said to the hub before is not of now");
+    assert_eq!(cluster.cat(job, false), Answer::Wait, "n1 may still answer");
+    assert_eq!(cluster.cat(job, true), text("n2 3\n"), "the line of n1 is old");
 }
 
 #[test]
-fn a_metric_stays_wanted_while_its_file_is_open() {
+fn a_table_stays_subscribed_while_its_file_is_open() {
     let mut cluster = Cluster::of(&["n1"]);
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n1", &[("job.x", 5)]);
     let Answer::Ready(Opened { handle, .. }) = cluster.tree.open(job, false, READER, cluster.now, false)
     else {
-        panic!("it is known")
+        panic!("it does not open")
     };
     cluster.pass(LEASE * 3);
-    let wish = cluster.wish("job.x");
-    cluster.more(lane(wish, "n1"), &[("job.x", 6)]);
+    let subscription = cluster.subscription("job.x");
+    cluster.more(lane(subscription, "n1"), &[("job.x", 6)]);
     assert_eq!(cluster.read(handle), text("n1 6\n"));
     cluster.tree.release(handle, cluster.now);
     cluster.pass(LEASE);
-    assert_eq!((cluster.wishes.len(), cluster.roster), (0, false));
+    assert_eq!((cluster.subscriptions.len(), cluster.lists_nodes), (0, false));
 }
 
 #[test]
-fn metrics_are_listed_before_anybody_has_looked_at_a_node() {
+fn metrics_are_listed_before_anybody_has_opened_a_node() {
     let mut cluster = Cluster::of(&["n1", "n2"]);
     let by = cluster.at(".by");
     assert_eq!(cluster.list(by), Answer::Wait);
     cluster.row("n1:*", "n1", &[("mem.free", 1), ("load.1m", 2)]);
     assert_eq!(cluster.list(by), Answer::Ready(vec!["load.1m".into(), "mem.free".into()]));
-    // One that only another node has is there too, once it was read.
+    // A metric that only another node has is listed once somebody has read it.
     let job = cluster.at(".by/job.x");
     assert_eq!(cluster.cat(job, false), Answer::Wait);
     cluster.row("job.x", "n2", &[("job.x", 1)]);
@@ -383,7 +390,7 @@ fn metrics_are_listed_before_anybody_has_looked_at_a_node() {
 }
 
 #[test]
-fn names_that_somebody_tries_are_metrics_up_to_a_limit() {
+fn any_metric_name_can_be_looked_up_until_there_are_too_many() {
     let mut cluster = Cluster::of(&["n1"]);
     for name in ["*", "a:b", "mem.free[", "Ärger", "", "mem..free"] {
         assert_eq!(cluster.find(&format!(".by/{name}")), Answer::Fail(libc::ENOENT), "{name}");
@@ -393,21 +400,21 @@ fn names_that_somebody_tries_are_metrics_up_to_a_limit() {
     }
     assert_eq!(cluster.find(".by/x.more"), Answer::Fail(libc::ENOSPC));
     cluster.at(".by/x.n7");
-    assert_eq!(cluster.tree.counts.by_names_left_out, 1);
+    assert_eq!(cluster.tree.cluster.tables().names().1, 1);
 }
 
-/// A row of these readings for the wish for everything.
+/// A row of these readings for the subscription to everything.
 fn readings(cluster: &mut Cluster, node: &str, values: &[(&str, Reading)]) {
-    let wish = cluster.wish(&format!("{node}:*"));
+    let subscription = cluster.subscription(&format!("{node}:*"));
     let columns: Vec<Series> = values.iter().map(|(metric, _)| series(metric, None)).collect();
-    let lane = lane(wish, node);
-    cluster.tree.columns(lane, wish, &name(node), &Arc::new(columns));
-    let stamp = Stamp { boot: Nanos(cluster.tree.counts.rows + 1), real_offset: 0 };
+    let lane = lane(subscription, node);
+    cluster.tree.columns(lane, subscription, &name(node), &Arc::new(columns));
+    let stamp = Stamp { boot: Nanos(cluster.tree.cluster.rows() + 1), real_offset: 0 };
     cluster.tree.row(lane, stamp, &mut values.iter().map(|&(_, reading)| reading).enumerate());
 }
 
 #[test]
-fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
+fn a_series_without_a_value_is_not_listed() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/net"), Answer::Wait);
     let gone = Reading::Absent(khz_model::Absence::InstanceGone);
@@ -424,19 +431,19 @@ fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
     assert_eq!(listed(&mut cluster, net), "a");
     assert_eq!(listed(&mut cluster, job), "");
     let file = cluster.at("n1/metrics/net/b");
-    assert_eq!(cluster.cat(file, false), Answer::Fail(libc::ENODATA), "by its name it says why");
+    assert_eq!(cluster.cat(file, false), Answer::Fail(libc::ENODATA), "an open says why there is no value");
     readings(&mut cluster, "n1", &[("net.a", there), ("net.b", there), ("job.x", there), ("job.y", gone)]);
     assert_eq!(listed(&mut cluster, metrics), "net job");
     assert_eq!(listed(&mut cluster, net), "a b");
 }
 
 #[test]
-fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
+fn a_value_keeps_its_length_for_a_moment_after_an_open() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem/free"), Answer::Wait);
     cluster.row("n1:*", "n1", &[("mem.free", 9)]);
     let free = cluster.at("n1/metrics/mem/free");
-    let lane = lane(cluster.wish("n1:*"), "n1");
+    let lane = lane(cluster.subscription("n1:*"), "n1");
     let Answer::Ready(opened) = cluster.tree.open(free, false, READER, cluster.now, false) else {
         panic!("it does not open")
     };
@@ -451,5 +458,5 @@ fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
     assert_eq!(seen(&mut cluster), (3, Answer::Ready("10\n".to_owned())));
     cluster.more(lane, &[("mem.free", 7)]);
     cluster.work();
-    assert_eq!(seen(&mut cluster), (2, Answer::Ready("7\n".to_owned())), "it was opened long ago");
+    assert_eq!(seen(&mut cluster), (2, Answer::Ready("7\n".to_owned())), "the open was long ago");
 }

@@ -1,0 +1,39 @@
+//! An agent that its hubs refuse comes again and again: each log says so once, and not at every attempt.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::process::{Running, khz, until};
+use crate::record::folder;
+use crate::text::own;
+
+/// Awaited things have happened by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn an_agent_that_two_hubs_refuse_is_one_line_in_the_log_of_each_of_the_three() {
+    let folder = folder("refused");
+    let key = folder.join("cluster.key");
+    std::fs::write(&key, "1".repeat(64)).unwrap();
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    let hubs = [(); 2].map(|()| Running::start_hub(&["--cluster-key", key.to_str().unwrap()]));
+    let links = hubs.each_ref().map(Running::link);
+    let log = folder.join("agent.log");
+    let mut agent = khz(&["agent", "--node", "n1", "--hub", &links.join(",")]);
+    let mut agent = agent.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    until(PATIENCE, "both hubs have refused it three times", || {
+        hubs.iter().all(|hub| own(hub, "khz_hub_refused_total") >= 3)
+    });
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    let said = std::fs::read_to_string(&log).unwrap();
+    for link in &links {
+        assert_eq!(said.matches(&format!("hub {link}: ")).count(), 1, "{said}");
+    }
+    for hub in hubs {
+        let (_, said) = hub.end("TERM");
+        assert_eq!(said.matches("stranger 127.0.0.1:").count(), 1, "{said}");
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}

@@ -1,0 +1,147 @@
+//! `khz watch` while a node that it shows goes away, and while its hub stands still.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::process::{Running, code, err, khz, out, until};
+
+/// Awaited things have happened by then, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+}
+
+/// A hub and an agent, n1, that reports to it.
+fn cluster() -> (Running, Ended) {
+    let hub = Running::start_hub(&[]);
+    let agent = start_agent(&hub);
+    until(PATIENCE, "n1 is up", || {
+        let nodes = khz(&["nodes", "--server", &hub.url]).output().unwrap();
+        out(&nodes).contains("n1    up")
+    });
+    (hub, agent)
+}
+
+fn start_agent(hub: &Running) -> Ended {
+    let mut agent = hub.beside(&["agent", "--node", "n1", "--hub", &hub.link()]);
+    Ended(agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// A watch whose lines are read as they come.
+struct Watch {
+    child: Ended,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Watch {
+    fn start(hub: &Running) -> Self {
+        let words = ["watch", "n1:load.1m", "--json", "--server", &hub.url];
+        let mut command = khz(&words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Watch { child: Ended(child), lines }
+    }
+
+    /// The first line that is like this.
+    fn line(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the watch has ended before: {what}");
+            let read: Value = serde_json::from_str(&line).unwrap();
+            if is_it(&read) {
+                return read;
+            }
+            assert!(Instant::now() < end, "there was no line: {what}");
+        }
+    }
+
+    fn row(&mut self) {
+        self.line("a row", |line| line["values"].is_object());
+    }
+
+    /// What was said on stderr.
+    fn said(mut self) -> String {
+        signal(&self.child.0, "TERM");
+        let mut said = String::new();
+        self.child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
+    }
+}
+
+#[test]
+fn commands_that_ask_once_say_which_hub_stands_still_and_what_to_do_and_ask_nobody_else() {
+    let (hub, _agent) = cluster();
+    signal(&hub.child, "STOP");
+    let url = hub.url.trim_end_matches('/');
+    for words in [
+        &["nodes"][..],
+        &["get", "mem.free"],
+        &["get", "n1:mem.free", "--json"],
+        &["catalog"],
+        &["watch", "mem.free", "--count", "1"],
+        &["nodes", "forget", "n1"],
+    ] {
+        let output = khz(&[words, &["--server", url]].concat()).output().unwrap();
+        let said = err(&output);
+        assert_eq!(code(&output), 1, "{words:?}: {said}");
+        let expected = format!("khz: {url}/ takes connections and does not answer: it stands still");
+        assert!(said.starts_with(&expected) && said.contains("systemctl status"), "{words:?}: {said}");
+    }
+    // Its local socket is found as well: nobody reads this machine's kernel in its place and says nothing.
+    let output = hub.beside(&["get", "mem.free"]).output().unwrap();
+    assert_eq!((code(&output), out(&output).as_str()), (1, ""), "{}", err(&output));
+    assert!(err(&output).contains("hub.sock/ takes connections and does not answer"), "{}", err(&output));
+}
+
+#[test]
+fn a_watch_says_that_a_node_is_down_and_that_it_is_back() {
+    let (hub, agent) = cluster();
+    let mut watch = Watch::start(&hub);
+    watch.row();
+    drop(agent);
+    let gone = watch.line("n1 is down", |line| line["event"] == "node");
+    assert_eq!((&gone["node"], &gone["state"]), (&"n1".into(), &"down".into()), "{gone}");
+    assert!(gone["since"].as_str().is_some_and(|since| since.contains('.')), "{gone}");
+    let _agent = start_agent(&hub);
+    let back = watch.line("n1 is up", |line| line["event"] == "node");
+    assert_eq!(back["state"], "up", "{back}");
+    watch.row();
+    let said = watch.said();
+    assert!(said.contains("khz: n1 is down since "), "{said}");
+    assert!(said.contains("khz: n1 is back since "), "{said}");
+}
+
+#[test]
+fn a_watch_says_that_its_hub_stands_still_and_that_it_is_back() {
+    let (hub, _agent) = cluster();
+    let mut watch = Watch::start(&hub);
+    watch.row();
+    signal(&hub.child, "STOP");
+    let silent =
+        watch.line("the hub is silent", |line| line["event"] == "server" && line["state"] == "silent");
+    assert_eq!(silent["server"], hub.url.trim_end_matches('/'), "{silent}");
+    signal(&hub.child, "CONT");
+    watch.line("the hub is back", |line| line["event"] == "server" && line["state"] == "back");
+    watch.row();
+    let said = watch.said();
+    let url = hub.url.trim_end_matches('/');
+    assert!(said.contains(&format!("khz: {url} has not been heard for ")), "{said}");
+    assert!(said.contains(&format!("khz: {url} is back; it was not heard for ")), "{said}");
+}

@@ -1,0 +1,12 @@
+//! Clients: sockets and their threads ([`listen`]), the text protocol ([`session`]), its commands and their answers.
+
+mod answers;
+mod batch;
+mod commands;
+mod create;
+mod execute;
+pub mod listen;
+mod session;
+
+pub use commands::Permissions;
+pub use session::{Next, Rules, Session};

@@ -63,7 +63,7 @@ fn slow_tests() -> Result<(), String> {
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
     guest_tests()?;
-    // About an hour: changes of the code that tests have to notice.
+    // About an hour: changes of the code that tests must notice.
     mutants::slow()
 }
 

@@ -53,19 +53,20 @@ pub fn link_socket(told: Option<&Path>) -> Option<PathBuf> {
     run_dirs(told).into_iter().flat_map(of_folder).find(|path| listens(path))
 }
 
-/// True where somebody listens at a local socket, be it one that stands still and whose queue is full.
+/// True where a process listens at a local socket, even one that is stopped and whose queue is full.
 pub fn listens(path: &Path) -> bool {
-    // So short a wait is enough for who answers, and for the kernel to say that there is a queue.
+    // This short wait is enough for a process that answers, and for the kernel to report a full queue.
     match connect(path, Some(Duration::from_millis(1))) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
     }
 }
 
-/// Connects to a local socket. Where the queue of one that stands still is full this waits, and no longer than that.
+/// Connects to a local socket. If the listening process is stopped and its queue is full, waits for at most
+/// this time.
 ///
 /// # Errors
-/// What the kernel says; `WouldBlock` when the time is over.
+/// The kernel's error; `WouldBlock` when the time is over.
 pub fn connect(path: &Path, wait: Option<Duration>) -> std::io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, wait)?;

@@ -116,7 +116,7 @@ where
     answer_in(Queue::Answers, app, kind, write).await
 }
 
-/// The same of whoever waits in this queue for his turns.
+/// The same, with turns from this queue.
 pub(crate) async fn answer_in<F, W>(
     queue: Queue,
     app: &App,

@@ -33,7 +33,7 @@ pub(crate) struct App {
     /// The memory that all answers together may take.
     pub answers: Budget,
     pub histories: Arc<Semaphore>,
-    /// Whose turn it is to write a page.
+    /// The turns for writing pages.
     pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
 }

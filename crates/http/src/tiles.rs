@@ -195,7 +195,7 @@ impl Source for Tiles {
         let known = values.iter().flatten().count();
         // Sends numbers at once when they first become known: the first ones should not take a period.
         let mut events = String::new();
-        // Who is there stands in every event.
+        // Every event already lists the nodes that are up.
         let told = self.subscription.notices();
         notices(told.iter().filter(|notice| notice.change.is_none()), &mut events);
         if now < self.next_at && known <= self.known {

@@ -75,10 +75,10 @@ mod tests {
         ) {
             let (whole, part) = (Decimal::new(units, places), Decimal::new(units, places).divided_by(divisor));
             prop_assert!(part.places >= places && part.places <= PLACES_MAX.min(places + 9));
-            // Whole times 10^(more places), held against the quotient's digits.
+            // Whole times 10^(more places), to compare with the quotient's digits.
             let scaled = u128::from(whole.units) * 10u128.pow(u32::from(part.places - places));
             prop_assert_eq!(scaled / u128::from(divisor), u128::from(part.units), "{} / {}", whole, divisor);
-            // It ends where it is exact, where there are nine more places, or where no more digits fit.
+            // It ends where it is exact, after nine more places, or where no more digits fit.
             let is_exact = scaled.is_multiple_of(u128::from(divisor));
             let is_full = part.places == PLACES_MAX.min(places + 9);
             let overflows = scaled / u128::from(divisor) * 10 > u128::from(u64::MAX / 1_000_000_000);

@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// What a glob means, one character after the other.
+    /// The meaning of a glob, one character after the other.
     fn means(glob: &[char], name: &[char]) -> bool {
         match (glob, name) {
             ([], name) => name.is_empty(),

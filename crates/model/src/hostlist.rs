@@ -469,7 +469,7 @@ mod tests {
     }
 
     proptest! {
-        /// Matching never expands: the two have to mean the same names all the same.
+        /// Matching never expands, yet both must mean the same names.
         #[test]
         fn it_matches_the_names_that_it_expands_to_and_no_others(
             parts in prop::collection::vec(("[a0]{0,2}", 0u64..13, 0u64..5, 0usize..4), 1..3),
@@ -484,7 +484,7 @@ mod tests {
             prop_assert_eq!((list.is_countable(), list.named()), (true, names.clone()));
             for name in names.iter().chain(&foreign) {
                 prop_assert_eq!(list.matches(name), names.contains(name), "{} in {}", name, list);
-                // A digit more, a digit less.
+                // One digit more, one digit less.
                 for other in [format!("{name}0"), format!("0{name}"), name[1..].to_owned()] {
                     prop_assert_eq!(list.matches(&other), names.contains(&other), "{} in {}", other, list);
                 }

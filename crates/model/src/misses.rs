@@ -78,7 +78,7 @@ pub struct Misses {
     pub more: usize,
 }
 
-/// What may still be done to find out.
+/// The effort that is left for finding misses.
 #[derive(Debug)]
 struct Effort(Cell<usize>);
 
@@ -87,7 +87,7 @@ impl Effort {
         Effort(Cell::new(operations))
     }
 
-    /// Spends this; `false`: there was no more, and what it was for is not known.
+    /// Spends this effort; `false`: it is used up, and the result is unknown.
     fn spend(&self, operations: usize) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(operations));
@@ -101,11 +101,11 @@ impl Misses {
         Misses::within(known, patterns, &mut { EFFORT_MAX })
     }
 
-    /// The same as far as it costs no more than `effort`, which is less afterwards.
+    /// The same within `effort`; subtracts what it used.
     pub fn within(known: &impl Known, patterns: &[Pattern], effort: &mut usize) -> Self {
         let nodes = known.nodes();
         let left = Effort::of(*effort);
-        // A name is copied, which is much less than comparing it.
+        // Copying a name costs much less than comparing it.
         left.spend(nodes.len() / 16);
         let mut metrics = None;
         let mut misses = Misses::default();
@@ -256,7 +256,7 @@ fn meant<'a>(
     Box::new(nodes.iter().filter(is_meant))
 }
 
-/// The node of that name, among nodes in name order.
+/// The node with this name, among nodes in name order.
 fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
     nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(|at| &nodes[at])
 }

@@ -85,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// The same of whatever node.
+    /// The same pattern for all nodes.
     pub fn of_any_node(&self) -> Pattern {
         let text = self.series().into();
         Pattern { text, nodes: None, metric: self.metric.clone(), instance: self.instance.clone() }

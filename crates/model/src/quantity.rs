@@ -12,7 +12,7 @@ impl Nanos {
     /// One second.
     pub const SECOND: Nanos = Nanos(1_000_000_000);
 
-    /// `12:03:11`: the time of the day, in UTC, of a moment since 1970.
+    /// `12:03:11`: the time of day in UTC, of a moment since 1970.
     pub fn time_of_day(self) -> String {
         let seconds = self.0 / Nanos::SECOND.0;
         format!("{:02}:{:02}:{:02}", seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)

@@ -164,12 +164,12 @@ pub struct Notice {
     pub node: NodeName,
     /// One sentence.
     pub text: String,
-    /// The node has gone or come, and since when that is so (ns since 1970); `None`: it is about something else.
+    /// The new state of the node, and since when (ns since 1970); `None`: the notice is about something else.
     pub change: Option<(Presence, Nanos)>,
 }
 
 impl Notice {
-    /// One that is about no coming or going.
+    /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
         Notice { node, text: text.into(), change: None }
     }

@@ -94,7 +94,7 @@ impl Crowd {
         if !(1..=NODES_MAX).contains(&settings.nodes) {
             return Err(SimulateError::Nodes { asked: settings.nodes, limit: NODES_MAX });
         }
-        // An address that no interface has would be the same failure again and again.
+        // Checked once here: with an address that no interface has, every connection would fail.
         let bound = khz_link::driver::socket_to(&settings.hub, settings.from);
         drop(bound.map_err(|source| SimulateError::Bind { hub: settings.hub, source })?);
         files::make_room(settings.nodes as u64)?;

@@ -77,7 +77,7 @@ pub enum SimulateError {
         /// The hard limit.
         hard: u64,
     },
-    /// Connections cannot go out from the local address that was asked for.
+    /// Connections cannot use the local address that was asked for.
     #[error("cannot connect to {hub}: {source}")]
     Bind {
         /// The hub.

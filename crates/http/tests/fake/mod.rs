@@ -50,9 +50,9 @@ pub struct FakeNode {
     pub renewed: Mutex<Vec<(String, Nanos)>>,
     /// No node answers `renew`.
     pub silent: AtomicBool,
-    /// What it was asked, in order: the patterns of a question, `own` for its own numbers.
+    /// Every request, in order: its patterns, or `own` for its own numbers.
     pub asked: Mutex<Vec<String>>,
-    /// Who holds this holds up whoever asks, and so the whole door.
+    /// While a test holds this, requests and so the whole door stand still.
     pub held_up: Mutex<()>,
 }
 

@@ -88,7 +88,7 @@ fn run(record: &mut Record, rate: u64) -> Result<(), BenchError> {
     }
     record.show(&format!("## What a job on all cores loses, {rate} Hz"), &table);
     record.say(&format!(
-        "{} steps of {STEP:?} with a barrier behind each, {alone:.2} s alone. Agent and mount: five files gathered at {rate} Hz into ring \
+        "{} steps of {STEP:?} with a barrier after each, {alone:.2} s alone. Agent and mount: five files gathered at {rate} Hz into ring \
          and shared memory, base rows to a hub on this machine once a second, the mount with a file open. With the hub at that rate: \
          every row sent, and delivered to the mount again; the hub's work is on this machine too, where a cluster has another for it.\n",
         steps.0

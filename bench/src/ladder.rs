@@ -55,7 +55,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     record.show("## The ladder: /proc/meminfo, gathers per second of CPU", &table);
     record.say(&format!(
         "One CPU ({}); C steps one to four, ours is the fifth. Only steps one, two and five turn text\n\
-         into numbers; three and four note where each value stands, as the paper did.\n",
+         into numbers; three and four note where each value is, as the paper did.\n",
         pinned.cpu
     ));
     Ok(())

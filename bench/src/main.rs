@@ -119,7 +119,7 @@ static BLOCK: Suite = Suite {
     sections: &[Section {
         name: "forms",
         seconds: (360, 70),
-        about: "beside texts, as they are and compressed, on the workloads of fixtures/workloads",
+        about: "beside texts, plain and compressed, on the workloads of fixtures/workloads",
         run: block::run,
     }],
 };

@@ -279,6 +279,6 @@ fn show_facts(record: &mut Record, lanes: &[Lane]) {
             lane.check.wrong.to_string(),
         ]);
     }
-    record.show("## What changed, and readings held against a full parse", &table);
+    record.show("## What changed, and readings compared with a full parse", &table);
     record.verdict("wrong readings, paced", Spread::of([wrong as f64]), Bound::AtMost(0.0));
 }

@@ -33,7 +33,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "pull",
             seconds: (70, 15),
-            about: "statuses a second of 128 nodes, asked anew and from rows that are there",
+            about: "statuses a second of 128 nodes, newly gathered and from rows already received",
             run: pull::run,
         },
         Section {

@@ -145,7 +145,7 @@ impl Drop for Watched {
     }
 }
 
-/// The number behind `name:`.
+/// The number after `name:`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.split_whitespace().next()?.parse().ok()

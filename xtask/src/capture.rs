@@ -44,7 +44,7 @@ pub fn run(name: &str) -> Result<(), String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let origin = format!(
         "machine: (describe it: CPUs, memory, interfaces, what it was doing)\nkernel:  {}\ncommand: cargo xtask capture {name}\n\
-         files:   {}\nscrubbed: (say what you changed; look at cpuinfo and version)\n",
+         files:   {}\nscrubbed: (say what you changed; check cpuinfo and version)\n",
         kernel.trim(),
         captured.join(" ")
     );

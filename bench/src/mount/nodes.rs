@@ -174,5 +174,5 @@ fn raise_descriptors(wanted: u64) -> Result<(), BenchError> {
     }
     let maximum = limit.maximum.map(|maximum| maximum.max(wanted));
     setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-        .map_err(BenchError::call("setrlimit (as root it may open so many files)"))
+        .map_err(BenchError::call("setrlimit (root may open enough files)"))
 }

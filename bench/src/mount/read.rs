@@ -213,7 +213,7 @@ fn fresh(record: &mut Record, value: &Path, empty: &Path) -> Result<(), BenchErr
     }
     let three = |times: &Times| [0.5, 0.9, 0.99].map(|q| figure(times.at(q))).join(", ");
     record.say(&format!(
-        "First read of each new value ({} of them, {FRESH_HZ} changes a second, after poll(2) has told): p50, p90, p99 {} us;\n\
+        "First read of each new value ({} of them, {FRESH_HZ} changes a second, after poll(2) has returned): p50, p90, p99 {} us;\n\
          of the empty file system's file in its place, as cold: {} us.\n",
         value.count(),
         three(&value),

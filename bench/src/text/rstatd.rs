@@ -120,7 +120,7 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     }
     record.show("## One node asked by hand", &table);
     record.say(&format!(
-        "khz: five items ({}), gathered anew for each request, or as they were gathered once a second (`:age any`). \
+        "khz: five items ({}), gathered for each request, or received once a second (`:age any`). \
          rstatd: its 26 numbers, started as inetd does, found through rpcbind, asked over UDP; it reads six files for each. All in \
          a network with loopback alone. The bare loops (bench/c/answer.c) answer each byte with as many, with and without \
          reading the four files that the items are in. khz less what the agent costs while nobody asks ({:.3} % of a core).\n",

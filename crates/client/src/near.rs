@@ -1,5 +1,5 @@
-//! What this machine has for a hub on loopback: the hub's local socket, and its run key if we are the hub's
-//! user or root. Connects to nothing.
+//! Finds, for a hub on loopback, its local socket and its run key. The key is found only by the hub's user and
+//! root. Connects to nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -90,7 +90,7 @@ pub struct Caller {
 }
 
 impl Access {
-    /// The caller behind a connection and this token; an error if it may not read here at all.
+    /// The caller with this connection and token; an error if it may not read here at all.
     pub fn caller(&self, origin: &Origin, token: Option<&str>) -> Result<Caller, AccessError> {
         let unknown = |error: TokenError| AccessError::Unknown(error.to_string());
         // A caller that needs no token may still show one: its settings are the same for all servers.

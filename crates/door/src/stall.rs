@@ -151,10 +151,7 @@ mod tests {
         let every = Duration::from_secs(3);
         assert!(read_slowly(every, 16, 640, 40).await, "48 bytes in nine seconds");
         assert!(!read_slowly(every, 8, 640, 40).await, "24 bytes in nine seconds");
-        assert!(
-            !read_slowly(Duration::from_millis(900), 1, 640, 40).await,
-            "a few bytes are not enough"
-        );
+        assert!(!read_slowly(Duration::from_millis(900), 1, 640, 40).await, "a few bytes are not enough");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What a request asks for and nobody has, as JSON and as a refusal. `khz_model` finds the misses and the
+//! The misses of a request, as JSON and as a refusal. `khz_model` finds the misses and the
 //! suggestions.
 
 use khz_model::{Miss, Misses, Pattern, Query, QueryError};

@@ -102,8 +102,8 @@ pub(crate) async fn forget(
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), FORGET_PARAMS)?;
     let selected = params.hostlist("nodes")?;
-    let selected = selected
-        .ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes to forget"))?;
+    let selected =
+        selected.ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes to forget"))?;
     caller.check_operator("forgetting nodes")?;
     let hosts = selected.nodes();
     let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();

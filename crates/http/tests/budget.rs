@@ -1,4 +1,4 @@
-//! What readers make the door hold: for every route, clients that send a request and do not read. Answers
+//! The memory that readers make the door hold: for every route, clients that send a request and do not read. Answers
 //! stay within their budget; beyond it the door answers 503 until the clients are gone, and all memory is
 //! released.
 

@@ -68,10 +68,7 @@ fn a_scrape_asks_the_node_for_a_new_row_and_does_not_wait_for_ever() {
     assert_eq!(renewed(), [], "neither one that is down nor all of them");
     node.silent.store(true, std::sync::atomic::Ordering::SeqCst);
     let last = server.get("/metrics?node=n1");
-    assert!(
-        last.status == 200 && last.body.contains("\nnode_load1 12.34\n"),
-        "its last rows are shown"
-    );
+    assert!(last.status == 200 && last.body.contains("\nnode_load1 12.34\n"), "its last rows are shown");
     assert_eq!(renewed().len(), 1);
 }
 

@@ -150,7 +150,7 @@ fn check_open_metrics(text: &str) -> Result<(), String> {
             if name != family {
                 (family, told, sampled) = (name, BTreeSet::new(), false);
                 if families.insert(name, "unknown").is_some() {
-                    return Err(wrong("the family stands in two places"));
+                    return Err(wrong("the family is in two places"));
                 }
             }
             if sampled || !told.insert(what) || !is_name(name) {

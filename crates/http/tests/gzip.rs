@@ -160,8 +160,7 @@ fn where_packing_has_no_room_the_answer_comes_as_it_is() {
     assert!(!answer.is_packed());
     let text: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
     assert_eq!(text["nodes"].as_array().unwrap().len(), 300);
-    server
-        .wait("all memory is released", |c| c.answer_bytes.load(std::sync::atomic::Ordering::Relaxed) == 0);
+    server.wait("all memory is released", |c| c.answer_bytes.load(std::sync::atomic::Ordering::Relaxed) == 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What patterns ask for and nobody has: unknown nodes, and metrics and instances that no node has. Each
+//! Misses: names in patterns that nobody has, such as unknown nodes, metrics and instances. Each
 //! comes with the known name that was probably meant. A known node that does not answer is not among them.
 
 use std::cell::{Cell, OnceCell};

@@ -1,5 +1,5 @@
 //! All nodes of a simulation in one thread: one loop with one `epoll_wait`. It wakes at most a thousand times
-//! a second, except for rows that somebody wants at once, and does the work that is due.
+//! a second, except for rows on demand, and does the work that is due.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

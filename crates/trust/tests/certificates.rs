@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use khz_trust::{Certificate, Identity, PeerError};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, SanType};
 
-/// What of a certificate decides an identity, and until when it is valid.
+/// The fields of a certificate that decide the identity, and how long it is valid.
 fn known(der: &[u8]) -> Result<Certificate, PeerError> {
     let certificate = Certificate::read(der)?;
     certificate.identity()?;

@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(
             age(&["hub".into(), "!hub/src".into()]),
             Age::Fresh,
-            "what is left out changes nothing either"
+            "a path that is left out changes nothing either"
         );
         assert_eq!(age(&[]), Age::Fresh, "what depends on no code is never stale");
         project.commit("hub/src/lib.rs", "1");

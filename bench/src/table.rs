@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_stand_under_their_heads() {
+    fn figures_align_with_their_heads() {
         let mut table = Table::new(&["way", "per second"]);
         table.row(["a character at a time".into(), "85".into()]);
         assert_eq!(

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_say_what_the_kept_runs_say() {
+    fn the_tables_agree_with_the_kept_runs() {
         let (root, report) = (step::root(), Report::of(step::root()).unwrap());
         let text = read(root).unwrap();
         for name in report.list.tables() {

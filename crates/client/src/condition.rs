@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn each_condition_tells_what_it_says() {
+    fn each_condition_reports_the_values_it_describes() {
         let values = [100, 150, 150, 200, 250, 300, 100];
         let between = (amount("1.5"), amount("2.5"));
         assert_eq!(told(Condition::Always, &values), values);

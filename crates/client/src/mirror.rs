@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_remote_node_stand_in_its_snapshot_through_another_connection() {
+    fn rows_of_a_remote_node_are_in_its_snapshot_even_after_a_reconnect() {
         let directory = std::env::temp_dir().join(format!("khz-mirror-{}", std::process::id()));
         let mut scribe = Scribe {
             directory: directory.clone(),

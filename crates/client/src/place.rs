@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_stands_still_with_a_full_queue_is_there_and_keeps_nobody_waiting() {
+    fn a_stopped_process_with_a_full_queue_counts_as_listening_and_delays_nobody() {
         let folder = std::env::temp_dir().join(format!("khz-queue-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("still.sock");

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_worth_the_same_from_wherever() {
+    fn a_certificate_gives_the_same_role_from_any_place() {
         for door in [Door::Http, Door::Text, Door::Alone] {
             for place in [Place::Loopback, Place::Elsewhere] {
                 let access = Access { door, ..Access::default() };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_more_than_where_somebody_comes_from() {
+    fn a_token_wins_over_the_place() {
         use Place::*;
         let key = Arc::new(ClusterKey::generate().unwrap());
         for door in [Door::Http, Door::Alone] {
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_looked_at_where_none_counts() {
+    fn a_token_is_ignored_where_tokens_do_not_count() {
         assert_eq!(outcome(&Access::default(), &Place::Loopback.into(), Some("any")), Ok(Role::Reader));
     }
 
     #[test]
-    fn what_changes_something_is_for_operators_alone() {
+    fn only_operators_may_change_something() {
         for role in Role::ALL {
             let caller = Caller::of(&identity(role));
             assert_eq!(caller.check_operator("forgetting nodes").is_ok(), role == Role::Operator, "{role}");

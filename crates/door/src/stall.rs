@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_that_takes_what_it_must_is_waited_for_and_a_slower_one_is_not() {
+    async fn a_slow_reader_that_takes_the_minimum_is_kept_and_a_slower_one_is_dropped() {
         let every = Duration::from_secs(3);
         assert!(read_slowly(every, 16, 640, 40).await, "48 bytes in nine seconds");
         assert!(!read_slowly(every, 8, 640, 40).await, "24 bytes in nine seconds");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_in_which_nothing_waits_is_not_held_against_a_reader() {
+    async fn time_in_which_no_bytes_wait_does_not_count() {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let mut socket = Stalling::new(ours, PATIENCE, 40);
         // Far fewer than forty bytes in ten seconds, but hardly any wait.

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn memory_is_given_back_once_when_most_of_many_have_gone() {
+    async fn memory_is_returned_once_when_most_of_many_readers_have_left() {
         let (tide, open, _) = tide();
         open.store(500, Ordering::Relaxed);
         tide.rises();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_few_readers_of_much_are_a_burst_and_of_little_are_none() {
+    async fn a_few_readers_of_large_answers_are_a_burst_and_of_small_ones_are_not() {
         let (tide, open, bytes) = tide();
         let come_and_go = |held: u64| {
             open.store(3, Ordering::Relaxed);

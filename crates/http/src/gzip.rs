@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_coding_wins_and_without_a_wish_it_is_none() {
+    fn the_preferred_coding_wins_and_without_a_header_nothing_is_packed() {
         for (accept, expected) in [
             (None, false),
             (Some(""), false),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_lanes_the_newer_counts_and_the_wider_says_the_order() {
+    fn of_two_lanes_the_newer_counts_and_the_wider_sets_the_order() {
         let (base, newer) = (columns(&["a", "b", "c"]), columns(&["c", "b"]));
         let part = |columns: &Arc<dyn Columns>, values: &'static [u64], seconds| Part {
             columns: columns.clone(),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_node_has_what_the_patterns_that_speak_of_it_select() {
+    fn each_node_shows_what_its_patterns_select() {
         let base = columns(&["a", "b", "c"]);
         let parts = [Part { columns: base, stamp: Stamp::default(), values: &[1, 2, 3], states: &[0; 3] }];
         let mut layouts = Layouts::new(vec![Pattern::new("n1:a").unwrap(), Pattern::new("n2:b").unwrap()]);

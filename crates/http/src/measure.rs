@@ -261,7 +261,7 @@ mod tests {
     use Reading::{Absent, Failed, Present};
 
     #[test]
-    fn busy_is_what_is_missing_to_idle() {
+    fn busy_is_the_rest_of_idle() {
         let [user, idle] =
             ["cpu.all.user", "cpu.all.idle"].map(|name| metric(name, Kind::Counter, Unit::Seconds, 2));
         let busy = measure(&["cpu.all.idle"], &["cpu.all.*"], &[], Fold::Sum, true);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_up_is_one_quantity() {
+    fn only_equal_units_are_added_up() {
         let metrics = [
             metric("net.rx_bytes", Kind::Counter, Unit::Bytes, 0),
             metric("net.rx_packets", Kind::Counter, Unit::Packets, 0),

@@ -243,7 +243,7 @@ mod tests {
     use khz_model::Rate;
 
     #[test]
-    fn what_is_not_known_of_a_node_is_null() {
+    fn unknown_facts_about_a_node_are_null() {
         let mut out = String::new();
         status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()));
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_tells_what_was_lost_and_what_may_still_come() {
+    fn a_lane_counts_lost_and_missing_rows() {
         let lane = LaneStatus {
             name: "base".into(),
             rate: Rate::from_hz(1).unwrap(),

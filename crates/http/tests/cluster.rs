@@ -20,7 +20,7 @@ fn four() -> FakeNode {
 }
 
 #[test]
-fn every_node_tells_how_it_is() {
+fn every_node_shows_its_state() {
     let server = Server::start(Arc::new(four()));
     let answer = server.get("/khz/v1/nodes").json();
     assert_eq!(answer["nodes"], json!(["n1", "n2", "n3", "n4"]));

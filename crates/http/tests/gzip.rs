@@ -151,7 +151,7 @@ fn answers_stay_unpacked_when_gzip_is_unwanted_or_the_answer_is_short_or_for_hea
 }
 
 #[test]
-fn where_packing_has_no_room_the_answer_comes_as_it_is() {
+fn without_room_for_packing_the_answer_comes_unpacked() {
     let server = Server::start_with(Arc::new(FakeNode::many(300)), |door| {
         door.limits.answers = ByteSize(400 * 1024);
     });

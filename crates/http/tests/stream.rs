@@ -46,7 +46,7 @@ fn every_row_is_delivered_once_and_in_order() {
 }
 
 #[test]
-fn what_is_unknown_says_why() {
+fn unknown_readings_give_their_reason() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let mut events = server.stream("/khz/v1/stream?match=mem.high_total&match=broken.*&rate=100Hz");
     let rows = rows(&mut events, 1);

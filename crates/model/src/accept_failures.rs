@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_told_at_once_and_then_once_a_minute_with_their_number() {
+    fn failures_are_logged_at_once_and_then_once_a_minute_with_their_count() {
         let mut failures = AcceptFailures::of("HTTP");
         let error = io::Error::from_raw_os_error(EMFILE);
         // Ten times a second for three minutes.

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_more_than_is_left_and_all_comes_back() {
+    fn no_share_exceeds_what_is_left_and_all_bytes_return() {
         let (budget, held) = budget(100);
         let (first, second) = (budget.take(60).unwrap(), budget.take(40).unwrap());
         assert!(budget.take(1).is_none() && budget.left() == 0);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn many_names_in_many_patterns_have_the_room_of_one() {
+    fn names_of_many_patterns_share_the_room_of_one() {
         let texts: Vec<String> =
             (0..64).map(|n| format!("n[{}-{}]:mem.*", n * 1_000, n * 1_000 + 999)).collect();
         let choice = choice(&texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_costs_counts_every_host_that_is_compared() {
+    fn the_cost_of_a_node_counts_every_compared_host() {
         assert_eq!(choice(&["a*,b*,c?:mem.*", "load.*", "n7:x"]).cost(), 4);
     }
 
     proptest! {
         #[test]
-        fn a_choice_says_what_the_patterns_say(
+        fn a_choice_selects_what_its_patterns_select(
             patterns in prop::collection::vec("(n[0-3]|n\\[0-2\\]|n\\*|g\\?|n1,g\\[1,3\\]|n\\[0-9999\\])?", 0..6),
             node in "[ng][0-3]",
         ) {

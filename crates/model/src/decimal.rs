@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn more_places_than_there_are_digits_are_taken_as_the_most() {
+    fn places_beyond_the_maximum_count_as_the_maximum() {
         assert_eq!(Decimal::new(7, 200), Decimal::new(7, PLACES_MAX));
         assert_eq!(Decimal::new(7, PLACES_MAX).to_string(), "0.000000000000000007");
     }

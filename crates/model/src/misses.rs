@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_nobodies_is_bounded() {
+    fn a_list_of_unknown_nodes_is_bounded() {
         let pattern = Pattern::new("x[1-5000]:load.1m").unwrap();
         let misses = Misses::of(&Cluster, &[pattern]);
         assert_eq!((misses.nodes.len(), misses.more), (MISSES_MAX, 5000 - MISSES_MAX));

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_an_end() {
+    fn names_have_a_maximum_length() {
         let metric = |length: usize| is_metric_name(&"m".repeat(length));
         assert!(metric(METRIC_NAME_MAX) && !metric(METRIC_NAME_MAX + 1));
         let long = "i".repeat(INSTANCE_MAX + 10);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_bytes_that_are_no_text_stay_two() {
+    fn names_that_differ_only_in_invalid_bytes_stay_different() {
         let [one, two] = [b"eth\xFE", b"eth\xFF"].map(|name| Instance::from_kernel(name));
         assert_ne!(one, two);
         assert_eq!(two.as_str(), "eth\\xFF");

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_an_end_and_so_have_the_nodes_that_patterns_name() {
+    fn patterns_and_the_nodes_they_name_are_bounded() {
         let long = |length: usize| Pattern::new(&"m".repeat(length));
         assert!(long(PATTERN_MAX).is_ok());
         assert!(long(PATTERN_MAX + 1).is_err_and(|error| error.problem.contains("4096 bytes")));

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_prints_as_no_round_number_is_read_again_as_it_was() {
+    fn a_rate_without_a_round_number_is_read_back_unchanged() {
         for (text, shown) in [("1.1ms", "every 1100us"), ("1.5Hz", "1.500Hz"), ("1.5s", "every 1500ms")] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.to_string(), shown);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unit_is_worth_what_it_says_and_others_are_refused() {
+    fn every_unit_has_its_value_and_unknown_units_are_refused() {
         let spans = [
             ("1ns", 1),
             ("2us", 2_000),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_too_small_is_out_of_range_and_the_last_that_fits_is_not() {
+    fn values_beyond_the_range_are_refused_and_the_last_valid_ones_are_not() {
         assert!(matches!("107000d".parse::<Nanos>(), Err(QuantityError::OutOfRange { .. })));
         assert_eq!("106000d".parse(), Ok(Nanos::from_secs(106_000 * 86_400)));
         assert!(matches!("16777216TiB".parse::<ByteSize>(), Err(QuantityError::OutOfRange { .. })));

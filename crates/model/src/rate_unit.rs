@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_a_second_means_what_its_counter_counts() {
+    fn seconds_per_second_mean_what_the_counter_counts() {
         for (name, unit, expected) in [
             ("cpu.all.user", "seconds", "CPUs"),
             ("cpu.idle", "seconds", "CPUs"),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_last_slot_nothing_new_is_taken_and_what_is_known_stays() {
+    fn beyond_the_last_slot_new_series_are_refused_and_known_ones_stay() {
         let mut schema = Schema::new();
         let first = series("net.rx", Some("interface"), Some("0"));
         for number in 0..SLOTS_MAX {

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_recording_comes_out_as_its_file_is() {
+    fn each_packed_recording_equals_its_file() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads");
         let file = |name| std::fs::read(format!("{folder}/{name}-100hz.khzt")).unwrap();
         assert_eq!(workloads().collect::<Vec<_>>(), ["compile", "idle", "mempressure", "netcopy"]);

@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_stand_on_their_ticks_and_a_missed_one_repeats_the_one_before() {
+    fn rows_are_on_their_ticks_and_a_missed_tick_repeats_the_row_before() {
         let trace = trace_of(3, &[0, 1, 2, 5, 6], |tick, slot| (0, tick * 100 + slot as u64));
         let recording = Rows::decode(&trace).unwrap().recording("x").unwrap();
         let column: Vec<u64> = (0..recording.rows()).map(|row| recording.value(row, 1)).collect();

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes_however_time_passes_and_another_one_others() {
+    fn the_same_seed_gives_the_same_bytes_however_time_passes_and_another_seed_gives_others() {
         let period = Nanos::from_millis(10);
         let (one, two, other) = (ring(period, 3), ring(period, 3), ring(period, 4));
         let until = Nanos(START.boot.0 + 700 * period.0);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn errors_take_one_line() {
         for line in ["nodes n[", "age soon", "every", "every 0Hz", "sexp now", "frobnicate", ""] {
             let problem = Extension::read(line).unwrap_err();
             assert!(!problem.is_empty() && !problem.contains('\n'), "{line}: {problem}");

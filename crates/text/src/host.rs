@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_collide_stay_two() {
+    fn names_that_could_collide_stay_different() {
         for (name, expected) in [
             ("lbp12", "lbp 12"),
             ("web", "web -1"),

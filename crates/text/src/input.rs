@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_refused_at_its_limit() {
+    fn endless_commands_are_refused_at_their_limit() {
         let mut input = Input::default();
         assert_eq!(all(&mut input, &vec![b'f'; MASK_DIGITS_MAX]), Ok(vec![]));
         assert_eq!(all(&mut input, b"f"), Err(Unusable::MaskTooLong));

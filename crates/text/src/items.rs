@@ -153,7 +153,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_left_out_and_counted() {
+    fn items_beyond_the_limit_are_left_out_and_counted() {
         let mut items = Items::default();
         for n in 0..ITEMS_MAX + 3 {
             let bit = items.bit(&series("rx", Some(&format!("eth{n}")), 0));

@@ -58,7 +58,7 @@ fn a_client_that_does_not_read_is_dropped_and_nobody_else_waits() {
 }
 
 #[test]
-fn what_all_connections_take_is_bounded_counted_and_given_back() {
+fn the_memory_of_all_connections_is_bounded_counted_and_returned() {
     let room = 1 << 20;
     let limits = Limits { answers: khz_model::ByteSize(room), ..Limits::default() };
     let open = open(limits);

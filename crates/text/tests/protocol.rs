@@ -22,7 +22,7 @@ fn the_items_are_described() {
 }
 
 #[test]
-fn a_status_has_what_is_present_and_nothing_else() {
+fn a_status_has_the_present_values_and_nothing_else() {
     let open = cluster();
     let status = open.client().ask("S");
     let web: Vec<&str> = status.lines().filter(|line| line.starts_with("web ")).collect();
@@ -73,7 +73,7 @@ fn several_commands_in_one_packet_are_answered_in_order() {
 }
 
 #[test]
-fn what_the_ancestor_did_not_have_begins_with_a_colon() {
+fn extensions_begin_with_a_colon() {
     let open = cluster();
     let mut client = open.client();
     assert_eq!(client.line(":nodes web*\n"), ":ok 2 of 5 nodes\n");

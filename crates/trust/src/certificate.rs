@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_we_look_at_is_found() {
+    fn every_field_that_we_use_is_found() {
         let names = [(DnType::CommonName, "hub1"), (DnType::OrganizationalUnitName, "hub")];
         let der = der(&names, &["hub1.example", "10.0.0.1", "::1"], &["https://example"]);
         let certificate = Certificate::read(&der).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_is_said_by_unit_or_uri_and_once() {
+    fn the_role_comes_once_from_unit_or_uri() {
         let cn = |name| (DnType::CommonName, name);
         let ou = |unit| (DnType::OrganizationalUnitName, unit);
         for (names, uris, expected) in [

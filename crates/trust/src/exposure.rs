@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_free_and_everything_else_asks() {
+    fn loopback_is_free_and_every_other_address_needs_terms() {
         for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert_eq!(listener(address, false, false, false), Ok(Exposure::Loopback), "{address}");
         }

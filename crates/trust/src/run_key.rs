@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_with_its_hub_and_one_that_was_left_behind_is_not_believed() {
+    fn a_key_ends_with_its_hub_and_a_left_over_one_is_not_believed() {
         let dir = Dir::new("gone");
         let address = "127.0.0.1:7071";
         drop(dir.make(address));

@@ -127,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_wrong_with_a_token_is_said() {
+    fn errors_about_a_token_name_the_problem() {
         let secret = "0f".repeat(32);
         for (text, expected) in [
             ("", TokenError::NoMark),

@@ -143,7 +143,7 @@ fn a_certificate_identifies_the_peer() {
 }
 
 #[test]
-fn where_a_certificate_is_required_nobody_comes_without() {
+fn without_a_required_certificate_nobody_comes_in() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     let (server_says, client_says) =
@@ -204,7 +204,7 @@ fn the_wrong_door_is_noticed() {
 }
 
 #[test]
-fn what_is_wrong_with_our_own_files_names_the_file() {
+fn errors_about_our_own_files_name_the_file() {
     let site = Site::new();
     let load = || TlsServer::load(site.server_files(), ClientCertificates::Optional, Protocol::Link);
     let says = |name: &str, expected: &str| {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_without_its_place() {
+    fn a_change_is_named_without_its_place() {
         let mutant = named("crates/a/src/b.rs", 7, "replace f -> Vec<u8> with vec![]");
         assert_eq!(mutant.change(), "replace f -> Vec<u8> with vec![]");
     }

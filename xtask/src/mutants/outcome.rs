@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noticed_and_who_survived_is_counted_and_what_was_not_built_is_not() {
+    fn noticed_mutants_and_survivors_are_counted_and_unbuilt_ones_are_not() {
         let ones = ["Unviable", "CaughtMutant", "MissedMutant", "Timeout", "CaughtMutant", "MissedMutant"];
         let mutants: Vec<String> =
             ones.iter().enumerate().map(|(line, summary)| mutant(line, summary)).collect();

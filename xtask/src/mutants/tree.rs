@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_put_right_and_what_is_as_it_was_is_not_written() {
+    fn the_copy_is_corrected_and_unchanged_files_are_not_written() {
         let place = std::env::temp_dir().join(format!("khz-mutants-{}", std::process::id()));
         let (root, to) = (place.join("root"), place.join("to"));
         fs::create_dir_all(root.join("a")).unwrap();

@@ -218,7 +218,7 @@ bounds = [\"<= 1\"]
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_the_promise() {
+    fn contradictions_are_refused_and_name_the_promise() {
         for (from, to, problem) in [
             ("section = \"hub nodes\"", "section = \"hub\"", "there is no section 'hub'"),
             ("[\"<= 1\"]", "[\"<= 1\"]\ntold = \"x\"", "words beside values"),

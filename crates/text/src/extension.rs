@@ -29,12 +29,12 @@ pub(crate) const HELP: &str = "\
 : #              the items: mask, name, U (unbounded) or B LOWER UPPER
 : S              the status: BASE NUMBER NAME VALUE of every node and item
 : 1f             only the items with these bits from here on; 0: all
-: :nodes PATTERN only these nodes, such as node[1-64] or web*; no pattern: all
+: :nodes PATTERN only these nodes, such as node[1-64] or web*; alone: all
 : :sexp  :lines  statuses as s-expressions, or as lines again
-: :age 2ms       rows at most this old; any: the newest held; no age: the window
+: :age 2ms       rows at most this old; any: the newest held; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
-: :hub           the identities of this hub and of those that its nodes come from
+: :hub           the identities of this hub and of those its nodes come from
 
 ";
 

@@ -1,13 +1,13 @@
 /*
- * The bare loop: what an agent cannot be cheaper than by much. It sleeps until the next multiple of the period
- * in wall-clock time, reads the five classic files, which it keeps open, digit-parses them and keeps the
- * values. It answers nobody, and sends nothing unless it has a port: then it sends as many bytes a tick to it, over
- * TCP to 127.0.0.1, after it has taken what was answered to the bytes before.
+ * The bare loop: no agent can be much cheaper. It sleeps until the next multiple of the period in wall-clock time,
+ * reads the five classic files, which it keeps open, digit-parses them and keeps the values. It answers no requests.
+ * Without a port it sends nothing. With a port it sends BYTES each tick over TCP to 127.0.0.1, after it has read the
+ * answer to the bytes before.
  *
  *   paced RATE [PORT BYTES]      ends on SIGTERM and prints its ticks as one JSON object
  *
- * A tick is late when it starts more than a tenth of the period (but 100 us at least, 10 ms at most) after
- * its time, and missed when the next one was already due: it is then left out, never made up for.
+ * A tick is late when it starts more than a tenth of the period (at least 100 us, at most 10 ms) after its time. It is
+ * missed when the next one is already due: it is then skipped, and not repeated later.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

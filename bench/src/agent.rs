@@ -1,6 +1,6 @@
-//! The whole agent beside a bare loop in C that reads and digit-parses the same five files at the same pace:
-//! CPU per sample, ticks reached, late ticks, memory, context switches. Both are watched from outside, on
-//! the same CPU, in turns A B B A.
+//! The whole agent beside a bare loop in C that reads and digit-parses the same five files at the same rate:
+//! CPU per sample, ticks met, late ticks, memory, context switches. Both are watched from outside, on the
+//! same CPU, in turns A B B A.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -20,11 +20,11 @@ use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
 
-/// The variable that names the `khz` to measure.
+/// The environment variable that names the `khz` to measure.
 pub const PROGRAM: &str = "KHZ_BENCH_PROGRAM";
 
-/// The agent's CPU per sample may be at most this multiple of the bare loop's: what it has beside the reads weighs more where all
-/// of it is cold.
+/// The agent's CPU per sample may be at most this multiple of the bare loop's. At low rates, when everything
+/// is cold, the agent's work besides the reads weighs more.
 fn dearer(rate: u64) -> f64 {
     match rate {
         1_000.. => 1.1,
@@ -34,46 +34,46 @@ fn dearer(rate: u64) -> f64 {
     }
 }
 
-/// `khz` without a flag may take at most this percentage of a core while nobody reads it.
+/// `khz` without flags may take at most this percentage of a core while nobody reads it.
 const PLAIN_SHARE: f64 = 0.25;
-/// And at most this multiple of what five files ten times a second take.
+/// And at most this multiple of the cost of five files ten times a second.
 const PLAIN_DEARER: f64 = 1.67;
 
-/// Who is held against the bare loop, and what is promised of him.
+/// An agent to compare with the bare loop, and the promises about it.
 pub struct Contest<'a> {
     /// The section, for raw samples and verdicts.
     pub section: &'a str,
-    /// Over the table.
+    /// The heading over the table.
     pub title: &'a str,
-    /// How the agent is started at a rate.
+    /// The command that starts the agent at a rate.
     pub command: &'a dyn Fn(&Path, u64) -> Command,
-    /// At which of the rates.
+    /// The rates to measure.
     pub rates: &'a [u64],
-    /// CPU per sample at a rate may be so many times that of the bare loop.
+    /// CPU per sample may be at most this multiple of the bare loop's.
     pub dearer: fn(u64) -> f64,
-    /// Percent of a core that it may take in all, where that is promised.
+    /// The share of a core, in percent, that it may take, if that is promised.
     pub share_max: Option<f64>,
-    /// Where a bare loop that sends as much as the agent is to run beside them, at 1 Hz: what answers it.
+    /// What answers a bare loop that sends as much as the agent, if one runs beside them (at 1 Hz).
     pub sink: Option<&'a Sink>,
-    /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
-    /// hub.
+    /// How long a process runs at least before it is watched: in that time it opens files, allocates, grows
+    /// and connects to its hub.
     pub warm_up: fn(u64) -> Duration,
 }
 
-/// Share of the ticks that is to be reached at 1,000 Hz.
+/// Share of the ticks to be met at 1,000 Hz.
 const REACHED: f64 = 0.999;
 
 /// Anonymous memory the agent may hold, in kB.
 const ANONYMOUS_KB_MAX: f64 = 4_000.0;
 
-/// A rate, and how long one turn is watched: seconds in the full run and in a quick one.
+/// A rate, and how many seconds one turn is watched: in a full run, and in a quick one.
 const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1, 8, 4)];
 
-/// What an agent without a hub needs to open, allocate and grow.
+/// How long an agent without a hub needs to open files, allocate and grow.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
-/// What both sides count themselves: ticks met, met late, skipped. Families of `/metrics`, one sample for each
-/// lane, and names in the JSON object of `paced`.
+/// The counts that both sides report about themselves: ticks met, met late, skipped. Families of `/metrics`,
+/// with one sample for each lane, and names in the JSON object of `paced`.
 const FAMILIES: [&str; 3] =
     ["khz_lane_rows_total", "khz_lane_late_ticks_total", "khz_lane_skipped_ticks_total"];
 const BARE_NAMES: [&str; 3] = ["ticks", "late", "missed"];
@@ -106,7 +106,7 @@ struct Turn {
     held: Held,
 }
 
-/// What a side says of itself, per 1,000 ticks of its whole life; `None`: it does not say.
+/// A side's own counts per 1,000 ticks of its whole life; `None`: it does not report one.
 #[derive(Clone, Copy, Debug)]
 struct OwnCounts {
     late: Option<f64>,
@@ -123,7 +123,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         record,
         &Contest { section: "agent", title, command, rates, dearer, share_max: None, sink: None, warm_up },
     )?;
-    // As it is without a word said: all sources, a lane at 10 Hz and one at 1 Hz.
+    // The default agent: all sources, a lane at 10 Hz and one at 1 Hz.
     let title = "## khz without a flag, which nobody reads, beside a bare C loop of five files at its 10 Hz";
     let plain = Contest {
         section: "plain khz",
@@ -138,7 +138,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     compare(record, &plain)
 }
 
-/// Holds an agent against the bare loop at every rate.
+/// Compares an agent with the bare loop at every rate.
 pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchError> {
     let bare = compile("paced")?;
     let agent = build_agent()?;
@@ -154,7 +154,7 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
             Some(_) => &[Side::Bare, Side::Agent, Side::Sending, Side::Sending, Side::Agent, Side::Bare][..],
             None => &[Side::Bare, Side::Agent, Side::Agent, Side::Bare],
         };
-        // Five times A B B A are ten pairs of neighbours.
+        // Five times A B B A gives ten pairs of neighbours.
         let groups = record.effort.of(5, 2);
         for number in 0..groups * order.len() {
             let side = order[number % order.len()];
@@ -183,11 +183,11 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
     Ok(())
 }
 
-/// How the agent is started: the only place that knows its flags.
+/// The command that starts the agent: the only place that knows its flags.
 pub fn agent_command(program: &Path, rate: u64) -> Command {
     let sources: Vec<String> = FILES.iter().map(|file| format!("{file}={rate}Hz")).collect();
     let mut command = Command::new(program);
-    // A name of its own: the rings of an agent that really runs here are not ours.
+    // Its own node name: the rings of an agent in real use here are not ours.
     command.args([
         "--listen",
         "127.0.0.1:0",
@@ -200,15 +200,15 @@ pub fn agent_command(program: &Path, rate: u64) -> Command {
     command
 }
 
-/// The same without a word about what it gathers.
+/// The same without flags for what it gathers.
 fn plain_command(program: &Path, _: u64) -> Command {
     let mut command = Command::new(program);
     command.args(["--listen", "127.0.0.1:0", "--node", "khz-bench", "--quiet"]);
     command
 }
 
-/// The `khz` that is measured: the one that `cargo xtask bench` has built together with this program and names here, else
-/// it is built now. Once a run, so that no section measures another program than the one before.
+/// The `khz` to measure: the one that `cargo xtask bench` has built and named here, else one that is built
+/// now. Once for each run, so that all sections measure the same program.
 pub fn build_agent() -> Result<PathBuf, BenchError> {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     if let Some(path) = BUILT.get() {
@@ -222,8 +222,8 @@ pub fn build_agent() -> Result<PathBuf, BenchError> {
     Ok(BUILT.get_or_init(|| path).clone())
 }
 
-/// Builds `khz` with the profile of this program, as `cargo xtask bench` does: in one go with this program, so that both have
-/// the same crates and nothing is compiled twice.
+/// Builds `khz` with the profile of this program, as `cargo xtask bench` does: in one cargo command with this
+/// program, so that both share crates and nothing is compiled twice.
 fn build() -> Result<PathBuf, BenchError> {
     let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
     let target = build_directory()?;
@@ -255,7 +255,7 @@ fn watch(
     let period = Duration::from_secs(1) / rate as u32;
     std::thread::sleep(warm_up);
     if let Some(address) = address {
-        http::get(address, "/metrics")?; // both requests leave the same state behind
+        http::get(address, "/metrics")?; // so that both requests leave the same state
     }
     sleep_to_middle_of(period);
     let (from, before) = (wall_clock(), process.counted()?);
@@ -277,7 +277,7 @@ fn watch(
         None => own_counts(|name| number_in(&report, BARE_NAMES[name])),
     };
     Ok(Turn {
-        // Reads beyond those of the ticks (the agent looks at itself once a second) are no samples.
+        // Reads beyond those of the ticks are no samples: the agent reads its own files once a second.
         cpu_us: (after.cpu_ns - before.cpu_ns) as f64 / 1e3 / (ticks * reached.min(1.0)),
         reached,
         switches: (after.switches - before.switches) as f64 * 1_000.0 / ticks,
@@ -287,14 +287,15 @@ fn watch(
     })
 }
 
-/// Both sides tick at multiples of the period in wall-clock time: between two ticks nothing is cut in half.
+/// Both sides tick at multiples of the period in wall-clock time, so a cut in the middle between two ticks
+/// splits no tick.
 fn sleep_to_middle_of(period: Duration) {
     let period = period.as_nanos();
     let into = wall_clock().as_nanos() % period;
     std::thread::sleep(Duration::from_nanos(((period + period / 2 - into) % period) as u64));
 }
 
-/// Multiples of the period that lie between two instants: the ticks that were due.
+/// How many multiples of the period are between two instants: the ticks that were due.
 fn ticks_between(from: Duration, to: Duration, period: Duration) -> u128 {
     to.as_nanos() / period.as_nanos() - from.as_nanos() / period.as_nanos()
 }
@@ -319,7 +320,7 @@ fn address_in(text: &str) -> Option<SocketAddr> {
     rest.split(|c: char| c == '/' || c.is_whitespace()).next()?.parse().ok()
 }
 
-/// The sum of all samples of a family in Prometheus text; `None` when it is not there.
+/// The sum of all samples of a family in Prometheus text; `None` when the family is missing.
 pub fn sum_of(metrics: &str, family: &str) -> Option<f64> {
     let samples = metrics.lines().filter_map(|line| {
         let rest = line.strip_prefix(family)?;
@@ -334,7 +335,7 @@ fn number_in(report: &str, name: &str) -> Option<f64> {
     serde_json::from_str::<serde_json::Value>(report).ok()?.get(name)?.as_f64()
 }
 
-/// Late and skipped ticks per 1,000, from a lookup by index into the names.
+/// Late and skipped ticks per 1,000; `count` returns the count of a name's index.
 fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
     let per_1000 = |index| {
         let ticks = count(0)? + count(2)?;

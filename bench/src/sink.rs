@@ -1,4 +1,4 @@
-//! Who takes what a bare loop sends, and answers each piece as a hub answers a row: it knows nothing of either.
+//! Receives what a bare loop sends, and answers each piece as a hub answers a row. Knows neither of them.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// What a row of the five files at 1 Hz is on the link, and the answer to it.
+/// The bytes of a row of the five files at 1 Hz on the link, and of its answer.
 const ROW_BYTES: usize = 250;
 const ANSWER_BYTES: usize = 48;
 
-/// A thread that accepts one connection after the other, on the CPUs of who has started it.
+/// A thread that accepts one connection after the other, on the CPUs of the thread that started it.
 pub struct Sink {
     address: SocketAddr,
 }
@@ -22,13 +22,13 @@ impl Sink {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| failed("bind", e))?;
         let address = listener.local_addr().map_err(|e| failed("local_addr", e))?;
         std::thread::spawn(move || {
-            // One that has gone is followed by the next.
+            // When one connection has ended, the next one follows.
             listener.incoming().flatten().for_each(|stream| while answered(&stream) {});
         });
         Ok(Sink { address })
     }
 
-    /// The bare loop with what it needs to send here.
+    /// Adds to the bare loop's command the arguments that make it send here.
     pub fn fed_by(&self, mut bare: Command) -> Command {
         bare.arg(self.address.port().to_string()).arg(ROW_BYTES.to_string());
         bare

@@ -1,4 +1,4 @@
-//! The project's chores. `cargo xtask test` passes every test and installs by itself what they need.
+//! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
 mod mutants;
@@ -26,13 +26,13 @@ Commands:
                     librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
                     first impression. `bench --help` says how long each section takes
   mutants [CRATE] [--sample N] [--seed S]
-                    changes the code of the decisive crates (hub, link, model, block, ring, parse, trust, rrd's daemon) in one
-                    small place after the other and says which changes no test notices; a minute each, so take a sample
-  promises          says which figures of PROMISES.md are stale, since the code that they depend on has changed after
-                    their run, and which promises are not kept; fails where one is stale
+                    makes small changes, one at a time, in the code of the decisive crates (hub, link, model, block, ring, parse,
+                    trust, rrd's daemon) and lists those that no test notices; a minute each, so take a sample
+  promises          lists the stale figures of PROMISES.md (the code that they depend on has changed since their
+                    run) and the promises that are not kept; fails if a figure is stale
   promises run SECTION...
-                    runs sections of the benchmark (`hub/nodes`, or `stale` for all that are stale), takes what they
-                    measured, and writes the tables of PROMISES.md
+                    runs sections of the benchmark (`hub/nodes`, or `stale` for all stale ones), takes the figures
+                    from their runs, and writes the tables of PROMISES.md
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
                     an empty directory to prove it

@@ -1,6 +1,7 @@
-//! `cargo xtask mutants`: changes the code of the decisive crates in one small place after the other, and sees whether
-//! a test fails. A change that passes all tests says that no test describes that behaviour. cargo-mutants makes the
-//! changes and runs the tests; this chooses which, leaves out those that are equal to the code, and judges the share.
+//! `cargo xtask mutants`: makes small changes in the code of the decisive crates, one at a time, and checks
+//! that a test fails. If all tests pass, no test describes the changed behaviour. cargo-mutants makes the
+//! changes and runs the tests. This file chooses the changes, leaves out those that are equal to the code,
+//! and judges the share.
 
 mod cargo_mutants;
 mod equal;
@@ -16,18 +17,18 @@ use outcome::Outcome;
 
 use crate::step;
 
-/// The smallest share of its mutants that the tests of a decisive crate have to notice.
+/// The smallest share of mutants that the tests of a decisive crate must notice.
 const SHARE_LEAST: f64 = 0.92;
 /// Mutants of each crate in `cargo xtask test --slow`: with a minute for each, about an hour for all crates.
 const SAMPLE_SLOW: usize = 7;
 
 /// A crate whose tests are judged.
 struct Decisive {
-    /// As its folder is called.
+    /// The name of its folder.
     name: &'static str,
-    /// Globs of the files that are changed; all of the crate where there are none here.
+    /// Globs of the files to change; all files of the crate if there are none.
     files: &'static [&'static str],
-    /// Which of the crate's tests judge a change, as cargo is told; all where there are none here.
+    /// The tests that judge a change, as arguments for cargo; all tests if there are none.
     tests: &'static [&'static str],
 }
 
@@ -35,8 +36,8 @@ const fn whole(name: &'static str) -> Decisive {
     Decisive { name, files: &[], tests: &[] }
 }
 
-/// The crates that rows pass on their way, the one that lets somebody in, and the daemon that promises to keep what it has
-/// acknowledged.
+/// The crates on the way of a row, the one that decides who may do what, and the daemon that must keep what
+/// it has acknowledged.
 const DECISIVE: [Decisive; 8] = [
     whole("hub"),
     whole("link"),
@@ -62,14 +63,14 @@ pub fn slow() -> Result<(), String> {
     measure(&Wanted { name: None, sample: Some(SAMPLE_SLOW), seed: 1 })
 }
 
-/// What was asked for.
+/// The arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted<'a> {
-    /// One crate; `None`: all that are decisive.
+    /// One crate; `None`: all decisive crates.
     name: Option<&'a str>,
-    /// So many mutants of each crate; `None`: all.
+    /// The number of mutants of each crate; `None`: all.
     sample: Option<usize>,
-    /// Which ones a sample takes.
+    /// Decides which mutants a sample takes.
     seed: u64,
 }
 
@@ -150,7 +151,7 @@ fn judge(one: &Decisive, wanted: &Wanted<'_>, equals: &Equals) -> Result<Outcome
     Ok(Outcome { equal: equal.len(), ..Outcome::read(&outcomes)? })
 }
 
-/// Where all of this lies. It stays, so that the next run builds only what has changed.
+/// The folder of all this. It stays, so that the next run builds only what has changed.
 fn place() -> PathBuf {
     step::target().join("mutants")
 }

@@ -1,6 +1,6 @@
 //! The HTTP door: the page, the Prometheus exposition, queries, streams and history over one listening
-//! socket. It reads only through [`khz_model::Query`] and refuses to know who answers; it starts no threads
-//! of its own, gathers nothing, and sleeps when nobody asks.
+//! socket. It reads only through [`khz_model::Query`], so it does not know what answers. It starts no threads
+//! of its own, gathers nothing, and sleeps when no request comes.
 
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,14 @@
-//! Whose turn it is to write a page. Writing one takes a millisecond of the thread that answers everybody: between two of
-//! them everybody else is served who needs less. It refuses to know what is written.
+//! Turns for writing pages. A page takes a millisecond of the one thread that serves all connections; between
+//! two pages, shorter requests are served. Knows nothing of the pages' contents.
 
 use tokio::sync::Semaphore;
 
-/// Where one waits for his turn. Each has one turn between two looks at the sockets.
+/// A queue for turns. Each queue has one turn between two checks of the sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Answers about nodes, however long they are.
+    /// Answers about nodes, of any length.
     Answers,
-    /// What whoever answers says of himself: nobody who wants to know how he is waits for the readers of nodes.
+    /// The program's own numbers and health: they do not wait for readers of nodes.
     Own,
 }
 
@@ -26,8 +26,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Ready when it is one's turn, which lasts until one waits for something: those who come after have theirs when the
-    /// sockets were looked at once more.
+    /// Ready when the caller's turn begins. The turn ends when the caller waits for something; the next
+    /// caller's turn begins after the sockets were checked again.
     pub async fn next(&self, queue: Queue) {
         let queue = match queue {
             Queue::Answers => &self.answers,
@@ -35,7 +35,7 @@ impl Turns {
         };
         // It is never closed.
         let Ok(_turn) = queue.acquire().await else { return };
-        // The runtime wakes those who yield after it has looked at its sockets, behind whoever has something there.
+        // The runtime checks its sockets first, and then wakes tasks that have yielded.
         tokio::task::yield_now().await;
     }
 }

@@ -1,5 +1,5 @@
-//! Which nodes some patterns speak of, made ready for thousands of nodes: names that are written out are looked up, and
-//! only what is left is compared. It refuses to look at metrics.
+//! Which nodes some patterns select, prepared for thousands of nodes: names that are spelled out are looked
+//! up, and only the rest is compared. Ignores metrics.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use crate::hostlist::Hostlist;
 use crate::pattern::Pattern;
 
-/// Names that the patterns of one choice may write out to be looked up: thirty racks. Hostlists beyond are compared, which
-/// costs time for each node, where names cost memory for each reader.
+/// Most names of one choice to look up: thirty racks. Further hostlists are compared. Names cost memory for
+/// each reader, comparisons cost time for each node.
 pub const NAMED_MAX: usize = 1_024;
 
 /// The node parts of some patterns.
 #[derive(Debug)]
 pub struct Choice {
     patterns: Arc<[Pattern]>,
-    /// Those that speak of every node.
+    /// Patterns that select every node.
     of_all: Vec<u32>,
-    /// Names, each with the patterns that name it.
+    /// Names, each with the patterns that spell it out.
     named: HashMap<Box<str>, Vec<u32>>,
-    /// Those that are compared with a node's name.
+    /// Patterns that are compared with a node's name.
     compared: Vec<u32>,
-    /// Hosts of these: comparisons that one node costs.
+    /// The number of their hosts: comparisons for one node.
     hosts: usize,
 }
 
 impl Choice {
-    /// Makes these patterns ready.
+    /// Prepares these patterns.
     pub fn new(patterns: Arc<[Pattern]>) -> Self {
         let mut choice = Choice {
             patterns: patterns.clone(),
@@ -65,7 +65,7 @@ impl Choice {
         &self.patterns
     }
 
-    /// The numbers of the patterns that speak of a node, in order; none where it is not meant.
+    /// The numbers of the patterns that select a node, in order; none where no pattern does.
     pub fn speaking(&self, node: &str) -> Vec<u32> {
         let mut speaking = self.of_all.clone();
         speaking.extend(self.named.get(node).into_iter().flatten());
@@ -75,18 +75,18 @@ impl Choice {
         speaking
     }
 
-    /// Every node that can be meant, where all patterns write out their names: nobody else need be asked about.
+    /// Every node that can be selected, if all patterns spell out their names: no other node needs a check.
     pub fn names(&self) -> Option<impl ExactSizeIterator<Item = &str>> {
         let is_named = self.of_all.is_empty() && self.compared.is_empty();
         is_named.then(|| self.named.keys().map(|name| &**name))
     }
 
-    /// Comparisons that asking about one node costs.
+    /// Comparisons for one node.
     pub fn cost(&self) -> usize {
         1 + self.hosts
     }
 
-    /// About the bytes that it holds.
+    /// Roughly the bytes that it holds.
     pub fn held(&self) -> usize {
         let entry = size_of::<(Box<str>, Vec<u32>)>();
         let names = self.named.iter();
@@ -96,7 +96,7 @@ impl Choice {
     }
 }
 
-/// A byte of a pattern becomes this number of bytes when it is compiled, at most: `a,` is a host of a text and a part.
+/// A byte of a pattern takes at most this many bytes when compiled: `a,` is a host with a text and a part.
 const TEXT_COMPILED: usize = 64;
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn many_names_in_many_patterns_have_the_room_of_one() {
+    fn names_of_many_patterns_share_the_room_of_one() {
         let texts: Vec<String> =
             (0..64).map(|n| format!("n[{}-{}]:mem.*", n * 1_000, n * 1_000 + 999)).collect();
         let choice = choice(&texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_costs_counts_every_host_that_is_compared() {
+    fn the_cost_of_a_node_counts_every_compared_host() {
         assert_eq!(choice(&["a*,b*,c?:mem.*", "load.*", "n7:x"]).cost(), 4);
     }
 
     proptest! {
         #[test]
-        fn a_choice_says_what_the_patterns_say(
+        fn a_choice_selects_what_its_patterns_select(
             patterns in prop::collection::vec("(n[0-3]|n\\[0-2\\]|n\\*|g\\?|n1,g\\[1,3\\]|n\\[0-9999\\])?", 0..6),
             node in "[ng][0-3]",
         ) {

@@ -1,5 +1,5 @@
-//! An exact decimal number: an unsigned 64-bit integer and how many of its digits stand behind the point.
-//! It refuses rounding: what the kernel printed comes out again, digit for digit.
+//! An exact decimal number: an unsigned 64-bit integer and the number of its digits after the point. It never
+//! rounds: it prints what the kernel printed, digit for digit.
 
 use std::fmt;
 
@@ -75,10 +75,10 @@ mod tests {
         ) {
             let (whole, part) = (Decimal::new(units, places), Decimal::new(units, places).divided_by(divisor));
             prop_assert!(part.places >= places && part.places <= PLACES_MAX.min(places + 9));
-            // Whole times 10^(more places), held against the quotient's digits.
+            // Whole times 10^(more places), to compare with the quotient's digits.
             let scaled = u128::from(whole.units) * 10u128.pow(u32::from(part.places - places));
             prop_assert_eq!(scaled / u128::from(divisor), u128::from(part.units), "{} / {}", whole, divisor);
-            // It ends where it is exact, where there are nine more places, or where no more digits fit.
+            // It ends where it is exact, after nine more places, or where no more digits fit.
             let is_exact = scaled.is_multiple_of(u128::from(divisor));
             let is_full = part.places == PLACES_MAX.min(places + 9);
             let overflows = scaled / u128::from(divisor) * 10 > u128::from(u64::MAX / 1_000_000_000);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn more_places_than_there_are_digits_are_taken_as_the_most() {
+    fn places_beyond_the_maximum_count_as_the_maximum() {
         assert_eq!(Decimal::new(7, 200), Decimal::new(7, PLACES_MAX));
         assert_eq!(Decimal::new(7, PLACES_MAX).to_string(), "0.000000000000000007");
     }

@@ -1,5 +1,5 @@
-//! Globs over names: `*` stands for any run of characters (dots included), `?` for one. It refuses to be a
-//! regular expression: linear memory, and time bounded by pattern × name.
+//! Globs over names: `*` matches any run of characters (dots included), `?` matches one. Not a regular
+//! expression: memory is linear, and time is bounded by pattern × name.
 
 /// A compiled glob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ impl Glob {
         &self.text
     }
 
-    /// True when it matches exactly one name: itself.
+    /// True when it matches exactly one name: its own text.
     pub fn is_plain(&self) -> bool {
         self.plain
     }
@@ -30,7 +30,7 @@ impl Glob {
     }
 }
 
-/// Greedy match with one point of return: after a mismatch the last star swallows one byte more.
+/// Greedy match with one point to return to: after a mismatch the last star swallows one more byte.
 fn matches(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// What a glob means, one character after the other.
+    /// The meaning of a glob, one character after the other.
     fn means(glob: &[char], name: &[char]) -> bool {
         match (glob, name) {
             ([], name) => name.is_empty(),

@@ -1,5 +1,5 @@
-//! The vocabulary of Kilohertz: names, patterns, units, schema, readings and the one query interface that
-//! every door reads through. Pure: no I/O, no clock, no unsafe. What a word means stands in its module.
+//! The vocabulary of Kilohertz: names, patterns, units, schema, readings, and the one query interface that
+//! every door reads through. Pure: no I/O, no clock, no unsafe. Each module defines its word.
 
 #![forbid(unsafe_code)]
 

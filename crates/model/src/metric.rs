@@ -1,12 +1,12 @@
-//! A metric: an entry of the catalogue. A metric exists because its entry stands beside the parser that fills
-//! it; names, units, help and exposition in every door are derived from that entry and nothing else.
+//! A metric: an entry of the catalogue. A metric exists because its entry is written beside the parser that
+//! fills it. Every door derives names, units, help and exposition from that entry alone.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::quantity::Nanos;
 
-/// Text of a catalogue entry: borrowed for our own, owned for those another node describes to us.
+/// Text of a catalogue entry: borrowed for our own entries, owned for those that another node sends.
 pub type Text = Cow<'static, str>;
 
 /// One quantity that the catalogue knows.
@@ -38,7 +38,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// About the memory that it takes: its own, and its texts, where they are not part of the program.
+    /// Roughly the memory that it takes: its own, and that of texts that are not part of the program.
     pub fn held(&self) -> usize {
         let Exposition { name, help, labels, instance_label, .. } = &self.exposition;
         let Origin { file, field } = &self.origin;
@@ -52,7 +52,7 @@ impl Metric {
     }
 }
 
-/// What a text of its own takes.
+/// The memory of an owned text.
 fn owned(text: &Text) -> usize {
     match text {
         Cow::Borrowed(_) => 0,
@@ -60,16 +60,16 @@ fn owned(text: &Text) -> usize {
     }
 }
 
-/// How values of a metric behave.
+/// How the values of a metric behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Only grows, until a reset; shown as a rate.
     Counter,
-    /// Goes up and down; shown as it is.
+    /// Goes up and down; shown unchanged.
     Gauge,
 }
 
-/// Base units. Multiples (KiB, ticks, milliseconds) are gone once a number has left its kernel file.
+/// Base units. Kernel files give multiples too (KiB, ticks, milliseconds); reading the file converts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Plain number of things.
@@ -78,7 +78,7 @@ pub enum Unit {
     Bytes,
     /// Seconds.
     Seconds,
-    /// Parts of a hundred.
+    /// Hundredths.
     Percent,
     /// Memory pages of the node's page size.
     Pages,
@@ -88,7 +88,7 @@ pub enum Unit {
     Hertz,
 }
 
-/// How often the kernel itself updates a number: sampling faster shows nothing new.
+/// How often the kernel itself updates a number; faster sampling shows nothing new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refresh {
     /// At every event: any rate can show something new.
@@ -113,7 +113,7 @@ pub struct Origin {
 pub struct Exposition {
     /// Family name: `node_network_receive_bytes_total`.
     pub name: Text,
-    /// One sentence for the whole family, where several metrics share it; `None`: the metric's own help.
+    /// One sentence for the whole family, if several metrics share it; `None`: the metric's own help.
     pub help: Option<Text>,
     /// Fixed labels: `("mode", "user")`.
     pub labels: Cow<'static, [(Text, Text)]>,
@@ -155,7 +155,7 @@ impl Unit {
         [Count, Bytes, Seconds, Percent, Pages, Packets, Hertz].into_iter().find(|unit| unit.as_str() == name)
     }
 
-    /// The sign behind a value on a screen.
+    /// The unit's sign after a value on a screen.
     pub const fn sign(self) -> &'static str {
         match self {
             Unit::Count => "",
@@ -170,7 +170,7 @@ impl Unit {
 }
 
 impl Refresh {
-    /// Shortest time after which a second look can show something new; `None` when any look can.
+    /// Shortest time after which another sample can show something new; `None` when every sample can.
     pub const fn period(self) -> Option<Nanos> {
         match self {
             Refresh::Event => None,

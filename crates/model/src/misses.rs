@@ -1,5 +1,5 @@
-//! What patterns ask for and nobody has: nodes that never were, metrics and instances that no node has, each with the
-//! known name that was probably meant. A node that is known and does not answer is none of them.
+//! Misses: names in patterns that nobody has, such as unknown nodes, metrics and instances. Each
+//! comes with the known name that was probably meant. A known node that does not answer is not among them.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
@@ -15,25 +15,25 @@ use crate::pattern::Pattern;
 use crate::query::Query;
 use crate::suggest;
 
-/// So many are said: who misspells more than that misspells a list.
+/// At most this many misses are listed: a reader with more has misspelt a whole list.
 pub const MISSES_MAX: usize = 64;
 
-/// What finding out may cost, in names that are compared and nodes that are looked at: four patterns on the largest cluster.
-/// What would cost more is not said.
+/// The most effort for one request, in compared names and checked nodes: four patterns on the largest cluster.
+/// Misses that cost more to find are not listed.
 pub const EFFORT_MAX: usize = 1 << 18;
 
-/// A hint that is longer says nothing at a glance.
+/// A longer hint cannot be taken in at a glance.
 const HINT_MAX: usize = 60;
 
-/// What there is.
+/// What is known to exist.
 pub trait Known {
     /// Every node, in name order.
     fn nodes(&self) -> Vec<NodeName>;
     /// Every metric that some node may have.
     fn metrics(&self) -> Vec<Arc<Metric>>;
-    /// What a node has; nodes that are alike may share it. `None`: not known.
+    /// The series of a node; nodes that are alike may share them. `None`: not known.
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>>;
-    /// Whether the metrics of a node are among those.
+    /// Whether the node's metrics are known.
     fn is_described(&self, node: &NodeName) -> bool {
         let _ = node;
         true
@@ -67,18 +67,18 @@ pub struct Miss {
     pub near: Option<String>,
 }
 
-/// All of it.
+/// All misses of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Nodes that nobody knows.
     pub nodes: Vec<Miss>,
-    /// Patterns that select no series of the nodes that they speak of.
+    /// Patterns that select no series of the nodes they name.
     pub patterns: Vec<Miss>,
-    /// Further ones, beyond [`MISSES_MAX`].
+    /// Further misses, beyond [`MISSES_MAX`].
     pub more: usize,
 }
 
-/// What may still be done to find out.
+/// The effort that is left for finding misses.
 #[derive(Debug)]
 struct Effort(Cell<usize>);
 
@@ -87,7 +87,7 @@ impl Effort {
         Effort(Cell::new(operations))
     }
 
-    /// Spends this; `false`: there was no more, and what it was for is not known.
+    /// Spends this effort; `false`: it is used up, and the result is unknown.
     fn spend(&self, operations: usize) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(operations));
@@ -96,21 +96,21 @@ impl Effort {
 }
 
 impl Misses {
-    /// What of these patterns is not there.
+    /// The misses of these patterns.
     pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
         Misses::within(known, patterns, &mut { EFFORT_MAX })
     }
 
-    /// The same as far as it costs no more than `effort`, which is less afterwards.
+    /// The same within `effort`; subtracts what it used.
     pub fn within(known: &impl Known, patterns: &[Pattern], effort: &mut usize) -> Self {
         let nodes = known.nodes();
         let left = Effort::of(*effort);
-        // A name is copied, which is much less than comparing it.
+        // Copying a name costs much less than comparing it.
         left.spend(nodes.len() / 16);
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
-        // For all patterns together: lists of names cost as much as they are long, however they are cut into patterns.
+        // One room for all patterns together: a list of names costs as much however it is cut into patterns.
         let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
@@ -131,7 +131,7 @@ impl Misses {
         misses
     }
 
-    /// What of a hostlist is not among these nodes, which are in name order.
+    /// The hosts of a list that are not among these nodes, which are in name order.
     pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
         let mut misses = Misses::default();
         let mut near = Near::new(nodes);
@@ -142,7 +142,7 @@ impl Misses {
         misses
     }
 
-    /// What of these patterns is none of the metrics with these names.
+    /// The patterns that match none of these metric names.
     pub fn of_metric_names(names: &[&str], patterns: &[Pattern]) -> Self {
         let mut misses = Misses::default();
         for pattern in patterns {
@@ -159,9 +159,9 @@ impl Misses {
         self.nodes.is_empty() && self.patterns.is_empty()
     }
 
-    /// What is not there in sentences, for people.
+    /// The misses as sentences for people.
     pub fn sentences(&self) -> Vec<String> {
-        // Nodes for which the same was meant are one sentence.
+        // Nodes with the same suggestion share a sentence.
         let mut alike: Vec<(&Option<String>, Vec<&str>)> = Vec::new();
         for Miss { asked, near } in &self.nodes {
             match alike.iter_mut().find(|(known, _)| *known == near) {
@@ -205,7 +205,7 @@ impl Misses {
             return;
         }
         let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
-            // A metric without instances at this moment is known all the same: a disk may come.
+            // A metric without instances at this moment is still known: a disk may be plugged in.
             if pattern.instance().is_none() {
                 return;
             }
@@ -238,8 +238,8 @@ impl fmt::Display for Miss {
     }
 }
 
-/// The nodes that a pattern speaks of, as far as the effort goes: looked up where it writes out fewer names than there are
-/// nodes.
+/// The nodes that a pattern selects, as far as the effort goes. If the pattern spells out fewer names than there
+/// are nodes, looks up each name.
 fn meant<'a>(
     pattern: &'a Pattern,
     nodes: &'a [NodeName],
@@ -256,12 +256,13 @@ fn meant<'a>(
     Box::new(nodes.iter().filter(is_meant))
 }
 
-/// The node of that name, among nodes in name order.
+/// The node with this name, among nodes in name order.
 fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
     nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(|at| &nodes[at])
 }
 
-/// The hosts of a list that nobody is: names, as far as there is room for them, and globs that match no name.
+/// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
+/// no name.
 fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effort) -> Vec<String> {
     let before = *room;
     *room = before.min(effort.0.get());
@@ -279,10 +280,10 @@ fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effor
     absent
 }
 
-/// Known nodes, to find which of them was meant.
+/// Known nodes, to find the one that was meant.
 struct Near<'a> {
     nodes: &'a [NodeName],
-    /// Those whose names differ in their digits alone; made when the first is looked for.
+    /// Nodes whose names differ only in their digits, by the rest; made at the first search.
     by_letters: Option<HashMap<String, Alike<'a>>>,
 }
 
@@ -290,7 +291,7 @@ struct Near<'a> {
 struct Alike<'a> {
     names: Vec<&'a str>,
     by_number: HashMap<u64, &'a str>,
-    /// All of them as one hostlist, where that is short enough.
+    /// All known nodes as one hostlist, if that is short enough.
     hint: OnceCell<Option<String>>,
 }
 
@@ -299,7 +300,7 @@ impl<'a> Near<'a> {
         Near { nodes, by_letters: None }
     }
 
-    /// The known node that was meant, or those that differ in their numbers alone.
+    /// The known node that was meant, or those that differ only in their numbers.
     fn node(&mut self, asked: &str, effort: &Effort) -> Option<String> {
         let nodes = self.nodes;
         if self.by_letters.is_none() && !effort.spend(nodes.len()) {
@@ -312,7 +313,7 @@ impl<'a> Near<'a> {
             }
             return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
         };
-        // node1 for node001.
+        // The user wrote node1 and the node is node001.
         if let Some(same) = number(asked).and_then(|number| alike.by_number.get(&number)) {
             return Some((*same).to_owned());
         }
@@ -344,13 +345,13 @@ fn number(name: &str) -> Option<u64> {
     name.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
 }
 
-/// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
+/// The pattern with the metric that was probably meant; for a glob, with a prefix that some metrics have.
 fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
     let metric = pattern.metric();
     let words = metric.split('.').count();
     let is_glob = metric.contains(['*', '?']);
     let shape = |name: &str| match is_glob {
-        // `mme.*` is held against `mem.*`.
+        // Compares `mme.*` with `mem.*`.
         true => format!("{}.*", name.split('.').take(words - 1).collect::<Vec<_>>().join(".")),
         false => name.to_owned(),
     };
@@ -365,7 +366,7 @@ fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
 
 /// Whether some node has a series that the pattern selects.
 enum Found {
-    /// Some node has, or it is not known what some node has.
+    /// Some node has, or some node's series are not known.
     Series,
     /// None has.
     Nothing {
@@ -466,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_apart_and_the_word_that_was_meant_is_named() {
+    fn misses_are_told_apart_and_name_the_word_that_was_meant() {
         for (patterns, expected) in [
             (&["mem.*", "node[001-003]:load.1m", "gpu*:net.rx_bytes[eth0]"][..], &[][..]),
             (&["mem.fre"], &["nothing matches mem.fre (did you mean mem.free?)"]),
@@ -491,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_nobodies_is_bounded() {
+    fn a_list_of_unknown_nodes_is_bounded() {
         let pattern = Pattern::new("x[1-5000]:load.1m").unwrap();
         let misses = Misses::of(&Cluster, &[pattern]);
         assert_eq!((misses.nodes.len(), misses.more), (MISSES_MAX, 5000 - MISSES_MAX));
@@ -503,7 +504,7 @@ mod tests {
         let patterns = vec![Pattern::new(&text).unwrap(); 60];
         let misses = Misses::of(&Cluster, &patterns);
         assert_eq!(misses.nodes.len(), MISSES_MAX);
-        // One name each for as many as one list may have, whatever the number of lists.
+        // At most one list's worth of names, into however many lists they are cut.
         assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 1, "{}", misses.more);
     }
 }

@@ -8,7 +8,7 @@ use crate::glob::Glob;
 use crate::hostlist::Hostlist;
 use crate::name::{NameError, Parts, unescape};
 
-/// A pattern longer than this is refused: it would cost more to match than to ask twice.
+/// A longer pattern is refused: it would cost more to match than two requests.
 pub const PATTERN_MAX: usize = 4_096;
 
 /// A compiled pattern.
@@ -24,7 +24,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum InstanceGlob {
     Name(Box<str>),
-    /// A glob over the instance as it is *written* (escaped), where no mark stands for itself.
+    /// A glob over the instance as it is *written* (escaped): in that form no escaped mark acts as a glob.
     Written(Glob),
 }
 
@@ -55,7 +55,7 @@ impl Pattern {
         Ok(Pattern { text: text.into(), nodes, metric: Glob::new(parts.metric), instance })
     }
 
-    /// The pattern that selects everything.
+    /// The pattern that selects every series.
     pub fn everything() -> Self {
         Pattern { text: "*".into(), nodes: None, metric: Glob::new("*"), instance: None }
     }
@@ -85,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// The same of whatever node.
+    /// The same pattern for all nodes.
     pub fn of_any_node(&self) -> Pattern {
         let text = self.series().into();
         Pattern { text, nodes: None, metric: self.metric.clone(), instance: self.instance.clone() }
@@ -103,8 +103,9 @@ impl Pattern {
         format!("{nodes}{}[{instance}]", self.metric())
     }
 
-    /// Several patterns in one text, as in a setting: `;` and line ends are between patterns, and so is a comma outside
-    /// brackets, unless the word before it can only be a host: one without dots and globs, which no metric is.
+    /// Several patterns in one text, such as a setting. `;` and line ends separate patterns. So does a comma
+    /// outside brackets, unless the word before it can only be a host: a word without dots and globs, which
+    /// no metric is.
     pub fn list(text: &str) -> Result<Vec<Pattern>, NameError> {
         let pieces = text.split([';', '\n']).flat_map(pieces).map(str::trim);
         pieces.filter(|piece| !piece.is_empty()).map(Pattern::new).collect()
@@ -115,7 +116,7 @@ impl Pattern {
         self.nodes.as_ref().is_none_or(|nodes| nodes.matches(node))
     }
 
-    /// True when the metric of that name is selected, whatever the instance.
+    /// True when the metric of that name is selected, for some instance.
     pub fn matches_metric(&self, metric: &str) -> bool {
         self.metric.matches(metric)
     }
@@ -134,7 +135,7 @@ impl Pattern {
     }
 }
 
-/// The patterns between two `;`.
+/// The texts between two `;`.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut pieces, mut from, mut word) = (Vec::new(), 0, 0);
     let mut is_inside = false;
@@ -211,7 +212,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The nodes that patterns name one by one; all lists together have room for no more than one has
+/// Nodes that the patterns name one by one. All lists together may name as many as one list may
 /// ([`crate::hostlist::EXPAND_MAX`]).
 pub fn named_nodes(patterns: &[Pattern]) -> Vec<String> {
     let mut room = crate::hostlist::EXPAND_MAX;
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_an_end_and_so_have_the_nodes_that_patterns_name() {
+    fn patterns_and_the_nodes_they_name_are_bounded() {
         let long = |length: usize| Pattern::new(&"m".repeat(length));
         assert!(long(PATTERN_MAX).is_ok());
         assert!(long(PATTERN_MAX + 1).is_err_and(|error| error.problem.contains("4096 bytes")));

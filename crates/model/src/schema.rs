@@ -1,5 +1,5 @@
-//! The schema: which series the slots of a node hold. Append-only within a generation: a new NIC appends, a
-//! removed one goes Absent, and no slot ever changes its meaning.
+//! The schema: which series the slots of a node hold. Within a generation it only grows: a new NIC appends
+//! slots, a removed one goes Absent, and no slot ever changes its meaning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::metric::Metric;
 use crate::name::Instance;
 use crate::pattern::Pattern;
 
-/// A node has at most this many slots: 10,000 interfaces × 16 counters, and half as much again.
+/// Most slots of a node: 10,000 interfaces × 16 counters, and half as much again.
 pub const SLOTS_MAX: usize = 1 << 18;
 
 /// A metric of one instance.
@@ -21,14 +21,14 @@ pub struct Series {
 }
 
 impl Series {
-    /// True when any of the patterns selects it; the node part is not looked at.
+    /// True when any of the patterns selects it; ignores their node parts.
     pub fn is_selected(&self, patterns: &[Pattern]) -> bool {
         let instance = self.instance.as_ref().map(Instance::as_str);
         patterns.iter().any(|pattern| pattern.matches_series(&self.metric.name, instance))
     }
 
-    /// `cpu3user`, `eth0rxbytes`, `memfree`: the name without marks that the ancestors used. A metric named
-    /// for a CPU state keeps its prefix: the instance goes between `cpu` and the state.
+    /// The name without dots and brackets that the ancestors used: `cpu3user`, `eth0rxbytes`, `memfree`. A
+    /// metric named after a CPU state has its instance between `cpu` and the state.
     pub fn flat_name(&self) -> String {
         let Some(instance) = &self.instance else { return self.metric.flat.to_string() };
         let instance: String = instance.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
@@ -92,7 +92,8 @@ impl Schema {
         self.index.get(&(metric.to_owned(), instance.cloned())).copied()
     }
 
-    /// Gives the series a slot: its own if it ever had one, else the next. `None` when [`SLOTS_MAX`] is reached.
+    /// Gives the series a slot: its old one if it ever had one, else the next. `None`: [`SLOTS_MAX`] is
+    /// reached.
     pub fn append(&mut self, series: Series) -> Option<u32> {
         let key = (series.metric.name.to_string(), series.instance.clone());
         if let Some(&slot) = self.index.get(&key) {
@@ -107,7 +108,7 @@ impl Schema {
         Some(slot)
     }
 
-    /// The slots that any of the patterns selects, in slot order; the node part is not looked at.
+    /// The slots that any of the patterns selects, in slot order; ignores their node parts.
     pub fn select(&self, patterns: &[Pattern]) -> Vec<u32> {
         let selected = self.series.iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
         selected.map(|(slot, _)| slot as u32).collect()
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_last_slot_nothing_new_is_taken_and_what_is_known_stays() {
+    fn beyond_the_last_slot_new_series_are_refused_and_known_ones_stay() {
         let mut schema = Schema::new();
         let first = series("net.rx", Some("interface"), Some("0"));
         for number in 0..SLOTS_MAX {

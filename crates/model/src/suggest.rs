@@ -1,9 +1,9 @@
 //! "Did you mean": the known word nearest to a misspelt one. It refuses to guess when nothing is near.
 
-/// Longest word that is compared: beyond it a typing mistake is not what went wrong.
+/// Longest word to compare: a longer one is no typing mistake.
 const WORD_MAX: usize = 64;
 
-/// Known words that are held against it: a list that is longer is searched with a glob.
+/// Most known words to compare with; search a longer list with a glob.
 pub const KNOWN_MAX: usize = 4_096;
 
 /// The known word that differs from `word` in the fewest letters, if those are at most a third of them.
@@ -23,7 +23,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// ` (did you mean 'listen'?)`, or nothing: to be put behind an error's sentence.
+/// ` (did you mean 'listen'?)`, or nothing; append it to an error's sentence.
 pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default()
 }

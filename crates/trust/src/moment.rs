@@ -1,4 +1,4 @@
-//! A moment in whole seconds, as certificates have it and people read it: `2026-11-18 12:00:00 UTC`. It refuses
+//! A moment in whole seconds, as certificates hold it and people read it: `2026-11-18 12:00:00 UTC`. Never
 //! local time.
 
 use std::fmt;
@@ -17,13 +17,13 @@ impl Moment {
         Moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
     }
 
-    /// Whole days from `earlier` to this; negative where it is the earlier one.
+    /// Whole days from `earlier` to this moment; negative where this one is earlier.
     pub fn days_since(self, earlier: Moment) -> i64 {
         (self.0 - earlier.0).div_euclid(DAY)
     }
 }
 
-/// The date that is so many days after 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
+/// The date this many days after 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! cargo-mutants as it is called here: in a copy of the project that stays from run to run, one mutant at a time.
+//! Calls cargo-mutants: in a copy of the project that stays between runs, one mutant at a time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use super::Decisive;
 use super::mutant::Mutant;
 use crate::{step, test};
 
-/// Tests that take longer wait for something that the mutant has taken away. The slowest crate's take a minute on a busy
-/// machine.
+/// Longer tests wait for something that the mutant has removed. The slowest crate's tests take a minute on a
+/// busy machine.
 const TEST_SECONDS_MAX: &str = "300";
-/// A build that takes longer is stuck: the first one builds everything.
+/// Longer builds are stuck: the first one builds everything.
 const BUILD_SECONDS_MAX: &str = "1200";
 
-/// Worlds that the simulations play: a fifth of those of the quick tier, so that a mutant takes a minute and not three. What the
-/// first thirty do not notice the others hardly ever do.
+/// Worlds that the simulations play: a fifth of those in the quick tests, so that a mutant takes one minute
+/// and not three. What the first thirty worlds do not notice, the others hardly ever do.
 const WORLDS: [(&str, &str); 2] = [("KHZ_HUB_SEEDS", "30"), ("KHZ_LINK_SEEDS", "30")];
 
-/// How it ends when it has done its work: all noticed, some survived, some timed out.
+/// Its exit codes after a complete run: all noticed, some survived, some timed out.
 const DONE: [i32; 3] = [0, 2, 3];
 
-/// Installs it where it is missing.
+/// Installs it if it is missing.
 pub fn install() -> Result<(), String> {
     let mut version = Command::new("cargo");
     version.args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -43,8 +43,8 @@ pub fn list(one: &Decisive, tree: &Path) -> Result<Vec<Mutant>, String> {
         .map_err(|error| format!("what `cargo mutants --list` says: {error}"))
 }
 
-/// Tests all mutants but those `left_out`. Gives the file that says what became of them; everything else that it has written
-/// lies beside it.
+/// Tests all mutants except those in `left_out`. Returns the file with the outcomes; its other output is
+/// beside that file.
 pub fn test(one: &Decisive, tree: &Path, left_out: &[Mutant], output: &Path) -> Result<PathBuf, String> {
     let results = output.join("mutants.out");
     leave_out(left_out, &results).map_err(|error| format!("{}: {error}", results.display()))?;
@@ -53,7 +53,7 @@ pub fn test(one: &Decisive, tree: &Path, left_out: &[Mutant], output: &Path) -> 
     command.args(["--timeout", TEST_SECONDS_MAX, "--build-timeout", BUILD_SECONDS_MAX]);
     command.arg("--output").arg(output);
     command.arg("--").args(one.tests);
-    // Unlike other builds, each is the same as the one before it but for a line.
+    // Unlike other builds, each one differs from the one before it by one line.
     command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "false");
     command.env("CARGO_TARGET_DIR", tree.with_file_name("build"));
     command.envs(test::same_cases()).envs(WORLDS);
@@ -68,8 +68,8 @@ pub fn test(one: &Decisive, tree: &Path, left_out: &[Mutant], output: &Path) -> 
     }
 }
 
-/// Names those that are not to be tested as if a run before had noticed them: its filters by expression let deleted fields
-/// of structs through whatever they say (27.1).
+/// Lists these mutants as noticed in an earlier run, so that they are not tested. (Its filters by expression
+/// do not stop mutants that delete fields of structs, in version 27.1.)
 fn leave_out(mutants: &[Mutant], results: &Path) -> Result<(), std::io::Error> {
     match fs::remove_dir_all(results) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -1,5 +1,6 @@
-//! The list of mutants that no test can notice, `xtask/mutants.toml`: each changes the text of the code and nothing that it
-//! does, and the list says why. An entry that fits no mutant is refused: the code that it spoke of has changed.
+//! The list of mutants that no test can notice, `xtask/mutants.toml`: each changes the text of the code but
+//! not its behaviour, and the list gives the reason. An entry that fits no mutant is refused, since its code
+//! has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,10 +10,10 @@ use serde::Deserialize;
 
 use super::mutant::Mutant;
 
-/// The list, seen from the project's root.
+/// The list's path from the project's root.
 pub const FILE: &str = "xtask/mutants.toml";
 
-/// All of them, and the lines that they speak of.
+/// All entries, and the lines that they name.
 #[derive(Debug, Default)]
 pub struct Equals {
     entries: Vec<Entry>,
@@ -20,7 +21,7 @@ pub struct Equals {
     files: HashMap<String, Vec<String>>,
 }
 
-/// The file as it is written.
+/// The format of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -34,11 +35,11 @@ struct List {
 struct Entry {
     /// The file that it changes.
     file: String,
-    /// What it changes, as the list of survivors says, without the place.
+    /// The change, as the list of survivors names it, without the place.
     change: String,
-    /// The line that it begins in, without the blanks around it: line numbers change every day.
+    /// The line where it begins, without the blanks around it; line numbers change too often.
     line: String,
-    /// Why nobody can notice it.
+    /// Why no test can notice it.
     reason: String,
 }
 
@@ -65,7 +66,7 @@ impl Equals {
         Ok(Equals { entries, files })
     }
 
-    /// True where the list has this one.
+    /// True where the list has this mutant.
     pub fn has(&self, mutant: &Mutant) -> bool {
         self.entries.iter().any(|entry| self.fits(entry, mutant))
     }
@@ -78,7 +79,7 @@ impl Equals {
             && line.is_some_and(|line| *line == entry.line)
     }
 
-    /// Refuses entries for files that begin with `folder` and fit none of these mutants.
+    /// Refuses entries for files in `folder` that fit none of these mutants.
     pub fn all_used(&self, folder: &str, mutants: &[Mutant]) -> Result<(), String> {
         let unused = |entry: &&Entry| !mutants.iter().any(|mutant| self.fits(entry, mutant));
         match self.entries.iter().filter(|entry| entry.file.starts_with(folder)).find(unused) {

@@ -1,4 +1,5 @@
-//! One small change of the code, as cargo-mutants lists it, and a sample of many that is the same every time.
+//! A mutant: one small change of the code, as cargo-mutants lists it; and samples of mutants that are the
+//! same every time.
 
 use serde::Deserialize;
 
@@ -7,13 +8,13 @@ use serde::Deserialize;
 pub struct Mutant {
     /// `crates/ring/src/writer.rs:172:26: replace > with >= in Writer::append`.
     pub name: String,
-    /// The file that is changed, seen from the project's root.
+    /// The changed file's path from the project's root.
     pub file: String,
-    /// Where in it.
+    /// The place of the change in the file.
     pub span: Span,
 }
 
-/// The changed text; only where it begins matters here.
+/// The changed text; only its beginning matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Span {
     /// The first changed character.
@@ -28,21 +29,21 @@ pub struct Place {
 }
 
 impl Mutant {
-    /// What is changed, without where: `replace > with >= in Writer::append`.
+    /// The change without its place: `replace > with >= in Writer::append`.
     pub fn change(&self) -> &str {
         let place = self.name.strip_prefix(&self.file).unwrap_or(&self.name);
         place.split_once(": ").map_or(place, |(_, change)| change)
     }
 }
 
-/// `size` of them. The same seed takes the same ones, as far as they are still there.
+/// `size` of the mutants. The same seed takes the same ones, if they still exist.
 pub fn sample(mut mutants: Vec<Mutant>, size: usize, seed: u64) -> Vec<Mutant> {
     mutants.sort_by_cached_key(|mutant| drawn(seed, &mutant.name));
     mutants.truncate(size);
     mutants
 }
 
-/// FNV-1a over seed and name, its bits mixed: the library's hash may be another one in the next release.
+/// FNV-1a over seed and name, with mixed bits: the standard library's hash may change with a release.
 fn drawn(seed: u64, name: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_without_its_place() {
+    fn a_change_is_named_without_its_place() {
         let mutant = named("crates/a/src/b.rs", 7, "replace f -> Vec<u8> with vec![]");
         assert_eq!(mutant.change(), "replace f -> Vec<u8> with vec![]");
     }

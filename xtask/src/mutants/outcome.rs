@@ -1,4 +1,4 @@
-//! What became of the mutants of one crate, as cargo-mutants has written it down.
+//! The outcomes for the mutants of one crate, read from cargo-mutants' file.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::mutant::Mutant;
 
-/// The counts, and who survived.
+/// The counts, and the survivors.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// A test failed, or waited for ever.
@@ -17,7 +17,7 @@ pub struct Outcome {
     pub survivors: Vec<String>,
     /// The compiler refused them: nobody can make that mistake.
     pub unbuilt: usize,
-    /// Left out, since nobody can notice them.
+    /// Left out, since no test can notice them.
     pub equal: usize,
 }
 
@@ -32,7 +32,7 @@ struct One {
     summary: String,
 }
 
-/// The code as it is comes first.
+/// The unchanged code comes first.
 #[derive(Deserialize)]
 enum Scenario {
     Baseline,
@@ -67,7 +67,7 @@ impl Outcome {
         self.noticed + self.survivors.len()
     }
 
-    /// The share that was noticed; all of none.
+    /// The share that was noticed; 1 if none was tried.
     pub fn share(&self) -> f64 {
         match self.tried() {
             0 => 1.0,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noticed_and_who_survived_is_counted_and_what_was_not_built_is_not() {
+    fn noticed_mutants_and_survivors_are_counted_and_unbuilt_ones_are_not() {
         let ones = ["Unviable", "CaughtMutant", "MissedMutant", "Timeout", "CaughtMutant", "MissedMutant"];
         let mutants: Vec<String> =
             ones.iter().enumerate().map(|(line, summary)| mutant(line, summary)).collect();

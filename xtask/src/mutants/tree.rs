@@ -1,5 +1,6 @@
-//! The copy of the project that mutants are made in: what git knows and what it does not ignore. A file that is as it was
-//! is not written, so that cargo builds only what has changed; what a run that was stopped has left changed is put right.
+//! The copy of the project in which mutants are made: all files that git does not ignore. Writes only files
+//! that differ, so that cargo builds only what has changed; this also undoes changes that a stopped run has
+//! left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +23,7 @@ pub fn copy(root: &Path, to: &Path) -> Result<(), String> {
     }
     let names = String::from_utf8(listed.stdout).map_err(|_| "a file's name is not UTF-8")?;
     let names: BTreeSet<&Path> = names.split_terminator('\0').map(Path::new).collect();
-    // A file that was removed and is still known to git is not there.
+    // git still lists a removed file, but it does not exist.
     let names: BTreeSet<&Path> = names.into_iter().filter(|name| root.join(name).is_file()).collect();
     let failed = |path: &Path, error: Error| format!("{}: {error}", path.display());
     for name in &names {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_put_right_and_what_is_as_it_was_is_not_written() {
+    fn the_copy_is_corrected_and_unchanged_files_are_not_written() {
         let place = std::env::temp_dir().join(format!("khz-mutants-{}", std::process::id()));
         let (root, to) = (place.join("root"), place.join("to"));
         fs::create_dir_all(root.join("a")).unwrap();

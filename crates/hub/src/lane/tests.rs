@@ -377,3 +377,38 @@ fn a_block_that_came_late_is_kept_for_its_readers_so_long_and_is_lost_to_them_th
     lane.late.keep_house(now(LATE_KEPT.0 + 1), true);
     assert_eq!(lane.late.lost(0, 10), []);
 }
+
+/// What became of rows, in words.
+fn parts(lane: &Lane, from: u64, to: u64, bytes: usize) -> (Vec<String>, u64) {
+    let (parts, until) = lane.parts(from, to, bytes);
+    let told = parts.iter().map(|part| match part {
+        Part::Here(block, from, to) => format!("here {from}..{to} in {}", block.header.first_row),
+        Part::Lost(from, to) => format!("lost {from}..{to}"),
+        Part::Gone(from, to) => format!("gone {from}..{to}"),
+        Part::Never(from, to) => format!("never {from}..{to}"),
+    });
+    (told.collect(), until)
+}
+
+#[test]
+fn of_each_row_that_a_reader_lacks_it_is_said_what_became_of_it() {
+    let mut lane = lane();
+    gets_rows(&mut lane, 0, 5);
+    gets_rows(&mut lane, 10, 2);
+    lane.lose(7, 9);
+    // Nothing of it is wanted yet: what is missing does not come by itself.
+    let all = ["here 0..5 in 0", "lost 7..9", "here 10..12 in 10"];
+    assert_eq!(parts(&lane, 0, 12, usize::MAX), (all.map(str::to_owned).to_vec(), 12));
+    lane.late.want(Some(9));
+    let told = |lane: &Lane| parts(lane, 5, 10, usize::MAX).0;
+    assert_eq!(told(&lane), ["lost 7..9", "never 5..7"], "what is wanted comes or is told");
+    lane.late.ask(5, 6);
+    assert_eq!(told(&lane), ["lost 7..9", "never 6..7"], "the node was asked for it");
+    assert_eq!(
+        parts(&lane, 3, 12, 1),
+        (vec!["here 3..5 in 0".into()], 5),
+        "the rest comes with the next look"
+    );
+    lane.trim(0);
+    assert_eq!(parts(&lane, 2, 6, usize::MAX).0, ["gone 2..5"]);
+}

@@ -242,3 +242,38 @@ proptest! {
         prop_assert!(reader.header(reader.newest()).is_some());
     }
 }
+
+/// Descriptors of this process that have this directory open.
+fn holders(path: &std::path::Path) -> usize {
+    let all = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    all.filter(|fd| fs::read_link(fd.path()).is_ok_and(|target| target == path)).count()
+}
+
+#[test]
+fn who_waited_for_a_directory_that_was_removed_meanwhile_makes_it_anew() {
+    // The one that waits does so for a moment only, which a busy machine may make too short: then it is told who holds it.
+    for attempt in 0..50 {
+        let folder = TestFolder::new(&format!("removed-{attempt}"));
+        let first = Folder::lock(&folder.0).unwrap();
+        open(&first, SIZE).0.rows(3);
+        let second = std::thread::scope(|scope| {
+            let second = scope.spawn(|| Folder::lock(&folder.0));
+            while holders(&folder.0) < 2 && !second.is_finished() {
+                std::thread::yield_now();
+            }
+            assert!(first.remove(false).unwrap());
+            second.join().unwrap()
+        });
+        match second {
+            Err(RingError::Locked { .. }) => continue,
+            second => {
+                let (mut lane, found) = open(&second.unwrap(), SIZE);
+                lane.rows(5);
+                assert!(matches!(found, Found::Nothing), "{found:?}");
+                assert_eq!(check(&folder.ring()), (0, 5));
+                return;
+            }
+        }
+    }
+    panic!("it never got the lock within its moment");
+}

@@ -3,7 +3,7 @@
 use khz_model::Pattern;
 
 use super::*;
-use crate::lane::tests::gets_rows;
+use crate::lane::tests::{gets_rows, gets_rows_at};
 
 struct Peer {
     node: Node,
@@ -384,6 +384,31 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
     peer.node.lane_mut(boost).expect("the lane").alive = false;
     peer.node.lane_mut(base).expect("the lane").alive = false;
     assert_eq!(shown(&peer.node), [("base".to_owned(), hz(1))], "of one that has ended there is only a past");
+}
+
+#[test]
+fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
+    let (hour, wall) = (3_600 * Nanos::SECOND.0, clock::wall() as u64);
+    // Our clock may be ahead of the node's, or behind; what is from the future is from now.
+    for (gathered, offset, hours) in [
+        (wall - 10 * hour, None, 10),
+        (wall - 10 * hour, Some(5 * hour as i64), 15),
+        (wall - 10 * hour, Some(-3 * hour as i64), 7),
+        (wall + 100 * hour, None, 0),
+    ] {
+        let mut peer = Peer::new();
+        peer.connect(1);
+        let id = peer.lane(3, BASE);
+        let lane = peer.node.lane_mut(id).expect("the lane");
+        gets_rows_at(lane, 0, 2, |row| gathered - hour * (1 - row));
+        lane.period = Nanos::SECOND;
+        peer.node.clock_offset = offset;
+        let status = peer.node.status(NOW).lanes.pop().expect("the base lane");
+        let age = status.age.expect("a row has come").0;
+        // However busy the machine is, this takes less than an hour.
+        assert!((hours * hour..(hours + 1) * hour).contains(&age), "{age} ns, not {hours} h");
+        assert_eq!((status.rows, status.slots, status.lost, status.awaited, status.late), (2, 1, 0, 0, 0));
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::interest::Told;
 use crate::lane::Lane;
 use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
@@ -136,11 +136,13 @@ impl Talk<'_> {
         })
     }
 
-    /// Where there is no room for what a node holds, those that have gone give theirs back before it comes again.
-    fn held(&self, counted: Result<(), &'static str>) -> Taken {
-        counted.map_err(|text| {
-            self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
-            Reject { reason: Reason::Full, text: text.into() }
+    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    fn held(&self, counted: Result<(), NoRoom>) -> Taken {
+        counted.map_err(|no_room| {
+            if no_room == NoRoom::OfAll {
+                self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
+            }
+            Reject { reason: Reason::Full, text: no_room.text().into() }
         })
     }
 
@@ -268,7 +270,7 @@ impl HubSide for Talk<'_> {
                     self.held(node.count(cluster))
                 }
                 Ok(None) => Ok(()),
-                Err(FULL) => self.held(Err(FULL)),
+                Err(FULL) => self.held(Err(NoRoom::OfAll)),
                 Err(reject) => Err(protocol(reject)),
             }
         })

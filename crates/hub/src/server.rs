@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use khz_link::{HubEnd, HubEndConfig, LinkError};
+use khz_link::{HubEnd, HubEndConfig, LinkError, Reason, Reject};
 use khz_model::{AcceptFailures, Nanos};
 use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, RunKey, TlsServer};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -464,7 +464,9 @@ impl Server {
         let kept = end.kept();
         self.unfinished = (self.unfinished + kept).saturating_sub(std::mem::replace(kept_before, kept));
         if failed.is_none() && kept > 0 && self.unfinished > UNFINISHED_BYTES_MAX {
-            return Err(Ended::Told("there are too many unfinished frames".into()));
+            let text = "all connections together have more unfinished frames than a hub keeps".to_owned();
+            end.refuse(Reason::Full, &text, out);
+            return Err(Ended::Cut(LinkError::Rejected(Reject { reason: Reason::Full, text })));
         }
         match (failed, readiness) {
             (Some(error), _) => Err(Ended::Cut(error)),

@@ -44,7 +44,7 @@ fn a_ring_continues_where_it_ended() {
 }
 
 #[test]
-fn a_ring_that_is_taken_up_gives_up_no_row_that_it_has_room_for() {
+fn a_ring_that_continues_gives_up_no_row_that_it_has_room_for() {
     let folder = TestFolder::new("kept");
     for life in 1..=3 {
         let locked = Folder::lock(&folder.0).unwrap();

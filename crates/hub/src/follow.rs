@@ -67,7 +67,7 @@ pub(crate) struct Follower {
     columns: Columns,
     /// The period that was told with them.
     period_told: Nanos,
-    /// The next number that was not handed out or told of.
+    /// The next number that was not handed out or told of; before the reader wants the lane, the newest when it was offered.
     expected: u64,
     /// When the last row that was handed out was gathered.
     last: Option<Stamp>,
@@ -127,6 +127,11 @@ impl Followed {
     /// The reader's number of a row.
     fn number(&self, row: u64) -> u64 {
         row / self.every
+    }
+
+    /// The first row that has the reader's number.
+    fn first_row(&self, number: u64) -> u64 {
+        number.saturating_mul(self.every)
     }
 
     /// The number of the newest row that there is; before any has come, as the node has said it.
@@ -301,14 +306,15 @@ impl Follower {
             from = from.max(lane.first_number_since(want.span, followed.every));
             late::Lacking::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
         });
-        self.place = lane.join();
+        // What has come since the lane was offered is not lost.
+        self.place = if from >= self.expected { lane.join_at(followed.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
     }
 
     /// The lane is not wanted any more.
     pub fn leave(&mut self) {
-        (self.begun, self.touched) = (false, None);
+        (self.begun, self.touched, self.expected) = (false, None, ANY);
     }
 
     /// True when there was nothing more at the last look.
@@ -505,8 +511,12 @@ impl Follower {
         let id = match self.wish.map(|number| node.interest(number)) {
             None => node.base(),
             Some(Some(interest)) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
-            // Until the node has answered, and while it is away, the lane that served stays.
-            Some(Some(interest)) => interest.lane.or(present),
+            // Until the node has answered, and while it is away, the lane that served stays. One that was left is joined when it
+            // flows again: what it has of before is not what is wanted, and what lies between is not lost.
+            Some(Some(interest)) => {
+                let flows = |id| present == Some(id) || node.lane(id).is_some_and(|lane| !lane.late.begins());
+                interest.lane.filter(|&id| flows(id)).or(present)
+            }
             Some(None) => None,
         };
         let lane = |id| Some(Followed::of(node.lane_or_former(id)?, id, self.period));

@@ -32,6 +32,8 @@ pub(crate) struct App {
     pub counters: Counters,
     /// What answers may hold.
     pub answers: Budget,
+    /// The same of what whoever answers says of himself.
+    pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// Whose turn it is to write a page.
     pub turns: Arc<Turns>,

@@ -14,7 +14,8 @@ use crate::leases::Leases;
 use crate::names::Names;
 use crate::roster::Roster;
 use crate::subscriptions::{Demand, Rates, Subscriptions};
-use crate::tables::{self, Tables};
+use crate::table;
+use crate::tables::Tables;
 use crate::values::{Columns, Values};
 
 /// What is known and wanted of the nodes.
@@ -236,7 +237,7 @@ impl Cluster {
         effects: &mut Effects,
     ) -> Answer<Vec<u8>> {
         self.roster.nodes().for_each(|(_, id)| self.leases.renew(id, now, effects));
-        tables::of_values(metric, &self.values, &self.roster, is_late)
+        table::of_values(metric, &self.values, &self.roster, is_late)
     }
 
     /// The metrics that nodes are known to have; one node that is up is asked, so that there are some.

@@ -18,7 +18,8 @@ use crate::attributes::attributes;
 use crate::file::{Caller, Kind, Read};
 use crate::inode::Inode;
 use crate::limits::NAME_BYTES_MAX;
-use crate::state::{Request, Shared};
+use crate::requests::Request;
+use crate::state::Shared;
 
 /// The file system that fuser calls.
 pub(crate) struct Kernel(pub Arc<Shared>);

@@ -30,6 +30,7 @@ mod page;
 mod paths;
 mod polls;
 mod pusher;
+mod requests;
 mod roster;
 #[cfg(test)]
 mod sample;
@@ -37,9 +38,11 @@ mod settings;
 mod state;
 mod status;
 mod subscriptions;
+mod table;
 mod tables;
 mod tree;
 mod upstream;
+mod value_file;
 mod value_files;
 mod values;
 

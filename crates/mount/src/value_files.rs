@@ -1,5 +1,4 @@
-//! The files of values that are open, or were a moment ago: what each shows, and how its page in the page cache gets a
-//! new value.
+//! The files of values that are open, or were a moment ago, and the pushes that bring new values into the page cache.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,14 +6,14 @@ use std::time::Instant;
 use khz_model::{Rate, Reading};
 
 use crate::effects::{Effects, NewPage, Push};
-use crate::file::line;
 use crate::inode::{Inode, NodeId};
-use crate::limits::{FILE_LEASE, LENGTH_HOLD, PUSHED_MAX, STORES_PER_SECOND_MAX};
+use crate::limits::{PUSHED_MAX, STORES_PER_SECOND_MAX};
 use crate::names::Names;
-use crate::page::{Page, Renewal};
+use crate::page::Renewal;
 use crate::polls::Polls;
 use crate::roster::Roster;
 use crate::settings::{Filter, Place};
+use crate::value_file::{Need, Opening, Shown, ValueFile};
 
 /// The files of values.
 #[derive(Debug, Default)]
@@ -43,44 +42,6 @@ pub(crate) struct Counts {
     pub filtered: u64,
 }
 
-/// A file of a value.
-#[derive(Debug)]
-struct ValueFile {
-    handles: usize,
-    /// The last reading that passed the filter.
-    shown: Reading,
-    places: u8,
-    filter: Filter,
-    /// The rate that it is served at, and the place that has it.
-    rate: Option<(Place, Rate)>,
-    /// The page cache follows it.
-    followed: bool,
-    /// It is in the list of dirty files.
-    dirty: bool,
-    page: Page,
-    opened: Instant,
-    /// A value with another number of digits waits until then.
-    held_until: Option<Instant>,
-    closed: Option<Instant>,
-}
-
-/// What a file shows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    pub reading: Reading,
-    pub places: u8,
-    /// The page cache follows it.
-    pub followed: bool,
-}
-
-/// What a file is opened with: its settings, and its value now.
-pub(crate) struct Opening {
-    pub reading: Reading,
-    pub places: u8,
-    pub filter: Filter,
-    pub rate: Option<(Place, Rate)>,
-}
-
 /// The rest of the tree, as far as pushing values needs it.
 pub(crate) struct Around<'a> {
     pub names: &'a Names,
@@ -88,37 +49,9 @@ pub(crate) struct Around<'a> {
     pub polls: &'a Polls,
 }
 
-impl ValueFile {
-    fn shown(&self) -> Shown {
-        // While the page cache follows the file, every reader gets what it has or will have next.
-        let reading = if self.followed { self.page.served() } else { self.shown };
-        Shown { reading, places: self.places, followed: self.followed }
-    }
-
-    /// Until when a value with another number of digits has to wait: a program that has just opened the file knows a length.
-    /// A file that is polled does not wait, since its pollers are woken at once.
-    fn hold(&mut self, is_polled: bool, now: Instant) -> Option<Instant> {
-        let length = |reading| line(reading, self.places).map_or(0, |text| text.len());
-        let is_another = length(self.shown) != length(self.page.served());
-        let is_new = now.saturating_duration_since(self.opened) < LENGTH_HOLD;
-        let until = match self.held_until {
-            Some(until) if is_another => until,
-            None if is_another && is_new && !is_polled && self.handles > 0 => now + LENGTH_HOLD,
-            _ => now,
-        };
-        self.held_until = (now < until).then_some(until);
-        self.held_until
-    }
-
-    fn is_expired(&self, now: Instant) -> bool {
-        let is_old = |closed| now.saturating_duration_since(closed) >= FILE_LEASE;
-        self.handles == 0 && !self.page.is_being_stored() && self.closed.is_none_or(is_old)
-    }
-}
-
 impl ValueFiles {
-    /// A file was opened. Returns whether what the page cache has of it is good; `None`: there are too many files, and
-    /// each read of it comes to us.
+    /// A file is opened. Returns whether what the page cache has of it is good; `None`: there are too many files, and each
+    /// read of it comes to us.
     pub fn open(
         &mut self,
         inode: Inode,
@@ -126,41 +59,17 @@ impl ValueFiles {
         now: Instant,
         effects: &mut Effects,
     ) -> Option<bool> {
-        let Opening { reading, places, filter, rate } = opening;
-        if !self.files.contains_key(&inode) {
-            if self.files.len() >= PUSHED_MAX {
-                return None;
-            }
-            let file = ValueFile {
-                handles: 0,
-                shown: reading,
-                places,
-                filter,
-                rate,
-                followed: false,
-                dirty: false,
-                page: Page::new(reading),
-                opened: now,
-                held_until: None,
-                closed: None,
-            };
-            self.files.insert(inode, file);
+        let reading = opening.reading;
+        if self.files.len() >= PUSHED_MAX && !self.files.contains_key(&inode) {
+            return None;
         }
-        let file = self.files.get_mut(&inode)?;
-        let was_followed = std::mem::replace(&mut file.followed, true);
-        file.opened = now;
-        let again = file.closed.is_some_and(|closed| now.saturating_duration_since(closed) < FILE_LEASE);
-        file.handles += 1;
-        // A program that opens the file once is served by one read: following the file for it would cost more.
-        if file.handles == 1 && !again {
-            file.closed = None;
-        }
-        if !was_followed && file.rate.is_some() {
-            effects.change_demand();
-        }
+        let file = self.files.entry(inode).or_insert_with(|| ValueFile::new(opening, now));
+        let was_followed = file.open(reading, now);
         if !was_followed {
-            file.shown = reading;
-            if !file.page.follow(reading) {
+            if file.rate().is_some() {
+                effects.change_demand();
+            }
+            if !file.follow() {
                 self.mark_dirty(inode);
             }
         }
@@ -169,48 +78,35 @@ impl ValueFiles {
 
     /// The place whose rate a file is served at.
     pub fn rate_place(&self, inode: Inode) -> Option<Place> {
-        self.files.get(&inode)?.rate.map(|(place, _)| place)
+        self.files.get(&inode)?.rate().map(|(place, _)| place)
     }
 
     /// The rate of a file is beyond the budget of its user: it gets the base rate, unless another reader has it open.
     pub fn refuse_rate(&mut self, inode: Inode) {
-        if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
-            file.rate = None;
+        if let Some(file) = self.files.get_mut(&inode) {
+            file.refuse_rate();
         }
     }
 
-    /// A handle of a file is closed. True when the page cache does not follow the file any more; it does for a while if the
-    /// file was opened again and again.
+    /// A handle of a file is closed. True when the page cache does not follow the file any more.
     pub fn close(&mut self, inode: Inode, now: Instant, effects: &mut Effects) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
-        file.handles -= 1;
-        if file.handles > 0 {
-            return false;
-        }
-        let was_closed_before = file.closed.replace(now).is_some();
-        !was_closed_before && file.stop_following(inode, effects)
+        file.close(now) && stop_following(inode, file, effects)
     }
 
     /// Forgets files that were closed long enough ago. Returns those that were followed until now.
     pub fn expire(&mut self, now: Instant, effects: &mut Effects) -> Vec<Inode> {
         let gone = self.files.extract_if(|_, file| file.is_expired(now));
-        gone.filter_map(|(inode, mut file)| file.stop_following(inode, effects).then_some(inode)).collect()
+        gone.filter_map(|(inode, mut file)| stop_following(inode, &mut file, effects).then_some(inode))
+            .collect()
     }
 
     /// The reading of a file has changed. True for a file that is known here, whatever its filter says.
     pub fn change(&mut self, inode: Inode, reading: Reading, places: u8) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
-        let passes = match (file.shown, reading) {
-            (Reading::Present(last), Reading::Present(value)) => {
-                file.filter.passes(Some(last), value, places)
-            }
-            _ => true,
-        };
-        if passes {
-            file.shown = reading;
-            self.mark_dirty(inode);
-        } else {
-            self.counts.filtered += 1;
+        match file.change(reading, places) {
+            true => self.mark_dirty(inode),
+            false => self.counts.filtered += 1,
         }
         true
     }
@@ -224,32 +120,30 @@ impl ValueFiles {
         effects: &mut Effects,
     ) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
-        if file.rate != rate {
+        let (has_new_filter, has_new_rate) = file.set(filter, rate);
+        if has_new_rate {
             effects.change_demand();
         }
-        let is_another = file.filter != filter;
-        (file.filter, file.rate) = (filter, rate);
-        is_another
+        has_new_filter
     }
 
     /// What a file shows; the kernel asks for its length.
     pub fn stat(&mut self, inode: Inode) -> Option<Shown> {
         let file = self.files.get_mut(&inode)?;
-        file.page.touch();
+        file.page().touch();
         Some(file.shown())
     }
 
     /// What a file shows; the kernel asks for its bytes.
     pub fn read(&mut self, inode: Inode, now: Instant) -> Option<Shown> {
         let file = self.files.get_mut(&inode)?;
-        file.page.read(now);
+        file.page().read(now);
         Some(file.shown())
     }
 
     /// The page cache has an old value of a file.
     fn mark_dirty(&mut self, inode: Inode) {
-        if let Some(file) = self.files.get_mut(&inode).filter(|file| file.followed && !file.dirty) {
-            file.dirty = true;
+        if self.files.get_mut(&inode).is_some_and(ValueFile::mark_dirty) {
             self.dirty.push(inode);
         }
     }
@@ -288,24 +182,21 @@ impl ValueFiles {
 
     fn push(&mut self, inode: Inode, around: &Around<'_>, now: Instant) -> Option<Push> {
         let file = self.files.get_mut(&inode)?;
-        if file.followed
-            && let Some(until) = file.hold(around.polls.has(inode), now)
-        {
-            self.delayed.push(inode);
-            self.delayed_until = Some(self.delayed_until.map_or(until, |first| first.min(until)));
-            return None;
-        }
-        file.dirty = false;
-        if !file.followed {
-            return None;
-        }
+        let renewal = match file.clean(around.polls.has(inode), now) {
+            Need::Nothing => return None,
+            Need::Delay(until) => {
+                self.delayed.push(inode);
+                self.delayed_until = Some(self.delayed_until.map_or(until, |first| first.min(until)));
+                return None;
+            }
+            Need::Renew(renewal) => renewal,
+        };
         self.counts.pushed += 1;
-        match file.page.renew(file.shown, now) {
+        let text = match renewal {
             Renewal::Nothing => return None,
-            Renewal::Drop => return Some(Push::Invalidate(inode)),
-            Renewal::Store => {}
-        }
-        let text = line(file.shown, file.places).ok().filter(|_| !around.roster.is_unreachable(inode.node));
+            Renewal::Drop => None,
+            Renewal::Store => file.text().filter(|_| !around.roster.is_unreachable(inode.node)),
+        };
         let Some(text) = text else { return Some(Push::Invalidate(inode)) };
         if self.stores >= STORES_PER_SECOND_MAX {
             self.counts.not_stored += 1;
@@ -313,7 +204,7 @@ impl ValueFiles {
         }
         self.stores += 1;
         self.counts.stored += 1;
-        file.page.begin_store();
+        file.page().begin_store();
         let node = around.roster.name(inode.node).map_or("", |name| name.as_str());
         let path = format!("{node}/{}", around.names.text(inode.path));
         Some(Push::Store(NewPage { inode, path, text }))
@@ -325,7 +216,7 @@ impl ValueFiles {
             if let Push::Store(page) = push
                 && let Some(file) = self.files.get_mut(&page.inode)
             {
-                file.page.end_store();
+                file.page().end_store();
             }
         }
     }
@@ -337,13 +228,13 @@ impl ValueFiles {
 
     /// Files that are served at a rate of their own.
     pub fn rates(&self) -> impl Iterator<Item = (Inode, Place, Rate)> {
-        let followed = self.files.iter().filter(|(_, file)| file.followed);
-        followed.filter_map(|(&inode, file)| file.rate.map(|(place, rate)| (inode, place, rate)))
+        let followed = self.files.iter().filter(|(_, file)| file.is_followed());
+        followed.filter_map(|(&inode, file)| file.rate().map(|(place, rate)| (inode, place, rate)))
     }
 
     /// How many files the page cache follows.
     pub fn followed(&self) -> usize {
-        self.files.values().filter(|file| file.followed).count()
+        self.files.values().filter(|file| file.is_followed()).count()
     }
 
     /// True when there are none.
@@ -357,16 +248,72 @@ impl ValueFiles {
     }
 }
 
-impl ValueFile {
-    /// The page cache does not follow the file any more: the kernel has to ask for its size again.
-    fn stop_following(&mut self, inode: Inode, effects: &mut Effects) -> bool {
-        let was_followed = std::mem::take(&mut self.followed);
-        if was_followed {
-            effects.forget(inode);
-            if self.rate.is_some() {
-                effects.change_demand();
-            }
+/// The page cache does not follow a file any more: the kernel has to ask for its size again.
+fn stop_following(inode: Inode, file: &mut ValueFile, effects: &mut Effects) -> bool {
+    let was_followed = file.stop_following();
+    if was_followed {
+        effects.forget(inode);
+        if file.rate().is_some() {
+            effects.change_demand();
         }
-        was_followed
+    }
+    was_followed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inode::PathId;
+
+    fn value(number: u64) -> Reading {
+        Reading::Present(number)
+    }
+
+    fn open(files: &mut ValueFiles, path: u32, now: Instant) -> Inode {
+        let inode = Inode::plain(NodeId(1), PathId(path));
+        let opening = Opening { reading: value(1), places: 0, filter: Filter::default(), rate: None };
+        assert_eq!(files.open(inode, opening, now, &mut Effects::default()), Some(false));
+        inode
+    }
+
+    fn pushes(files: &mut ValueFiles, now: Instant) -> Vec<Push> {
+        let (names, roster, polls) = (Names::new(), Roster::new(false), Polls::default());
+        files.pushes(&Around { names: &names, roster: &roster, polls: &polls }, now)
+    }
+
+    #[test]
+    fn a_value_is_stored_while_somebody_reads_and_the_page_is_dropped_when_nobody_does() {
+        let (mut files, now) = (ValueFiles::default(), Instant::now());
+        let (read, unread) = (open(&mut files, 2, now), open(&mut files, 3, now));
+        files.read(read, now);
+        assert!(files.change(read, value(2), 0) && files.change(unread, value(2), 0));
+        let done = pushes(&mut files, now);
+        let stored = NewPage { inode: read, path: "/".to_owned(), text: b"2\n".to_vec() };
+        assert_eq!(done, [Push::Store(stored), Push::Invalidate(unread)]);
+        assert!(!files.is_dirty());
+        files.pushed(&done);
+    }
+
+    #[test]
+    fn pages_beyond_a_seconds_limit_are_dropped_and_counted() {
+        let (mut files, now) = (ValueFiles::default(), Instant::now());
+        for path in 0..=STORES_PER_SECOND_MAX as u32 {
+            let inode = open(&mut files, path + 2, now);
+            files.read(inode, now);
+            files.change(inode, value(2), 0);
+        }
+        let dropped = pushes(&mut files, now).into_iter().filter(|push| matches!(push, Push::Invalidate(_)));
+        assert_eq!((dropped.count(), files.counts().not_stored), (1, 1));
+    }
+
+    #[test]
+    fn a_closed_file_is_forgotten_and_the_kernel_with_it() {
+        let (mut files, now) = (ValueFiles::default(), Instant::now());
+        let mut effects = Effects::default();
+        let inode = open(&mut files, 2, now);
+        assert!(files.close(inode, now, &mut effects));
+        assert_eq!(effects.take(Vec::new()).pushes, [Push::Forget(inode)]);
+        assert_eq!(files.expire(now + crate::limits::FILE_LEASE, &mut effects), [], "nobody followed it");
+        assert!(files.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
 use crate::paths::Area;
-use crate::value_files::Opening;
+use crate::value_file::Opening;
 
 impl Tree {
     /// What `stat` sees of an inode.

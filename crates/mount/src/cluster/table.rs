@@ -5,9 +5,9 @@ use std::fmt::Write;
 use khz_model::{Decimal, Instance, NodeName, Pattern, Reading};
 
 use crate::answer::Answer;
+use crate::cluster::roster::Roster;
+use crate::cluster::values::Values;
 use crate::inode::NodeId;
-use crate::roster::Roster;
-use crate::values::Values;
 
 /// A table that is being written.
 pub(crate) struct Table<'a> {

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use khz_model::{Rate, Reading};
 
+use crate::controls::settings::{Filter, Place};
 use crate::file::line;
 use crate::limits::{FILE_LEASE, LENGTH_HOLD};
-use crate::page::{Page, Renewal};
-use crate::settings::{Filter, Place};
+use crate::open_files::page::{Page, Renewal};
 
 /// A file of a value that is open, or was a moment ago.
 #[derive(Debug)]

@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use khz_model::{Rate, Reading};
 
+use crate::cluster::roster::Roster;
+use crate::controls::settings::{Filter, Place};
 use crate::effects::{Effects, NewPage, Push};
 use crate::inode::{Inode, NodeId};
 use crate::limits::{PUSHED_MAX, STORES_PER_SECOND_MAX};
 use crate::names::Names;
-use crate::page::Renewal;
-use crate::polls::Polls;
-use crate::roster::Roster;
-use crate::settings::{Filter, Place};
-use crate::value_file::{Need, Opening, Shown, ValueFile};
+use crate::open_files::page::Renewal;
+use crate::open_files::polls::Polls;
+use crate::open_files::value_file::{Need, Opening, Shown, ValueFile};
 
 /// The files of values.
 #[derive(Debug, Default)]

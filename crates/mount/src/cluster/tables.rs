@@ -8,12 +8,12 @@ use std::time::Instant;
 use khz_model::{Instance, Pattern, Reading, Series};
 
 use crate::answer::Answer;
+use crate::cluster::roster::Roster;
+use crate::cluster::table::Table;
 use crate::effects::Effects;
 use crate::inode::{NodeId, PathId};
 use crate::limits::{BY_NAMES_MAX, LEASE, METRIC_SUBSCRIPTIONS_MAX};
 use crate::names::Names;
-use crate::roster::Roster;
-use crate::table::Table;
 
 /// The tables, by metric.
 #[derive(Debug, Default)]

@@ -9,9 +9,9 @@ use std::time::Instant;
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
 use crate::effects::Work;
-use crate::interrupted::is_interrupted;
+use crate::fuse::interrupted::is_interrupted;
+use crate::fuse::requests::{Reply, Request};
 use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, WAITING_MAX};
-use crate::requests::{Reply, Request};
 use crate::tree::Tree;
 use crate::upstream::Sink;
 

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyData, ReplyEntry, ReplyOpen};
 
 use crate::answer::Answer;
-use crate::attributes::attributes;
 use crate::file::{Caller, Opened, Read};
+use crate::fuse::attributes::attributes;
 use crate::inode::{Inode, NodeId};
 use crate::limits::{NAME_TTL, TEXT_NOW_WAIT};
 use crate::tree::Tree;

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_a_whole_block_has_its_number_and_time_and_a_block_that_is_not_whole_is_refused() {
+    fn every_row_of_a_complete_block_has_its_number_and_time_and_an_incomplete_block_is_refused() {
         let both = blocks(&[3, 5]);
         let first = blocks(&[3]).len();
         let rows = |block: &[u8]| {
@@ -238,7 +238,7 @@ mod tests {
         assert!(rows(&both).is_err(), "two blocks are not one");
         let mut whole = 0;
         for end in 1..first {
-            // A block that ends where a row does is whole.
+            // A block that ends at the end of a row is complete.
             let mut scanner = RowScanner::new();
             scanner.feed(&both[..end]).unwrap();
             let is_whole = scanner.header().is_some() && scanner.unfinished() == 0;

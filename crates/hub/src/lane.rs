@@ -555,6 +555,15 @@ impl Lane {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
     }
 
+    /// The start of the block that has this row, as far as it is here; else of the present one.
+    pub fn join_at(&self, row: u64) -> Place {
+        let present = self.join();
+        match self.recent.get(self.recent_behind(row).wrapping_sub(1)).filter(|block| row < block.end()) {
+            Some(block) if present.first_row > row => Place { first_row: block.header.first_row, offset: 0 },
+            _ => present,
+        }
+    }
+
     /// The block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.
     pub fn join_since(&self, since: Nanos) -> Place {
         let present = self.join();

@@ -129,6 +129,27 @@ pub(crate) struct Past {
     pub address: String,
 }
 
+/// Why there is no room for what a node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// It has more than one may have.
+    OfOne,
+    /// All of them together have as much as they may.
+    OfAll,
+}
+
+impl NoRoom {
+    /// For the node.
+    pub fn text(self) -> &'static str {
+        match self {
+            NoRoom::OfOne => "this node holds more memory of the hub than one may (NODE_BYTES_MAX)",
+            NoRoom::OfAll => {
+                "all nodes hold as much memory as a hub gives them: try again, or give it fewer nodes"
+            }
+        }
+    }
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -517,7 +538,7 @@ impl Node {
     }
 
     /// So many bytes have come from it: what it holds is counted, now and then, and why it may not hold that is said.
-    pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), &'static str> {
+    pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), NoRoom> {
         self.uncounted = self.uncounted.saturating_add(bytes as u64);
         if self.uncounted < NODE_BYTES_UNCOUNTED {
             return Ok(());
@@ -526,7 +547,7 @@ impl Node {
     }
 
     /// Counts what it holds.
-    pub fn count(&mut self, cluster: &Cluster) -> Result<(), &'static str> {
+    pub fn count(&mut self, cluster: &Cluster) -> Result<(), NoRoom> {
         self.uncounted = 0;
         let (held, schemas) = self.held();
         let more = held.saturating_sub(self.share.as_ref().map_or(0, Share::bytes));
@@ -536,10 +557,10 @@ impl Node {
             None => self.share = cluster.node_bytes.take(held),
         }
         if held + schemas > NODE_BYTES_MAX {
-            return Err("this node holds more memory of the hub than one may (NODE_BYTES_MAX)");
+            return Err(NoRoom::OfOne);
         }
         if !has_room {
-            return Err("all nodes hold as much memory as a hub gives them (NODES_BYTES_MAX)");
+            return Err(NoRoom::OfAll);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::interest::Told;
 use crate::lane::Lane;
 use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
@@ -136,11 +136,13 @@ impl Talk<'_> {
         })
     }
 
-    /// Where there is no room for what a node holds, those that have gone give theirs back before it comes again.
-    fn held(&self, counted: Result<(), &'static str>) -> Taken {
-        counted.map_err(|text| {
-            self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
-            Reject { reason: Reason::Full, text: text.into() }
+    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    fn held(&self, counted: Result<(), NoRoom>) -> Taken {
+        counted.map_err(|no_room| {
+            if no_room == NoRoom::OfAll {
+                self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
+            }
+            Reject { reason: Reason::Full, text: no_room.text().into() }
         })
     }
 
@@ -156,15 +158,17 @@ impl Talk<'_> {
     }
 
     /// What another lane has of the schema of this one need not be said again.
-    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) {
+    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
         let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
         let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
         let whole = whole.filter(|_| node.may_grow(cost, self.now));
+        let bytes = whole.as_ref().map_or(size_of::<Lane>(), |schema| schema.bytes() as usize);
         if let Some(lane) = node.lane_mut(id) {
             lane.alive = true;
             lane.offer_schema(generation, offered, whole);
         }
+        self.held(node.take_bytes(bytes, self.cluster))
     }
 
     /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
@@ -240,8 +244,7 @@ impl HubSide for Talk<'_> {
             if let Some(lane) = node.lane_mut(id) {
                 lane.next_offered = offer.next_row;
             }
-            self.offer_schema(node, id, offer);
-            self.held(node.count(self.cluster))?;
+            self.offer_schema(node, id, offer)?;
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
@@ -268,7 +271,7 @@ impl HubSide for Talk<'_> {
                     self.held(node.count(cluster))
                 }
                 Ok(None) => Ok(()),
-                Err(FULL) => self.held(Err(FULL)),
+                Err(FULL) => self.held(Err(NoRoom::OfAll)),
                 Err(reject) => Err(protocol(reject)),
             }
         })

@@ -293,16 +293,23 @@ impl ClusterSubscription {
         self.followers.extend(follower);
     }
 
-    /// What it holds now, as it is counted.
-    fn count(&self) {
+    /// Its followers hold this.
+    pub fn counted(&self, held: u64) {
         // Who has been taken in is not thrown out: it is newcomers who are refused.
-        let held: u64 = self.followers.iter().map(Follower::held).sum();
         self.share.set(held + self.reserved + self.choice_bytes);
+    }
+
+    fn count(&self) {
+        self.counted(self.followers.iter().map(Follower::held).sum());
+    }
+
+    /// How many nodes are followed so far.
+    pub fn followed(&self) -> usize {
+        self.followers.len()
     }
 
     /// One follower for each node that is followed so far.
     pub fn followers(&mut self) -> &mut [Follower] {
-        self.count();
         &mut self.followers
     }
 

@@ -306,6 +306,49 @@ fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_f
 }
 
 #[test]
+fn who_comes_to_a_lane_that_was_left_gets_what_comes_and_not_what_was_there() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let subscribe = || {
+        let rate = Rate::from_hz(500).unwrap();
+        hub.query.subscribe(Interest { patterns: patterns(&["mem.*"]), rate, exact: false }).unwrap()
+    };
+    let told = |a: &mut Node, interest: u32| {
+        let period = Nanos::from_millis(2);
+        khz_link::Told { interest, granted: true, period, text: "", lane: 2 }.put(&mut a.out);
+    };
+    let mut first = subscribe();
+    a.encoder = khz_block::Encoder::new(2, 1, Nanos::from_millis(2));
+    a.lane = 2;
+    a.offer_lane("local", 5, 0, 1);
+    told(&mut a, 1);
+    a.row(10, [10; 4]).beat();
+    let seen = |subscription: &mut Box<dyn khz_model::Subscription>| {
+        let (mut rows, mut lost) = (Vec::new(), 0);
+        for delivery in subscription.poll() {
+            lost += delivery.lost;
+            rows.extend(delivery.rows.iter().map(|row| row.readings[0].value().unwrap()));
+        }
+        (rows, lost)
+    };
+    assert_eq!(seen(&mut first), (vec![10], 0));
+    drop(first);
+    a.await_frame(|frame| matches!(frame, Frame::Leave { lane: 2 }).then_some(()));
+    let mut second = subscribe();
+    told(&mut a, 2);
+    a.beat();
+    assert_eq!(seen(&mut second), (Vec::new(), 0), "the row of before is not what is wanted");
+    a.end();
+    a.out.clear();
+    a.encoder.resume(50, 1);
+    a.row(60, [60; 4]).row(61, [61; 4]).beat();
+    assert_eq!(seen(&mut second), (vec![61], 0), "the newest row, and nothing is lost");
+    a.row(62, [62; 4]).beat();
+    assert_eq!(seen(&mut second), (vec![62], 0));
+}
+
+#[test]
 fn a_block_without_slots_needs_no_schema_and_is_taken() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");

@@ -199,13 +199,13 @@ fn words(text: &[u8]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// A word that nobody wants may change where it stands, but the words behind it are counted from it.
+/// An unwanted word may change, but it must stay one word, because the words after it are counted from it.
 #[test]
 fn a_word_that_vanishes_or_becomes_two_is_read_as_by_a_parser_that_never_saw_it() {
     for file in files() {
         let text = fixture(file, 0);
         let mut parser = Parser::new(file);
-        // The first words of each file have all kinds among them; the thousands of interrupts are alike.
+        // The first words of each file are enough: the thousands of interrupts are all of one kind.
         for word in words(&text).into_iter().take(300) {
             let middle = word.start + word.len() / 2;
             for blanks in

@@ -1,5 +1,5 @@
-//! Rings and snapshots byte for byte as docs/ring.md and docs/shm.md describe them, read without any code of this crate: other
-//! programs read them so.
+//! Rings and snapshots have exactly the bytes that docs/ring.md and docs/shm.md describe. The tests read them as
+//! other programs do, without code of this crate.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,15 +24,15 @@ impl Bytes {
         u64::from_le_bytes(self.at(at))
     }
 
-    /// A name behind its length of two bytes; zeros follow up to `end`.
+    /// A name after its length of two bytes; zeros follow up to `end`.
     fn name(&self, at: usize, end: usize) -> &str {
         let length = usize::from(u16::from_le_bytes(self.at(at)));
         let (name, zeros) = self.0[at + 2..end].split_at(length);
-        assert!(zeros.iter().all(|&byte| byte == 0), "behind the name at {at}");
+        assert!(zeros.iter().all(|&byte| byte == 0), "after the name at {at}");
         std::str::from_utf8(name).unwrap()
     }
 
-    /// The magic and the version, and that the checksum of the first page is right.
+    /// Checks the checksum of the first page; returns magic and version.
     fn begins(&self) -> [u8; 8] {
         assert_eq!(self.at(4_092), crc32fast::hash(&self.0[..4_092]).to_le_bytes());
         self.at(0)
@@ -43,7 +43,7 @@ const PAGE: usize = 4_096;
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn a_ring_is_as_its_document_says() {
+fn a_ring_has_the_bytes_of_its_document() {
     const DATA: usize = 8_192 + (16 << 20);
     let folder = TestFolder::new("document");
     let locked = Folder::lock(&folder.0).unwrap();
@@ -76,7 +76,7 @@ fn a_ring_is_as_its_document_says() {
     assert_eq!(bytes.word(8_200), 19);
     assert_eq!(&bytes.0[8_208..8_208 + 19], b"what the slots mean");
 
-    // The blocks: where one ends the next one begins, and the last one is open.
+    // The blocks follow each other without gaps, and the last one is open.
     let mut at = 0;
     let mut first_row = 0;
     while at < newest {
@@ -93,7 +93,7 @@ fn a_ring_is_as_its_document_says() {
 }
 
 #[test]
-fn a_snapshot_is_as_its_document_says() {
+fn a_snapshot_has_the_bytes_of_its_document() {
     const SLOTS: usize = 12_288;
     const NAMES: usize = 4_206_592;
     let folder = TestFolder::new("snapshot-document");
@@ -128,7 +128,7 @@ fn a_snapshot_is_as_its_document_says() {
     assert_eq!(bytes.name(96, 4_092), "n1");
 
     let word = |number: usize| bytes.word(PAGE + 8 * number);
-    // Eight bytes, unit and name, and zeros up to a multiple of eight.
+    // Eight bytes, unit and name, then zeros up to a multiple of eight.
     let lengths = [24, 32];
     assert_eq!([0, 1, 2, 3].map(word), [2, 56, 0, std::process::id().into()]);
     assert!(word(4) > 0, "it has started");

@@ -44,7 +44,7 @@ fn a_ring_continues_where_it_ended() {
 }
 
 #[test]
-fn a_ring_that_is_taken_up_gives_up_no_row_that_it_has_room_for() {
+fn a_ring_that_continues_gives_up_no_row_that_it_has_room_for() {
     let folder = TestFolder::new("kept");
     for life in 1..=3 {
         let locked = Folder::lock(&folder.0).unwrap();
@@ -243,15 +243,15 @@ proptest! {
     }
 }
 
-/// Descriptors of this process that have this directory open.
+/// The number of this process's descriptors for this directory.
 fn holders(path: &std::path::Path) -> usize {
     let all = fs::read_dir("/proc/self/fd").unwrap().flatten();
     all.filter(|fd| fs::read_link(fd.path()).is_ok_and(|target| target == path)).count()
 }
 
 #[test]
-fn who_waited_for_a_directory_that_was_removed_meanwhile_makes_it_anew() {
-    // The one that waits does so for a moment only, which a busy machine may make too short: then it is told who holds it.
+fn an_agent_that_waited_for_a_directory_that_was_removed_makes_it_again() {
+    // The second thread waits only for a moment. On a busy machine that may be too short, and it gets an error.
     for attempt in 0..50 {
         let folder = TestFolder::new(&format!("removed-{attempt}"));
         let first = Folder::lock(&folder.0).unwrap();
@@ -275,5 +275,5 @@ fn who_waited_for_a_directory_that_was_removed_meanwhile_makes_it_anew() {
             }
         }
     }
-    panic!("it never got the lock within its moment");
+    panic!("it never got the lock in time");
 }

@@ -175,9 +175,8 @@ impl Parsed {
         match letter {
             'l' => self.socket(value),
             'P' => {
-                self.rules.permissions = Permissions::parse(value).map_err(|name| {
-                    Error::Refused(format!("-P: there is no command \"{name}\" to be permitted"))
-                })?;
+                self.rules.permissions = Permissions::parse(value)
+                    .map_err(|name| Error::Refused(format!("-P: there is no command \"{name}\"")))?;
             }
             's' => self.group = Some(process::group(value)?),
             'm' => {
@@ -204,7 +203,7 @@ impl Parsed {
             'V' => {
                 let level = Level::from_name(value);
                 settings.level =
-                    level.ok_or_else(|| Error::Refused(format!("-V: \"{value}\" is no level")))?;
+                    level.ok_or_else(|| Error::Refused(format!("-V: \"{value}\" is not a level")))?;
             }
             // -a: there is no memory allocated per value.
             _ if number("-a", value)? == 0 => return refused(format!("Invalid allocation size: {value}")),

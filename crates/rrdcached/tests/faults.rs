@@ -307,7 +307,7 @@ fn damaged_files_are_reported_with_path_and_place_and_left_alone() {
         ),
         (
             flip(pointer + 7),
-            "archive 0 has 5000 rows but stands at row",
+            "archive 0 has 5000 rows but its current row is",
             format!("('{name}' at byte {pointer})"),
         ),
         (

@@ -83,7 +83,7 @@ impl Case {
         self.more();
         assert_eq!(self.refused, Vec::<String>::new());
         self.client.wait_for("LogInTrouble", |trouble| trouble == 0);
-        self.told("it is begun again, and all that waits is logged once more");
+        self.told("the log is rebuilt, and all that waits is logged once more");
     }
 
     /// Updates are refused with `why`, and what waits is written to the files.
@@ -121,7 +121,7 @@ fn a_log_directory_that_is_removed_is_made_again_with_all_that_waits() {
 fn a_log_directory_that_is_removed_while_nothing_comes_is_made_again() {
     let mut case = Case::start("log-idle");
     fs::remove_dir_all(case.log()).unwrap();
-    case.told("it is begun again");
+    case.told("the log is rebuilt");
     assert_eq!(case.client.stat("UpdatesPending"), COUNT as u64);
     case.survives("log");
 }
@@ -203,7 +203,7 @@ fn an_older_segment_that_is_unlinked_is_written_again() {
     segments.sort();
     assert!(segments.len() > 1, "{segments:?}");
     fs::remove_file(&segments[0]).unwrap();
-    case.told("it is begun again");
+    case.told("the log is rebuilt");
     case.more();
     assert_eq!(case.refused, Vec::<String>::new());
     case.survives("log");
@@ -352,7 +352,7 @@ fn standard_error_reports_a_log_that_is_gone() {
     let mut said = String::new();
     daemon.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(
-        said.contains("the log would not be found after a restart") && said.contains("is begun again"),
+        said.contains("the log would not be found after a restart") && said.contains("the log is rebuilt"),
         "{said}"
     );
 }

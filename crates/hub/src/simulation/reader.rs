@@ -40,7 +40,6 @@ impl Ear for Sink {
 #[derive(Clone, Debug)]
 pub struct Interest {
     pub number: u32,
-    pub since: Nanos,
     pub period: Nanos,
     pub exact: bool,
     pub prompt: bool,
@@ -89,9 +88,9 @@ impl<E: Ear> Reader<E> {
     }
 
     /// Wants rows.
-    pub fn ask(&mut self, since: Nanos, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
+    pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
         self.asked += 1;
-        let interest = Interest { number: self.asked, since, period, exact, prompt, pattern: pattern.into() };
+        let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
         self.interests.push(interest);
         self.ear.standing(&self.interests);
     }

@@ -80,14 +80,14 @@ impl World {
         let hubs = [Hub::new(1), Hub::new(2)];
         let sink = Sink::new(hubs[ROOT].cluster.clone(), 0).expect("a bell");
         let mut source = Reader::new(sink, LEAF, Role::Hub, 2, now);
-        source.ask(now, Nanos::SECOND, (false, false), "*");
+        source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
             .map(|n| Reader::new(Judge::new(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
             .collect();
         let above = Judge::new(&faults, ROOT, Nanos(2 * late.0));
         readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
-        readers.iter_mut().for_each(|reader| reader.ask(now, Nanos::SECOND, (false, false), "*"));
+        readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
             seed,
             now,
@@ -238,7 +238,7 @@ impl World {
             let hz = [2, 10, 10, 25][self.random.below(4) as usize];
             let pattern = ["*", "job.*", "net.*", "n[0-2]:*"][self.random.below(4) as usize];
             let flags = (self.random.once_in(2), self.random.once_in(2));
-            reader.ask(self.now, Nanos(Nanos::SECOND.0 / hz), flags, pattern);
+            reader.ask(Nanos(Nanos::SECOND.0 / hz), flags, pattern);
         }
     }
 

@@ -60,10 +60,7 @@ impl Retries {
         let mut hasher = DefaultHasher::new();
         error.to_string().hash(&mut hasher);
         let cause = hasher.finish();
-        let missing = match error {
-            Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-            _ => false,
-        };
+        let missing = error.is_not_found();
         let before = self.failures.get(&id).map(|failure| (failure.cause, failure.rest));
         let rest = before.map_or(REST, |(_, rest)| rest);
         self.failures.insert(id, Failure { rest, cause, missing, again: before.is_some() });

@@ -64,10 +64,7 @@ fn usage<T>() -> Result<T> {
 /// Makes the directory of `file`, if it does not exist and `rules` allow it.
 fn make_directories(base: &Base, rules: &Rules, file: &str) -> Result<()> {
     let directory = file.rsplit_once('/').map_or("/", |(directory, _)| directory);
-    let is_missing = base.listed(directory).is_err_and(|error| match error {
-        Error::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    });
+    let is_missing = base.listed(directory).is_err_and(|error| error.is_not_found());
     if !is_missing {
         return Ok(());
     }

@@ -83,7 +83,7 @@ impl DiskFiles {
             .and_then(|file| Rrd::over(file, &text::path(name)))
             .and_then(|rrd| self.mend_open(name, rrd, images, samples));
         match mended {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
             mended => mended.map(|_| ()),
         }
     }

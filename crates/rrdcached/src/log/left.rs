@@ -48,10 +48,7 @@ impl Left {
             let mut records = record::records(&content);
             take(*segment, &mut records);
             let describe = |Damage { at, bytes }| {
-                format!(
-                    "'{}': {bytes} bytes at byte {at} are no record and are passed over",
-                    text::name(path)
-                )
+                format!("'{}': {bytes} bytes at byte {at} are not a record and are skipped", text::name(path))
             };
             damage.extend(records.damage.into_iter().map(describe));
         }

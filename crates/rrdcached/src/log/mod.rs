@@ -111,6 +111,7 @@ struct Lost {
 }
 
 /// How far the log is synced.
+#[derive(Default)]
 struct Synced {
     upto: u64,
     /// When the oldest unsynced byte was written.
@@ -139,6 +140,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Tail {
+    fn new(segment: Arc<dyn Appended>, sizes: BTreeMap<Segment, u64>) -> Self {
+        let (lost, spare) = (VecDeque::new(), vec![]);
+        Self { segment, length: 0, written: 0, lost, spare, sizes, appended: 0, rotations: 0 }
+    }
+}
+
+impl Shared {
+    fn new(settings: Settings, current: Segment, tail: Tail) -> Self {
+        Self {
+            settings,
+            outbox: Mutex::default(),
+            tail: Mutex::new(tail),
+            synced: Mutex::default(),
+            syncing: Mutex::new(()),
+            changed: Condvar::new(),
+            current: AtomicU32::new(current.number()),
+            refusal: Mutex::default(),
+            kept: Mutex::default(),
+            gone: Mutex::default(),
+        }
+    }
+}
+
 impl Log {
     /// Opens the log with a new segment; what is left of older ones is to be replayed.
     ///
@@ -155,28 +180,7 @@ impl Log {
         let segment = settings.storage.create(&current.path(&settings.directory));
         let segment = segment.map_err(failed.clone()("creating a file in"))?;
         sizes.insert(current, 0);
-        let tail = Tail {
-            segment,
-            length: 0,
-            written: 0,
-            lost: VecDeque::new(),
-            spare: vec![],
-            sizes,
-            appended: 0,
-            rotations: 0,
-        };
-        let shared = Arc::new(Shared {
-            settings,
-            outbox: Mutex::default(),
-            tail: Mutex::new(tail),
-            synced: Mutex::new(Synced { upto: 0, unsynced_since: None, stopping: false }),
-            syncing: Mutex::new(()),
-            changed: Condvar::new(),
-            current: AtomicU32::new(current.number()),
-            refusal: Mutex::new(None),
-            kept: Mutex::new(None),
-            gone: Mutex::new(None),
-        });
+        let shared = Arc::new(Shared::new(settings, current, Tail::new(segment, sizes)));
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());

@@ -160,7 +160,7 @@ fn parse(body: &[u8]) -> Option<Record<'_>> {
     })
 }
 
-/// Bytes of a segment that are no record.
+/// Bytes of a segment that are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     /// Where they begin.
@@ -173,7 +173,7 @@ pub struct Damage {
 pub struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that are no record although records follow.
+    /// Bytes that are not a record although records follow.
     pub damage: Vec<Damage>,
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct App {
     pub counters: Counters,
     /// The memory that all answers together may take.
     pub answers: Budget,
+    /// The same of what whoever answers says of himself.
+    pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,

@@ -329,11 +329,17 @@ impl Lane {
         (open.scanner.rows() > 0).then(|| open.scanner.stamp())
     }
 
+    /// What the slots of a block mean. Of one without slots nothing was said: there is nothing to say.
+    fn schema_of(&self, header: &Header) -> Result<Arc<Schema>, Reject> {
+        let empty = || (header.slots == 0).then(Schema::empty).flatten();
+        self.schema(header.generation).cloned().or_else(empty).ok_or("a block before its schema")
+    }
+
     /// A block begins. Tells how many rows came that were not there yet.
     pub fn begin(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
-        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        let schema = self.schema_of(&header)?;
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
@@ -456,7 +462,7 @@ impl Lane {
         if scanner.rows() != rows {
             return Err("a block of the past with other rows than it says");
         }
-        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        let schema = self.schema_of(&header)?;
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
@@ -547,6 +553,15 @@ impl Lane {
     /// The start of the present block, for a reader that joins; the past is history's.
     pub fn join(&self) -> Place {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
+    }
+
+    /// The start of the block that has this row, as far as it is here; else of the present one.
+    pub fn join_at(&self, row: u64) -> Place {
+        let present = self.join();
+        match self.recent.get(self.recent_behind(row).wrapping_sub(1)).filter(|block| row < block.end()) {
+            Some(block) if present.first_row > row => Place { first_row: block.header.first_row, offset: 0 },
+            _ => present,
+        }
     }
 
     /// The block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.

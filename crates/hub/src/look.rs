@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(is_ready(&mut look), None, "three are asked");
         let mut state = nodes[0].lock();
         let interest = state.interests[0].number;
-        state.told(interest, Told { granted: false, text: "it shows what it has".into() });
+        state.told(interest, Told { granted: false, text: "it shows what it has".into() }, None);
         drop(state);
         assert_eq!(shown(&mut look), ["answers [4]"]);
         assert_eq!((look.left_out(), cluster.counts.now_left_out.load(Ordering::Relaxed)), (2, 2));

@@ -129,6 +129,27 @@ pub(crate) struct Past {
     pub address: String,
 }
 
+/// Why there is no room for what a node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// It has more than one may have.
+    OfOne,
+    /// All of them together have as much as they may.
+    OfAll,
+}
+
+impl NoRoom {
+    /// For the node.
+    pub fn text(self) -> &'static str {
+        match self {
+            NoRoom::OfOne => "this node holds more memory of the hub than one may (NODE_BYTES_MAX)",
+            NoRoom::OfAll => {
+                "all nodes hold as much memory as a hub gives them: try again, or give it fewer nodes"
+            }
+        }
+    }
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -517,7 +538,7 @@ impl Node {
     }
 
     /// So many bytes have come from it: what it holds is counted, now and then, and why it may not hold that is said.
-    pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), &'static str> {
+    pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), NoRoom> {
         self.uncounted = self.uncounted.saturating_add(bytes as u64);
         if self.uncounted < NODE_BYTES_UNCOUNTED {
             return Ok(());
@@ -526,7 +547,7 @@ impl Node {
     }
 
     /// Counts what it holds.
-    pub fn count(&mut self, cluster: &Cluster) -> Result<(), &'static str> {
+    pub fn count(&mut self, cluster: &Cluster) -> Result<(), NoRoom> {
         self.uncounted = 0;
         let (held, schemas) = self.held();
         let more = held.saturating_sub(self.share.as_ref().map_or(0, Share::bytes));
@@ -536,10 +557,10 @@ impl Node {
             None => self.share = cluster.node_bytes.take(held),
         }
         if held + schemas > NODE_BYTES_MAX {
-            return Err("this node holds more memory of the hub than one may (NODE_BYTES_MAX)");
+            return Err(NoRoom::OfOne);
         }
         if !has_room {
-            return Err("all nodes hold as much memory as a hub gives them (NODES_BYTES_MAX)");
+            return Err(NoRoom::OfAll);
         }
         Ok(())
     }
@@ -645,18 +666,25 @@ impl Node {
         if self.interests[at].readers > 0 {
             return;
         }
-        let gone = self.interests.remove(at);
-        let Some(link) = self.link.clone() else { return };
-        link.mailbox.put(link.connection, Command::Dismiss { number });
-        // A lane that the node has anyway goes on unless it is told that nobody wants it.
-        let is_shared = self.interests.iter().any(|interest| interest.lane == gone.lane);
-        if let Some(id) = gone.lane.filter(|&id| !is_shared && Some(id) != self.base())
-            && let Some(&(lane, _)) = self.numbers.iter().find(|&&(_, known)| known == id)
-        {
-            if let Some(known) = self.lane_mut(id) {
-                known.late.leave();
+        self.interests.remove(at);
+        if let Some(link) = &self.link {
+            link.mailbox.put(link.connection, Command::Dismiss { number });
+        }
+        self.leave_unwanted();
+    }
+
+    /// Leaves the lanes that serve no interest: one that the node has anyway goes on unless it is told that nobody wants it. While
+    /// an interest is not answered none is left: it may be the one that will serve, and its Want may be said before the Leave.
+    fn leave_unwanted(&mut self) {
+        let is_answered = |interest: &Interest| interest.told.is_some();
+        let Some(link) = self.link.clone().filter(|_| self.interests.iter().all(is_answered)) else { return };
+        let base = self.base();
+        let serves = |id| Some(id) == base || self.interests.iter().any(|known| known.lane == Some(id));
+        let unwanted: Vec<_> = self.numbers.iter().copied().filter(|&(_, id)| !serves(id)).collect();
+        for (lane, id) in unwanted {
+            if self.lane_mut(id).is_some_and(|known| known.late.leave()) {
+                link.mailbox.put(link.connection, Command::Leave { lane });
             }
-            link.mailbox.put(link.connection, Command::Leave { lane });
         }
     }
 
@@ -744,15 +772,17 @@ impl Node {
         self.demand.as_ref().is_some_and(|demand| demand.has_answered(ask))
     }
 
-    /// What the node answered to an interest.
-    pub fn told(&mut self, number: u32, told: Told) {
+    /// What the node answered to an interest, and the lane that serves it.
+    pub fn told(&mut self, number: u32, told: Told, lane: Option<u64>) {
         if let Some(demand) = self.demand.as_mut().filter(|demand| demand.number == number && !told.granted) {
             demand.refused = true;
             demand.give_up();
         }
         if let Some(interest) = self.interests.iter_mut().find(|interest| interest.number == number) {
             interest.told = Some(told);
+            interest.lane = lane.or(interest.lane);
         }
+        self.leave_unwanted();
     }
 
     /// The interest with that number.

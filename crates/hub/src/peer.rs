@@ -21,7 +21,7 @@ use crate::interest::Told;
 use crate::lane::Lane;
 use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
 use crate::schemas::FULL;
@@ -136,11 +136,13 @@ impl Talk<'_> {
         })
     }
 
-    /// Where there is no room for what a node holds, those that have gone give theirs back before it comes again.
-    fn held(&self, counted: Result<(), &'static str>) -> Taken {
-        counted.map_err(|text| {
-            self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
-            Reject { reason: Reason::Full, text: text.into() }
+    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    fn held(&self, counted: Result<(), NoRoom>) -> Taken {
+        counted.map_err(|no_room| {
+            if no_room == NoRoom::OfAll {
+                self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
+            }
+            Reject { reason: Reason::Full, text: no_room.text().into() }
         })
     }
 
@@ -156,15 +158,17 @@ impl Talk<'_> {
     }
 
     /// What another lane has of the schema of this one need not be said again.
-    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) {
+    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
         let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
         let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
         let whole = whole.filter(|_| node.may_grow(cost, self.now));
+        let bytes = whole.as_ref().map_or(size_of::<Lane>(), |schema| schema.bytes() as usize);
         if let Some(lane) = node.lane_mut(id) {
             lane.alive = true;
             lane.offer_schema(generation, offered, whole);
         }
+        self.held(node.take_bytes(bytes, self.cluster))
     }
 
     /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
@@ -186,21 +190,20 @@ impl Talk<'_> {
         if lane.has_rows() && lane.late_readers > 0 {
             return Some(missed(lane, self.is_prompt(node, id)));
         }
-        // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
-        let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
-            Nanos(0)
-        } else {
-            HISTORY_SPAN
+        let (from_row, span) = match lane.received().first() {
+            _ if is_boost => (offer.next_row, Nanos(0)),
+            // A connection may have ended before all of the past had come: what is here may begin too late.
+            Some(&(oldest, end)) if self.cluster.keeps_history() => {
+                (if oldest == 0 { end } else { 0 }, HISTORY_SPAN)
+            }
+            None if self.cluster.keeps_history() => (0, HISTORY_SPAN),
+            // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
+            Some(&(_, end)) => (end, HISTORY_SPAN),
+            None => (0, Nanos(0)),
         };
         Some(Want {
             epoch: lane.epoch,
-            from_row: if is_boost {
-                offer.next_row
-            } else if lane.awaited() > 0 || !lane.has_rows() {
-                0
-            } else {
-                lane.complete_until()
-            },
+            from_row,
             span,
             schema_bytes: lane.schema_bytes(),
             prompt: self.is_prompt(node, id),
@@ -241,12 +244,11 @@ impl HubSide for Talk<'_> {
             if let Some(lane) = node.lane_mut(id) {
                 lane.next_offered = offer.next_row;
             }
-            self.offer_schema(node, id, offer);
-            self.held(node.count(self.cluster))?;
+            self.offer_schema(node, id, offer)?;
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
-                node.wants(id, wanted_from(want));
+                node.wants(id, wanted_from(want, node.knows_again));
             }
             Ok(want)
         })
@@ -269,7 +271,7 @@ impl HubSide for Talk<'_> {
                     self.held(node.count(cluster))
                 }
                 Ok(None) => Ok(()),
-                Err(FULL) => self.held(Err(FULL)),
+                Err(FULL) => self.held(Err(NoRoom::OfAll)),
                 Err(reject) => Err(protocol(reject)),
             }
         })
@@ -339,14 +341,9 @@ impl HubSide for Talk<'_> {
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
             let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            node.told(told.interest, answer);
             let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            let (Some(id), Some(interest)) =
-                (served, node.interests.iter_mut().find(|i| i.number == told.interest))
-            else {
-                return Ok(None);
-            };
-            interest.lane = Some(id);
+            node.told(told.interest, answer, served);
+            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             let want = if lane.has_rows() && lane.late_readers > 0 {
@@ -361,7 +358,7 @@ impl HubSide for Talk<'_> {
                     have: Vec::new(),
                 }
             };
-            node.wants(id, wanted_from(&want));
+            node.wants(id, wanted_from(&want, node.knows_again));
             Ok(Some(want))
         })
     }
@@ -493,9 +490,11 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes.
-fn wanted_from(want: &Want) -> Option<u64> {
-    (want.span > Nanos(0)).then_some(want.from_row)
+/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
+/// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
+fn wanted_from(want: &Want, knows_again: bool) -> Option<u64> {
+    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !knows_again;
+    is_told_of_all.then_some(want.from_row)
 }
 
 /// The newest of the ranges, as many as a Want can carry.

@@ -200,7 +200,7 @@ impl Reader {
 
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
-        let is_new = |feed: &Feed| feed.fresh || feed.asked.is_some() || feed.subscription.is_behind();
+        let is_new = |feed: &Feed| feed.fresh || feed.has_new();
         !self.answers.is_empty() || self.feeds.iter().any(is_new) || self.texts.has_news()
     }
 
@@ -241,34 +241,14 @@ impl Reader {
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
         }
-        let is_due = |feed: &&mut Feed| feed.pace == Pace::Prompt || feed.fresh || !prompt_only;
-        for feed in self.feeds.iter_mut().filter(is_due) {
-            feed.fresh = false;
-            let (number, pace) = (feed.number, feed.pace);
-            let followers = feed.subscription.followers();
-            while feed.lanes.len() < followers.len() {
-                feed.lanes.push(FeedLane::new(&mut self.numbering));
+        for feed in &mut self.feeds {
+            let is_due = feed.pace == Pace::Prompt || feed.fresh || !prompt_only;
+            if is_due {
+                has_more |= feed.pump(&mut self.numbering, cluster, turn, out);
             }
-            // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
-            let (all, first) = (followers.len(), feed.next);
-            for index in (0..all).map(|n| (first + n) % all) {
-                if out.len() > out_max {
-                    feed.next = index;
-                    return true;
-                }
-                let (lane, follower) = (&mut feed.lanes[index], &mut followers[index]);
-                if lane.is_over {
-                    continue;
-                }
-                if turn.is_over() && !follower.has_columns() {
-                    feed.fresh = true;
-                    continue;
-                }
-                has_more |= lane.pump(number, follower, &mut self.numbering, cluster, out);
-                turn.spend(follower.take_cost());
-                if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
-                    lane.close(out);
-                }
+            feed.look_at_new(&mut self.numbering, cluster, turn, out);
+            if out.len() > out_max {
+                return true;
             }
         }
         self.texts.pump(cluster, &self.identity, out);
@@ -279,15 +259,86 @@ impl Reader {
     fn let_go(&mut self, out: &mut Vec<u8>) {
         for feed in &mut self.feeds {
             let places = feed.subscription.let_go();
-            if places.is_empty() {
-                continue;
-            }
-            // Lanes stand where their followers stand, also those that nobody has looked at yet.
-            let followed = feed.subscription.followers().len() + places.len();
-            feed.lanes.resize_with(followed, || FeedLane::new(&mut self.numbering));
+            let mut followed = feed.subscription.followers().len() + places.len();
             for at in places {
-                feed.lanes.swap_remove(at).end(out);
+                // The last follower takes its place, with its lane where it has one already.
+                if feed.lanes.len() == followed {
+                    feed.lanes.swap_remove(at).end(out);
+                } else if let Some(lane) = feed.lanes.get_mut(at) {
+                    std::mem::replace(lane, FeedLane::new(&mut self.numbering)).end(out);
+                }
+                followed -= 1;
             }
         }
+    }
+}
+
+impl Feed {
+    /// Says what has come since, of the followers that were looked at before; `true`: that is not all.
+    fn pump(
+        &mut self,
+        numbering: &mut Numbering,
+        cluster: &Cluster,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (mut has_more, mut held, mut waits) = (false, 0, false);
+        let out_max = cluster.out_bytes_max();
+        let followers = self.subscription.followers();
+        // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
+        let (all, first) = (self.lanes.len(), self.next);
+        for index in (0..all).map(|n| (first + n) % all) {
+            if out.len() > out_max {
+                (self.next, self.fresh) = (index, false);
+                return true;
+            }
+            let (lane, follower) = (&mut self.lanes[index], &mut followers[index]);
+            if !lane.is_over {
+                // Columns that have to be chosen first wait for another turn, rows do not.
+                if turn.is_over() && follower.is_dear() {
+                    waits = true;
+                } else {
+                    has_more |= lane.pump(self.number, follower, numbering, cluster, out);
+                    turn.spend(follower.take_cost());
+                }
+                if self.pace == Pace::Past && lane.wanted && follower.is_caught_up() {
+                    lane.close(out);
+                }
+            }
+            held += follower.held();
+        }
+        self.fresh = waits;
+        if all == followers.len() {
+            self.subscription.counted(held);
+        }
+        has_more
+    }
+
+    /// Looks at followers for the first time, in their order, as far as the turn goes.
+    fn look_at_new(
+        &mut self,
+        numbering: &mut Numbering,
+        cluster: &Cluster,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) {
+        let out_max = cluster.out_bytes_max();
+        let new = self.subscription.followers().iter_mut().skip(self.lanes.len());
+        for follower in new {
+            if turn.is_over() || out.len() > out_max {
+                return;
+            }
+            let mut lane = FeedLane::new(numbering);
+            lane.pump(self.number, follower, numbering, cluster, out);
+            turn.spend(1 + follower.take_cost());
+            self.lanes.push(lane);
+        }
+    }
+
+    /// True where it has nodes that were not looked at.
+    fn has_new(&self) -> bool {
+        self.asked.is_some()
+            || self.subscription.is_behind()
+            || self.lanes.len() < self.subscription.followed()
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_link::limits::READS_MAX;
 use khz_link::texts::{NoText, ReadFrame, TextGiven, TextSender, Why, is_text_path};
@@ -21,6 +22,7 @@ const READ_BYTES: u64 = 1_024;
 struct Read {
     node: Arc<SharedNode>,
     path: String,
+    period: Nanos,
     /// The node's number for it.
     wanted: u32,
     /// The version that the reader has.
@@ -38,6 +40,8 @@ pub(crate) struct ReaderTexts {
     /// The turn of the node that had appeared last when these were looked at: those of nodes that were there then are no more
     /// among them.
     appeared: u64,
+    /// The count of forgotten nodes when these were looked at.
+    forgotten: u64,
     /// What all of them hold of what readers may.
     share: Option<Share>,
     /// Wishes that came to nothing.
@@ -89,15 +93,16 @@ impl ReaderTexts {
             self.early.insert(number, (name, path.to_owned(), period));
             return Ok(());
         };
-        if let Some(read) = self.reads.get(&number) {
+        if let Some(read) = self.reads.get_mut(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
+                read.period = period;
                 shared.lock().pace_text(read.wanted, &self.inbox, number, period);
                 return Ok(());
             }
             self.unread(number);
         }
         let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
-        self.reads.insert(number, Read { node: shared, path: path.to_owned(), wanted, version: 0 });
+        self.reads.insert(number, Read { node: shared, path: path.to_owned(), period, wanted, version: 0 });
         Ok(())
     }
 
@@ -122,14 +127,34 @@ impl ReaderTexts {
         }
     }
 
-    /// Looks again for nodes that had not come.
+    /// What is wanted of nodes that were forgotten waits for those that come back: these are others.
+    fn put_back_forgotten(&mut self, cluster: &Cluster) {
+        let is_forgotten = |node: &Arc<SharedNode>| {
+            !node.up.load(Ordering::Relaxed)
+                && cluster.node(&node.name).is_none_or(|known| !Arc::ptr_eq(&known, node))
+        };
+        let reads = self.reads.iter().filter(|(_, read)| is_forgotten(&read.node));
+        let forgotten: Vec<_> =
+            reads.map(|(&n, read)| (n, (read.node.name.clone(), read.path.clone(), read.period))).collect();
+        for (number, wish) in forgotten {
+            self.unread(number);
+            self.early.insert(number, wish);
+        }
+    }
+
+    /// Looks again for nodes that had not come, and for those that were forgotten: one that comes back is another.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let appeared = cluster.appeared();
         let before = std::mem::replace(&mut self.appeared, appeared);
-        if self.early.is_empty() || before == appeared {
+        let forgotten = cluster.forgotten();
+        let has_forgotten = std::mem::replace(&mut self.forgotten, forgotten) != forgotten;
+        if has_forgotten {
+            self.put_back_forgotten(cluster);
+        }
+        if self.early.is_empty() || before == appeared && !has_forgotten {
             return;
         }
-        let new = cluster.appeared_after(before, usize::MAX);
+        let new = cluster.appeared_after(if has_forgotten { 0 } else { before }, usize::MAX);
         let new: HashSet<&NodeName> = new.iter().map(|(_, node)| &node.name).collect();
         let come: Vec<u32> = self
             .early

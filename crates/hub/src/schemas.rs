@@ -36,6 +36,12 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
+    /// One without slots, which counts against no budget.
+    pub fn empty() -> Option<Arc<Self>> {
+        let nothing = Budget::new(ByteSize(0), Arc::default()).take(0);
+        nothing.map(|share| Arc::new(Schema::new(share)))
+    }
+
     fn new(share: Share) -> Self {
         Schema { decoder: SchemaDecoder::new(), context: Context::new(&SHA256), share, brought: 0 }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use khz_link::{HubEnd, HubEndConfig, LinkError};
+use khz_link::{HubEnd, HubEndConfig, LinkError, Reason, Reject};
 use khz_model::{AcceptFailures, Nanos};
 use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, RunKey, TlsServer};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -209,6 +209,8 @@ struct Server {
     room: Vec<u8>,
     /// Bytes of frames that have begun and not ended, of all connections.
     unfinished: usize,
+    /// The most of them since memory was given back.
+    unfinished_most: usize,
     log: LogLimit,
     accept_failures: AcceptFailures,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
@@ -260,6 +262,7 @@ impl Server {
             readers: Vec::new(),
             room: vec![0; ROOM],
             unfinished: 0,
+            unfinished_most: 0,
             log: LogLimit::default(),
             accept_failures: AcceptFailures::of("link"),
             news: 0,
@@ -463,8 +466,11 @@ impl Server {
         self.room = room;
         let kept = end.kept();
         self.unfinished = (self.unfinished + kept).saturating_sub(std::mem::replace(kept_before, kept));
+        self.unfinished_most = self.unfinished_most.max(self.unfinished);
         if failed.is_none() && kept > 0 && self.unfinished > UNFINISHED_BYTES_MAX {
-            return Err(Ended::Told("there are too many unfinished frames".into()));
+            let text = "all connections together have more unfinished frames than a hub keeps".to_owned();
+            end.refuse(Reason::Full, &text, out);
+            return Err(Ended::Cut(LinkError::Rejected(Reject { reason: Reason::Full, text })));
         }
         match (failed, readiness) {
             (Some(error), _) => Err(Ended::Cut(error)),
@@ -559,6 +565,10 @@ impl Server {
         if self.house.is_due(now, self.news) {
             let gives_back = self.cluster.keep_house(now);
             self.house.was_kept(gives_back);
+            if self.unfinished <= self.unfinished_most / 4 {
+                self.cluster.has_given_back((self.unfinished_most - self.unfinished) as u64);
+                self.unfinished_most = self.unfinished;
+            }
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);
         handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));

@@ -74,8 +74,10 @@ pub(crate) struct ClusterSubscription {
     reserved: u64,
     /// There is no room for the node that appeared last: it is tried again.
     is_full: bool,
-    /// The count of forgotten nodes when they were let go.
+    /// The count of forgotten nodes when they were looked for last.
     forgotten: u64,
+    /// Some followers are of nodes that were forgotten.
+    has_ending: bool,
     /// Names of nodes that were followed when they were forgotten.
     gone: HashSet<NodeName>,
     notices: Vec<Notice>,
@@ -122,6 +124,7 @@ impl ClusterSubscription {
             reserved: 0,
             is_full: false,
             forgotten: cluster.forgotten(),
+            has_ending: false,
             gone: HashSet::new(),
             notices: Vec::new(),
             cluster,
@@ -223,7 +226,9 @@ impl ClusterSubscription {
     fn follow_found(&mut self, turn: &mut Turn) -> bool {
         while let Some(found) = self.found.front() {
             let (needed, is_reserved) = (found.needed, found.is_reserved);
-            if turn.is_over() || !is_reserved && !self.has_room(needed) {
+            // The reader learns first that the lanes of the forgotten one are over: these may be the same.
+            let is_early = self.has_ending && self.is_ending(&found.node.name);
+            if turn.is_over() || is_early || !is_reserved && !self.has_room(needed) {
                 return false;
             }
             if is_reserved {
@@ -256,6 +261,11 @@ impl ClusterSubscription {
         false
     }
 
+    /// Whether a node of this name was forgotten, and not everything of it was handed out.
+    fn is_ending(&self, name: &NodeName) -> bool {
+        self.followers.iter().any(|follower| follower.is_ending() && follower.node_name() == name)
+    }
+
     fn note(&mut self, notice: Notice) {
         if self.notices.len() < NOTICES_MAX {
             self.notices.push(notice);
@@ -283,27 +293,39 @@ impl ClusterSubscription {
         self.followers.extend(follower);
     }
 
-    /// What it holds now, as it is counted.
-    fn count(&self) {
+    /// Its followers hold this.
+    pub fn counted(&self, held: u64) {
         // Who has been taken in is not thrown out: it is newcomers who are refused.
-        let held: u64 = self.followers.iter().map(Follower::held).sum();
         self.share.set(held + self.reserved + self.choice_bytes);
+    }
+
+    fn count(&self) {
+        self.counted(self.followers.iter().map(Follower::held).sum());
+    }
+
+    /// How many nodes are followed so far.
+    pub fn followed(&self) -> usize {
+        self.followers.len()
     }
 
     /// One follower for each node that is followed so far.
     pub fn followers(&mut self) -> &mut [Follower] {
-        self.count();
         &mut self.followers
     }
 
-    /// Lets the followers of forgotten nodes go, and tells their places: each is taken by the last one, in this order.
+    /// Lets the followers of forgotten nodes go, of which everything was handed out, and tells their places: each is taken by
+    /// the last one, in this order.
     pub fn let_go(&mut self) -> Vec<usize> {
         let forgotten = self.cluster.forgotten();
-        if std::mem::replace(&mut self.forgotten, forgotten) == forgotten {
+        if std::mem::replace(&mut self.forgotten, forgotten) != forgotten {
+            // One that was forgotten and came back has another turn: it is followed again.
+            self.followers.iter_mut().filter(|follower| follower.is_forgotten()).for_each(Follower::end);
+            self.has_ending = true;
+        }
+        if !self.has_ending {
             return Vec::new();
         }
-        // One that was forgotten and came back has another turn: it is followed anew.
-        let places = (0..self.followers.len()).rev().filter(|&at| self.followers[at].is_forgotten());
+        let places = (0..self.followers.len()).rev().filter(|&at| self.followers[at].is_over());
         let places: Vec<usize> = places.collect();
         for &at in &places {
             let follower = self.followers.swap_remove(at);
@@ -311,6 +333,7 @@ impl ClusterSubscription {
                 self.gone.insert(follower.node_name().clone());
             }
         }
+        self.has_ending = self.followers.iter().any(Follower::is_ending);
         places
     }
 

@@ -406,3 +406,162 @@ pub enum QueryError {
     #[error("the gatherer has stopped")]
     Stopped,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::schema::tests::series;
+
+    /// Two nodes with two numbers each, of which one was gathered later, and a node that does not answer.
+    struct Fake;
+
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).unwrap()
+    }
+
+    fn stamp(boot: u64) -> Stamp {
+        Stamp { boot: Nanos(boot), real_offset: 0 }
+    }
+
+    impl Query for Fake {
+        fn nodes(&self) -> Vec<NodeName> {
+            ["a", "b", "silent"].map(name).to_vec()
+        }
+        fn metrics(&self) -> Vec<Arc<Metric>> {
+            ["load", "mem"].map(|name| series(name, None, None).metric).to_vec()
+        }
+        fn rate_max(&self) -> Rate {
+            Rate::from_hz(10).unwrap()
+        }
+        fn latest<'a>(
+            &'a self,
+            patterns: &'a [Pattern],
+            _: Nanos,
+        ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
+            let mut snapshot = Snapshot::default();
+            for (place, node) in self.nodes().into_iter().enumerate() {
+                if !patterns.iter().any(|pattern| pattern.matches_node(node.as_str())) {
+                    continue;
+                }
+                if node.as_str() == "silent" {
+                    snapshot.missing.push(node.to_string());
+                    continue;
+                }
+                let mut samples = vec![
+                    Sample {
+                        series: series("load", None, None),
+                        reading: Reading::Present(place as u64),
+                        stamp: stamp(5),
+                    },
+                    Sample {
+                        series: series("mem", None, None),
+                        reading: Reading::Present(70),
+                        stamp: stamp(6),
+                    },
+                ];
+                samples.retain(|sample| sample.series.is_selected(patterns));
+                snapshot.nodes.push((node, samples));
+            }
+            Box::pin(std::future::ready(Ok(snapshot)))
+        }
+        fn subscribe(&self, _: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+            Err(QueryError::NoMemory)
+        }
+        fn history_of(
+            &self,
+            node: &NodeName,
+            _: &[Pattern],
+            span: Nanos,
+            rows_max: usize,
+        ) -> Result<Option<Delivery>, QueryError> {
+            let row = Row { stamp: stamp(span.0), readings: Vec::new() };
+            let columns = Arc::default();
+            let delivery =
+                Delivery { node: node.clone(), columns, rows: vec![row; rows_max], lost: 0, rate: None };
+            Ok((node.as_str() != "silent").then_some(delivery))
+        }
+    }
+
+    fn now<T>(mut future: WaitFor<'_, T>) -> T {
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("it makes its readers wait"),
+        }
+    }
+
+    /// Each node's parts: when they were gathered, their series and values.
+    fn shown(look: &mut dyn crate::Look) -> Vec<String> {
+        let mut lines = Vec::new();
+        while look.next(&mut |node, parts| {
+            for part in parts {
+                let names: Vec<String> = part.columns.series().iter().map(ToString::to_string).collect();
+                lines.push(format!(
+                    "{node} {} {names:?} {:?} {:?}",
+                    part.stamp.boot, part.values, part.states
+                ));
+            }
+        }) {}
+        lines
+    }
+
+    #[test]
+    fn a_look_shows_the_nodes_that_are_wanted_in_parts_of_one_instant_and_names_those_that_are_missing() {
+        let patterns = [Pattern::new("a,silent:*").unwrap()];
+        let mut look = Fake.look_at(&patterns, Nanos(0));
+        assert_eq!(shown(&mut *look), [""; 0], "it is not ready");
+        now(look.ready()).unwrap();
+        assert!(look.held() >= 2 * size_of::<Sample>() as u64);
+        assert_eq!(shown(&mut *look), ["a 5ns [\"load\"] [0] [0]", "a 6ns [\"mem\"] [70] [0]"]);
+        assert_eq!(
+            (look.left_out(), look.held(), look.missing(), look.missing()),
+            (0, 0, vec!["silent".into()], vec![])
+        );
+        let metrics = Some(vec![series("mem", None, None).metric]);
+        for (nodes, expected) in
+            [(None, &["a", "b"][..]), (Some("b:x"), &["b"]), (Some("a,b:y"), &["a", "b"])]
+        {
+            let nodes = nodes.map(|text| Pattern::new(text).unwrap());
+            let wanted = crate::Wanted { nodes, metrics: metrics.clone() };
+            assert!(expected.iter().all(|node| wanted.has_node(&name(node))));
+            let mut look = Fake.look(&wanted, Nanos(0));
+            now(look.ready()).unwrap();
+            let lines: Vec<String> =
+                expected.iter().map(|node| format!("{node} 6ns [\"mem\"] [70] [0]")).collect();
+            assert_eq!(shown(&mut *look), lines);
+        }
+        assert!(!crate::Wanted { nodes: Some(patterns[0].clone()), metrics: None }.has_node(&name("b")));
+    }
+
+    #[test]
+    fn who_answers_says_no_more_than_it_knows() {
+        assert!(Fake.series(&name("a")).is_none() && Fake.is_described(&name("a")) && Fake.own().is_none());
+        assert!(matches!(Fake.forget(&Pattern::everything()), Err(QueryError::NoMemory)));
+        now(Fake.renew(&[], Nanos(0)));
+        let nodes: Vec<(NodeName, bool)> =
+            Fake.status().into_iter().map(|status| (status.node, status.up)).collect();
+        assert_eq!(nodes, [(name("a"), true), (name("b"), true), (name("silent"), true)]);
+        let patterns = [Pattern::new("b,silent:*").unwrap()];
+        let past = Fake.history(&patterns, Nanos(9), 3).unwrap();
+        assert_eq!(
+            past.iter().map(|one| (one.node.as_str(), one.rows.len())).collect::<Vec<_>>(),
+            [("b", 3)]
+        );
+        assert_eq!(past[0].rows[0].stamp, stamp(9));
+    }
+
+    #[test]
+    fn a_node_is_up_has_left_is_missing_or_down() {
+        let mut status = NodeStatus::here(name("a"));
+        assert_eq!(status.presence(), Presence::Up);
+        (status.up, status.left) = (false, true);
+        assert_eq!(status.presence(), Presence::Left);
+        status.left = false;
+        assert_eq!(status.presence(), Presence::Down);
+        status.expected = true;
+        assert_eq!(status.presence(), Presence::Missing, "it is expected and was never heard");
+        status.heard = Some(Nanos(1));
+        assert_eq!(status.presence(), Presence::Down);
+    }
+}

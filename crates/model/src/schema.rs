@@ -116,14 +116,14 @@ impl Schema {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::borrow::Cow;
 
     use super::*;
     use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
 
     /// A series whose flat name is its metric's without the dots.
-    fn series(name: &str, kind: Option<&str>, instance: Option<&str>) -> Series {
+    pub(crate) fn series(name: &str, kind: Option<&str>, instance: Option<&str>) -> Series {
         let text = |text: &str| Cow::Owned(text.to_owned());
         let metric = Metric {
             name: text(name),

@@ -1,6 +1,6 @@
-//! What a question about the tree comes to: an answer, an error, or a wait.
+//! The answer to a request: a value, an error, or a wait.
 
-/// What a question comes to.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
     /// The answer.

@@ -153,7 +153,7 @@ impl Cluster {
         self.leases.renew(node, now, effects);
     }
 
-    /// Somebody reads something that depends on how the nodes are.
+    /// Somebody reads a text that depends on the roster.
     pub fn want_roster(&mut self, now: Instant, effects: &mut Effects) {
         self.roster.want(now, effects);
     }
@@ -227,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// The same out of the values of all nodes, which are subscribed to for it.
+    /// The same table, made of the values of all nodes: the mount subscribes to every node for it.
     fn table_of_values(
         &mut self,
         metric: &str,

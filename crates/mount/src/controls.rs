@@ -1,10 +1,10 @@
 //! Files below `.control`: what is in them, who may write what, and how long a line holds.
 //!
-//! | written by | and | holds for |
+//! | written by | and | the line holds |
 //! |---|---|---|
-//! | root or the mount's owner | closed at once | the whole mount |
-//! | anybody | held open | the process that holds it |
-//! | another user | closed at once | nobody; `.control/error` says so |
+//! | root or the mount's owner | closed at once | for the whole mount |
+//! | anybody | held open | until the close; range and change only for the process that holds it |
+//! | another user | closed at once | until the close; `.control/error` says so |
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -204,19 +204,19 @@ impl Controls {
         self.settings.rate(places)
     }
 
-    /// True when open files do not follow the settings of now.
+    /// True when open files do not follow the present settings.
     pub fn has_changed(&self) -> bool {
         self.applied != self.settings.revision()
     }
 
-    /// The same, once.
+    /// The same, and from now on open files follow them.
     pub fn take_change(&mut self) -> bool {
         let has_changed = self.has_changed();
         self.applied = self.settings.revision();
         has_changed
     }
 
-    /// Something else went wrong that `.control/error` has to say.
+    /// Shows another problem in `.control/error`.
     pub fn note_error(&mut self, problem: &str) {
         self.error = format!("{problem}\n");
     }

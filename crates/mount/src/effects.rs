@@ -30,7 +30,7 @@ pub enum Push {
     Invalidate(Inode),
     /// Drop the page of a file, and store this one before somebody reads.
     Store(NewPage),
-    /// Forget the size of a file: its page is not kept up to date any more.
+    /// Forget the size of a file, since its page is not kept up to date any more.
     Forget(Inode),
     /// Wake a sleeper in `poll`.
     Wake(u64),
@@ -150,7 +150,7 @@ impl Effects {
     }
 
     /// Takes out what has to be done. `pages` are the new values of files; they come before the wake-ups, so that a sleeper
-    /// who reads at once finds the new value.
+    /// finds the new value when it reads at once.
     pub fn take(&mut self, pages: Vec<Push>) -> Work {
         let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
         pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));

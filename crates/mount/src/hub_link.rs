@@ -46,7 +46,7 @@ impl HubLink {
             made: 0,
             pool: MetricPool::new(),
             nodes: Vec::new(),
-            told_down: false,
+            is_down: false,
         };
         Ok(HubLink { following: Following::start(settings, receiver)?, numbers, sink })
     }
@@ -94,8 +94,8 @@ impl Upstream for HubLink {
         self.following.read(&ReadFrame { number: *number, node: node.as_str(), period: *period, path });
     }
 
-    fn read_text_now(&self, number: u32, question: u32) {
-        self.following.text_now(number, question);
+    fn read_text_now(&self, number: u32, request: u32) {
+        self.following.text_now(number, request);
     }
 
     fn unsubscribe_text(&self, number: u32) {
@@ -125,7 +125,7 @@ struct Receiver {
     pool: MetricPool,
     /// Nodes of the list that is coming in.
     nodes: Vec<NodeStatus>,
-    told_down: bool,
+    is_down: bool,
 }
 
 /// A lane of the present connection.
@@ -238,7 +238,7 @@ impl FollowSink for Receiver {
 
 impl FollowingSink for Receiver {
     fn up(&mut self, hub: &HubName) {
-        self.told_down = false;
+        self.is_down = false;
         self.sink.connected(true, &hub.name);
     }
 
@@ -247,8 +247,8 @@ impl FollowingSink for Receiver {
             self.sink.closed(lane.number);
         }
         self.nodes.clear();
-        // Every failed attempt comes here: the tree is told of the first.
-        if !std::mem::replace(&mut self.told_down, true) {
+        // Every failed attempt comes here: only the first goes on to the tree.
+        if !std::mem::replace(&mut self.is_down, true) {
             self.sink.connected(false, problem);
         }
     }

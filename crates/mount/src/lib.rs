@@ -1,8 +1,8 @@
 //! The cluster as a file tree: every node's values as files that any program reads, from the page cache, as if they were
 //! its own (`docs/mount.md`).
 //!
-//! Begin with [`Tree`]: which files there are, who has them open, what is wanted because of that, without any I/O.
-//! [`Mount`] shows it to the kernel; an [`Upstream`] brings the values.
+//! Begin with [`Tree`]: which files there are, which are open, and what the mount subscribes to because of that, without any
+//! I/O. [`Mount`] shows it to the kernel; an [`Upstream`] brings the values.
 
 #![forbid(unsafe_code)]
 

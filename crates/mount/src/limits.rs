@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use khz_model::Nanos;
 
-/// The fastest rate that users may ask for who are neither root nor the mount's owner: as readers of a hub.
+/// The fastest rate for users other than root and the mount's owner: the same as for readers of a hub.
 pub const OTHERS_RATE_MAX_HZ: u64 = 100;
 
 /// Nodes of the tree: as many as a hub remembers. Their numbers are a part of inode numbers.

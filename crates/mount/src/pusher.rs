@@ -20,7 +20,7 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
                 Command::Unsubscribe(number) => upstream.unsubscribe(number),
                 Command::ListNodes(wanted) => upstream.list_nodes(wanted),
                 Command::SubscribeText(subscription) => upstream.subscribe_text(subscription),
-                Command::ReadTextNow(number, question) => upstream.read_text_now(number, question),
+                Command::ReadTextNow(number, request) => upstream.read_text_now(number, request),
                 Command::UnsubscribeText(number) => upstream.unsubscribe_text(number),
             }
         }

@@ -18,7 +18,7 @@ pub(crate) struct Roster {
     nodes: Vec<Node>,
     by_name: BTreeMap<NodeName, NodeId>,
     left_out: u64,
-    /// Somebody depends on it until then.
+    /// Until when it is needed.
     wanted_until: Option<Instant>,
     /// The upstream sends lists.
     is_subscribed: bool,
@@ -87,7 +87,7 @@ impl Roster {
         }
     }
 
-    /// Somebody reads something that depends on how the nodes are.
+    /// Somebody reads a text that depends on the roster: the hub lists the nodes for a while.
     pub fn want(&mut self, now: Instant, effects: &mut Effects) {
         self.wanted_until = Some(now + LEASE);
         if !self.is_subscribed {
@@ -157,7 +157,7 @@ impl Roster {
         if self.strict { turned } else { Vec::new() }
     }
 
-    /// Somebody asks for the values of a node: the list that is under way may be older than the question.
+    /// Somebody asks for the values of a node: the list that is under way may be older than this request.
     pub fn asked_for(&mut self, id: NodeId) {
         let list = self.list;
         if let Some(node) = self.node_mut(id) {
@@ -211,7 +211,7 @@ impl Roster {
         self.nodes.len()
     }
 
-    /// How a node is, old or new.
+    /// The last status of a node.
     pub fn status(&self, id: NodeId) -> Option<Known<'_>> {
         let node = self.node(id)?;
         let (status, heard) = node.status.as_ref()?;
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_list_that_began_after_the_question_says_that_nothing_newer_comes() {
+    fn only_a_list_that_began_after_the_request_says_that_nothing_newer_comes() {
         let (mut roster, mut effects, now) = roster(false);
         roster.asked_for(NodeId(1));
         for may_come in [true, false] {

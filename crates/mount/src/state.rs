@@ -304,7 +304,7 @@ impl Shared {
 }
 
 impl Reply {
-    /// True for an open or a lookup that has waited in vain.
+    /// True for an open or a lookup whose wait timed out.
     fn has_timed_out(&self) -> bool {
         matches!(self, Reply::Entry(_, Err(libc::ETIMEDOUT), _) | Reply::Opened(_, Err(libc::ETIMEDOUT)))
     }
@@ -351,8 +351,8 @@ impl Sink for Shared {
     fn text(&self, subscription: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.with(|tree| tree.kernel_text(subscription, text, stamp, Instant::now()));
     }
-    fn text_answered(&self, subscription: u32, question: u32, is_read: bool) {
-        self.with(|tree| tree.kernel_text_answered(subscription, question, is_read, Instant::now()));
+    fn text_answered(&self, subscription: u32, request: u32, is_read: bool) {
+        self.with(|tree| tree.kernel_text_answered(subscription, request, is_read, Instant::now()));
     }
     fn no_text(&self, subscription: u32, errno: i32, why: &str) {
         self.with(|tree| tree.no_kernel_text(subscription, errno, why, Instant::now()));

@@ -19,11 +19,11 @@ use crate::values::Values;
 /// The tables, by metric.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Those that are subscribed to.
+    /// Tables that are subscribed to.
     wanted: BTreeMap<String, Wanted>,
     /// What the nodes have answered.
     answers: BTreeMap<String, HashMap<NodeId, Line>>,
-    /// Open files of each.
+    /// Open files of each table.
     open: BTreeMap<String, usize>,
     lanes: HashMap<u64, Lane>,
     /// Names that somebody has looked up, and names for which there was no room.
@@ -33,7 +33,7 @@ pub(crate) struct Tables {
 
 #[derive(Debug)]
 struct Wanted {
-    /// Nodes that have not answered are waited for from here on.
+    /// Since when readers wait for the nodes.
     since: Instant,
     until: Instant,
 }
@@ -91,7 +91,7 @@ impl Tables {
         self.wanted.keys().map(String::as_str)
     }
 
-    /// Wants a table. Returns since when it is wanted; `None`: too many are.
+    /// Wants a table for a while. Returns since when it is wanted; `None`: too many are.
     pub fn want(&mut self, metric: &str, now: Instant, effects: &mut Effects) -> Option<Instant> {
         if let Some(wanted) = self.wanted.get_mut(metric) {
             wanted.until = now + LEASE;
@@ -225,7 +225,7 @@ impl Tables {
     }
 }
 
-/// The lines of a metric out of the nodes' values, for when too many tables are wanted.
+/// The table of a metric, made of the nodes' values. It is for when too many tables are wanted.
 pub(crate) fn of_values(metric: &str, values: &Values, roster: &Roster, is_late: bool) -> Answer<Vec<u8>> {
     let Ok(pattern) = Pattern::new(metric) else { return Answer::Fail(libc::ENOENT) };
     let is_shown = |id: NodeId| values.is_current(id) || !roster.is_hub_up() && values.layout(id).is_some();
@@ -244,7 +244,7 @@ pub(crate) fn of_values(metric: &str, values: &Values, roster: &Roster, is_late:
     table.answer()
 }
 
-/// True for what can name a table: `load.1m`, `net.rx_bytes[eth0]`.
+/// True for a name that a metric can have: `load.1m`, `net.rx_bytes[eth0]`.
 fn may_be_metric(name: &str) -> bool {
     !name.contains(['*', '?', ':'])
         && Pattern::new(name).is_ok()

@@ -18,8 +18,6 @@ mod open;
 mod stats;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod text_tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +37,7 @@ use crate::options::Options;
 use crate::paths::{Area, Paths};
 use crate::polls::Polls;
 use crate::subscriptions::{RatedSeries, Rates};
-use crate::value_files::{Surroundings, ValueFiles};
+use crate::value_files::{self, ValueFiles};
 
 /// How often leases are checked while there are any.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(1);
@@ -164,10 +162,10 @@ impl Tree {
         files.text(subscription, text, stamp, &mut around);
     }
 
-    /// A node has answered a question for a fresh text, or cannot be asked.
-    pub fn kernel_text_answered(&mut self, subscription: u32, question: u32, is_read: bool, now: Instant) {
+    /// A node has answered a request for a fresh text, or cannot be asked.
+    pub fn kernel_text_answered(&mut self, subscription: u32, request: u32, is_read: bool, now: Instant) {
         let (files, mut around) = self.kernel_files(now);
-        files.answered(subscription, question, is_read, &mut around);
+        files.answered(subscription, request, is_read, &mut around);
     }
 
     /// There is no text for a subscription: an errno, and why.
@@ -176,7 +174,7 @@ impl Tree {
         files.no_text(subscription, errno, why, &mut around);
     }
 
-    /// A request has waited in vain.
+    /// The wait of a request timed out.
     pub fn timed_out(&mut self) {
         self.counts.timed_out += 1;
     }
@@ -203,7 +201,7 @@ impl Tree {
             self.cluster.subscribe(rates, &mut self.effects);
         }
         let Tree { names, cluster, polls, value_files, .. } = self;
-        let pages = value_files.pushes(&Surroundings { names, roster: cluster.roster(), polls }, now);
+        let pages = value_files.pushes(&value_files::Around { names, roster: cluster.roster(), polls }, now);
         self.effects.take(pages)
     }
 
@@ -230,7 +228,7 @@ impl Tree {
         files.expire(&mut around);
     }
 
-    /// Gives open files the settings of now.
+    /// Gives open files the present settings.
     fn apply_settings(&mut self, now: Instant) {
         if !self.controls.take_change() {
             return;

@@ -40,7 +40,7 @@ pub trait Upstream: Send + Sync {
     /// Sends a kernel file whenever it has changed; a number that is known already gets another period.
     fn subscribe_text(&self, subscription: TextSubscription);
     /// Has the node read the file of a subscription now; [`Sink::text_answered`] says when that was done.
-    fn read_text_now(&self, number: u32, question: u32);
+    fn read_text_now(&self, number: u32, request: u32);
     /// Stops sending it.
     fn unsubscribe_text(&self, number: u32);
 }
@@ -62,9 +62,9 @@ pub trait Sink: Send + Sync {
     fn notice(&self, subscription: u32, text: &str);
     /// The kernel file of a subscription has this text from now on.
     fn text(&self, subscription: u32, text: &Arc<[u8]>, stamp: Stamp);
-    /// `is_read`: the file of a subscription was read after this question, and what it had then was sent. Else nobody can
-    /// be asked now.
-    fn text_answered(&self, subscription: u32, question: u32, is_read: bool);
+    /// `is_read`: the node has read the file of a subscription after this request, and what it had then was sent. Else the
+    /// node cannot be asked now.
+    fn text_answered(&self, subscription: u32, request: u32, is_read: bool);
     /// There is no text: an errno, and why.
     fn no_text(&self, subscription: u32, errno: i32, why: &str);
 }

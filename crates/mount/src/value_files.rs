@@ -16,13 +16,13 @@ use crate::polls::Polls;
 use crate::roster::Roster;
 use crate::settings::{Filter, Place};
 
-/// All of them.
+/// The files of values.
 #[derive(Debug, Default)]
 pub(crate) struct ValueFiles {
     files: HashMap<Inode, ValueFile>,
     /// Files whose page is out of date.
     dirty: Vec<Inode>,
-    /// Those of them that keep their length until the first of these instants.
+    /// Dirty files that keep the length of their old value for a moment, and when the first of these moments ends.
     delayed: Vec<Inode>,
     delayed_until: Option<Instant>,
     /// Pages stored in this second.
@@ -81,8 +81,8 @@ pub(crate) struct Opening {
     pub rate: Option<(Place, Rate)>,
 }
 
-/// What pushing a value depends on.
-pub(crate) struct Surroundings<'a> {
+/// The rest of the tree, as far as pushing values needs it.
+pub(crate) struct Around<'a> {
     pub names: &'a Names,
     pub roster: &'a Roster,
     pub polls: &'a Polls,
@@ -172,7 +172,7 @@ impl ValueFiles {
         self.files.get(&inode)?.rate.map(|(place, _)| place)
     }
 
-    /// The user who opened the file cannot pay for its rate: it gets the base rate, unless another reader pays.
+    /// The rate of a file is beyond the budget of its user: it gets the base rate, unless another reader has it open.
     pub fn refuse_rate(&mut self, inode: Inode) {
         if let Some(file) = self.files.get_mut(&inode).filter(|file| file.handles == 1) {
             file.rate = None;
@@ -276,8 +276,8 @@ impl ValueFiles {
         self.stores = 0;
     }
 
-    /// How the page cache gets what is in the files now.
-    pub fn pushes(&mut self, around: &Surroundings<'_>, now: Instant) -> Vec<Push> {
+    /// The pushes that bring the present values into the page cache.
+    pub fn pushes(&mut self, around: &Around<'_>, now: Instant) -> Vec<Push> {
         let mut dirty = std::mem::take(&mut self.dirty);
         if self.delayed_until.is_none_or(|until| now >= until) {
             dirty.append(&mut self.delayed);
@@ -286,7 +286,7 @@ impl ValueFiles {
         dirty.into_iter().filter_map(|inode| self.push(inode, around, now)).collect()
     }
 
-    fn push(&mut self, inode: Inode, around: &Surroundings<'_>, now: Instant) -> Option<Push> {
+    fn push(&mut self, inode: Inode, around: &Around<'_>, now: Instant) -> Option<Push> {
         let file = self.files.get_mut(&inode)?;
         if file.followed
             && let Some(until) = file.hold(around.polls.has(inode), now)
@@ -319,7 +319,7 @@ impl ValueFiles {
         Some(Push::Store(NewPage { inode, path, text }))
     }
 
-    /// These pushes were done.
+    /// These pushes are done.
     pub fn pushed(&mut self, pushes: &[Push]) {
         for push in pushes {
             if let Push::Store(page) = push
@@ -341,7 +341,7 @@ impl ValueFiles {
         followed.filter_map(|(&inode, file)| file.rate.map(|(place, rate)| (inode, place, rate)))
     }
 
-    /// How many the page cache follows.
+    /// How many files the page cache follows.
     pub fn followed(&self) -> usize {
         self.files.values().filter(|file| file.followed).count()
     }

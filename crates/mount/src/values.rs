@@ -38,6 +38,13 @@ struct NodeValues {
     current_lane: Option<u64>,
 }
 
+impl NodeValues {
+    /// What a lane has sent is stale from now on.
+    fn end_lane(&mut self, lane: u64) {
+        self.current_lane = self.current_lane.filter(|&current| current != lane);
+    }
+}
+
 /// The latest reading of a series.
 #[derive(Clone, Copy, Debug)]
 struct Value {
@@ -165,19 +172,19 @@ impl Values {
 
     /// Nothing more comes in a lane.
     pub fn close(&mut self, lane: u64) {
-        if let Some(known) = self.lanes.remove(&lane) {
-            self.end_currency(known.node, lane);
+        if let Some(known) = self.lanes.remove(&lane)
+            && let Some(node) = self.nodes.get_mut(&known.node)
+        {
+            node.end_lane(lane);
         }
     }
 
     /// Subscriptions have ended. Rows of theirs that are still under way do not make a node's values current.
     pub fn unsubscribed(&mut self, gone: &[u32]) {
-        let lanes = self.lanes.iter_mut().filter(|(_, lane)| gone.contains(&lane.subscription));
-        for (&lane, known) in lanes {
+        for (&lane, known) in self.lanes.iter_mut().filter(|(_, lane)| gone.contains(&lane.subscription)) {
             known.has_all = false;
-            if let Some(node) = self.nodes.get_mut(&known.node).filter(|node| node.current_lane == Some(lane))
-            {
-                node.current_lane = None;
+            if let Some(node) = self.nodes.get_mut(&known.node) {
+                node.end_lane(lane);
             }
         }
     }
@@ -185,12 +192,6 @@ impl Values {
     /// The connection is over: no node's values are current.
     pub fn disconnected(&mut self) {
         self.nodes.values_mut().for_each(|node| node.current_lane = None);
-    }
-
-    fn end_currency(&mut self, id: NodeId, lane: u64) {
-        if let Some(node) = self.nodes.get_mut(&id).filter(|node| node.current_lane == Some(lane)) {
-            node.current_lane = None;
-        }
     }
 
     /// True while rows with all series of a node come.

@@ -231,7 +231,7 @@ fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
 /// # Errors
 /// The address has none of these forms.
 pub fn host_and_port(address: &str) -> Result<(String, u16)> {
-    let wrong = || Error::Refused(format!("'{address}' is no daemon address"));
+    let wrong = || Error::Refused(format!("'{address}' is not a daemon address"));
     if let Some(rest) = address.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or_else(wrong)?;
         let port = port.strip_prefix(':').map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;

@@ -56,6 +56,11 @@ impl Error {
         }
     }
 
+    /// Whether a file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// An I/O failure with its action and path.
     pub fn io(action: &'static str, path: impl crate::text::Named, source: std::io::Error) -> Self {
         Self::Io { action, path: path.path(), source }

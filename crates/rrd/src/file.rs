@@ -224,17 +224,17 @@ fn lock(file: &File, path: &Path) -> Result<()> {
 /// Bytes of a file. No times: after a query for them the next write is more expensive.
 fn length(file: &File, path: &Path) -> Result<u64> {
     let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
-    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
+    let facts = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
         .map_err(|error| Error::io("stating", path, error.into()))?;
     // The errors of rrdtool, which maps the file.
     let unmapped = |code| Err(Error::io("mmaping file", path, io::Error::from_raw_os_error(code)));
-    if FileType::from_raw_mode(told.stx_mode.into()).is_dir() {
+    if FileType::from_raw_mode(facts.stx_mode.into()).is_dir() {
         return unmapped(libc::ENODEV);
     }
-    if told.stx_size == 0 {
+    if facts.stx_size == 0 {
         return unmapped(libc::EINVAL);
     }
-    Ok(told.stx_size)
+    Ok(facts.stx_size)
 }
 
 /// Writes `bytes`, or says how many of them were written before it failed.

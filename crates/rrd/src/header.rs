@@ -132,7 +132,7 @@ impl Header {
             let at = self.layout.ptr(index);
             let what = if self.current_row(index) >= archive.rows {
                 format!(
-                    "archive {index} has {} rows but stands at row {}",
+                    "archive {index} has {} rows but its current row is {}",
                     archive.rows,
                     self.current_row(index)
                 )

@@ -99,7 +99,9 @@ pub fn residency(path: &Path) -> Result<Residency> {
         (false, Some(counts)) => Resident::Number(counts.cached),
         (false, None) => {
             let path = text::name(path);
-            return refused(format!("not permitted: pages of '{path}' are told only to who may write it"));
+            return refused(format!(
+                "not permitted: the kernel shows the pages of '{path}' only to a process that may write the file"
+            ));
         }
     };
     Ok(Residency { path: path.into(), size, page, resident, dirty: counts.map(|counts| counts.dirty) })
@@ -147,8 +149,8 @@ fn window(file: &File, offset: u64, length: u64, page: u64, resident: &mut Vec<b
         rustix::mm::mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, offset)?
     };
     // SAFETY: `start` is the mapping of `length` bytes made above, and `marks` has a byte for each of its pages.
-    let told = unsafe { libc::mincore(start, length, marks.as_mut_ptr()) };
-    let outcome = if told == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let failed = unsafe { libc::mincore(start, length, marks.as_mut_ptr()) };
+    let outcome = if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: the mapping made above, used by nobody else.
     unsafe { rustix::mm::munmap(start, length)? };
     outcome?;
@@ -180,9 +182,9 @@ pub fn cachestat(file: &File) -> Option<Counts> {
     let range = [0u64, 0u64];
     let mut counts = Counts::default();
     // SAFETY: both pointers are valid for the call and of the layout cachestat(2) documents.
-    let told =
+    let failed =
         unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), range.as_ptr(), &raw mut counts, 0u32) };
-    (told == 0).then_some(counts)
+    (failed == 0).then_some(counts)
 }
 
 /// Writes a file's changed pages back, then drops all its pages.
@@ -253,15 +255,16 @@ mod tests {
         // A file system in memory cannot drop pages.
         assert!(after.count() <= before.count());
     }
+
     /// A file that the caller may only read: as another user where the test may become one (in this thread), else a
     /// file of the system.
     #[test]
-    fn pages_that_the_kernel_does_not_tell_are_not_called_resident() {
+    fn pages_that_the_kernel_does_not_show_are_not_called_resident() {
         let path = std::env::temp_dir().join(format!("khz-rrd-cache-hole-{}.rrd", std::process::id()));
         // A hole has no pages anywhere.
         File::create(&path).unwrap().set_len(40 * rustix::param::page_size() as u64).unwrap();
         let (root, hole) = (rustix::process::geteuid().is_root(), path.clone());
-        let looked = std::thread::spawn(move || {
+        let result = std::thread::spawn(move || {
             if !root {
                 return residency(Path::new("/bin/sh"));
             }
@@ -269,15 +272,18 @@ mod tests {
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
             residency(&hole)
         });
-        let looked = looked.join().unwrap();
+        let result = result.join().unwrap();
         let own = residency(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!((own.count(), own.strip(4)), (0, "....".into()));
-        match looked {
+        match result {
             Ok(found) => {
                 assert_eq!((found.strip(24).as_str(), root && found.count() > 0), ("?", false), "{found:?}");
             }
-            Err(error) => assert!(error.to_string().starts_with("not permitted: pages of '"), "{error}"),
+            Err(error) => assert!(
+                error.to_string().starts_with("not permitted: the kernel shows the pages of '"),
+                "{error}"
+            ),
         }
     }
 }

@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
                         return reader.fail("rows of no points");
                     }
                 }
-                // Version 1 has it outside of params.
+                // In version 1 it is outside of params.
                 "xff" => state.archive.set_f64(PAR_XFF, reader.number(name)?),
                 "params" => {
                     reader.children(name, |reader, name| reader.parameter(&mut state.archive, name))?;

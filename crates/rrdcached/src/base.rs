@@ -1,7 +1,7 @@
-//! What the names in commands mean: relative ones lie below the base directory, and with `-B` all do.
+//! The base directory: relative names in commands lie below it, and with `-B` all names do.
 //!
-//! A confining base resolves each name with `openat2(2)` from the directory it opened at the start, so that no
-//! symbolic link leads out, not even one put there a moment before.
+//! A confining base resolves each name with `openat2(2)` from the directory that it opened at the start. So no symbolic
+//! link leads out of it, not even one made a moment before.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,25 +13,25 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::text;
 
-/// Where names lie.
+/// The base directory.
 #[derive(Debug)]
 pub struct Base {
-    /// As it was given.
+    /// As the settings name it.
     given: String,
     /// Without symbolic links.
     directory: String,
     root: Option<OwnedFd>,
 }
 
-/// A file's directory, held open, and the path that leads through it.
+/// The directory of a file, held open, and a path to the file through it.
 pub struct Parent {
-    /// What the path leads through.
+    /// The directory that the path begins at.
     _directory: Option<OwnedFd>,
     /// The file's path.
     pub path: PathBuf,
 }
 
-/// Whether nothing in `whole` needs a second look: no slash is followed by a slash or a dot.
+/// Whether `whole` needs no change: no slash is followed by a slash or a dot.
 fn is_plain(whole: &str) -> bool {
     let bytes = whole.as_bytes();
     memchr::memchr_iter(b'/', bytes).all(|at| !matches!(bytes.get(at + 1), Some(b'/' | b'.')))
@@ -66,10 +66,10 @@ impl Base {
         self.root.is_some()
     }
 
-    /// The whole name, the same for each way to write it. Looks at no file.
+    /// The whole name, the same for each way to write it. Reads no directory.
     ///
     /// # Errors
-    /// It plainly lies outside of a confining base.
+    /// The name alone shows that the file lies outside a confining base.
     pub fn name<'a>(&self, name: &'a str) -> Result<Cow<'a, str>> {
         let mut whole = match name.starts_with('/') {
             true => Cow::Borrowed(name),
@@ -87,7 +87,7 @@ impl Base {
                 return denied(&whole);
             }
             if !self.holds(&whole) {
-                // The way through a symbolic link that leads to the base is as good.
+                // The base may also be named by a symbolic link that leads to it.
                 match whole.strip_prefix(self.given.as_str()).filter(|rest| rest.starts_with('/')) {
                     Some(rest) => whole = Cow::Owned(format!("{}{rest}", self.directory)),
                     None => return denied(&whole),
@@ -104,10 +104,10 @@ impl Base {
     /// Opens the file called `whole`.
     ///
     /// # Errors
-    /// What the system says, or that it lies outside.
+    /// What the system says, or that the file lies outside.
     pub fn open(&self, whole: &str, write: bool) -> Result<File> {
         let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
-        // Never waits for the other end of a pipe somebody put there.
+        // Opening a pipe must not wait for its other end.
         self.resolve(whole, access | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
     }
 
@@ -128,8 +128,8 @@ impl Base {
         }
     }
 
-    /// Opens a file whose way leads over links that begin at the root. The kernel does not follow those below a
-    /// directory, so they are followed here, and then no link is: where one was put since, it leads nowhere.
+    /// Opens a file whose name has absolute symbolic links. With `BENEATH` the kernel does not follow those, so they are
+    /// resolved here, and then the kernel follows no link at all: one made since then is an error.
     fn resolve_links(&self, root: &OwnedFd, whole: &str, flags: OFlags) -> Result<OwnedFd> {
         let failed = |error: std::io::Error| Error::io("opening", whole, error);
         let real = text::name(text::path(whole).canonicalize().map_err(failed)?);
@@ -162,7 +162,7 @@ impl Base {
     /// What the system says, or that they lie outside.
     pub fn make_parents(&self, whole: &str) -> Result<()> {
         let mut at = self.directory.len() + 1;
-        // One by one, each through what was resolved before: a link among them leads nowhere else.
+        // One by one, each below the one before: a link among them cannot lead elsewhere.
         while let Some(length) = whole.get(at..).and_then(|rest| rest.find('/')) {
             let directory = &whole[..at + length];
             let parent = self.parent(directory)?;

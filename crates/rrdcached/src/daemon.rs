@@ -11,6 +11,7 @@ use khz_rrd::text;
 use crate::base::Base;
 use crate::cache::{Cache, End, Limits};
 use crate::connection::listen::{self, Socket};
+use crate::connection::serve::{self, Places};
 use crate::log::{self, Left, Log};
 use crate::messages::{self, Messages, Sink};
 use crate::process::{self, PidFile, Signal, Signals};
@@ -130,9 +131,9 @@ fn run(settings: &Settings, parts: Parts, signals: &Signals) -> Result<()> {
         let cache = cache.clone();
         writers.push(spawn("khz-rrd-write", move || cache.work())?);
     }
-    let places = Arc::new(listen::Places::new(settings.connections));
+    let places = Arc::new(Places::new(settings.connections));
     for socket in sockets {
-        socket.serve(cache.clone(), places.clone())?;
+        serve::serve(socket, cache.clone(), places.clone())?;
     }
     if let Some(left) = left {
         start_replay(cache.clone(), left)?;

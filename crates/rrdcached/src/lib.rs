@@ -1,7 +1,13 @@
 //! The caching daemon for `.rrd` files, with rrdcached's protocol and a durable log, and the recorder on top of its cache.
 //!
-//! In the order of an update's way: a socket ([`connection`]) hands lines to a [`Session`], the [`Cache`] takes what they
-//! say into memory and into the [`log`], and rounds bring it to the files ([`disk`]). [`daemon`] puts the parts together.
+//! | module | in the order of an update's way |
+//! |---|---|
+//! | `daemon`, `options`, `settings`, `process` | the process: command line, threads, signals |
+//! | `connection` | sockets, sessions, commands, answers |
+//! | `cache` | what waits in memory; when it is written |
+//! | [`log`] | the durable log |
+//! | `disk` | work on `.rrd` files: writing, images of headers, putting them back |
+//! | [`recorder`] | series into files, through the same cache |
 //!
 //! Depends on `khz-rrd` for the files and their arithmetic, and on no other crate of ours.
 
@@ -25,7 +31,7 @@ pub use messages::{Level, Messages, Sink};
 /// The command, for [`khz_rrd::cli::run`].
 pub const COMMAND: khz_rrd::cli::Command = khz_rrd::cli::Command {
     name: "rrdcached",
-    arguments: "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h tells all)",
+    arguments: "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h lists all)",
     run,
 };
 

@@ -1,4 +1,4 @@
-//! What the daemon says to its administrator: to standard error, a file, or the system's log; never to a client.
+//! Messages for the administrator: to standard error, a file, or the system's log; never to a client.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use khz_rrd::error::{Error, Result, refused};
 use khz_rrd::text;
 
-/// Names of levels, the gravest first; a level's number is its place.
+/// Names of levels, the most severe first; a level's number is its index.
 const LEVELS: [&str; 8] =
     ["LOG_EMERG", "LOG_ALERT", "LOG_CRIT", "LOG_ERR", "LOG_WARNING", "LOG_NOTICE", "LOG_INFO", "LOG_DEBUG"];
 /// `LOG_DAEMON`.
 const FACILITY: u8 = 3 << 3;
-/// Messages let through a second: a hundred thousand files may fail at once.
+/// Messages in a second: a hundred thousand files may fail at once.
 const MESSAGES_MAX: u32 = 50;
 
-/// How grave a message must be to be told; 0 is the gravest.
+/// The severity of a message; 0 is the most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(u8);
 
 impl Level {
-    /// What `-V` has if it is not given.
+    /// The default of `-V`.
     pub const ERROR: Self = Self(3);
     const WARNING: Self = Self(4);
     const INFO: Self = Self(6);
@@ -48,11 +48,11 @@ pub enum Sink {
 
 struct Rate {
     second: Instant,
-    told: u32,
+    written: u32,
     left_out: u32,
 }
 
-/// The way messages take.
+/// Writes messages.
 pub struct Messages {
     sink: Sink,
     level: Level,
@@ -60,9 +60,9 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Messages of `level` and graver to `sink`.
+    /// Messages of `level`, and more severe ones, to `sink`.
     pub fn new(sink: Sink, level: Level) -> Self {
-        Self { sink, level, rate: Mutex::new(Rate { second: Instant::now(), told: 0, left_out: 0 }) }
+        Self { sink, level, rate: Mutex::new(Rate { second: Instant::now(), written: 0, left_out: 0 }) }
     }
 
     /// Messages to nobody.
@@ -70,17 +70,17 @@ impl Messages {
         Self::new(Sink::Nothing, Level(0))
     }
 
-    /// Something that should not be.
+    /// Something failed.
     pub fn error(&self, text: &str) {
         self.tell(Level::ERROR, text);
     }
 
-    /// Something that may become a trouble.
+    /// Something may fail soon.
     pub fn warning(&self, text: &str) {
         self.tell(Level::WARNING, text);
     }
 
-    /// What happens.
+    /// Something happened as it should.
     pub fn info(&self, text: &str) {
         self.tell(Level::INFO, text);
     }
@@ -92,21 +92,21 @@ impl Messages {
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         if rate.second.elapsed() >= Duration::from_secs(1) {
             let left_out = rate.left_out;
-            *rate = Rate { second: Instant::now(), told: 0, left_out: 0 };
+            *rate = Rate { second: Instant::now(), written: 0, left_out: 0 };
             if left_out > 0 {
                 self.write(level, &format!("{left_out} messages left out"));
             }
         }
-        if rate.told == MESSAGES_MAX {
+        if rate.written == MESSAGES_MAX {
             rate.left_out += 1;
             return;
         }
-        rate.told += 1;
+        rate.written += 1;
         self.write(level, text);
     }
 
     fn write(&self, level: Level, text: &str) {
-        // There is nobody to tell that telling failed.
+        // A failure cannot be reported anywhere.
         let _ = match &self.sink {
             Sink::Terminal => std::io::stderr().write_all(&text::bytes(&format!("rrdcached: {text}\n"))),
             Sink::File(file) => {
@@ -123,7 +123,7 @@ impl Messages {
     }
 }
 
-/// Opens a file to tell to.
+/// Opens a file for messages.
 ///
 /// # Errors
 /// What the system says.
@@ -135,7 +135,7 @@ pub fn to_file(path: &Path) -> Result<Sink> {
 /// Opens the system's log.
 ///
 /// # Errors
-/// There is none.
+/// There is no system log.
 pub fn to_system() -> Result<Sink> {
     let connected = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log").map(|()| socket));
     connected.map(Sink::System).or_else(|_| refused("no system log at /dev/log"))

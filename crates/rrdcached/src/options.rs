@@ -1,4 +1,4 @@
-//! The daemon's command line: rrdcached's options with its meaning, and a few of its own with long names.
+//! The daemon's command line: rrdcached's options with the same meaning, and a few of its own with long names.
 
 use std::time::Duration;
 
@@ -18,44 +18,45 @@ const PLAIN: &str = "BFgLOR";
 /// Options beyond rrdcached's; each takes a value.
 const LONG: [&str; 6] = ["commit-window", "memory-max", "log-max", "spread", "open-files", "connections"];
 
-/// Most threads that write; each has a file under its hands.
+/// Threads that write, at most; each has 256 files in hand.
 const WRITERS_MAX: u32 = 64;
 
-/// How to call it.
+/// The text of `--help`.
 pub const USAGE: &str = "\
 Usage: rrdcached [options]
 
   -l ADDRESS     listen on unix:PATH, /PATH, HOST[:PORT] or [HOST]:PORT
                  (default unix:/tmp/rrdcached.sock)
   -L             listen on the default port of every interface
-  -P COMMANDS    let only these commands through on the sockets that follow
-  -s GROUP       give the unix sockets that follow to this group
+  -P COMMANDS    allow only these commands on the sockets that follow
+  -s GROUP       group of the unix sockets that follow
   -m MODE        file mode (octal) of the unix sockets that follow
-  -w SECONDS     write what has waited this long (default 300)
-  -z SECONDS     wait up to this much longer: each file has its own moment
+  -w SECONDS     write an update after this time (default 300)
+  -z SECONDS     spread the writes over this time: each file has its own moment
                  (default 0)
-  -f SECONDS     look this often for files whose updates stopped (default 3600)
+  -f SECONDS     search this often for files whose updates stopped
+                 (default 3600)
   -j DIR         log updates in DIR before they are acknowledged
   -F             write everything before ending, even with -j
-  -b DIR         where relative names lie (default /tmp)
-  -B             let no name lead out of it, be it through a symbolic link
+  -b DIR         base directory of relative names (default /tmp)
+  -B             refuse names outside the base directory, also through symbolic
+                 links
   -R             let CREATE make directories (with -B)
   -O             never let CREATE replace a file
   -t THREADS     threads that write (default 4)
-  -p FILE        where the process's number is kept
+  -p FILE        pid file
   -g             stay in the foreground
   -U USER        run as this user
   -G GROUP       run as this group
   -o FILE        log messages to FILE, not to the system's log
-  -V LEVEL       how grave a message must be: LOG_EMERG to LOG_DEBUG
+  -V LEVEL       least severe messages to log: LOG_EMERG to LOG_DEBUG
                  (default LOG_ERR)
-  -a SIZE        taken for rrdcached's sake, to no effect
+  -a SIZE        accepted for compatibility with rrdcached; has no effect
 
-  --commit-window MS   how long an acknowledged update may be lost with the
-                       power (default 10; 0: never)
-  --memory-max BYTES   updates held in memory before more are refused
-                       (default 1G)
-  --log-max BYTES      log held before more are refused (default 8G)
+  --commit-window MS   sync acknowledged updates to disk within this time
+                       (default 10; 0: before the answer)
+  --memory-max BYTES   refuse updates beyond this memory (default 1G)
+  --log-max BYTES      refuse updates beyond this log (default 8G)
   --spread SECONDS     spread files that finish a coarse row over this time
                        (default 1200)
   --open-files N       files kept open (default: half of what the system
@@ -65,7 +66,7 @@ Usage: rrdcached [options]
 ";
 
 fn number(option: &str, text: &str) -> Result<u64> {
-    text.parse().map_err(|_| Error::Refused(format!("{option}: '{text}' is no number")))
+    text.parse().map_err(|_| Error::Refused(format!("{option}: '{text}' is not a number")))
 }
 
 fn size(option: &str, text: &str) -> Result<u64> {
@@ -75,7 +76,7 @@ fn size(option: &str, text: &str) -> Result<u64> {
     };
     let shift = unit.and_then(|unit| "KMGT".find(unit)).map_or(0, |index| 10 * (index + 1));
     let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
-    size.ok_or_else(|| Error::Refused(format!("{option}: '{text}' is no size")))
+    size.ok_or_else(|| Error::Refused(format!("{option}: '{text}' is not a size")))
 }
 
 fn seconds(option: &str, text: &str, least: u64) -> Result<u32> {
@@ -91,7 +92,7 @@ fn seconds(option: &str, text: &str, least: u64) -> Result<u32> {
     }
 }
 
-/// What is not a socket's own.
+/// The settings so far, and the options that apply to the sockets that follow.
 struct Parsed {
     settings: Settings,
     rules: Rules,
@@ -99,7 +100,7 @@ struct Parsed {
     group: Option<u32>,
 }
 
-/// Takes a command line apart.
+/// Parses a command line.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -108,42 +109,56 @@ pub fn parse(arguments: &[String]) -> Result<Settings> {
     let mut parsed = Parsed { settings: Settings::default(), rules, mode: None, group: None };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let mut value = |name: &str| match words.next() {
-            Some(value) => Ok(value.clone()),
-            None => refused(format!("option requires an argument -- '{name}'")),
-        };
         if let Some(long) = word.strip_prefix("--") {
-            let (name, glued) =
-                long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            if !LONG.contains(&name) {
-                return refused(format!("invalid option -- '{long}'\n\n{USAGE}"));
-            }
-            let value = glued.map_or_else(|| value(name), |value| Ok(value.to_string()))?;
-            parsed.long(name, &value)?;
-            continue;
-        }
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
-            return refused(format!("'{word}' is no option\n\n{USAGE}"));
-        };
-        let mut letters = letters.chars();
-        while let Some(letter) = letters.next() {
-            if PLAIN.contains(letter) {
-                parsed.plain(letter);
-            } else if VALUED.contains(letter) {
-                let glued = letters.as_str();
-                let name = letter.to_string();
-                let value = if glued.is_empty() { value(&name)? } else { glued.to_string() };
-                parsed.valued(letter, &value)?;
-                break;
-            } else {
-                return refused(format!("invalid option -- '{letter}'\n\n{USAGE}"));
-            }
+            parsed.long_word(long, &mut words)?;
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            parsed.letters(letters, &mut words)?;
+        } else {
+            return refused(format!("'{word}' is not an option\n\n{USAGE}"));
         }
     }
     Ok(parsed.finish())
 }
 
+/// The value of the option `name`, in the word after it.
+fn next_value<'a>(name: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<&'a str> {
+    match words.next() {
+        Some(value) => Ok(value),
+        None => refused(format!("option requires an argument -- '{name}'")),
+    }
+}
+
 impl Parsed {
+    /// A word `--NAME=VALUE` or `--NAME`, without its dashes.
+    fn long_word<'a>(&mut self, word: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        if !LONG.contains(&name) {
+            return refused(format!("invalid option -- '{word}'\n\n{USAGE}"));
+        }
+        match value {
+            Some(value) => self.long(name, value),
+            None => self.long(name, next_value(name, words)?),
+        }
+    }
+
+    /// A word of letters without its dash, the last of which may have its value after it.
+    fn letters<'a>(&mut self, word: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<()> {
+        let mut letters = word.chars();
+        while let Some(letter) = letters.next() {
+            if PLAIN.contains(letter) {
+                self.plain(letter);
+            } else if VALUED.contains(letter) {
+                return match letters.as_str() {
+                    "" => self.valued(letter, next_value(&letter.to_string(), words)?),
+                    value => self.valued(letter, value),
+                };
+            } else {
+                return refused(format!("invalid option -- '{letter}'\n\n{USAGE}"));
+            }
+        }
+        Ok(())
+    }
+
     fn plain(&mut self, letter: char) {
         match letter {
             'B' => self.settings.confine = true,
@@ -160,9 +175,8 @@ impl Parsed {
         match letter {
             'l' => self.socket(value),
             'P' => {
-                self.rules.permissions = Permissions::parse(value).map_err(|name| {
-                    Error::Refused(format!("-P: there is no command \"{name}\" to be permitted"))
-                })?;
+                self.rules.permissions = Permissions::parse(value)
+                    .map_err(|name| Error::Refused(format!("-P: there is no command \"{name}\"")))?;
             }
             's' => self.group = Some(process::group(value)?),
             'm' => {
@@ -189,9 +203,9 @@ impl Parsed {
             'V' => {
                 let level = Level::from_name(value);
                 settings.level =
-                    level.ok_or_else(|| Error::Refused(format!("-V: \"{value}\" is no level")))?;
+                    level.ok_or_else(|| Error::Refused(format!("-V: \"{value}\" is not a level")))?;
             }
-            // -a: memory is not allocated by value here.
+            // -a: there is no memory allocated per value.
             _ if number("-a", value)? == 0 => return refused(format!("Invalid allocation size: {value}")),
             _ => {}
         }
@@ -221,7 +235,7 @@ impl Parsed {
         if self.settings.listen.is_empty() {
             self.socket("unix:/tmp/rrdcached.sock");
         }
-        // These two are the daemon's, wherever they stand.
+        // These two apply to all sockets, wherever they stand.
         for socket in &mut self.settings.listen {
             socket.rules.no_overwrite = self.rules.no_overwrite;
             socket.rules.make_directories = self.rules.make_directories;

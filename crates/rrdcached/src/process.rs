@@ -33,7 +33,7 @@ impl PidFile {
                         pid = pid.as_raw_nonzero()
                     ));
                 }
-                // Left by one that was killed.
+                // A killed daemon left it.
                 std::fs::remove_file(path).and_then(|()| create()).map_err(failed)?;
             }
             Err(error) => return Err(failed(error)),
@@ -63,7 +63,7 @@ impl PidFile {
 /// There is no such user.
 pub fn user(name: &str) -> Result<(u32, u32)> {
     let text = CString::new(name).unwrap_or_default();
-    // SAFETY: `text` is a C string; the answer is read before anything else asks, and no other thread runs yet.
+    // SAFETY: `text` is a C string; the result is read before any other call, and no other thread runs yet.
     let found = unsafe { libc::getpwnam(text.as_ptr()).as_ref().map(|user| (user.pw_uid, user.pw_gid)) };
     let by_number = || {
         let uid = name.parse().ok()?;
@@ -79,7 +79,7 @@ pub fn user(name: &str) -> Result<(u32, u32)> {
 /// There is no such group.
 pub fn group(name: &str) -> Result<u32> {
     let text = CString::new(name).unwrap_or_default();
-    // SAFETY: `text` is a C string; the answer is read before anything else asks, and no other thread runs yet.
+    // SAFETY: `text` is a C string; the result is read before any other call, and no other thread runs yet.
     let found = unsafe { libc::getgrnam(text.as_ptr()).as_ref().map(|group| group.gr_gid) };
     let by_number = || name.parse::<u32>().ok();
     found.or_else(by_number).ok_or_else(|| Error::Refused(format!("there is no group \"{name}\"")))
@@ -148,10 +148,10 @@ pub fn boot() -> String {
     boot.trim().into()
 }
 
-/// A signal the daemon listens to.
+/// A signal that ends the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// TERM or INT: end, as `-j` and `-F` say.
+    /// TERM or INT: end as `-j` and `-F` say.
     End,
     /// USR1: write everything, then end.
     EndWritten,
@@ -159,7 +159,7 @@ pub enum Signal {
     EndNow,
 }
 
-/// Signals kept from killing the process, to be waited for.
+/// Signals that do not kill the process and can be waited for.
 pub struct Signals(libc::sigset_t);
 
 impl Signals {

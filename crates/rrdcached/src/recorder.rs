@@ -1,9 +1,8 @@
-//! Records series of readings into `.rrd` files of one layout, a file a series, through the daemon's cache and log;
-//! serves no socket.
+//! Records series into `.rrd` files of one layout, a file for each series, through the cache and its log; serves no socket.
 //!
-//! A file is made when its first reading comes. Its path is `DIRECTORY/NODE/SERIES.rrd`, where whatever a file name
-//! should not have stands as `%` and two hexadecimal digits, so that different series have different files and no name
-//! leads out of the directory.
+//! A file is made when its first reading comes. Its path is `DIRECTORY/NODE/SERIES.rrd`. Characters that a file name should
+//! not have become `%` and two hexadecimal digits, so that different series have different files and no name leads out
+//! of the directory.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,23 +22,23 @@ use khz_rrd::file;
 use khz_rrd::header::Definition;
 use khz_rrd::text;
 
-/// Series one recorder takes: names come from outside.
+/// Series of one recorder: names come from outside.
 const SERIES_MAX: usize = 4_000_000;
-/// Bytes of a name's part before it is cut; file systems take 255, and the ending needs some.
+/// Bytes of a part of a path before it is cut. File systems take 255, and the ending needs some.
 const PART_MAX: usize = 200;
 /// Threads that write.
 const WRITERS: usize = 2;
-/// How often old readings are looked for.
+/// Time between two calls of [`Cache::tick`].
 const TICK: Duration = Duration::from_secs(1);
 /// The one data source of each file.
 const SOURCE: &str = "value";
-/// The log's directory; no node is called so, because a leading dot is encoded.
+/// The log's directory. No node has this name, because a leading dot is encoded.
 const LOG: &str = ".khz-log";
 
-/// What every file looks like.
+/// The layout of every file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Seconds a primary point.
+    /// Seconds of a primary point.
     pub step: u64,
     /// Seconds without a reading after which it is unknown.
     pub heartbeat: u64,
@@ -59,13 +58,13 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// A file's definition.
+    /// The definition of a file.
     ///
     /// # Errors
-    /// An archive rrdtool would refuse.
+    /// rrdtool would refuse an archive.
     fn definition(&self, kind: Kind) -> Result<Definition> {
         let mut plan = Plan::default();
-        // A counter that falls has begun anew with its machine: that is unknown, not a wrap.
+        // A counter that falls was reset by a reboot: that is unknown, not a wrap.
         let limits = match kind {
             Kind::Gauge => ("GAUGE", "U"),
             Kind::Counter => ("DERIVE", "0"),
@@ -78,12 +77,12 @@ impl Layout {
     }
 }
 
-/// What a series is.
+/// The kind of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Its values are what is recorded.
+    /// Its values are recorded as they are.
     Gauge,
-    /// It only grows; recorded is how much a second.
+    /// It only grows; its rate is recorded.
     Counter,
 }
 
@@ -132,11 +131,11 @@ pub struct Reading<'a> {
 /// How to record.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the files lie; made if it is not there.
+    /// The directory of the files; made if it does not exist.
     pub directory: PathBuf,
-    /// What they look like.
+    /// Their layout.
     pub layout: Layout,
-    /// How long a reading taken may be unsynced.
+    /// How long an accepted reading may be unsynced.
     pub window: Duration,
     /// Bytes the log may have.
     pub log_max: u64,
@@ -157,12 +156,12 @@ impl Settings {
     }
 }
 
-/// The recorder. Dropped, it leaves to its log what is not in files yet.
+/// The recorder. When it is dropped, readings that are not in files yet stay in the log.
 pub struct Recorder {
     cache: Arc<Cache>,
     directory: PathBuf,
     layout: Layout,
-    /// Files known to be there.
+    /// Files that exist.
     known: Arc<Mutex<HashSet<String>>>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the ticking.
@@ -170,12 +169,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts to record; what an earlier run left in the log is read behind the back of those who record already.
+    /// Starts to record. The log of an earlier run is read while new readings are already taken.
     ///
     /// # Errors
-    /// The directory or the log cannot be had, or the layout is none.
+    /// The directory or the log cannot be opened, or rrdtool would refuse the layout.
     pub fn open(settings: &Settings) -> Result<Self> {
-        // Told now and not with the first reading.
+        // Now, not with the first reading.
         settings.layout.definition(Kind::Gauge)?;
         let directory = &settings.directory;
         std::fs::create_dir_all(directory).map_err(|error| Error::io("creating", directory, error))?;
@@ -213,7 +212,7 @@ impl Recorder {
         recorder.spawn("khz-rrd-tick", move || {
             while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 cache.tick();
-                // Deleted by somebody: made again for the next reading.
+                // Somebody deleted it: the next reading makes it again.
                 for name in cache.missing() {
                     known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 }
@@ -244,7 +243,7 @@ impl Recorder {
         files.into_iter().map(outcome).collect()
     }
 
-    /// The file of a reading's series, made if it is not there.
+    /// The file of a reading's series, made if it does not exist.
     fn file(&self, reading: &Reading<'_>) -> Result<String> {
         let path = path(&self.directory, reading.node, reading.series);
         let name = text::name(&path);
@@ -259,7 +258,7 @@ impl Recorder {
             let parent = path.parent().unwrap_or(&self.directory);
             std::fs::create_dir_all(parent).map_err(|error| Error::io("creating", parent, error))?;
             let definition = self.layout.definition(reading.value.kind())?;
-            // The first reading must be newer; one may wait for a file that was deleted.
+            // Every reading must be newer than the start; some may wait for a file that was deleted.
             let first = self.cache.oldest(&name).map_or(reading.time, |oldest| oldest.min(reading.time));
             let start = first.div_euclid(1_000_000) - 1;
             let header = create::header(definition, start, spread(&name))?;
@@ -273,7 +272,7 @@ impl Recorder {
     /// Writes what waits for a series and returns when it is in its file.
     ///
     /// # Errors
-    /// Why the write failed; the readings are kept and tried again.
+    /// The write failed; the readings are kept and tried again.
     pub fn flush(&self, node: &str, series: &str) -> Result<()> {
         let path = path(&self.directory, node, series);
         self.cache.flush(&text::name(&path)).map(|_| ())
@@ -298,7 +297,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Has a new file and its name on disk, so that what is acknowledged for it has a place after a loss of power.
+/// Syncs a new file and its name, so that acknowledged readings have a file after a loss of power.
 fn sync(path: &Path) -> Result<()> {
     let failed = |error| Error::io("syncing", path, error);
     let open = |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all());
@@ -315,14 +314,14 @@ fn sample(reading: &Reading<'_>) -> String {
     }
 }
 
-/// Where the archives of a new file begin: anywhere, but for each file and archive somewhere else, so that they do not
-/// all come to the end of a page at once.
+/// The first row of each archive of a new file: a different one for each file and archive, so that they do not all reach
+/// the end of a page at once.
 fn spread(name: &str) -> impl FnMut(usize, u64) -> u64 {
     let seed = hash(name);
     move |rra, rows| hash(&format!("{seed}/{rra}")) % rows.max(1)
 }
 
-/// FNV-1a with a last mixing; names of files hang on it, so it must stay what it is.
+/// FNV-1a with a final mixing step. Names of files depend on it, so it must not change.
 fn hash(text: &str) -> u64 {
     let sum = text
         .bytes()
@@ -350,7 +349,7 @@ fn part(name: &str) -> String {
         return "%".into();
     }
     if safe.len() > PART_MAX {
-        // Cut names stay different by what their whole hashes to; no short name has a `%` before a `=`.
+        // The hash of the whole name keeps cut names different; no short name has `%=`.
         safe = format!("{}%={:016x}", &safe[..PART_MAX - 18], hash(name));
     }
     safe

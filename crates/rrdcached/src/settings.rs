@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cache::Limits;
-use crate::connection::listen::{self, Address};
+use crate::connection::listen::Address;
+use crate::connection::serve;
 use crate::messages::Level;
 
 /// How to run.
@@ -38,7 +39,7 @@ pub struct Settings {
     pub user: Option<(u32, u32)>,
     /// The group it becomes.
     pub group: Option<u32>,
-    /// The file messages go to.
+    /// The file for messages.
     pub messages: Option<PathBuf>,
     /// The least grave level of messages that are written.
     pub level: Level,
@@ -55,7 +56,7 @@ impl Default for Settings {
             log_max: 8 << 30,
             limits: Limits { open_max: 0, ..Limits::default() },
             writers: 4,
-            connections: listen::CONNECTIONS,
+            connections: serve::CONNECTIONS,
             base: "/tmp".into(),
             confine: false,
             always_write: false,

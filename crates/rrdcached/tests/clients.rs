@@ -82,7 +82,7 @@ fn rrdtools_daemon_option_leaves_the_file_alone_until_it_is_flushed() {
     let fetched =
         rrdtool(&dir, "", &format!("fetch --daemon {address} t.rrd LAST -s 1000000000 -e 1000000100"));
     assert!(fetched.contains("1000000200: 5.0000000000e+00"), "{fetched}");
-    // Shown, and yet not written.
+    // Shown, but not written.
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_000);
     rrdtool(&dir, "", &format!("flushcached --daemon {address} t.rrd"));
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_300);

@@ -206,7 +206,7 @@ fn an_acknowledged_update_survives_kill_9_at_any_instant() {
                     "CREATE {file}.rrd -s 1 -b 1000000000 DS:x:GAUGE:100000:U:U RRA:LAST:0.5:1:50000"
                 ));
             }
-            // The daemon dies while commands are on their way: some acknowledged, some not.
+            // The daemon is killed while commands come: some are acknowledged, some not.
             let (commands, answers) = (200 + random.below(600), random.below(200));
             let mut text = String::new();
             for _ in 0..commands {
@@ -233,7 +233,7 @@ fn an_acknowledged_update_survives_kill_9_at_any_instant() {
                 }
             }
             daemon.kill();
-            // What was answered but not read yet is acknowledged as well.
+            // Answers that are not read yet count as well.
             for what in sent.iter().skip(answers as usize) {
                 let Some(answer) = client.answer() else { break };
                 if let Some((file, time)) = what.filter(|_| answer[0].starts_with("0 ")) {

@@ -1,4 +1,4 @@
-//! What the daemon does when files and disks fail it: values are kept, and somebody is told.
+//! What the daemon does when files and disks fail: samples are kept, and the failure is reported.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -27,7 +27,7 @@ fn with_one_update(name: &str, more: &[&str]) -> (std::path::PathBuf, Daemon, Cl
     (dir, daemon, client)
 }
 
-/// FLUSH fails with `error`, and everybody is told: the client, STATS, the log; the value is kept.
+/// FLUSH fails with `error`; the client, STATS and the messages show it; the sample is kept.
 fn fails(client: &mut Client, dir: &Path, error: &str) {
     let before = client.stat("WritesFailed");
     let answer = client.ask("FLUSH t.rrd");
@@ -54,13 +54,13 @@ fn a_file_locked_by_somebody_else_keeps_its_values_and_is_tried_again() {
     let held = Rrd::open(&dir.join("t.rrd"), Access::Write).unwrap();
     fails(&mut client, &dir, &format!("could not lock RRD '{}'", dir.join("t.rrd").display()));
     drop(held);
-    // Nobody asks again.
+    // Without another request.
     client.wait_for("UpdatesPending", |waiting| waiting == 0);
     check(&dir.join("t.rrd"), &[FIRST]);
     assert_eq!(client.stat("FilesFailed"), 0);
 }
 
-/// Sets how long files of a process may become; `None` for as long as they like.
+/// Sets the largest size of files of a process; `None` for no limit.
 fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let pid = Pid::from_child(&daemon.child);
@@ -70,7 +70,7 @@ fn limit_files(daemon: &Daemon, bytes: Option<u64>) {
 #[test]
 fn a_header_of_which_half_could_be_written_is_taken_back() {
     let dir = oracle::directory("half");
-    // Whoever writes beyond the limit is killed unless he ignores it, as who runs into a full disk is not.
+    // A process that writes beyond the limit is killed, unless it ignores the signal; a full disk kills nobody.
     let mut command = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_khz-rrdcached");
     let start =
@@ -101,7 +101,7 @@ fn a_read_only_file_keeps_its_values() {
     let dir = oracle::directory("readonly");
     let root = dir.metadata().unwrap().uid() == 0;
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o777)).unwrap();
-    // Root may write everything, so the daemon is somebody else.
+    // Root may write everything, so the daemon runs as another user.
     let user: &[&str] = if root { &["-U", "nobody"] } else { &[] };
     std::fs::write(dir.join("messages"), "").unwrap();
     let daemon = Daemon::ours(&dir, &[&["-j", "log", "-o", "messages"], user].concat());
@@ -142,7 +142,7 @@ fn a_file_replaced_while_it_is_kept_open_gets_its_values_itself() {
 }
 
 #[test]
-fn values_older_than_what_somebody_else_wrote_are_counted_and_told() {
+fn samples_older_than_what_somebody_else_wrote_are_counted_and_reported() {
     let (dir, _daemon, mut client) = with_one_update("older", &[]);
     let direct = Command::new("rrdtool").args(["update", "t.rrd", "1000000009:9"]).current_dir(&dir).status();
     assert!(direct.unwrap().success());
@@ -189,7 +189,7 @@ fn a_file_that_gets_another_source_takes_what_fits_and_keeps_what_does_not() {
 }
 
 #[test]
-fn a_file_that_stays_away_is_told_once() {
+fn a_file_that_stays_away_is_reported_once() {
     let (dir, _daemon, mut client) = with_one_update("away", &[]);
     std::fs::remove_file(dir.join("t.rrd")).unwrap();
     for _ in 0..3 {
@@ -229,7 +229,7 @@ fn a_log_belongs_to_one_daemon() {
 #[test]
 fn a_file_that_cannot_be_written_does_not_fill_a_small_log() {
     let dir = oracle::directory("stuck");
-    // On a disk of its own: a checkpoint waits for all that others have written to theirs.
+    // On a disk of its own: a checkpoint waits for everything that other processes write to the disk.
     let limits = ["-j", "small/log", "--log-max", "64K", "-w", "3600"];
     let daemon = Daemon::spawn(small_disk(&dir, "2m", &limits), &dir);
     let mut client = daemon.client();
@@ -238,7 +238,7 @@ fn a_file_that_cannot_be_written_does_not_fill_a_small_log() {
     client.order(&update("small/t.rrd", FIRST));
     std::fs::remove_file(format!("/proc/{}/root{}/small/t.rrd", daemon.child.id(), dir.display())).unwrap();
     let (mut time, mut taken) = (FIRST, std::time::Instant::now());
-    // Some times what the log holds.
+    // Several times what the log holds.
     while time < FIRST + 4900 {
         let mut text = String::from("BATCH\n");
         for offset in 0..100 {
@@ -248,7 +248,7 @@ fn a_file_that_cannot_be_written_does_not_fill_a_small_log() {
         client.send(&text);
         client.send(".\n");
         client.answer().unwrap();
-        // A batch of one piece is taken whole, or refused whole until the next look at what waits.
+        // A batch that comes in one piece is taken as a whole, or refused as a whole until the next tick.
         match client.answer().unwrap().get(1) {
             None => (time, taken) = (time + 100, std::time::Instant::now()),
             Some(error) => assert!(taken.elapsed() < served::PATIENCE, "it takes nothing any more: {error}"),
@@ -269,7 +269,7 @@ fn stamps_of_milliseconds_come_back_as_they_were() {
 }
 
 #[test]
-fn a_batch_tells_the_beginning_of_each_error() {
+fn a_batch_answers_the_beginning_of_each_error() {
     let (_dir, _daemon, mut client) = with_one_update("batch", &[]);
     let long = "ä".repeat(30_000);
     client.send(&format!("BATCH\nUPDATE t.rrd {long}\nUPDATE t.rrd 1000000002:2\nFOO{long}\n.\n"));
@@ -282,7 +282,7 @@ fn a_batch_tells_the_beginning_of_each_error() {
 }
 
 #[test]
-fn damaged_files_are_told_with_path_and_place_and_left_alone() {
+fn damaged_files_are_reported_with_path_and_place_and_left_alone() {
     let (dir, _daemon, mut client) = with_one_update("damaged", &[]);
     let path = dir.join("t.rrd");
     let good = std::fs::read(&path).unwrap();
@@ -307,7 +307,7 @@ fn damaged_files_are_told_with_path_and_place_and_left_alone() {
         ),
         (
             flip(pointer + 7),
-            "archive 0 has 5000 rows but stands at row",
+            "archive 0 has 5000 rows but its current row is",
             format!("('{name}' at byte {pointer})"),
         ),
         (
@@ -338,7 +338,7 @@ fn damaged_files_are_told_with_path_and_place_and_left_alone() {
 }
 
 #[test]
-fn a_reading_the_file_refuses_is_dropped_alone_and_told() {
+fn a_sample_that_the_file_refuses_is_dropped_alone_and_reported() {
     let (dir, _daemon, mut client) = with_one_update("reading", &[]);
     client.order("UPDATE t.rrd 1000000002:x 1000000003:3");
     let answer = client.ask("FLUSH t.rrd").remove(0);
@@ -350,7 +350,7 @@ fn a_reading_the_file_refuses_is_dropped_alone_and_told() {
     assert!(messages.contains("the update 1000000002:x is dropped"), "{messages}");
 }
 
-/// Mounts a file system of `size` at `dir/small`; in a namespace of its own where we are not root.
+/// Mounts a file system of `size` at `dir/small`; in a namespace of its own where the test is not root.
 fn small_disk(dir: &Path, size: &str, daemon: &[&str]) -> Command {
     let script = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
     let mut command = Command::new("unshare");
@@ -372,7 +372,7 @@ fn a_full_disk_refuses_updates_loses_none_and_takes_more_when_it_has_room() {
     create(&mut client, "t.rrd");
     let (mut time, mut acknowledged) = (FIRST, vec![]);
     let error = loop {
-        // Batches, so that few questions fill it.
+        // Batches, so that few requests fill it.
         let mut text = String::from("BATCH\n");
         for offset in 0..100 {
             text.push_str(&update("t.rrd", time + offset));
@@ -428,7 +428,7 @@ fn a_file_larger_than_its_disk_is_refused_before_anything_is_written() {
 #[test]
 fn a_create_that_is_killed_leaves_nothing() {
     let dir = oracle::directory("killedcreate");
-    // The system kills who writes more than 100 KB.
+    // The system kills a process that writes more than 100 KB.
     let script = r#"ulimit -f 100; exec "$0" create t.rrd DS:x:GAUGE:60:U:U RRA:LAST:0.5:1:100000"#;
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_khz-rrdcached")]).current_dir(&dir);
@@ -538,7 +538,7 @@ fn a_confined_daemon_touches_nothing_outside() {
     for path in ["/link", "/link/", "/.."] {
         assert!(client.ask(&format!("LIST {path}"))[0].contains("Permission denied"), "{path}");
     }
-    // A link put in the way of a file that is known already.
+    // A link in the place of a directory of a known file.
     create(&mut client, "sub/t.rrd");
     client.order(&update("sub/t.rrd", FIRST));
     std::fs::rename(dir.join("sub"), dir.join("was")).unwrap();
@@ -548,7 +548,7 @@ fn a_confined_daemon_touches_nothing_outside() {
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
 }
 
-/// Turns of the scheduler that a name stays a file.
+/// Turns of the scheduler for which a name stays a file.
 const DWELL: u32 = 300;
 
 /// A name that is a file of the daemon's at one moment and a link to one outside at the next, until dropped.
@@ -565,7 +565,7 @@ impl Flicker {
                 std::fs::rename(&spare, &name).unwrap();
                 std::fs::write(&spare, &inside).unwrap();
                 std::fs::rename(&spare, &name).unwrap();
-                // Long enough for a command to come through now and then.
+                // Long enough for some commands to succeed.
                 (0..DWELL).for_each(|_| std::thread::yield_now());
             }
         };
@@ -581,7 +581,7 @@ impl Drop for Flicker {
 }
 
 #[test]
-fn a_link_put_there_at_the_wrong_moment_leads_nowhere() {
+fn a_link_made_at_the_wrong_moment_leads_nowhere() {
     let (dir, outside) = (oracle::directory("flicker"), oracle::directory("flicker-outside"));
     let create = "--start 1000000000 DS:secret:GAUGE:60:U:U RRA:LAST:0.5:1:5";
     oracle::Oracle::start(&outside).run(&format!("create t.rrd {create}"));
@@ -594,7 +594,7 @@ fn a_link_put_there_at_the_wrong_moment_leads_nowhere() {
     let _flicker = ["t.rrd", "source.rrd"].map(|name| Flicker::start(dir.join(name), outside.join("t.rrd")));
     let mut done = [0; 4];
     for turn in 0..400 {
-        // In place, made anew, from a source, from a template.
+        // In place, made again, from a source, from a template.
         let commands = [
             format!("TUNE t.rrd 2 --heartbeat x:{}", 60 + turn),
             "TUNE t.rrd 1 RRA:LAST:0.5:1:9".to_string(),
@@ -609,7 +609,7 @@ fn a_link_put_there_at_the_wrong_moment_leads_nowhere() {
         let info = client.ask("INFO new.rrd").join("\n");
         assert!(!info.contains("secret"), "{info}");
     }
-    // Some of each come through, or this would show nothing.
+    // Some of each succeed, or this would show nothing.
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
     assert!(std::fs::read(outside.join("t.rrd")).unwrap() == secret, "the file outside was changed");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);

@@ -1,7 +1,7 @@
-//! Random command lines by the installed rrdtool and by ours: what they print, how they end, and the bytes of the files
-//! they leave. `KHZ_RRD_CASES` sequences from seed `KHZ_RRD_SEED` on; a difference is told with its seed and lines.
+//! Random command lines, given to the installed rrdtool and to ours: output, exit codes, and the bytes of the files.
+//! `KHZ_RRD_CASES` sequences from seed `KHZ_RRD_SEED` on; a failure prints the seed and the lines.
 //!
-//! What may differ stands in [`known`], each with its place in docs/rrd.md.
+//! [`known`] lists the differences that are allowed, as docs/rrd.md does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "fuzz/known.rs"]
@@ -25,10 +25,10 @@ use words::Story;
 
 /// Commands in a sequence.
 const COMMANDS: u64 = 8;
-/// Sequences where nothing else is said.
+/// Sequences by default.
 const SEQUENCES: u64 = 500;
 
-/// A difference that nobody knew of.
+/// An unknown difference.
 struct Found {
     seed: u64,
     text: String,
@@ -52,7 +52,7 @@ fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Fou
         };
         log.push(sides::shown(&words));
         let Some(difference) = sides.compare(&words, &mut random) else {
-            // Theirs may have changed the file nevertheless, which nobody sees through a daemon.
+            // rrdtool may have changed the file all the same, which does not show through a daemon.
             if mode == Mode::Daemon
                 && sides.failed
                 && ["tune", "update", "updatev"].contains(&words[0].as_str())
@@ -79,7 +79,7 @@ fn sequence(seed: u64, met: &mut BTreeMap<&'static str, u64>) -> Result<u64, Fou
 }
 
 #[test]
-fn command_lines_do_what_rrdtools_do_but_for_what_is_listed() {
+fn command_lines_do_what_rrdtools_do_except_for_what_is_listed() {
     let (first, count) = (oracle::first_seed(), oracle::cases(SEQUENCES));
     let next = AtomicU64::new(first);
     let (found, met, lines) = (Mutex::new(vec![]), Mutex::new(BTreeMap::new()), AtomicU64::new(0));
@@ -114,7 +114,7 @@ fn command_lines_do_what_rrdtools_do_but_for_what_is_listed() {
     assert!(told.is_empty(), "{} differences\n{}", told.len(), told.join("\n\n"));
 }
 
-/// Differences after which it is enough.
+/// Differences after which the test ends.
 fn most() -> usize {
     std::env::var("KHZ_RRD_DIFFERENCES").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }

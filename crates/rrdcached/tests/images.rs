@@ -1,5 +1,5 @@
-//! Headers put back: one test for each order of writes, checkpoints, starts and strangers in which one could be missing,
-//! or be the wrong one.
+//! Headers put back: one test for each order of writes, checkpoints, starts and other writers in which an image could be
+//! missing or wrong.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod machine;
@@ -83,7 +83,7 @@ fn a_second_checkpoint_waits_for_the_first() {
 }
 
 #[test]
-fn a_disk_that_could_not_be_synced_once_is_not_believed_again() {
+fn a_disk_that_could_not_be_synced_once_is_not_trusted_again() {
     for reboot in [true, false] {
         let mut machine = machine("unsynced");
         let cache = machine.started();
@@ -91,7 +91,7 @@ fn a_disk_that_could_not_be_synced_once_is_not_believed_again() {
         machine.disk.lock().sync = Sync::Fails(7);
         cache.checkpoint();
         assert!(cache.log_trouble().unwrap().contains("could not be synced: Input/output error"));
-        // The kernel has told what it knew.
+        // The kernel reports it once.
         cache.checkpoint();
         cache.tick();
         assert_eq!(machine.disk.lock().syncs, 1);
@@ -118,7 +118,7 @@ fn a_kill_in_the_middle_of_a_header_is_mended_at_the_next_start() {
     drop(cache);
     std::fs::write(machine.file(0), half_written(&before, &after, 2)).unwrap();
     let cache = machine.started();
-    // Who reads the file past the daemon finds what it had.
+    // A program that reads the file without the daemon finds what it had.
     assert!(std::fs::read(machine.file(0)).unwrap() == after, "it is not as it was");
     drop(cache);
     finds(&machine, 20);
@@ -179,7 +179,7 @@ fn a_file_replaced_or_tuned_by_somebody_else_has_an_image_of_its_own() {
                 std::fs::rename(copy, machine.file(0)).unwrap();
             }
         }
-        // The daemon syncs what it did not do itself.
+        // The daemon syncs what somebody else wrote.
         machine.synced(0);
         write(&machine, &cache, 11..=20);
         machine.lose_rows(cache);
@@ -201,7 +201,7 @@ fn what_somebody_else_wrote_beside_the_daemon_stays_after_a_loss_of_power() {
 }
 
 #[test]
-fn a_header_that_cannot_be_put_back_yet_is_before_the_file_is_written() {
+fn a_header_that_cannot_be_put_back_yet_is_put_back_before_the_file_is_written() {
     let mut machine = machine("away");
     let cache = machine.started();
     write(&machine, &cache, 1..=10);
@@ -230,7 +230,7 @@ fn a_header_that_cannot_be_put_back_yet_is_before_the_file_is_written() {
 }
 
 #[test]
-fn a_header_still_to_be_put_back_is_carried_along_in_the_log() {
+fn a_header_still_to_be_put_back_is_copied_forward_in_the_log() {
     let mut machine = machine("carried");
     machine.log_max = 1 << 16;
     machine.make(2);
@@ -268,7 +268,7 @@ fn a_file_whose_header_could_not_be_logged_is_synced_before_it_can_be() {
     machine.disk.lock().full = true;
     machine.flush(&cache, 0).unwrap();
     machine.disk.lock().full = false;
-    // The log finds that there is room again.
+    // The log has room again.
     machine.flush(&cache, 1).unwrap();
     write(&machine, &cache, 11..=20);
     machine.lose_rows(cache);
@@ -284,7 +284,7 @@ fn samples_do_not_go_before_the_header_they_were_written_after() {
     (1..=10).for_each(|time| machine.update(&cache, 0, START + time));
     cache.tick();
     machine.flush(&cache, 0).unwrap();
-    // The files are synced, but the log cannot tell of it.
+    // The files are synced, but the log cannot record it.
     machine.disk.lock().full = true;
     cache.checkpoint();
     machine.disk.lock().full = false;

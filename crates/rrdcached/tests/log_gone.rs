@@ -1,5 +1,5 @@
-//! The log's directory or its files are taken from under the daemon: whatever it acknowledged, before or after, is in
-//! the files when it is killed and started again; and what it cannot keep it refuses, and says so.
+//! The log's directory or its files are taken away while the daemon runs. Everything that it acknowledged, before or
+//! after, is in the files when it is killed and started again. What it cannot keep it refuses, with the reason.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -16,7 +16,7 @@ use std::time::Instant;
 use served::{Client, Daemon, PATIENCE, check, create, update};
 
 const FIRST: i64 = 1_000_000_001;
-/// Updates before, and after.
+/// Updates before and after the loss.
 const COUNT: i64 = 200;
 
 /// A daemon in whose log the first updates are.
@@ -28,7 +28,7 @@ struct Case {
     refused: Vec<String>,
 }
 
-/// What a daemon gets where nothing is to be written but by necessity.
+/// Options of a daemon that writes to files only when it must.
 const ARGUMENTS: [&str; 6] = ["-j", "log", "-o", "messages", "-w", "3600"];
 
 impl Case {
@@ -69,7 +69,7 @@ impl Case {
         fs::read_to_string(self.dir.join("messages")).unwrap()
     }
 
-    /// The administrator is told of `what`, at the next look after the log at the latest.
+    /// Waits for the message `what`, which comes at the next check of the log at the latest.
     fn told(&self, what: &str) {
         let started = Instant::now();
         while !self.messages().contains(what) {
@@ -78,12 +78,12 @@ impl Case {
         }
     }
 
-    /// Every update is acknowledged, in a log begun again.
+    /// Every update is acknowledged, in a rebuilt log.
     fn goes_on(&mut self) {
         self.more();
         assert_eq!(self.refused, Vec::<String>::new());
         self.client.wait_for("LogInTrouble", |trouble| trouble == 0);
-        self.told("it is begun again, and all that waits is logged once more");
+        self.told("the log is rebuilt, and all that waits is logged once more");
     }
 
     /// Updates are refused with `why`, and what waits is written to the files.
@@ -121,7 +121,7 @@ fn a_log_directory_that_is_removed_is_made_again_with_all_that_waits() {
 fn a_log_directory_that_is_removed_while_nothing_comes_is_made_again() {
     let mut case = Case::start("log-idle");
     fs::remove_dir_all(case.log()).unwrap();
-    case.told("it is begun again");
+    case.told("the log is rebuilt");
     assert_eq!(case.client.stat("UpdatesPending"), COUNT as u64);
     case.survives("log");
 }
@@ -161,7 +161,7 @@ fn a_file_in_its_place_has_updates_refused_and_files_written() {
     fs::rename(case.log(), case.dir.join("away")).unwrap();
     fs::write(case.log(), "").unwrap();
     case.refuses("Not a directory");
-    // Back again, it goes on as if nothing had been.
+    // When it is back, the log continues.
     fs::remove_file(case.log()).unwrap();
     fs::rename(case.dir.join("away"), case.log()).unwrap();
     case.client.wait_for("LogInTrouble", |trouble| trouble == 0);
@@ -203,7 +203,7 @@ fn an_older_segment_that_is_unlinked_is_written_again() {
     segments.sort();
     assert!(segments.len() > 1, "{segments:?}");
     fs::remove_file(&segments[0]).unwrap();
-    case.told("it is begun again");
+    case.told("the log is rebuilt");
     case.more();
     assert_eq!(case.refused, Vec::<String>::new());
     case.survives("log");
@@ -222,7 +222,7 @@ fn a_log_directory_that_is_read_only_for_its_user_goes_on_being_written() {
             case.more();
             assert_eq!(case.refused, Vec::<String>::new());
         } else {
-            // Whoever starts it again could not read what is there.
+            // The next start could not read the log.
             case.update(FIRST + 2 * COUNT..FIRST + 3 * COUNT);
             assert!(case.refused[0].contains("Permission denied"), "{:?}", case.refused[0]);
             case.client.wait_for("UpdatesPending", |waiting| waiting == 0);
@@ -247,7 +247,7 @@ fn on_own_disk(name: &str, size: &str) -> Case {
 }
 
 impl Case {
-    /// Runs a command where the daemon lives; whether it succeeded.
+    /// Runs a command in the namespace of the daemon; returns whether it succeeded.
     fn within(&self, command: &[&str]) -> bool {
         let pid = self.daemon.child.id().to_string();
         let mut nsenter = Command::new("nsenter");
@@ -339,7 +339,7 @@ fn a_log_that_is_made_immutable_refuses_and_keeps_what_it_acknowledged() {
 }
 
 #[test]
-fn standard_error_tells_of_a_log_that_is_gone() {
+fn standard_error_reports_a_log_that_is_gone() {
     let dir = oracle::directory("log-stderr");
     let mut command = Command::new(env!("CARGO_BIN_EXE_khz-rrdcached"));
     command.args(["rrdcached", "-j", "log", "-b"]).arg(&dir);
@@ -352,7 +352,7 @@ fn standard_error_tells_of_a_log_that_is_gone() {
     let mut said = String::new();
     daemon.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(
-        said.contains("the log would not be found after a restart") && said.contains("is begun again"),
+        said.contains("the log would not be found after a restart") && said.contains("the log is rebuilt"),
         "{said}"
     );
 }

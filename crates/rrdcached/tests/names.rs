@@ -1,4 +1,4 @@
-//! Names that are no UTF-8: every byte of them counts, in commands, the daemon and its log.
+//! Names that are not UTF-8: every byte of them counts, in commands, the daemon and its log.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -16,7 +16,7 @@ use served::{Daemon, PATIENCE, last_on_disk};
 
 const OURS: &str = env!("CARGO_BIN_EXE_khz-rrdcached");
 const DEFINITION: &str = "--start 1000000000 --step 300 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5";
-/// Names that were one when bytes were taken for characters, and one that means a byte to us alone.
+/// Names that become the same if bytes are taken for characters, and one with a character that stands for a byte here.
 const NAMES: [&[u8]; 4] =
     [b"a\xff.rrd", b"a\xfe.rrd", "a\u{fffd}.rrd".as_bytes(), "a\u{10ffff}.rrd".as_bytes()];
 
@@ -26,7 +26,7 @@ fn run(program: &str, dir: &Path, words: &[&[u8]]) -> Output {
     command.env("TZ", "UTC").env_remove("RRDCACHED_ADDRESS").stdin(Stdio::null()).output().unwrap()
 }
 
-/// `words` behind the name of a file.
+/// `words` after the name of a file.
 fn about<'a>(command: &'a str, name: &'a [u8], words: &'a str) -> Vec<&'a [u8]> {
     let rest = words.split(' ').filter(|word| !word.is_empty()).map(str::as_bytes);
     [command.as_bytes(), name].into_iter().chain(rest).collect()

@@ -16,7 +16,7 @@ fn ours() -> Command {
     Command::new(env!("CARGO_BIN_EXE_khz-rrdcached"))
 }
 
-/// A port nobody had a moment ago.
+/// A port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -105,7 +105,7 @@ fn two_daemons_do_not_share_a_pid_file_or_a_socket() {
 }
 
 #[test]
-fn in_the_background_its_starter_ends_when_it_can_be_used() {
+fn in_the_background_the_command_returns_when_the_daemon_can_be_used() {
     let dir = oracle::directory("background");
     let (socket, pid) = (dir.join("s"), dir.join("pid"));
     let started = ours()
@@ -173,7 +173,7 @@ fn values_are_written_when_they_have_waited_and_not_before() {
     let mut client = daemon.client();
     create(&mut client, "t.rrd");
     client.order(&update("t.rrd", 1_000_000_001));
-    // Nobody asks for it: the look for silent files finds it.
+    // No client asks for it: the sweep for silent files finds it.
     client.wait_for("UpdatesWritten", |written| written == 1);
     check(&dir.join("t.rrd"), &[1_000_000_001]);
     let daemon = Daemon::ours(&dir, &["-w", "3600"]);
@@ -201,7 +201,7 @@ fn creating_is_allowed_as_the_options_say() {
     assert!(client.ask(&format!("CREATE a.rrd {arguments}"))[0].ends_with("File exists"));
     client.order(&format!("CREATE new/deep/a.rrd {arguments}"));
     assert!(dir.join("new/deep/a.rrd").exists());
-    // Made anew, a file gets nothing that was meant for the one before.
+    // A file that is made again gets nothing that was meant for the old one.
     let plain = Daemon::ours(&dir, &["-j", "log"]);
     let mut client = plain.client();
     create(&mut client, "t.rrd");
@@ -221,7 +221,7 @@ fn as_another_user_it_can_do_what_that_user_can() {
     let mut client = daemon.client();
     create(&mut client, "t.rrd");
     let owner = dir.join("t.rrd").metadata().unwrap().uid();
-    // Who is not root stays who he is.
+    // A process that is not root keeps its user.
     assert_eq!(owner, if root { 65_534 } else { dir.metadata().unwrap().uid() });
 }
 
@@ -240,13 +240,13 @@ fn it_does_not_start_over_a_journal_of_rrdcacheds() {
     let output = ours().args(["rrdcached", "-g", "-l", &socket, "-j", log]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && error.contains("is a journal of rrdcached"), "{error}");
-    // Written by its own daemon, it is no obstacle any more.
+    // Once its own daemon has written it, it is no obstacle any more.
     assert!(Daemon::debians(&dir, &["-j", log]).end("USR1").success());
     assert_eq!(last_on_disk(&dir.join("t.rrd")), 1_000_000_001);
     Daemon::ours(&dir, &["-j", log]);
 }
 
-/// Raises this process's limit of open files; whether it is that high then.
+/// Raises this process's limit of open files; returns whether that worked.
 fn open_files(wanted: u64) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -274,7 +274,7 @@ fn ten_thousand_clients_are_served_at_once() {
 fn how_many_clients_are_served_can_be_set() {
     let dir = oracle::directory("few-clients");
     let daemon = Daemon::ours(&dir, &["--connections", "2"]);
-    // Whoever asked whether the daemon is there may have a place for a moment.
+    // The connection that waited for the daemon may still count for a moment.
     let served = |daemon: &Daemon| {
         let started = std::time::Instant::now();
         loop {

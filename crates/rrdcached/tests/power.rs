@@ -1,5 +1,5 @@
 //! Losing power: only what was synced is left, of the log and of the files, and the kernel may have written any page of
-//! a file before any other. Every update acknowledged within the promise is found nevertheless.
+//! a file before any other. Every acknowledged update whose window has passed is found all the same.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod machine;
@@ -22,7 +22,7 @@ struct Lives {
     machine: Machine,
     random: Random,
     times: [i64; FILES],
-    /// A disk could not be synced: what FLUSH says counts no more.
+    /// A disk could not be synced: answers to FLUSH do not count any more.
     failed: bool,
 }
 
@@ -33,7 +33,7 @@ impl Lives {
         Self { machine, random: Random::new(seed), times: [START; FILES], failed: false }
     }
 
-    /// Takes an update, and writes it perhaps.
+    /// Takes an update, and perhaps writes it.
     fn step(&mut self, cache: &Cache, flushed: u64) {
         let index = self.random.below(FILES as u64) as usize;
         self.times[index] += 1;
@@ -44,7 +44,7 @@ impl Lives {
         }
     }
 
-    /// Writes beside a checkpoint that takes its time; what is left if the power goes before it ends.
+    /// Writes during a slow checkpoint; returns what is left if the power goes before it ends.
     fn checkpoint(&mut self, cache: &Cache) -> Option<Lost> {
         let seed = self.random.next();
         let then = if self.random.chance(15) { Sync::Fails(seed) } else { Sync::Done };
@@ -80,7 +80,7 @@ impl Lives {
         }
     }
 
-    /// SIGKILL in the middle of writing a header, perhaps.
+    /// SIGKILL, perhaps in the middle of writing a header.
     fn kill(&mut self, cache: Cache) {
         let index = self.random.below(FILES as u64) as usize;
         let before = std::fs::read(self.machine.file(index)).unwrap();
@@ -111,14 +111,14 @@ fn power_may_go_at_any_time_and_what_was_acknowledged_is_found() {
 }
 
 #[test]
-fn within_the_window_everything_is_synced_without_anybody_asking() {
+fn everything_is_synced_within_the_window_without_a_request() {
     let mut machine = Machine::new("window", Duration::from_millis(10));
     machine.make(1);
     let cache = machine.started();
     for time in 1_000_000_001..1_000_000_100 {
         machine.update(&cache, 0, time);
     }
-    // Acknowledged means appended; synced it becomes by itself.
+    // Acknowledged means appended; the sync comes by itself.
     let mut content = machine.disk.lock();
     while content.log.values().any(|(appended, synced)| synced < appended) {
         let (waited, timeout) = machine.disk.changed.wait_timeout(content, served::PATIENCE).unwrap();
@@ -133,14 +133,14 @@ fn within_the_window_everything_is_synced_without_anybody_asking() {
 }
 
 #[test]
-fn updates_are_taken_before_the_log_is_read_and_come_behind_it() {
+fn updates_are_taken_before_the_log_is_read_and_come_after_it() {
     let machine = Machine::new("early", Duration::ZERO);
     machine.make(2);
     let cache = machine.started();
     (1_000_000_001..1_000_000_050).for_each(|time| machine.update(&cache, 0, time));
     drop(cache);
     let (cache, left) = machine.start();
-    // Nothing is read yet, and yet these are taken; one is older than what the log has for its file.
+    // The log is not read yet, but these are taken; one is older than what the log has for its file.
     (1_000_000_050..1_000_000_060).for_each(|time| machine.update(&cache, 0, time));
     (1_000_000_001..1_000_000_010).for_each(|time| machine.update(&cache, 1, time));
     assert_eq!(cache.stats().replaying, 1);
@@ -159,7 +159,7 @@ fn updates_are_taken_before_the_log_is_read_and_come_behind_it() {
 }
 
 #[test]
-fn what_was_forgotten_stays_so_and_what_was_written_before_stays_too() {
+fn forgotten_samples_stay_forgotten_and_written_ones_stay_written() {
     let mut machine = Machine::new("forget", Duration::ZERO);
     machine.make(1);
     let name = machine.file(0);

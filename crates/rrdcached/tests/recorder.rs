@@ -1,4 +1,4 @@
-//! What the recorder writes, judged by rrdtool given the same readings.
+//! What the recorder writes, compared with what rrdtool makes of the same readings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -18,7 +18,7 @@ fn lines(oracle: &mut Oracle, command: &str) -> Vec<String> {
     reply.output
 }
 
-/// A row a second, and nothing is written before it is asked for.
+/// A row for each second, and nothing is written before a flush.
 fn each_second(dir: &Path) -> Settings {
     let mut settings = Settings::new(dir);
     settings.layout = Layout { step: 1, heartbeat: 10, archives: vec!["LAST:0.5:1:100".into()] };
@@ -26,7 +26,7 @@ fn each_second(dir: &Path) -> Settings {
     settings
 }
 
-/// Its own number in that second.
+/// The second's number as a reading.
 fn reading(second: i64) -> Reading<'static> {
     let time = (START + second) * 1_000_000;
     Reading { node: "n1", series: "load.1m", time, value: Value::Gauge(second as f64) }
@@ -57,7 +57,7 @@ fn rrdtool_finds_in_a_recorded_file_what_it_would_have_written() {
     let mut random = Random::new(oracle::first_seed());
     let (mut time, mut count) = (START * 1_000_000, 0u64);
     for _ in 0..400 {
-        // A counter that begins anew, gaps, values not known, stamps between seconds.
+        // Counter resets, gaps, unknown values, stamps between seconds.
         count = if random.chance(2) { 0 } else { count + random.below(1_000_000) };
         let unknown = random.chance(3);
         let gauge = random.below(10_000) as f64 / 64.0;
@@ -98,7 +98,7 @@ fn rrdtool_finds_in_a_recorded_file_what_it_would_have_written() {
                 );
             }
         }
-        // All but where the rows lie.
+        // Everything except the row positions.
         let mut info = |file: &str| -> Vec<String> {
             let told = lines(&mut oracle, &format!("info {file}"));
             told.into_iter()
@@ -160,7 +160,7 @@ fn a_file_somebody_deleted_is_made_again_with_all_that_waits_for_it() {
         recorder.record(&[reading(second)]).remove(0).unwrap();
     }
     assert!(recorder.flush("n1", "load.1m").is_err());
-    // Noticed within a second or two, and made for whatever comes next.
+    // The recorder notices it within a second or two, and makes it for the next reading.
     let started = std::time::Instant::now();
     while !file.exists() {
         assert!(started.elapsed() < std::time::Duration::from_secs(60), "it is not made again");

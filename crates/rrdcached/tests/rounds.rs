@@ -1,4 +1,4 @@
-//! Two simulated hours in rounds of five minutes: what each costs, in pages of files really changed.
+//! Two simulated hours in rounds of five minutes: how many pages of files each round changes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -46,7 +46,7 @@ fn rounds(name: &str, spread: u32) -> Vec<usize> {
         storage: Arc::new(Disk),
     })
     .unwrap();
-    // Due at once: what is held back is held back for the sake of spreading.
+    // Due at once: only spreading holds a file back.
     let limits = Limits { timeout: 0, spread, ..Limits::default() };
     let cache = Cache::new(Base::new(&dir, false).unwrap(), limits, Some(log), true, Messages::none());
     cache.replay(&left).unwrap();
@@ -63,7 +63,7 @@ fn rounds(name: &str, spread: u32) -> Vec<usize> {
             while cache.stats().queue > 0 {
                 std::thread::yield_now();
             }
-            // Returns when no write is under way.
+            // Returns when no write is in progress.
             cache.checkpoint();
             let after = read();
             let changed = |(before, after): (&Vec<u8>, &Vec<u8>)| {
@@ -83,7 +83,7 @@ fn rounds(name: &str, spread: u32) -> Vec<usize> {
     costs
 }
 
-/// The dearest round against the median.
+/// The most expensive round divided by the median.
 fn ratio(costs: &[usize]) -> f64 {
     let mut sorted = costs.to_vec();
     sorted.sort_unstable();
@@ -97,6 +97,6 @@ fn no_round_costs_more_than_twice_the_median_even_at_midnight() {
     // Without spreading midnight stands out, or this test would show nothing.
     let together = rounds("together", 0);
     assert!(ratio(&together) > 2.0, "{together:?}");
-    // What is held back is written with what comes after it: less in all.
+    // A file that is held back is written together with later samples: fewer pages in all.
     assert!(spread.iter().sum::<usize>() < together.iter().sum::<usize>());
 }

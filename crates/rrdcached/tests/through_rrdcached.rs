@@ -80,7 +80,7 @@ fn last_on_disk(path: &Path) -> i64 {
 }
 
 #[test]
-fn updates_wait_in_the_daemon_until_somebody_looks() {
+fn updates_wait_in_the_daemon_until_a_command_reads_the_file() {
     let daemon = Daemon::start("rrdcached");
     let file = daemon.dir.join("t.rrd");
     daemon.text("create t.rrd --start 1000000000 --step 300 DS:x:GAUGE:600:U:U RRA:LAST:0.5:1:5");
@@ -106,7 +106,7 @@ fn without_a_daemon_there_is_an_error_and_no_direct_write() {
     assert_eq!(error.to_string(), "Unable to connect to rrdcached: No such file or directory");
 }
 
-/// The commands of `lines` by rrdtool and by ours through daemons of their own give the same, and leave the same.
+/// The commands of `lines`, by rrdtool and by ours through a daemon each, give the same output and the same files.
 #[test]
 fn templates_and_errors_through_a_daemon_read_as_rrdtools() {
     let (theirs, ours) = (Daemon::start("template-theirs"), Daemon::start("template-ours"));

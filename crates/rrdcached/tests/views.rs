@@ -1,4 +1,4 @@
-//! Commands that look and change through the daemon: they see what waits, and force no write.
+//! Commands that read and change files through the daemon: they see what waits, and force no write.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../../rrd/tests/oracle/mod.rs"]
@@ -72,7 +72,7 @@ fn tuning_writes_what_waits_first_and_values_that_come_after_meet_the_new_file()
     for wrong in ["TUNE", "TUNE t.rrd", "TUNE t.rrd x --heartbeat x:5"] {
         assert!(client.ask(wrong)[0].starts_with("-1 Usage: TUNE"), "{wrong}");
     }
-    // A count that promises too little, and one too much: it is not trusted.
+    // A count that is too small, and one that is too large: it is not trusted.
     client.order("TUNE t.rrd 0 --heartbeat x:70 --heartbeat y:70");
     client.order("TUNE t.rrd 99999 --heartbeat x:80");
     assert!(client.ask("TUNE t.rrd 2 --heartbeat q:5")[0].starts_with("-1 RRD Error: "));
@@ -80,7 +80,7 @@ fn tuning_writes_what_waits_first_and_values_that_come_after_meet_the_new_file()
 }
 
 #[test]
-fn clients_that_look_and_change_at_once_never_see_half_a_file() {
+fn clients_that_read_and_change_at_once_never_see_half_a_file() {
     let dir = oracle::directory("together");
     let daemon = Daemon::ours(&dir, &["-j", "log", "-w", "0"]);
     let mut client = daemon.client();

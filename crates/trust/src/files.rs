@@ -110,6 +110,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_be_as_large_as_the_limit_and_no_larger() {
+        let path = fresh("large");
+        for (more, is_read) in [(0, true), (1, false)] {
+            let bytes = vec![7; FILE_BYTES_MAX as usize + more];
+            write_new(&path, &bytes, 0o600, true).unwrap();
+            assert_eq!(read_private(&path).is_ok_and(|read| read == bytes), is_read, "{more} more");
+        }
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
     fn endless_and_missing_files_are_named() {
         let error = read_public("/dev/zero".as_ref()).unwrap_err();
         assert_eq!(error.to_string(), "/dev/zero has more than 1048576 bytes");

@@ -3,6 +3,7 @@ use khz_model::{Instance, Series, metric};
 
 use super::*;
 use crate::counts::own_metric;
+use crate::limits::LATE_KEPT;
 use crate::schemas::Schemas;
 
 #[test]
@@ -61,10 +62,15 @@ fn schema() -> Arc<Schema> {
 
 /// A block with so many rows comes in a lane of any node.
 pub(crate) fn gets_rows(lane: &mut Lane, first_row: u64, rows: u64) {
+    gets_rows_at(lane, first_row, rows, |row| row);
+}
+
+/// The same, each row gathered at its own time of the boot clock, which is that since 1970 too.
+pub(crate) fn gets_rows_at(lane: &mut Lane, first_row: u64, rows: u64, at: impl Fn(u64) -> u64) {
     if lane.newest_schema().is_none() {
         lane.set_schema(1, schema());
     }
-    assert_eq!(lane.begin(&block(first_row, rows).0, true), Ok(rows));
+    assert_eq!(lane.begin(&block_at(first_row, rows, at).0, true), Ok(rows));
 }
 
 /// A block of so many rows, as it is on its way (its header open) and as it is in the past (closed).
@@ -344,4 +350,65 @@ fn between_two_rows_there_are_as_many_ticks_as_periods_but_for_the_last() {
     assert_eq!([110, 100, 90, 60, 58, 62].map(|boot| ticks(boot, 10)), [0, 0, 1, 4, 4, 4]);
     assert_eq!((ticks(10, 100), ticks(10, 50), ticks(10, 0)), (0, 1, 0));
     assert_eq!(self::lane().ticks_since(Stamp::default(), Nanos(10)), 0, "nothing has come");
+}
+
+#[test]
+fn a_block_that_came_late_is_kept_for_its_readers_so_long_and_is_lost_to_them_then() {
+    let now = |after: u64| Nanos(1_000_000_000_000 + after);
+    let late = |readers: usize| {
+        let mut lane = lane();
+        lane.late_readers = readers;
+        gets_rows(&mut lane, 50, 1);
+        crate::clock::played::NOW.set(Some(now(0)));
+        assert_eq!(lane.past(true, &block(0, 5).1, false), Ok(5));
+        crate::clock::played::NOW.set(None);
+        lane
+    };
+    let mut lane = late(1);
+    let changes = lane.late.changes;
+    lane.late.keep_house(now(LATE_KEPT.0), true);
+    assert_eq!((lane.late.lost(0, 10), lane.late.changes), (vec![], changes));
+    lane.late.keep_house(now(LATE_KEPT.0 + 1), true);
+    assert_eq!(lane.late.lost(0, 10), [(0, 5)]);
+    assert!(lane.late.changes > changes, "readers look what became of it");
+    // Without readers nobody lacks it.
+    let mut lane = late(1);
+    lane.late.keep_house(now(0), false);
+    lane.late.keep_house(now(LATE_KEPT.0 + 1), true);
+    assert_eq!(lane.late.lost(0, 10), []);
+}
+
+/// What became of rows, in words.
+fn parts(lane: &Lane, from: u64, to: u64, bytes: usize) -> (Vec<String>, u64) {
+    let (parts, until) = lane.parts(from, to, bytes);
+    let told = parts.iter().map(|part| match part {
+        Part::Here(block, from, to) => format!("here {from}..{to} in {}", block.header.first_row),
+        Part::Lost(from, to) => format!("lost {from}..{to}"),
+        Part::Gone(from, to) => format!("gone {from}..{to}"),
+        Part::Never(from, to) => format!("never {from}..{to}"),
+    });
+    (told.collect(), until)
+}
+
+#[test]
+fn of_each_row_that_a_reader_lacks_it_is_said_what_became_of_it() {
+    let mut lane = lane();
+    gets_rows(&mut lane, 0, 5);
+    gets_rows(&mut lane, 10, 2);
+    lane.lose(7, 9);
+    // Nothing of it is wanted yet: what is missing does not come by itself.
+    let all = ["here 0..5 in 0", "lost 7..9", "here 10..12 in 10"];
+    assert_eq!(parts(&lane, 0, 12, usize::MAX), (all.map(str::to_owned).to_vec(), 12));
+    lane.late.want(Some(9));
+    let told = |lane: &Lane| parts(lane, 5, 10, usize::MAX).0;
+    assert_eq!(told(&lane), ["lost 7..9", "never 5..7"], "what is wanted comes or is told");
+    lane.late.ask(5, 6);
+    assert_eq!(told(&lane), ["lost 7..9", "never 6..7"], "the node was asked for it");
+    assert_eq!(
+        parts(&lane, 3, 12, 1),
+        (vec!["here 3..5 in 0".into()], 5),
+        "the rest comes with the next look"
+    );
+    lane.trim(0);
+    assert_eq!(parts(&lane, 2, 6, usize::MAX).0, ["gone 2..5"]);
 }

@@ -3,7 +3,7 @@
 use khz_model::Pattern;
 
 use super::*;
-use crate::lane::tests::gets_rows;
+use crate::lane::tests::{gets_rows, gets_rows_at};
 
 struct Peer {
     node: Node,
@@ -33,8 +33,10 @@ impl Peer {
     /// The number of an interest that this lane serves.
     fn interest(&mut self, hz: u64, lane: Option<u64>) -> u32 {
         let number = self.node.wish(&Arc::new(wish(hz))).expect("room for a wish");
-        let interest = self.node.interests.iter_mut().find(|interest| interest.number == number);
-        interest.expect("the interest").lane = lane;
+        if let Some(id) = lane {
+            self.node.told(number, Told { granted: true, text: String::new() }, lane);
+            self.node.wants(id, None);
+        }
         number
     }
 
@@ -61,7 +63,7 @@ fn what_belonged_to_a_connection_ends_with_it_and_what_readers_want_stays() {
     peer.connect(1);
     let id = peer.lane(4, BASE);
     let number = peer.interest(10, Some(id));
-    peer.node.told(number, Told { granted: true, text: "slower".into() });
+    peer.node.told(number, Told { granted: true, text: "slower".into() }, None);
     assert!(peer.node.numbered(4).is_some() && peer.node.is_linked(1));
     for ends in [true, false] {
         match ends {
@@ -142,6 +144,8 @@ fn a_lane_is_left_with_the_last_interest_that_it_serves_and_the_base_lane_never(
         peer.interest(1, Some(base)),
         peer.interest(50, None),
     ];
+    // While one is not answered its lane may be the one that is to be left.
+    peer.node.told(interests[3], Told { granted: false, text: "no".into() }, None);
     peer.said();
     let expected = [&[][..], &["1: Leave { lane: 4 }"], &[], &[]];
     for (number, leaves) in interests.into_iter().zip(expected) {
@@ -177,7 +181,7 @@ fn who_asks_for_rows_of_now_waits_for_the_answer_to_his_request_and_no_other() {
     let later = Asking { now: Nanos(NOW.0 + second.0), ..asking };
     assert_eq!(peer.node.ask(&later, &round), Some(2));
     assert_eq!(peer.said(), [format!("1: Now {{ number: {interest}, ask: 2 }}")]);
-    peer.node.told(interest, Told { granted: false, text: "no".into() });
+    peer.node.told(interest, Told { granted: false, text: "no".into() }, None);
     assert!(peer.node.has_answered(2), "who is refused does not wait");
     // Nobody has wanted it for long: the interest is taken back.
     peer.node.forget_demand(Nanos(NOW.0 + 2 * second.0));
@@ -380,6 +384,31 @@ fn a_status_shows_the_lanes_that_run_each_with_the_fastest_rate_that_was_asked_f
     peer.node.lane_mut(boost).expect("the lane").alive = false;
     peer.node.lane_mut(base).expect("the lane").alive = false;
     assert_eq!(shown(&peer.node), [("base".to_owned(), hz(1))], "of one that has ended there is only a past");
+}
+
+#[test]
+fn a_lane_is_as_old_as_its_newest_row_by_our_clock() {
+    let (hour, wall) = (3_600 * Nanos::SECOND.0, clock::wall() as u64);
+    // Our clock may be ahead of the node's, or behind; what is from the future is from now.
+    for (gathered, offset, hours) in [
+        (wall - 10 * hour, None, 10),
+        (wall - 10 * hour, Some(5 * hour as i64), 15),
+        (wall - 10 * hour, Some(-3 * hour as i64), 7),
+        (wall + 100 * hour, None, 0),
+    ] {
+        let mut peer = Peer::new();
+        peer.connect(1);
+        let id = peer.lane(3, BASE);
+        let lane = peer.node.lane_mut(id).expect("the lane");
+        gets_rows_at(lane, 0, 2, |row| gathered - hour * (1 - row));
+        lane.period = Nanos::SECOND;
+        peer.node.clock_offset = offset;
+        let status = peer.node.status(NOW).lanes.pop().expect("the base lane");
+        let age = status.age.expect("a row has come").0;
+        // However busy the machine is, this takes less than an hour.
+        assert!((hours * hour..(hours + 1) * hour).contains(&age), "{age} ns, not {hours} h");
+        assert_eq!((status.rows, status.slots, status.lost, status.awaited, status.late), (2, 1, 0, 0, 0));
+    }
 }
 
 #[test]

@@ -258,10 +258,12 @@ impl FeedLane {
         End { lane: self.number, rows: count, bytes, crc }.put(out);
     }
 
-    /// All rows of the past are said.
+    /// Nothing more comes: all rows of the past are said, or the node was forgotten.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
-        put::closed(out, self.number);
+        if self.is_offered && !self.is_over {
+            put::closed(out, self.number);
+        }
         self.is_over = true;
     }
 

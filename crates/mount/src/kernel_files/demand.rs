@@ -81,7 +81,7 @@ impl KernelFiles {
         self.end_caching(inode, around.effects);
     }
 
-    /// How often the node reads a file: at its place's rate while somebody has it open who can pay for that.
+    /// How often the node reads a file: at its place's rate while it is open and the rate is within a reader's budget.
     fn period(&self, inode: Inode, around: &Around<'_>) -> Nanos {
         if inode.path == self.top {
             return LIST_PERIOD;
@@ -93,7 +93,7 @@ impl KernelFiles {
     }
 
     /// Changes the period of a subscription when another one is set.
-    pub(super) fn renew_period(&mut self, inode: Inode, around: &mut Around<'_>) {
+    pub fn renew_period(&mut self, inode: Inode, around: &mut Around<'_>) {
         let period = self.period(inode, around);
         let subscribed = self.texts.get_mut(inode).and_then(|text| text.subscription.as_mut());
         let Some(subscribed) = subscribed.filter(|subscribed| subscribed.period != period) else { return };

@@ -1,6 +1,6 @@
-//! How fresh a kernel file's text is. The time of the question counts, not the time at which the text came: a text that
-//! answers a question is of that instant or later, whatever the network and the clocks do. A reader begins with a text that
-//! is not older than [`TEXT_AGE_MAX`], or with the last one if the node does not answer.
+//! How fresh a kernel file's text is. The time of the request counts, not the time at which the text came: a text that
+//! answers a request is of that instant or later, whatever the network and the clocks do. A reader begins with a text that
+//! is not older than [`TEXT_AGE_MAX`]; if the node does not answer, it begins with the last one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,16 +9,16 @@ use khz_model::Stamp;
 
 use crate::limits::{TEXT_AGE_MAX, TEXT_NOW_PAUSE};
 
-/// How fresh one text is. The node is asked one question at a time, for all readers.
+/// How fresh one text is. The node has one request at a time, for all readers.
 #[derive(Debug, Default)]
 pub(super) struct Freshness {
     /// The text is of this instant or later.
     of: Option<Instant>,
-    /// Number of the last question.
-    asked: u32,
-    /// When the question was asked that has no answer yet.
+    /// Number of the last request.
+    requested: u32,
+    /// When the request was sent that has no answer yet.
     under_way: Option<Instant>,
-    /// A reader has waited for that answer in vain: nobody else waits.
+    /// A reader has waited too long for that answer: no other reader waits.
     is_late: bool,
     /// The node cannot be asked before.
     paused_until: Option<Instant>,
@@ -51,19 +51,19 @@ impl Freshness {
         if self.is_late || is_paused || !can_ask { Verdict::Read } else { Verdict::Ask }
     }
 
-    /// The number of a new question; `None`: one is under way.
+    /// The number of a new request; `None`: one is under way.
     pub fn ask(&mut self, now: Instant) -> Option<u32> {
         if self.under_way.is_some() {
             return None;
         }
-        self.asked = self.asked.wrapping_add(1);
+        self.requested = self.requested.wrapping_add(1);
         self.under_way = Some(now);
-        Some(self.asked)
+        Some(self.requested)
     }
 
-    /// A question was answered: the node has read the file, or cannot be asked. `false`: it was another question.
-    pub fn answer(&mut self, question: u32, is_read: bool, now: Instant) -> bool {
-        if self.asked != question {
+    /// A request was answered: the node has read the file (`is_read`), or cannot be asked. `false`: it was another request.
+    pub fn answer(&mut self, request: u32, is_read: bool, now: Instant) -> bool {
+        if self.requested != request {
             return false;
         }
         self.is_late = false;
@@ -86,9 +86,9 @@ impl Freshness {
         self.unconfirmed.take()
     }
 
-    /// Nobody will answer what was asked before.
+    /// Nobody will answer the last request.
     pub fn reset(&mut self) {
-        *self = Freshness { of: self.of, asked: self.asked, ..Freshness::default() };
+        *self = Freshness { of: self.of, requested: self.requested, ..Freshness::default() };
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn a_text_is_as_fresh_as_the_question_that_it_answers() {
+    fn a_text_is_as_fresh_as_the_request_that_it_answers() {
         let (mut text, now) = (Freshness::default(), Instant::now());
         assert_eq!(text.judge(now, now, false, true), Verdict::Ask);
         assert_eq!((text.ask(now), text.ask(now)), (Some(1), None));

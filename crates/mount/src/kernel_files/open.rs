@@ -124,17 +124,12 @@ impl KernelFiles {
         opened
     }
 
-    /// Whether the user who opened a file at a place with a faster rate can pay for it. One reader who can makes it fast for
-    /// all.
-    pub fn charged(&mut self, inode: Inode, can_pay: bool) {
+    /// Whether the faster rate of a file's place is within the budget of the user who opened the file. One reader for whom it
+    /// is makes it fast for all.
+    pub fn charged(&mut self, inode: Inode, is_paid: bool) {
         if let Some(text) = self.texts.get_mut(inode) {
-            text.over_budget = !can_pay && (text.handles == 1 || text.over_budget);
+            text.over_budget = !is_paid && (text.handles == 1 || text.over_budget);
         }
-    }
-
-    /// The rate that a file's place asks for holds from now on, if somebody pays for it.
-    pub fn opened(&mut self, inode: Inode, around: &mut Around<'_>) {
-        self.renew_period(inode, around);
     }
 
     /// What a file holds from an offset on. A read at offset 0 begins with a fresh text, later reads continue it. `is_first`:
@@ -209,9 +204,9 @@ impl KernelFiles {
     fn ask(&mut self, inode: Inode, around: &mut Around<'_>) {
         let Some(known) = self.texts.get_mut(inode) else { return };
         let Some(subscribed) = known.subscription else { return };
-        if let Some(question) = known.freshness.ask(around.now) {
+        if let Some(request) = known.freshness.ask(around.now) {
             self.counts.asked += 1;
-            around.effects.command(Command::ReadTextNow(subscribed.held.number, question));
+            around.effects.command(Command::ReadTextNow(subscribed.held.number, request));
         }
     }
 }

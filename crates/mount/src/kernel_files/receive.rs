@@ -37,11 +37,11 @@ impl KernelFiles {
         }
     }
 
-    /// A node has answered a question for a fresh text, or cannot be asked.
-    pub fn answered(&mut self, subscription: u32, question: u32, is_read: bool, around: &mut Around<'_>) {
+    /// A node has answered a request for a fresh text (`is_read`), or cannot be asked.
+    pub fn answered(&mut self, subscription: u32, request: u32, is_read: bool, around: &mut Around<'_>) {
         let Some(inode) = self.subscriptions.inode(subscription) else { return };
         let Some(known) = self.texts.get_mut(inode) else { return };
-        if !known.freshness.answer(question, is_read, around.now) {
+        if !known.freshness.answer(request, is_read, around.now) {
             return;
         }
         if let Some((text, stamp)) = is_read.then(|| known.freshness.confirm()).flatten() {

@@ -31,7 +31,7 @@ pub(super) struct KernelText {
     /// Why there is none now, and since when that is known.
     pub problem: Option<(i32, Instant)>,
     pub handles: usize,
-    /// Nobody who has it open can pay for its rate: the node reads it as if no rate was set.
+    /// Its rate is beyond the budget of every reader: the node reads it as if no rate was set.
     pub over_budget: bool,
     /// The page cache has it: another text has to drop it.
     pub cached: bool,

@@ -110,7 +110,7 @@ impl Tree {
         if self.cluster.roster().is_unreachable(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        // A stale value is shown only to a reader who has waited for a current one in vain.
+        // A stale value is shown only when the wait for a current one timed out.
         let is_current = self.cluster.is_current(inode.node, now, &mut self.effects);
         let is_believed = is_current || is_late && !self.options.strict;
         let known = self.cluster.values().reading(inode).filter(|_| is_believed);
@@ -155,7 +155,7 @@ impl Tree {
                 self.kernel_files.charged(inode, self.handles.charge(handle, place));
             }
             let (files, mut around) = self.kernel_files(now);
-            files.opened(inode, &mut around);
+            files.renew_period(inode, &mut around);
             match opened {
                 OpenedText::Cached { keep } => Opened { handle, cached: true, keep },
                 OpenedText::Begun(length) => {

@@ -23,9 +23,8 @@ pub struct Asked {
     /// There is nobody to answer.
     pub mute: bool,
     pub texts: Vec<TextSubscription>,
-    /// Files that were to be read now: the subscription, the question. Each time the file `counted` has how many those
-    /// were.
-    pub questions: Vec<(u32, u32)>,
+    /// Requests for a fresh text: subscription and number. The file `counted` has in it how many there were.
+    pub requests: Vec<(u32, u32)>,
     /// What every node shows below `/proc`, by name. Nothing is sent of a file that is not here.
     pub kernel: BTreeMap<String, Vec<u8>>,
 }
@@ -91,18 +90,18 @@ impl Upstream for Feed {
             self.sink.text(subscription.number, &text.into(), stamp(1));
         }
     }
-    fn read_text_now(&self, number: u32, question: u32) {
+    fn read_text_now(&self, number: u32, request: u32) {
         let mut asked = self.asked.lock().unwrap();
-        asked.questions.push((number, question));
+        asked.requests.push((number, request));
         let text = asked.texts.iter().find(|text| text.number == number);
         let (is_counted, is_mute) = (text.is_some_and(|text| text.path == "counted"), asked.mute);
-        let seen = asked.questions.len() as u64;
+        let seen = asked.requests.len() as u64;
         drop(asked);
         if is_counted {
             self.sink.text(number, &format!("{seen}\n").into_bytes().into(), stamp(seen));
         }
         if !is_mute {
-            self.sink.text_answered(number, question, true);
+            self.sink.text_answered(number, request, true);
         }
     }
     fn unsubscribe_text(&self, number: u32) {
@@ -179,7 +178,7 @@ impl Lab {
         std::fs::read_to_string(self.path(below))
     }
 
-    /// The subscriptions of now.
+    /// The present subscriptions.
     pub fn subscriptions(&self) -> Vec<Subscription> {
         self.asked.lock().unwrap().subscriptions.clone()
     }
@@ -212,7 +211,7 @@ impl Lab {
         }
     }
 
-    /// The subscriptions to kernel files of now.
+    /// The present subscriptions to kernel files.
     pub fn texts(&self) -> Vec<TextSubscription> {
         self.asked.lock().unwrap().texts.clone()
     }
@@ -236,7 +235,7 @@ impl Drop for Lab {
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(Instant::now() < until, "waited in vain until {what}");
+        assert!(Instant::now() < until, "it did not happen in time that {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

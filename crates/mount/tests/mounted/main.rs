@@ -153,8 +153,8 @@ fn a_bad_line_gives_einval_and_a_rate_beyond_the_role_eperm() {
     let lab = Lab::new(1, |_| {});
     let rate = lab.path("n0000/.control/metrics/mem/free/rate");
     assert_eq!(errno(std::fs::write(&rate, "often\n")), libc::EINVAL);
-    let told = lab.read("n0000/.control/error").unwrap();
-    assert!(told.starts_with("n0000/.control/metrics/mem/free/rate: 'often' is not a rate"), "{told}");
+    let error = lab.read("n0000/.control/error").unwrap();
+    assert!(error.starts_with("n0000/.control/metrics/mem/free/rate: 'often' is not a rate"), "{error}");
     assert_eq!(errno(std::fs::write(&rate, "1000Hz\n")), libc::EPERM);
     assert!(
         lab.read(".control/error").unwrap().contains("beyond what this mount may ask for as reader: 100Hz")

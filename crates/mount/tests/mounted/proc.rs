@@ -232,7 +232,7 @@ fn a_cached_text_is_read_again_only_after_a_change_or_an_error() {
 #[test]
 fn a_reader_waits_for_a_fresh_text_and_reads_all_pieces_of_it() {
     let lab = lab(1);
-    // Each question gives it another number.
+    // The file has the number of requests in it.
     lab.kernel("counted", "first\n");
     lab.kernel("", "counted\n");
     let file = File::open(lab.path("n0000/proc/counted")).unwrap();
@@ -257,7 +257,7 @@ fn a_reader_waits_for_a_fresh_text_and_reads_all_pieces_of_it() {
     }
     let most = began.elapsed().as_millis() / khz_mount::limits::TEXT_AGE_MAX.as_millis() + 1;
     let asked = u128::from(lab.stat("texts_asked") - before);
-    assert!(asked <= most && asked < reads, "{asked} questions for {reads} reads without pause");
+    assert!(asked <= most && asked < reads, "{asked} requests for {reads} reads without pause");
 }
 
 #[test]
@@ -285,12 +285,12 @@ fn a_node_that_does_not_answer_gives_its_last_text_and_a_waiting_program_can_be_
     wait_until("a waiting program was ended", || {
         lab.sink.connected(false, "gone");
         lab.sink.connected(true, "back");
-        let questions = || lab.asked.lock().unwrap().questions.len();
-        let first = questions();
+        let requests = || lab.asked.lock().unwrap().requests.len();
+        let first = requests();
         let begin = file.try_clone().unwrap();
         std::io::Seek::rewind(&mut &begin).unwrap();
         let mut cat = Command::new("cat").stdin(begin).stdout(Stdio::null()).spawn().unwrap();
-        wait_until("it waits", || questions() > first || cat.try_wait().unwrap().is_some());
+        wait_until("it waits", || requests() > first || cat.try_wait().unwrap().is_some());
         let pid = rustix::process::Pid::from_child(&cat);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         cat.wait().unwrap().signal() == Some(libc::SIGINT)

@@ -64,18 +64,16 @@ fn a_thousand_sleepers_wake_when_the_value_enters_their_range() {
     wait_until("everybody sleeps", || asleep.load(Ordering::SeqCst) == SLEEPERS);
     let woken = lab.stat("sleepers_woken");
     lab.set(0, 0, Reading::Present(500), 2);
-    // The tree has the value: one who asks now is told that it is outside.
+    // The tree has the value: a poll says that it is outside.
     assert!(!has_news(&one_more, AT_ONCE), "500 is outside");
     assert_eq!(awake.load(Ordering::SeqCst), 0, "500 is outside");
     lab.set(0, 0, Reading::Present(70), 3);
     for thread in threads {
         let read = thread.join().unwrap();
-        assert!(
-            read == "70\n" || read == "1000\n",
-            "{read:?}: whoever is woken before the page is dropped reads the one before"
-        );
+        // A sleeper that is woken before its page is dropped reads the value before.
+        assert!(read == "70\n" || read == "1000\n", "{read:?}");
     }
-    // At most one wake-up each, of those whom 70 found asleep. If 500 had woken them, there would be twice as many.
+    // At most one wake-up for each sleeper, by 70. If 500 had woken them too, there would be twice as many.
     let wake_ups = lab.stat("sleepers_woken") - woken;
     assert!(wake_ups <= SLEEPERS as u64 + 1, "{wake_ups} wake-ups");
 }

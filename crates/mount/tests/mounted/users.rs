@@ -31,7 +31,7 @@ fn root_and_the_mounts_owner_set_what_holds_for_everybody() {
     for (name, line) in [("rate", "50Hz"), ("range", "0 1"), ("change", "5%")] {
         let none = lab.read(&control(name)).unwrap();
         assert!(echo(&lab, NOBODY, line, &control(name)), "every user may write a line");
-        wait_until("it is told", || error().contains(&format!("{name}: only root")));
+        wait_until("the error says so", || error().contains(&format!("{name}: only root")));
         assert_eq!(lab.read(&control(name)).unwrap(), none);
     }
     for (user, line) in [(0, "500Hz\n"), (1_234, "400Hz\n")] {
@@ -39,7 +39,7 @@ fn root_and_the_mounts_owner_set_what_holds_for_everybody() {
         wait_until("it holds", || lab.read(&control("rate")).unwrap() == line);
     }
     assert!(echo(&lab, NOBODY, "default", &control("rate")));
-    wait_until("it is told", || error().contains("rate: only root"));
+    wait_until("the error says so", || error().contains("rate: only root"));
     assert_eq!(lab.read(&control("rate")).unwrap(), "400Hz\n", "nor may they remove it");
 }
 

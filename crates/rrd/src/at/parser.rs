@@ -1,4 +1,4 @@
-//! The grammar of at-style times, as rrdtool's manual has it: tokens to a moment.
+//! The grammar of at-style times, as in rrdtool's manual: tokens to a moment.
 
 use super::token::{self, DAYS, Lexer, Token, Unit, is_hour_word, keyword, month, named};
 use super::{Base, Shift, When};

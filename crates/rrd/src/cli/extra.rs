@@ -19,7 +19,7 @@ pub(super) fn cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         let summary = page_cache::summarise(&text::path(directory))?;
         print(out, &summary.text())?;
         return match summary.first_failure {
-            Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be looked at")),
+            Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be examined")),
             _ => Ok(()),
         };
     }

@@ -69,8 +69,8 @@ impl Summary {
         if self.failed > 0 {
             let first =
                 self.first_failure.as_ref().map_or(String::new(), |why| format!("; the first: {why}"));
-            let told = format!("{} files or directories could not be looked at{first}", self.failed);
-            text.push_str(&lines::wrapped("", "  ", &told));
+            let failed = format!("{} files or directories could not be examined{first}", self.failed);
+            text.push_str(&lines::wrapped("", "  ", &failed));
         }
         text
     }

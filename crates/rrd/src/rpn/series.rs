@@ -1,4 +1,4 @@
-//! The place of an expression in a series, and the operators that look at its time or at other rows.
+//! The place of an expression in a series, and the operators that use its time or other rows.
 
 use super::evaluate::{Moment, STACK_MAX, Stack, underflow};
 use super::order::{deviation, mean, merge_sort};

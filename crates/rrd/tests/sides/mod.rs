@@ -12,7 +12,7 @@ use khz_rrd::file::{Access, Rrd};
 
 use super::oracle::{self, Random};
 
-/// How the commands are given.
+/// How the programs get the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Each to a process of its own.
@@ -23,7 +23,7 @@ pub enum Mode {
     Daemon,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
     /// The exit code; none where it was killed.
@@ -34,7 +34,7 @@ pub struct Outcome {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// What both did.
+/// Both results.
 #[derive(Debug, Clone)]
 pub struct Difference {
     pub theirs: Outcome,
@@ -125,7 +125,7 @@ pub struct Sides {
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of output after which nobody looks any more.
+/// Bytes of output that are compared.
 const OUTPUT_MAX: u64 = 4 << 20;
 
 impl Sides {
@@ -144,7 +144,7 @@ impl Sides {
         self.ours.dir.parent().unwrap().display().to_string()
     }
 
-    /// Runs a command by both; what was different, if anything was.
+    /// Has both run a command; returns what differs, if anything does.
     pub fn compare(&mut self, words: &[String], random: &mut Random) -> Option<Difference> {
         let before = self.theirs.files();
         let line = line(words, random);
@@ -170,7 +170,7 @@ impl Sides {
         Some(both)
     }
 
-    /// Gives ours the files of theirs; false where the programs remember more than files.
+    /// Gives ours the files of theirs; false where the programs have more state than files.
     pub fn align(&mut self) -> bool {
         if self.mode == Mode::Daemon {
             return false;
@@ -232,7 +232,7 @@ impl Side {
             *text = text.replace(&dir, "@");
         }
         if mode == Mode::Daemon && outcome.out.contains("].cur_row = ") {
-            // Random, and nobody has aligned them.
+            // Random, and not aligned.
             let kept = outcome.out.lines().filter(|line| !line.contains("].cur_row = "));
             outcome.out = kept.map(|line| format!("{line}\n")).collect();
         }
@@ -326,7 +326,7 @@ impl Drop for Side {
     }
 }
 
-/// The bytes of a file as if all its archives stood at their first row; `None` for what is no such file.
+/// The bytes of a file as if all its archives were at their first row; `None` for another file.
 fn turned(path: &Path) -> Option<Vec<u8>> {
     let rrd = Rrd::open(path, Access::Read).ok()?;
     let mut header = rrd.header.clone();
@@ -334,7 +334,7 @@ fn turned(path: &Path) -> Option<Vec<u8>> {
     (0..header.archives().len()).for_each(|rra| header.set_current_row(rra, 0));
     let mut bytes = header.bytes().to_vec();
     for archive in content.archives {
-        // Which kind of unknown counts, too.
+        // The kind of unknown is compared too.
         bytes.extend(archive.values.iter().flat_map(|value| value.to_bits().to_le_bytes()));
     }
     Some(bytes)

@@ -74,7 +74,7 @@ impl Cache {
         state.backlog.end_checkpoint(pins, is_done);
         if outcome == Outcome::Unlogged && !is_done {
             // Replay finds the updates applied, or applies them.
-            self.messages.error("files are synced, but the log cannot tell of it and keeps their updates");
+            self.messages.error("files are synced, but the log cannot record it and keeps their updates");
         }
         if !is_done || is_cleared {
             return;

@@ -56,7 +56,7 @@ impl Cache {
             Ok(()) => {
                 *is_told = false;
                 self.messages.error(&format!(
-                    "{}; it is begun again, and all that waits is logged once more",
+                    "{}; the log is rebuilt, and all that waits is logged once more",
                     gone.why
                 ));
                 // Older segments still have what was forgotten since; the checkpoint removes them.

@@ -107,7 +107,7 @@ impl Cache {
         self.lock().torn.insert(name, images);
     }
 
-    /// Lets clients at the files; returns how many updates wait. Files that are `behind` are queued.
+    /// Ends replay, so that clients can use the files. Queues the files that are `behind`; returns how many updates wait.
     fn end_replay(&self, sequence: u64, behind: &[String], is_log_unread: bool) -> u64 {
         let now = self.now();
         let mut effects = Effects { wake: Wake::All, ..Effects::changed() };

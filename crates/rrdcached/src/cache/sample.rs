@@ -28,10 +28,10 @@ pub fn readings(sample: &str) -> usize {
     sample.bytes().filter(|byte| *byte == b':').count()
 }
 
-/// The stamp of `sample`, which must be newer than `last` and have as many `readings`.
+/// The stamp of `sample`, which must be newer than `last` and have `readings` readings.
 ///
 /// # Errors
-/// rrdcached's words; it does not count readings.
+/// rrdcached's messages, and one of ours for the number of readings, which rrdcached does not check.
 pub fn checked(sample: &str, last: i64, readings: usize) -> Result<i64> {
     let Some(stamp) = stamp(sample) else {
         return refused(format!("Cannot find timestamp in '{sample}'!"));
@@ -67,12 +67,14 @@ mod tests {
 
     #[test]
     fn a_sample_is_refused_in_rrdcacheds_words() {
-        let told = |sample| checked(sample, 10_000_000, 1).map_err(|error| error.to_string());
-        assert_eq!(told("11:1"), Ok(11_000_000));
-        assert_eq!(told("N:1").unwrap_err(), "Cannot find timestamp in 'N:1'!");
+        let check = |sample| checked(sample, 10_000_000, 1).map_err(|error| error.to_string());
+        assert_eq!(check("11:1"), Ok(11_000_000));
+        assert_eq!(check("N:1").unwrap_err(), "Cannot find timestamp in 'N:1'!");
         assert!(
-            told("10:1").unwrap_err().starts_with("illegal attempt to update using time 10.000000 when last")
+            check("10:1")
+                .unwrap_err()
+                .starts_with("illegal attempt to update using time 10.000000 when last")
         );
-        assert_eq!(told("11:1:2").unwrap_err(), "expected 1 data source readings (got 2) from 11:1:2");
+        assert_eq!(check("11:1:2").unwrap_err(), "expected 1 data source readings (got 2) from 11:1:2");
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! A write that finishes a coarse row (half an hour, two hours, a day) touches two or three times the pages of an
 //! ordinary one, and all files finish theirs in the same minute. So such a file waits longer, each for its own time, and
-//! the samples that it gathers meanwhile are written along.
+//! samples that come meanwhile are written with the others.
 
 use super::backlog::{FileEntry, FileId, Shape};
 
@@ -58,7 +58,7 @@ fn is_spread_out(limits: Limits, id: FileId, file: &FileEntry, shape: Shape) -> 
     most > 0 && on_disk > 0 && newest >= boundary && newest - boundary < mixed(u64::from(id)) % most
 }
 
-/// A number that looks random, the same for the same.
+/// A hash of a number.
 fn mixed(of: u64) -> u64 {
     let mixed = (of ^ of >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20
@@ -71,7 +71,7 @@ fn has_waited(limits: Limits, id: FileId, since: u32, now: u32) -> bool {
     }
     let period = u64::from(limits.timeout) + u64::from(limits.delay);
     let moment = mixed(u64::from(id) << 32) % period;
-    // Moments up to a time; counted from a period back, so that nothing goes below zero.
+    // How many moments have come up to a time, counted from a period earlier, so that nothing goes below zero.
     let moments = |time: u64| (time + period - moment) / period;
     moments(u64::from(now)) > moments(u64::from(since).saturating_sub(1))
 }

@@ -40,7 +40,7 @@ impl Shared {
 
     /// Waits, without the lock, until the state has changed.
     pub fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        // Counted under the lock: whoever changes the state from now on sees it.
+        // Counted under the lock: a thread that changes the state from now on sees it.
         self.waiters.fetch_add(1, Ordering::Relaxed);
         let state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         self.waiters.fetch_sub(1, Ordering::Relaxed);

@@ -191,3 +191,74 @@ impl State {
         is_news.then(|| format!("{}: {count} updates are kept and tried again: {error}", job.name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use khz_rrd::error::refused;
+
+    use super::super::backlog::Shape;
+    use super::*;
+    use crate::log::Segment;
+
+    const NOW: u32 = 1000;
+
+    /// A state with one sample for one file, which is due.
+    fn due(limits: &Limits) -> (State, FileId) {
+        let mut state = State::default();
+        let shape = Shape { readings: 1, step: 300, coarse: 0 };
+        let facts = FileFacts { newest: 0, shape, place: 0, device: 0 };
+        let id = state.learn("a.rrd", &facts).unwrap();
+        state.backlog.append(id, "300:1", Segment::new(1), NOW);
+        assert_eq!(state.enqueue_if_due(limits, id, NOW), Wake::One);
+        (state, id)
+    }
+
+    fn write(state: &mut State, limits: &Limits, now: u32, outcome: khz_rrd::Result<Written>) -> Effects {
+        let mut jobs = state.begin_writes(now);
+        jobs[0].outcome = outcome;
+        state.finish_write(&mut jobs[0], limits, now)
+    }
+
+    #[test]
+    fn a_write_that_fails_is_reported_once_and_tried_again_when_its_file_has_rested() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, id) = due(&limits);
+        let effects = write(&mut state, &limits, NOW, refused("locked"));
+        assert_eq!(effects.errors, ["a.rrd: 1 updates are kept and tried again: locked"]);
+        assert_eq!((state.backlog.samples(id), state.queue.len()), (vec!["300:1".into()], 1));
+        assert!(state.begin_writes(NOW + 9).is_empty());
+        let effects = write(&mut state, &limits, NOW + 10, refused("locked"));
+        assert!(effects.errors.is_empty() && state.begin_writes(NOW + 29).is_empty());
+        let written = Written { refused: 0, why_refused: None, newest: 300_000_000 };
+        let _ = write(&mut state, &limits, NOW + 30, Ok(written));
+        assert_eq!((state.waiting(), state.queue.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_segment_is_needed_until_the_checkpoint_after_the_write() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, _) = due(&limits);
+        assert!(!state.backlog.is_all_written());
+        let _ = write(
+            &mut state,
+            &limits,
+            NOW,
+            Ok(Written { refused: 0, why_refused: None, newest: 300_000_000 }),
+        );
+        assert!(state.backlog.is_all_written());
+        assert_eq!(state.backlog.oldest_segment(), Segment::new(1));
+        let pins = state.backlog.begin_checkpoint();
+        state.backlog.end_checkpoint(pins, true);
+        assert_eq!(state.backlog.oldest_segment(), None);
+    }
+
+    #[test]
+    fn what_comes_during_replay_counts_and_is_not_written() {
+        let limits = Limits { timeout: 0, ..Limits::default() };
+        let (mut state, id) = due(&limits);
+        state.replay = Replay::new(true);
+        state.replay.defer(id, "600:1 900:2", Segment::new(1), 900_000_000);
+        assert_eq!((state.waiting(), state.newest(id)), (3, 900_000_000));
+        assert!(state.begin_writes(NOW).is_empty());
+    }
+}

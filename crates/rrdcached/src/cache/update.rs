@@ -65,7 +65,7 @@ impl Cache {
             let outcome = match self.take(&mut state, update, &mut intake) {
                 Taking::Done(outcome) => outcome,
                 Taking::Inspect(refusal) => {
-                    // Staged before the lock is free: whoever has it then may stage newer samples of the same file.
+                    // Staged before the lock is released: another thread may then stage newer samples of the same file.
                     self.stage(&mut state, &mut intake);
                     drop(state);
                     let facts = self.files.inspect(update.file);

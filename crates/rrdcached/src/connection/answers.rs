@@ -1,4 +1,4 @@
-//! Answers that show something: FETCH, FETCHBIN, INFO, FIRST, DUMP, LIST, STATS. They force no write.
+//! Answers with content: FETCH, FETCHBIN, INFO, FIRST, DUMP, LIST, STATS. They force no write.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use khz_rrd::page_cache;
 use khz_rrd::rra::Function;
 use khz_rrd::text;
 
-/// Seconds a FETCH reaches back that does not say.
+/// Seconds before now at which a FETCH without times starts.
 const DAY: i64 = 86_400;
 
 /// A status line and the lines it announces.
@@ -57,7 +57,7 @@ pub fn stats(cache: &Cache) -> String {
     )
 }
 
-/// `error` as rrdcached tells it.
+/// `error` in rrdcached's words.
 pub fn failed(error: Error) -> Error {
     match with_place(error) {
         // Already in rrdcached's words.
@@ -91,23 +91,23 @@ pub fn first(cache: &Cache, file: &str, rra: &str) -> Result<String> {
     Ok(format!("0 {}\n", header.newest_row_end(rra).wrapping_sub(reach as i64)))
 }
 
-/// The whole file as text.
+/// The whole file as XML.
 pub fn dump(cache: &Cache, file: &str) -> Result<Vec<u8>> {
     let mut text = vec![];
     dump::dump(&view(cache, file)?.rrd, Prologue::Dtd, &mut text)?;
     Ok(text)
 }
 
-/// What a FETCH found.
+/// The rows of a FETCH.
 struct Rows {
     fetched: Fetched,
-    /// Sources of the file, and so values a row.
+    /// Sources of the file: values of a row.
     sources: usize,
     /// Index and name of each column asked for.
     columns: Vec<(usize, String)>,
 }
 
-/// What `CF [START [END [COLUMN...]]]` asks for of a file.
+/// The rows of a file that `CF [START [END [COLUMN...]]]` asks for.
 fn rows(cache: &Cache, file: &str, words: &[String]) -> Result<Rows> {
     let fetch_failed = |error: Error| Error::Refused(format!("rrd_fetch_r failed: {}", with_place(error)));
     let name = words.first().map_or("", String::as_str);
@@ -118,7 +118,7 @@ fn rows(cache: &Cache, file: &str, words: &[String]) -> Result<Rows> {
     let time = |at: usize, what: &str, default: i64| match words.get(at) {
         None => Ok(default),
         Some(text) => match text.parse::<i64>() {
-            // Not above zero: from now.
+            // Zero and negative numbers count from now.
             Ok(seconds) if seconds <= 0 => Ok(now.saturating_add(seconds)),
             Ok(seconds) => Ok(seconds),
             Err(_) => {
@@ -145,7 +145,7 @@ fn rows(cache: &Cache, file: &str, words: &[String]) -> Result<Rows> {
     Ok(Rows { fetched, sources: header.sources().len(), columns })
 }
 
-/// What stands before the values of a fetch.
+/// The lines before the values of a fetch.
 fn heading(fetched: &Fetched, columns: usize) -> Vec<String> {
     vec![
         "FlushVersion: 1".into(),
@@ -199,7 +199,7 @@ pub fn directory(base: &Base, path: &str, recursive: bool) -> Result<String> {
         Error::Io { source, .. } => denied(&khz_rrd::error::os_text(&source)),
         _ => denied("Permission denied"),
     })?;
-    // With a slash at its end the way through the descriptor is followed.
+    // Only with a slash at its end does the path lead through the descriptor.
     let directory = listed.path.join("");
     let mut names = vec![];
     if recursive {

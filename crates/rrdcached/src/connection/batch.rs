@@ -4,7 +4,7 @@ use khz_rrd::text;
 
 use super::answers::list;
 
-/// Errors of one batch that are told; the rest are counted.
+/// Errors that the answer of one batch has; the rest are counted.
 const ERRORS_MAX: usize = 10_000;
 /// Bytes of each of them: an error may quote the whole line.
 const ERROR_MAX: usize = 300;
@@ -14,7 +14,7 @@ const ERROR_MAX: usize = 300;
 pub struct Batch {
     commands: u64,
     errors: u64,
-    told: Vec<String>,
+    shown: Vec<String>,
 }
 
 impl Batch {
@@ -32,18 +32,18 @@ impl Batch {
     /// Command `number` failed with the error `text`.
     pub fn error(&mut self, number: u64, text: &str) {
         self.errors += 1;
-        if self.told.len() < ERRORS_MAX {
+        if self.shown.len() < ERRORS_MAX {
             let most = text.floor_char_boundary(ERROR_MAX);
-            self.told.push(format!("{number} {}", &text[..most]));
+            self.shown.push(format!("{number} {}", &text[..most]));
         }
     }
 
     /// The answer at the end.
     pub fn answer(mut self) -> Vec<u8> {
-        let untold = self.errors - self.told.len() as u64;
-        if untold > 0 {
-            self.told.push(format!("{} and further errors: {untold}", self.commands));
+        let hidden = self.errors - self.shown.len() as u64;
+        if hidden > 0 {
+            self.shown.push(format!("{} and further errors: {hidden}", self.commands));
         }
-        text::bytes(&list("errors", &self.told)).into_owned()
+        text::bytes(&list("errors", &self.shown)).into_owned()
     }
 }

@@ -1,13 +1,13 @@
-//! The commands of the protocol: their names, what stands behind them, and which of them a socket lets through.
+//! The commands of the protocol: their names, arguments and help, and which of them a socket lets through.
 
 /// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
     /// Its name.
     pub name: &'static str,
-    /// What stands behind the name.
+    /// Its arguments.
     pub arguments: &'static str,
-    /// Whether it may stand in a batch.
+    /// Whether a batch may have it.
     batch: bool,
     /// What it does, a line each.
     help: &'static [&'static str],
@@ -24,37 +24,32 @@ const fn command(
 
 const FETCHED: &str = "<file> <CF> [<start> [<end>] [<column>...]]";
 
-/// All commands a client may give, in the order of HELP.
+/// All commands, in the order of HELP.
 pub const COMMANDS: [Command; 24] = [
     command(
         "UPDATE",
         "<filename> <values> [<values> ...]",
         true,
         &[
-            "Takes values for a file; they survive this process once they are acknowledged.",
+            "Takes values for a file. Once acknowledged, they survive this process.",
             "  <values> = <time>:<value>[:<value>[...]]",
         ],
     ),
-    command(
-        "FLUSH",
-        "<filename>",
-        true,
-        &["Writes what waits for a file and answers when it is in the file."],
-    ),
-    command("FLUSHALL", "", false, &["Begins to write everything that waits."]),
+    command("FLUSH", "<filename>", true, &["Writes what waits for a file. Answers when it is in the file."]),
+    command("FLUSHALL", "", false, &["Starts to write everything that waits."]),
     command("PENDING", "<filename>", false, &["Shows what waits for a file."]),
     command("FORGET", "<filename>", true, &["Drops what waits for a file."]),
     command("QUEUE", "", false, &["Shows the files about to be written: number of updates, name."]),
-    command("STATS", "", false, &["Shows counters of this daemon."]),
+    command("STATS", "", false, &["Shows the counters of this daemon."]),
     command("HELP", "[<command>]", false, &[]),
-    command("PING", "", false, &["Is answered."]),
+    command("PING", "", false, &["Answers PONG."]),
     command(
         "BATCH",
         "",
         false,
         &[
             "Takes UPDATE, FLUSH, FORGET, CREATE, SUSPEND, RESUME and their -ALL up to a line with a dot.",
-            "Answered are only the errors, each behind the number of its command, and at the end.",
+            "Only the errors are answered, at the end, each after the number of its command.",
         ],
     ),
     command("FETCH", FETCHED, false, &["Shows rows of a file, with what waits for it, as text."]),
@@ -77,8 +72,8 @@ pub const COMMANDS: [Command; 24] = [
         "<filename> [-b start] [-s step] [-O] <DS definitions> <RRA definitions>",
         true,
         &[
-            "Makes a file, in place of one that is there unless -O forbids it.",
-            "Beyond these: -r <source file>, -t <template file>. Times are seconds since 1970.",
+            "Makes a file. Replaces an existing one, unless -O forbids it.",
+            "Also takes -r <source file> and -t <template file>. Times are seconds since 1970.",
         ],
     ),
     command(
@@ -91,14 +86,19 @@ pub const COMMANDS: [Command; 24] = [
         "TUNE",
         "<filename> <number of arguments> <arguments>",
         false,
-        &["Changes a file as `rrdtool tune` does, with all in it that waits."],
+        &["Changes a file as `rrdtool tune` does, after writing what waits for it."],
     ),
-    command("DUMP", "<filename>", false, &["Sends a file as XML, with what waits for it, and hangs up."]),
-    command("SUSPEND", "<filename>", true, &["Keeps in memory what comes for a file."]),
+    command(
+        "DUMP",
+        "<filename>",
+        false,
+        &["Sends a file as XML, with what waits for it, and closes the connection."],
+    ),
+    command("SUSPEND", "<filename>", true, &["Keeps updates of a file in memory until RESUME."]),
     command("RESUME", "<filename>", true, &["Ends SUSPEND."]),
-    command("SUSPENDALL", "", true, &["Keeps in memory what comes for the files known."]),
+    command("SUSPENDALL", "", true, &["Keeps updates of all known files in memory until RESUMEALL."]),
     command("RESUMEALL", "", true, &["Ends SUSPEND for all files."]),
-    command("QUIT", "", true, &["Hangs up."]),
+    command("QUIT", "", true, &["Closes the connection."]),
 ];
 
 /// The command called `name`, whatever its case.
@@ -112,7 +112,7 @@ impl Command {
         format!("{} {}", self.name, self.arguments).trim_end().to_string()
     }
 
-    /// Whether it may stand in a batch.
+    /// Whether a batch may have it.
     pub fn in_batch(&self) -> bool {
         self.batch
     }
@@ -139,7 +139,7 @@ impl Permissions {
     /// The commands of a list with commas. HELP and QUIT are always among them.
     ///
     /// # Errors
-    /// The name that is no command.
+    /// The name that is not a command.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut mask = 0;
         let named = list.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -171,7 +171,7 @@ mod tests {
             COMMANDS.iter().filter(|command| some.allow(command)).map(|command| command.name).collect();
         assert_eq!(allowed, ["FLUSH", "PENDING", "HELP", "QUIT"]);
         assert_eq!(Permissions::parse("FLUSH,NOPE"), Err("NOPE".into()));
-        // As in rrdcached nothing is no error, and lets through those two.
+        // As in rrdcached an empty list is not an error, and lets those two through.
         let none = Permissions::parse("").unwrap();
         assert_eq!(COMMANDS.iter().filter(|command| none.allow(command)).count(), 2);
         assert_eq!(Permissions::parse(",FLUSH,"), Permissions::parse("FLUSH"));

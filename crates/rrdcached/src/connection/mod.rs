@@ -1,4 +1,5 @@
-//! Clients: sockets and their threads ([`listen`]), the text protocol ([`session`]), its commands and their answers.
+//! Clients: sockets ([`listen`]) and their threads ([`serve`]), the text protocol ([`session`]), its commands and their
+//! answers.
 
 mod answers;
 mod batch;
@@ -6,6 +7,7 @@ mod commands;
 mod create;
 mod execute;
 pub mod listen;
+pub mod serve;
 mod session;
 
 pub use commands::Permissions;

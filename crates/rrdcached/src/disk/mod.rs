@@ -1,7 +1,7 @@
 //! Work on `.rrd` files: samples are written, headers put back, new files inspected. Keeps files open, and remembers which
 //! disks are to be synced; decides nothing about when.
 //!
-//! Whoever calls has claimed the file.
+//! The caller has claimed the file.
 
 mod disks;
 mod image;
@@ -72,7 +72,7 @@ impl DiskFiles {
         is_synced
     }
 
-    /// Has the file called `name` and its name on disk.
+    /// Syncs the file called `name` and the directory that has its name.
     ///
     /// # Errors
     /// What the system says.

@@ -64,7 +64,7 @@ impl OpenFiles {
 /// Opens the file called `name` to change it, and locks it.
 ///
 /// # Errors
-/// What the system says, that it lies outside, or that somebody else has it.
+/// What the system says; the file lies outside the base, or somebody else has locked it.
 pub fn open_locked(base: &Base, name: &str) -> Result<File> {
     let file = base.open(name, true)?;
     lock(&file, name)?;
@@ -88,7 +88,7 @@ fn lock(file: &File, name: &str) -> Result<()> {
 }
 
 fn set_lock(file: &File, kind: libc::c_int) -> io::Result<()> {
-    // SAFETY: a `flock` of zeros is a valid one: from the start to the end, whatever that is.
+    // SAFETY: a `flock` of zeros is valid: it covers the file from start to end.
     let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
     wanted.l_type = kind as _;
     wanted.l_whence = libc::SEEK_SET as _;

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 
 /// `FS_IOC_FIEMAP` of linux/fs.h.
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
-/// `FIEMAP_EXTENT_UNKNOWN`, `DELALLOC`, `DATA_INLINE`: the place is none.
+/// `FIEMAP_EXTENT_UNKNOWN`, `DELALLOC`, `DATA_INLINE`: the file has no place.
 const NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
-/// Bytes told apart: a file is never smaller than a block.
+/// Bytes of a block: no file is smaller.
 const UNIT: u64 = 4096;
 
 /// linux/fiemap.h with room for one extent.
@@ -35,7 +35,7 @@ struct Extent {
     reserved: [u32; 3],
 }
 
-/// The file's first block, or where its file system does not tell, its inode: both grow along the disk.
+/// The file's first block; its inode, where the file system has no FIEMAP. Both grow along the disk.
 pub fn place(file: &File) -> u32 {
     let inode = || file.metadata().map_or(0, |metadata| metadata.ino());
     u32::try_from(first_block(file).unwrap_or_else(inode)).unwrap_or(u32::MAX)
@@ -43,10 +43,10 @@ pub fn place(file: &File) -> u32 {
 
 fn first_block(file: &File) -> Option<u64> {
     let mut map = Fiemap { length: u64::MAX, count: 1, ..Fiemap::default() };
-    // SAFETY: `map` is laid out as linux/fiemap.h has it, with room for the one extent it announces, and lives
+    // SAFETY: `map` has the layout of linux/fiemap.h, with room for the one extent it announces, and lives
     // through the call; rustix has no FIEMAP.
-    let told = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
-    let found = told == 0 && map.mapped == 1 && map.extent.flags & NO_PLACE == 0;
+    let failed = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
+    let found = failed == 0 && map.mapped == 1 && map.extent.flags & NO_PLACE == 0;
     found.then_some(map.extent.physical / UNIT)
 }
 

@@ -9,7 +9,7 @@
 //! - if all of the log could be read.
 //!
 //! What the file had of the log's samples is written to it again at once, for those who read it without the daemon. After a
-//! reboot nobody knows what it had, and the file is queued.
+//! reboot it is not known what it had, and the file is queued.
 
 use khz_rrd::error::{Error, Result};
 use khz_rrd::file::Rrd;
@@ -68,7 +68,7 @@ impl DiskFiles {
             return Ok(Restored::Left("was written by somebody else"));
         };
         self.note_disk(identity.device, name)?;
-        // Even if it is there already: what could not be synced counts as written, and nobody would write it again.
+        // Even if it is in the file already: pages that could not be synced count as written, and would not be written again.
         rrd.write_live(&live)?;
         apply(&mut rrd, name, &samples)?;
         Ok(Restored::Whole)
@@ -83,7 +83,7 @@ impl DiskFiles {
             .and_then(|file| Rrd::over(file, &text::path(name)))
             .and_then(|rrd| self.mend_open(name, rrd, images, samples));
         match mended {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
             mended => mended.map(|_| ()),
         }
     }

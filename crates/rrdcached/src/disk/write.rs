@@ -47,7 +47,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Stamp of the newest sample in a file, in microseconds.
-fn newest(rrd: &Rrd) -> i64 {
+pub fn newest(rrd: &Rrd) -> i64 {
     rrd.header.last_update().saturating_mul(1_000_000).saturating_add(rrd.header.last_update_usec())
 }
 

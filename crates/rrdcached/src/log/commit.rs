@@ -45,7 +45,7 @@ impl Shared {
         tail.length = 0;
         tail.rotations += 1;
         tail.sizes.insert(next, 0);
-        self.current.store(next.0.get(), Ordering::Release);
+        self.current.store(next.number(), Ordering::Release);
     }
 
     /// Returns when everything up to `ticket` is written.
@@ -63,7 +63,7 @@ impl Shared {
         }
     }
 
-    /// Writes what is staged; what cannot be written is given up, and those who staged it are told.
+    /// Writes what is staged. What cannot be written is given up; [`Shared::write_up_to`] says so to those who staged it.
     fn write(&self, tail: &mut Tail) {
         if tail.length >= SEGMENT_MAX.min(self.settings.bytes_max / SEGMENTS_MIN)
             && let Err(error) = self.rotate(tail)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::Segment;
 use super::record::{self, Damage, Records};
-use super::{PREFIX, Segment};
 use khz_rrd::error::{Error, Result};
 use khz_rrd::text;
 
@@ -24,14 +24,9 @@ impl Left {
         let (mut segments, mut sizes) = (BTreeMap::new(), BTreeMap::new());
         for entry in std::fs::read_dir(directory).map_err(failed("reading"))? {
             let entry = entry.map_err(failed("reading"))?;
-            let name = entry.file_name();
-            let number = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(PREFIX)?.trim_start_matches('0').parse().ok())
-                .and_then(Segment::new);
-            if let Some(number) = number {
-                segments.insert(number, entry.path());
-                sizes.insert(number, entry.metadata().map_err(failed("stating"))?.len());
+            if let Some(segment) = Segment::of_name(&entry.file_name()) {
+                segments.insert(segment, entry.path());
+                sizes.insert(segment, entry.metadata().map_err(failed("stating"))?.len());
             }
         }
         Ok((Self { segments }, sizes))
@@ -48,17 +43,14 @@ impl Left {
     /// A segment cannot be read.
     pub fn replay(&self, mut take: impl FnMut(Segment, &mut Records<'_>)) -> Result<Vec<String>> {
         let mut damage = vec![];
-        for (number, path) in &self.segments {
+        for (segment, path) in &self.segments {
             let content = std::fs::read(path).map_err(|error| Error::io("reading", path, error))?;
             let mut records = record::records(&content);
-            take(*number, &mut records);
-            let told = |Damage { at, bytes }| {
-                format!(
-                    "'{}': {bytes} bytes at byte {at} are no record and are passed over",
-                    text::name(path)
-                )
+            take(*segment, &mut records);
+            let describe = |Damage { at, bytes }| {
+                format!("'{}': {bytes} bytes at byte {at} are not a record and are skipped", text::name(path))
             };
-            damage.extend(records.damage.into_iter().map(told));
+            damage.extend(records.damage.into_iter().map(describe));
         }
         Ok(damage)
     }

@@ -12,11 +12,11 @@ mod commit;
 mod left;
 mod presence;
 mod record;
+mod segment;
 mod storage;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,32 +29,8 @@ use khz_rrd::error::{Error, Result, refused};
 pub use left::Left;
 use presence::Gone;
 pub use record::{Image, Record, Records, WITHOUT_END, encode, records};
+pub use segment::Segment;
 pub use storage::{Appended, Disk, Storage};
-
-/// What a segment's name begins with.
-const PREFIX: &str = "khz.log.";
-
-/// The number of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Segment(NonZeroU32);
-
-impl Segment {
-    const FIRST: Self = Self(NonZeroU32::MIN);
-
-    /// The segment of a number above 0.
-    pub fn new(number: u32) -> Option<Self> {
-        NonZeroU32::new(number).map(Self)
-    }
-
-    fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// Its file in `directory`.
-    fn path(self, directory: &Path) -> PathBuf {
-        directory.join(format!("{PREFIX}{:016}", self.0))
-    }
-}
 
 /// How to keep a log.
 #[derive(Clone)]
@@ -135,6 +111,7 @@ struct Lost {
 }
 
 /// How far the log is synced.
+#[derive(Default)]
 struct Synced {
     upto: u64,
     /// When the oldest unsynced byte was written.
@@ -163,6 +140,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Tail {
+    fn new(segment: Arc<dyn Appended>, sizes: BTreeMap<Segment, u64>) -> Self {
+        let (lost, spare) = (VecDeque::new(), vec![]);
+        Self { segment, length: 0, written: 0, lost, spare, sizes, appended: 0, rotations: 0 }
+    }
+}
+
+impl Shared {
+    fn new(settings: Settings, current: Segment, tail: Tail) -> Self {
+        Self {
+            settings,
+            outbox: Mutex::default(),
+            tail: Mutex::new(tail),
+            synced: Mutex::default(),
+            syncing: Mutex::new(()),
+            changed: Condvar::new(),
+            current: AtomicU32::new(current.number()),
+            refusal: Mutex::default(),
+            kept: Mutex::default(),
+            gone: Mutex::default(),
+        }
+    }
+}
+
 impl Log {
     /// Opens the log with a new segment; what is left of older ones is to be replayed.
     ///
@@ -179,28 +180,7 @@ impl Log {
         let segment = settings.storage.create(&current.path(&settings.directory));
         let segment = segment.map_err(failed.clone()("creating a file in"))?;
         sizes.insert(current, 0);
-        let tail = Tail {
-            segment,
-            length: 0,
-            written: 0,
-            lost: VecDeque::new(),
-            spare: vec![],
-            sizes,
-            appended: 0,
-            rotations: 0,
-        };
-        let shared = Arc::new(Shared {
-            settings,
-            outbox: Mutex::default(),
-            tail: Mutex::new(tail),
-            synced: Mutex::new(Synced { upto: 0, unsynced_since: None, stopping: false }),
-            syncing: Mutex::new(()),
-            changed: Condvar::new(),
-            current: AtomicU32::new(current.0.get()),
-            refusal: Mutex::new(None),
-            kept: Mutex::new(None),
-            gone: Mutex::new(None),
-        });
+        let shared = Arc::new(Shared::new(settings, current, Tail::new(segment, sizes)));
         let syncing = shared.clone();
         let syncer =
             std::thread::Builder::new().name("khz-rrd-sync".into()).spawn(move || syncing.sync_loop());

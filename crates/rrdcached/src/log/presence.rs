@@ -94,18 +94,8 @@ impl Log {
         if !directory.exists() {
             std::fs::create_dir(directory).map_err(failed("creating"))?;
         }
-        let (there, own) =
-            (directory.metadata().map_err(failed("stating"))?, locked.metadata().map_err(failed("stating"))?);
         let (_, found) = Left::find(directory)?;
-        if (there.dev(), there.ino()) != (own.dev(), own.ino()) {
-            if there.dev() != own.dev() {
-                return refused(format!("another file system lies over '{}'", text::name(directory)));
-            }
-            if !found.is_empty() {
-                return refused(format!("'{}' is another directory with a log in it", text::name(directory)));
-            }
-            *locked = lock_directory(directory)?;
-        }
+        relock(directory, &mut locked, found.is_empty())?;
         let last = found.keys().next_back().copied();
         let next = last.map_or(self.current(), |last| last.max(self.current())).next();
         let file = self.shared.settings.storage.create(&next.path(directory));
@@ -125,6 +115,26 @@ impl Log {
         lock(&self.shared.tail).lost.clear();
         *lock(&self.shared.gone) = None;
     }
+}
+
+/// Makes `locked` the directory that has the log's name now, unless it is.
+///
+/// # Errors
+/// It is on another disk or, with a log in it (not `is_empty`), another directory, or another daemon has it.
+fn relock(directory: &Path, locked: &mut File, is_empty: bool) -> Result<()> {
+    let failed = |error| Error::io("stating", directory, error);
+    let (there, own) = (directory.metadata().map_err(failed)?, locked.metadata().map_err(failed)?);
+    if (there.dev(), there.ino()) == (own.dev(), own.ino()) {
+        return Ok(());
+    }
+    if there.dev() != own.dev() {
+        return refused(format!("another file system is mounted over '{}'", text::name(directory)));
+    }
+    if !is_empty {
+        return refused(format!("'{}' is another directory with a log in it", text::name(directory)));
+    }
+    *locked = lock_directory(directory)?;
+    Ok(())
 }
 
 /// Whether `file` is called `name` and has at least `length` bytes.

@@ -160,7 +160,7 @@ fn parse(body: &[u8]) -> Option<Record<'_>> {
     })
 }
 
-/// Bytes of a segment that are no record.
+/// Bytes of a segment that are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
     /// Where they begin.
@@ -173,7 +173,7 @@ pub struct Damage {
 pub struct Records<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Bytes that are no record although records follow.
+    /// Bytes that are not a record although records follow.
     pub damage: Vec<Damage>,
 }
 
@@ -243,7 +243,7 @@ mod tests {
             let decoded: Vec<_> = found.by_ref().collect();
             assert_eq!(decoded.len(), 4, "bit {bit}");
             assert!(decoded.iter().all(|record| five().contains(record)));
-            // Damage to the last record cannot be told from a torn one.
+            // Damage to the last record looks like a torn one.
             assert_eq!(found.damage.len(), usize::from(decoded.last() == five().last()));
         }
     }

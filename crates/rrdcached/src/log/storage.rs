@@ -76,7 +76,7 @@ impl Appended for File {
     fn cut(&self, length: u64) -> io::Result<()> {
         // A disk that is read-only now refuses to cut even where nothing was written.
         match self.metadata() {
-            Ok(told) if told.len() == length => Ok(()),
+            Ok(facts) if facts.len() == length => Ok(()),
             _ => self.set_len(length),
         }
     }

@@ -1,4 +1,4 @@
-//! Differences that are meant, each with the name it has in docs/rrd.md.
+//! Intended differences, with their names in docs/rrd.md.
 
 use super::sides::{Difference, Mode, Outcome};
 
@@ -31,11 +31,11 @@ pub const REASONS: [&str; 25] = [
     "xml-errors",
 ];
 
-/// What only drawing needs.
+/// Arguments that only graphs need.
 const DRAWING: [&str; 11] =
     ["PRINT", "GPRINT", "COMMENT", "LINE", "AREA", "STACK", "HRULE", "VRULE", "TICK", "TEXTALIGN", "LINE1"];
 
-/// Why a difference is one that is meant; `None` for a new one.
+/// The name of an intended difference; `None` for a new one.
 pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&'static str> {
     let (theirs, ours) = (&difference.theirs, &difference.ours);
     if theirs.code.is_none() {
@@ -75,7 +75,7 @@ fn both_failed(difference: &Difference) -> bool {
     difference.theirs.code == Some(1) && difference.ours.code == Some(1)
 }
 
-/// Both ended in the same way, and said so.
+/// Both ended in the same way, with output.
 fn same_end(difference: &Difference) -> bool {
     let (theirs, ours) = (&difference.theirs, &difference.ours);
     theirs.code == ours.code && theirs.error == ours.error
@@ -149,7 +149,7 @@ fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
     (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")
 }
 
-/// Each line behind its time.
+/// Each line after its time.
 fn without_times(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split_once(']').map_or(line, |(_, rest)| rest)).collect()
 }

@@ -7,7 +7,7 @@ use super::specs::{archive, source};
 pub const BEGIN: u64 = 1_790_000_000;
 const STEPS: [u64; 3] = [60, 300, 1800];
 
-/// What a sequence has made so far, as far as later words depend on it.
+/// What a sequence has made so far, for later words that depend on it.
 pub struct Story {
     step: u64,
     time: u64,
@@ -15,7 +15,7 @@ pub struct Story {
     names: Vec<&'static str>,
 }
 
-/// Words that mean little anywhere.
+/// Words without a meaning.
 const JUNK: [&str; 16] = [
     "-1q", "--", "-", "--nope", "-q", "", "x", "5", "-h", "--daemon", "-s", "no.rrd", "a.rrd", "1:2",
     "--start=", "U",
@@ -384,7 +384,7 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').filter(|word| !word.is_empty()).map(str::to_string).collect()
 }
 
-/// Makes one thing wrong, or another than it was; never the command itself.
+/// Changes one word, rightly or wrongly; never the command itself.
 fn spoil(words: &mut Vec<String>, random: &mut Random) {
     let at = 1 + random.below(words.len() as u64) as usize;
     let inside = at.min(words.len() - 1).max(1);

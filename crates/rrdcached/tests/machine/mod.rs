@@ -1,5 +1,5 @@
-//! A machine that can lose its power: only what was synced is left of the log, and of each page of the files any state
-//! since the last sync. The daemon's parts run in the test's process.
+//! A machine that can lose its power. Then only synced bytes are left of the log, and each page of a file is in any state
+//! since the last sync. The cache runs in the test's process.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::collections::BTreeMap;
@@ -19,18 +19,18 @@ pub const PAGE: usize = 4096;
 /// The last second before the first update.
 pub const START: i64 = 1_000_000_000;
 
-/// What happens to who syncs a disk of files.
+/// What happens when a disk of files is synced.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub enum Sync {
     #[default]
     Done,
-    /// He waits.
+    /// The sync waits.
     Held,
-    /// Once: some pages written since the last sync are as they were before.
+    /// The next sync fails: some pages written since the last one are as they were before.
     Fails(u64),
 }
 
-/// What a disk has.
+/// The content of the disks.
 #[derive(Default)]
 pub struct Content {
     /// Appended and synced bytes of the log's segments.
@@ -40,7 +40,7 @@ pub struct Content {
     pub sync: Sync,
     /// The log's disk is full.
     pub full: bool,
-    /// Somebody is held.
+    /// A sync is held.
     holding: bool,
     /// Syncs of the disk that were begun.
     pub syncs: u64,
@@ -71,20 +71,20 @@ impl Watched {
         self.lock().note();
     }
 
-    /// Lets who is held go on.
+    /// Ends the hold.
     pub fn let_go(&self) {
         self.lock().sync = Sync::Done;
         self.changed.notify_all();
     }
 
-    /// Begins a checkpoint and holds it in the sync of the disk; whether it got there, while `meanwhile` runs. Then the disk
-    /// does `then`.
+    /// Begins a checkpoint, holds it in the sync of the disk, and runs `meanwhile` with whether it got there. Then the
+    /// sync does `then`.
     pub fn beside_checkpoint<T>(&self, cache: &Cache, then: Sync, meanwhile: impl FnOnce(bool) -> T) -> T {
         self.lock().sync = Sync::Held;
         std::thread::scope(|scope| {
             let checkpoint = scope.spawn(|| {
                 cache.checkpoint();
-                // Nothing was to be synced, perhaps.
+                // There may have been nothing to sync.
                 self.changed.notify_all();
             });
             let mut content = self.lock();
@@ -113,7 +113,7 @@ impl Content {
     /// Notes the files as they are now.
     fn note(&mut self) {
         for (path, states) in &mut self.files {
-            // Some are away for a while.
+            // Tests move some away for a while.
             let Ok(now) = std::fs::read(path) else { continue };
             if states.last() != Some(&now) {
                 states.push(now);
@@ -134,7 +134,7 @@ impl Storage for OnWatched {
         let mut content = self.0.lock();
         content.note();
         content.syncs += 1;
-        // What is written while the disk syncs may or may not get there.
+        // Pages written during the sync may or may not be on disk.
         let marks: Vec<usize> = content.files.values().map(|states| states.len() - 1).collect();
         while content.sync == Sync::Held {
             content.holding = true;
@@ -190,7 +190,7 @@ pub struct Machine {
     boots: u32,
 }
 
-/// What is left when the power is gone.
+/// What is left after a loss of power.
 pub struct Lost {
     log: Vec<(PathBuf, Vec<u8>)>,
     files: BTreeMap<PathBuf, Vec<Vec<u8>>>,
@@ -299,7 +299,7 @@ impl Machine {
 
     /// The power went when `lost` was left; of each file's states `pick` makes the one on disk.
     pub fn lose(&mut self, lost: Lost, cache: Cache, mut pick: impl FnMut(&[Vec<u8>]) -> Vec<u8>) {
-        // What the daemon does from here on is undone.
+        // The end of the cache writes, too; that is undone.
         drop(cache);
         for entry in std::fs::read_dir(self.dir.join("log")).unwrap() {
             std::fs::remove_file(entry.unwrap().path()).unwrap();
@@ -346,7 +346,7 @@ pub fn rows_lost(old: &[u8], new: &[u8]) -> Vec<u8> {
     [&new[..header], &old[header..]].concat()
 }
 
-/// A file that was killed in the middle of writing its header: the rows are new, and of the header the first `pages`.
+/// A file whose writer was killed in the middle of the header: the rows are new, and of the header the first `pages`.
 pub fn half_written(old: &[u8], new: &[u8], pages: usize) -> Vec<u8> {
     let (cut, header) = (pages * PAGE, header_length(new));
     assert!(cut < header, "the header has {header} bytes");

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use khz_rrd::file::{Access, Rrd};
 
-/// How long a daemon may take to open its socket, or to end.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a daemon may take to open its socket, to change its state, or to end. A checkpoint syncs a whole disk, so it
+/// waits for what every other process on the machine writes to it.
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 pub struct Daemon {
     pub child: Child,
@@ -78,7 +79,7 @@ impl Daemon {
         format!("unix:{}", self.socket.display())
     }
 
-    /// SIGKILL: nothing can be tidied up.
+    /// SIGKILL: nothing can be cleaned up.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -151,14 +152,14 @@ impl Client {
         self.answer().unwrap_or_else(|| panic!("no answer to: {line}"))
     }
 
-    /// Asks for what must succeed.
+    /// Sends a command that must succeed.
     pub fn order(&mut self, line: &str) -> Vec<String> {
         let answer = self.ask(line);
         assert!(!answer[0].starts_with('-'), "{line}: {answer:?}");
         answer
     }
 
-    /// Everything until the daemon hangs up.
+    /// Everything until the daemon closes the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = vec![];
         self.stream.read_to_end(&mut bytes).unwrap();

@@ -1,8 +1,8 @@
-//! Chains of bytes in cells of one size: many short queues that grow without a heap block each; knows nothing of
-//! what the bytes mean.
+//! Chains of bytes in cells of one size: many short queues without a heap block for each. Knows nothing of what the bytes
+//! mean.
 //!
-//! A file's waiting samples are a chain. A heap block a file would cost its header, its slack and a copy each time
-//! it grows; a cell costs 4 bytes of link in 32 and, on average, half a cell of slack a chain.
+//! A file's waiting samples are a chain. A heap block for each file would cost a header, slack, and a copy each time it
+//! grows. Cells cost 4 bytes of link in 32 and, on average, half a cell of slack in each chain.
 
 /// Bytes of a cell that hold content.
 const CONTENT: usize = 28;
@@ -26,7 +26,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Nothing.
+    /// An empty chain.
     pub const EMPTY: Self = Self { head: NONE, tail: NONE, length: 0 };
 
     /// How many bytes it has.
@@ -92,7 +92,7 @@ impl Cells {
         }
     }
 
-    /// Copies the bytes of `chain` behind `out`.
+    /// Appends the bytes of `chain` to `out`.
     pub fn read(&self, chain: Chain, out: &mut Vec<u8>) {
         let (mut index, mut left) = (chain.head, chain.length as usize);
         while left > 0 {
@@ -104,7 +104,7 @@ impl Cells {
         }
     }
 
-    /// Gives the cells of `chain` back and leaves it empty. The memory goes back when all chains are empty.
+    /// Empties `chain` and frees its cells. Their memory is freed when all chains are empty.
     pub fn clear(&mut self, chain: &mut Chain) {
         if chain.head != NONE {
             let cells = (chain.length as usize).div_ceil(CONTENT);

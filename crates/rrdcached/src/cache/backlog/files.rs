@@ -159,7 +159,7 @@ fn bytes_at(names: &[u8], at: u32) -> &[u8] {
 }
 
 fn name_at(names: &[u8], at: u32) -> &str {
-    // BUG if it is none: only whole texts were put there.
+    // BUG if it is not text: only whole texts were put there.
     std::str::from_utf8(bytes_at(names, at)).unwrap_or("")
 }
 

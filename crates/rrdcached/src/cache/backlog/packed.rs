@@ -1,13 +1,13 @@
-//! Samples as few bytes in memory: a text in, the same text out; judges none.
+//! Samples packed into few bytes: a text in, the same text out; checks none.
 //!
 //! ```text
 //! sample: tag u8 [count u16] [time] content        tag: kind in the upper two bits, count in the lower six
-//! kind 0  time is a zigzag varint, seconds since the sample before; content are `count` half bytes
-//! kind 1  the same, since zero: the first of a chain
-//! kind 2  no time; content are `count` bytes of text as it came
+//! kind 0  time is a zigzag varint, seconds since the sample before; content is `count` half bytes
+//! kind 1  the same, seconds since zero: the first of a chain
+//! kind 2  no time; content is `count` bytes of text as it came
 //! ```
 //!
-//! A count of 63 stands in the two bytes that follow. Half bytes hold digits and `.:-+eU`, which is all that
+//! A count of 63 or more is in the two bytes that follow. Half bytes encode digits and `.:-+eU`, which is all that
 //! rrdtool's clients send; other text is kept as it is.
 
 use crate::cache::sample::DIGITS;
@@ -15,10 +15,10 @@ use crate::cache::sample::DIGITS;
 const DELTA: u8 = 0;
 const FIRST: u8 = 1;
 const TEXT: u8 = 2;
-/// The count from which on it has bytes of its own.
+/// From this count on it has two bytes of its own.
 const COUNTED: usize = 63;
 const LETTERS: &[u8; 16] = b"0123456789.:-+eU";
-/// No half byte.
+/// Marks a character without a half byte.
 const FOREIGN: u8 = 16;
 
 const HALVES: [u8; 256] = {
@@ -30,8 +30,8 @@ const HALVES: [u8; 256] = {
     halves
 };
 
-/// Appends `sample` to `out`; `before` is what this returned for the one before it in its chain: its seconds, unless
-/// it is kept as text.
+/// Appends `sample` to `out`; `before` is the result for the sample before it in its chain: its seconds, or `None`
+/// if it is kept as text.
 pub fn pack(sample: &str, before: Option<i64>, out: &mut Vec<u8>) -> Option<i64> {
     let start = out.len();
     let Some((time, content)) =
@@ -77,7 +77,7 @@ fn tag(kind: u8, count: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Seconds written as plainly as we would write them again, and few enough to be told from a stamp in microseconds.
+/// The seconds, if printing them again gives the same text, and if a stamp in microseconds has room for them.
 fn canonical(time: &str) -> Option<i64> {
     let plain = time.len() <= DIGITS && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
     if !plain || (time.starts_with('0') && time.len() > 1) {
@@ -95,7 +95,7 @@ fn varint(value: i64, out: &mut Vec<u8>) {
     out.push(left as u8);
 }
 
-/// Gives the samples in `bytes` one by one; ends at bytes that are none.
+/// The samples in `bytes`, one by one; ends at bytes that are not a sample.
 pub struct Unpacked<'a> {
     bytes: &'a [u8],
     before: i64,
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_time_whose_microseconds_are_not_exact_is_kept_as_text() {
-        // The next is told from the stamp, which may be a second off for one of milliseconds.
+        // The next sample is a difference from the stamp, which may be a second off for a time in milliseconds.
         for (time, packed) in [("999999999999", true), ("1700000000903", false)] {
             assert_eq!(pack(&format!("{time}:5"), None, &mut vec![]).is_some(), packed, "{time}");
         }

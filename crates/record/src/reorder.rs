@@ -1,5 +1,5 @@
-//! Blocks of a lane in the order of their rows: one that came late is given out where it belongs. What comes after a gap
-//! waits for it, within limits.
+//! Blocks of a lane, put back into the order of their rows: a block that comes after a gap waits until the gap is filled or
+//! lost, within limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use khz_block::Header;
 use khz_model::Series;
 
-/// Bytes of blocks that wait, of all lanes together: seconds of many nodes, hours of one. Beyond, nothing waits any more.
+/// Bytes of all waiting blocks: seconds of many nodes, hours of one. Beyond, every waiting block is given out.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// A block with what its slots mean.
+/// A block that waits, with the series of its slots.
 pub(crate) struct Waiting {
     pub header: Header,
     pub bytes: Vec<u8>,
@@ -26,22 +26,22 @@ impl Waiting {
 /// One lane.
 #[derive(Default)]
 struct Lane {
-    /// The row that comes next, once one has.
+    /// The next row, after the first has come.
     expected: Option<u64>,
-    /// By their first row.
+    /// Blocks that wait, by their first row.
     waiting: BTreeMap<u64, Waiting>,
-    /// Rows that are lost, by the first of them.
+    /// Ranges of lost rows: first row and end.
     lost: BTreeMap<u64, u64>,
 }
 
-/// All lanes of a recording.
+/// The waiting blocks of all lanes.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct ReorderBuffer {
     lanes: Vec<Lane>,
     bytes: usize,
 }
 
-impl Order {
+impl ReorderBuffer {
     fn lane(&mut self, place: usize) -> &mut Lane {
         if self.lanes.len() <= place {
             self.lanes.resize_with(place + 1, Lane::default);
@@ -49,7 +49,7 @@ impl Order {
         &mut self.lanes[place]
     }
 
-    /// True when a block with this header may be given out now: nothing before it is awaited.
+    /// True when a block with this header may be given out now: no row before it is expected.
     pub fn is_due(&mut self, place: usize, header: &Header) -> bool {
         let rows: u64 = header.closed.map_or(0, |(rows, ..)| rows.into());
         let lane = self.lane(place);
@@ -61,7 +61,7 @@ impl Order {
         is_due
     }
 
-    /// A block waits; `true`: too much does, and all of it is to be given out.
+    /// A block waits. `true`: too much waits, and every waiting block has to be given out.
     pub fn put(&mut self, place: usize, block: Waiting) -> bool {
         self.bytes += block.bytes.len();
         let before = self.lane(place).waiting.insert(block.header.first_row, block);
@@ -75,7 +75,7 @@ impl Order {
         *end = to.max(*end);
     }
 
-    /// The next block of a lane that waits for nothing any more; with `all`, whatever is awaited.
+    /// Takes out the next block of a lane, if no row before it is expected; with `all`, in any case.
     pub fn take(&mut self, place: usize, all: bool) -> Option<Waiting> {
         let lane = self.lane(place);
         lane.pass_lost();

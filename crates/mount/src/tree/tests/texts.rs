@@ -75,14 +75,14 @@ impl Lab {
         self.read(handle, self.now, false)
     }
 
-    /// The questions to the node since the last call.
+    /// The requests to the node since the last call.
     fn asked(&mut self) -> Vec<u32> {
         let commands = self.tree.work(self.now).commands;
-        let questions = commands.iter().filter_map(|command| match command {
-            &Command::ReadTextNow(number, question) if number == self.subscription => Some(question),
+        let requests = commands.iter().filter_map(|command| match command {
+            &Command::ReadTextNow(number, request) if number == self.subscription => Some(request),
             _ => None,
         });
-        questions.collect()
+        requests.collect()
     }
 }
 
@@ -114,7 +114,7 @@ const MS: Duration = Duration::from_millis(1);
 fn an_open_asks_for_the_text_of_the_first_read() {
     let (mut lab, handle) = Lab::opened();
     assert_eq!(lab.begin(handle), ready("one"));
-    assert_eq!(lab.asked(), [], "one question went along with the subscription, and it was answered");
+    assert_eq!(lab.asked(), [], "one request went along with the subscription, and it was answered");
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn a_text_older_than_50_ms_is_asked_for_again_and_readers_share_the_answer() {
     let began = lab.now;
     assert_eq!(lab.begin(handle), Answer::Wait);
     assert_eq!(lab.asked(), [2]);
-    // A text that comes without a question may have been read earlier.
+    // A text that comes without a request may have been read earlier.
     lab.says("two", 2);
     assert_eq!(lab.read(handle, began, false), Answer::Wait);
     lab.now += 9 * MS;
     let later = lab.now;
     assert_eq!(lab.begin(handle), Answer::Wait);
-    assert_eq!(lab.asked(), [], "the question is under way");
+    assert_eq!(lab.asked(), [], "the request is under way");
     lab.says("three", 3);
     lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
     assert_eq!(lab.read(handle, began, false), ready("three"));
@@ -173,7 +173,7 @@ fn a_text_older_than_50_ms_is_asked_for_again_and_readers_share_the_answer() {
 }
 
 #[test]
-fn a_reader_who_begins_long_after_the_question_needs_another_answer() {
+fn a_reader_who_begins_long_after_the_request_needs_another_answer() {
     let (mut lab, handle) = Lab::open();
     lab.now += 200 * MS;
     assert_eq!(lab.begin(handle), Answer::Wait);
@@ -231,7 +231,7 @@ fn nobody_waits_while_the_hub_is_away_and_the_next_connection_asks_again() {
     assert_eq!(lab.begin(handle), Answer::Wait);
     assert_eq!(lab.asked(), [2, 3]);
     lab.tree.kernel_text_answered(lab.subscription, 2, true, lab.now);
-    assert_eq!(lab.begin(handle), Answer::Wait, "that answers a question of the last connection");
+    assert_eq!(lab.begin(handle), Answer::Wait, "that answers a request of the last connection");
 }
 
 #[test]

@@ -1,18 +1,18 @@
-//! Which rows of a lane are there, in whatever order they came, and what is missing between them: rows, by their numbers,
-//! and ticks at which no row was made, by their times.
+//! Which rows of a lane a recording has, in whatever order they came, and what is missing: rows, by their numbers; and ticks
+//! at which the node made no row, by the times of the rows around them.
 
 use khz_model::{Nanos, Stamp};
 
-/// Runs of rows that are remembered. With more, the oldest hole is remembered only as a count.
+/// Runs of rows that are remembered. With more, the oldest hole is only counted.
 const RUNS_MAX: usize = 65_536;
-/// Silences that are remembered with their place; all are counted.
+/// Silences that are reported one by one; all are counted.
 const SILENCES_MAX: usize = 10_000;
-/// Ticks that were missed for so long in one go are a silence: a machine that was merely busy misses fewer.
+/// Missed ticks that take this long together are a silence: a machine that is only busy misses fewer.
 const SILENCE: Nanos = Nanos::SECOND;
-/// No lane is longer than a year at 1,000 Hz: what leaps further counts from another place.
+/// Rows of a year at 1,000 Hz. Row numbers that are further apart do not belong together.
 const LEAP_MAX: u64 = 1 << 35;
 
-/// When a row was gathered, and the time between two in its block.
+/// When a row was gathered, and the period of its block.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     stamp: Stamp,
@@ -31,13 +31,13 @@ struct Run {
 /// What is missing of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Rows that there were, as the numbers say, and that are not here.
+    /// Rows that the node made, as the numbers show, and that are not here.
     pub rows: u64,
-    /// Places where some are missing.
+    /// Places where rows are missing.
     pub gaps: u64,
-    /// Ticks at which no row is known to have been made: the node did not run, or was busy.
+    /// Ticks at which the node made no row: it did not run, or was busy.
     pub ticks: u64,
-    /// Times of a second and more without any.
+    /// Times of a second and more without a row.
     pub silences: u64,
 }
 
@@ -53,39 +53,39 @@ impl std::ops::AddAssign for Missing {
 /// A place where something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Number of the row behind it.
+    /// Number of the first row after it.
     pub before: u64,
-    /// As in [`Missing`].
+    /// Rows that are missing; see [`Missing::rows`].
     pub rows: u64,
-    /// As in [`Missing`].
+    /// Ticks without a row; see [`Missing::ticks`].
     pub ticks: u64,
-    /// When the rows around it were gathered.
+    /// When the last row before it was gathered.
     pub from: Stamp,
-    /// See `from`.
+    /// When the first row after it was gathered.
     pub to: Stamp,
     /// Time between two rows.
     pub period: Nanos,
 }
 
-/// The rows of one lane.
+/// The rows of one lane that a recording has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Coverage {
     /// In the order of their numbers; none touches the next.
     runs: Vec<Run>,
     /// The run that grew last.
     present: usize,
-    /// Ticks without a row within runs. A row that came late looks like a tick that was missed until the next has come.
+    /// Ticks without a row within runs. Signed: a late row counts as a missed tick until the next row corrects it.
     ticks: i64,
     silences: Vec<Gap>,
-    silences_made: u64,
-    /// The numbers that were spoken of as lost, from the first to the last.
-    told: Option<(u64, u64)>,
-    /// Rows missing in holes that were too many to remember.
+    silences_counted: u64,
+    /// The first and the last row number that were reported lost.
+    reported: Option<(u64, u64)>,
+    /// What is missing in holes that were too many to remember.
     forgotten: Missing,
 }
 
-impl Held {
-    /// A row is there; `false`: it was there already.
+impl Coverage {
+    /// A row came; `false`: it is here already.
     pub fn row(&mut self, number: u64, stamp: Stamp, period: Nanos) -> bool {
         let moment = Moment { stamp, period };
         let is_next = self.runs.get(self.present).is_some_and(|run| run.to == number);
@@ -108,13 +108,13 @@ impl Held {
         true
     }
 
-    /// These rows (the last not included) are lost, if they are not there.
+    /// These rows (`to` not included) are lost, unless they are here.
     pub fn lost(&mut self, from: u64, to: u64) {
-        let told = self.told.get_or_insert((from, to));
-        *told = (told.0.min(from), told.1.max(to));
+        let reported = self.reported.get_or_insert((from, to));
+        *reported = (reported.0.min(from), reported.1.max(to));
     }
 
-    /// A run that touches the next one goes on in it.
+    /// Joins a run with the next one if they touch.
     fn join(&mut self, at: usize) {
         let (Some(&run), Some(&next)) = (self.runs.get(at), self.runs.get(at + 1)) else { return };
         if run.to == next.from {
@@ -124,12 +124,12 @@ impl Held {
         }
     }
 
-    /// Two rows follow each other, by their numbers.
+    /// Counts the ticks between two rows whose numbers follow each other.
     fn pass(&mut self, from: Moment, to: Moment, before: u64) {
         let ticks = ticks_between(from, to);
         self.ticks += ticks;
         if is_silence(ticks, to.period) {
-            self.silences_made += 1;
+            self.silences_counted += 1;
             if self.silences.len() < SILENCES_MAX {
                 let (ticks, from, period) = (ticks as u64, from.stamp, to.period);
                 self.silences.push(Gap { before, rows: 0, ticks, from, to: to.stamp, period });
@@ -137,6 +137,7 @@ impl Held {
         }
     }
 
+    /// Joins the two oldest runs when there are too many.
     fn forget(&mut self) {
         if self.runs.len() <= RUNS_MAX {
             return;
@@ -152,14 +153,15 @@ impl Held {
     pub fn missing(&self) -> Missing {
         let mut missing = self.forgotten;
         let mut ticks = self.ticks;
-        missing.silences += self.silences_made;
+        missing.silences += self.silences_counted;
         for pair in self.runs.windows(2) {
             let (of_hole_ticks, hole) = of_hole(&pair[0], &pair[1]);
             ticks += of_hole_ticks;
             missing += Missing { ticks: 0, ..hole };
         }
         missing.ticks += u64::try_from(ticks).unwrap_or(0);
-        let (Some((from, to)), Some(first), Some(last)) = (self.told, self.runs.first(), self.runs.last())
+        let (Some((from, to)), Some(first), Some(last)) =
+            (self.reported, self.runs.first(), self.runs.last())
         else {
             return missing;
         };
@@ -176,7 +178,7 @@ impl Held {
         self.runs.windows(2).map(|pair| (pair[0].to, pair[1].from)).filter(|(from, to)| to - from <= LEAP_MAX)
     }
 
-    /// The number behind the newest row.
+    /// The number after the newest row's.
     pub fn end(&self) -> Option<u64> {
         self.runs.last().map(|run| run.to)
     }
@@ -199,21 +201,21 @@ impl Held {
         gaps
     }
 
-    /// When the first row and the last were gathered, and the time between rows.
-    pub fn span(&self) -> Option<(Stamp, Stamp, Nanos)> {
+    /// The time from the first row to the last.
+    pub fn span(&self) -> Option<Span> {
         let (first, last) = (self.runs.first()?, self.runs.last()?);
-        Some((first.first.stamp, last.last.stamp, last.last.period))
+        Some(Span { first: first.first.stamp, last: last.last.stamp, period: last.last.period })
     }
 }
 
-/// What is missing between two runs; first, the ticks with their sign.
-fn of_hole(before: &Run, behind: &Run) -> (i64, Missing) {
-    let rows = behind.from - before.to;
+/// What is missing between two runs; first the ticks, with their sign.
+fn of_hole(before: &Run, after: &Run) -> (i64, Missing) {
+    let rows = after.from - before.to;
     if rows > LEAP_MAX {
         return (0, Missing { gaps: 1, ..Missing::default() });
     }
-    let ticks = ticks_between(before.last, behind.first) - rows as i64;
-    let silences = is_silence(ticks, behind.first.period).into();
+    let ticks = ticks_between(before.last, after.first) - rows as i64;
+    let silences = is_silence(ticks, after.first.period).into();
     (ticks, Missing { rows, gaps: 1, ticks: u64::try_from(ticks).unwrap_or(0), silences })
 }
 
@@ -221,8 +223,8 @@ fn is_silence(ticks: i64, period: Nanos) -> bool {
     u64::try_from(ticks).is_ok_and(|ticks| ticks > 0 && ticks.saturating_mul(period.0) >= SILENCE.0)
 }
 
-/// Ticks that lie between two rows. They stand at multiples of the period, by the wall clock; a row that is late belongs
-/// to the tick before it. Both are dated with the offset of the later one: the clock may have been set between them.
+/// Ticks between two rows. Ticks are at multiples of the period, by the wall clock; a late row belongs to the tick before
+/// it. Both rows are dated with the offset of the later one, because the clock may have been set between them.
 fn ticks_between(from: Moment, to: Moment) -> i64 {
     let period = i128::from(from.period.max(to.period).0);
     if period == 0 {
@@ -235,17 +237,25 @@ fn ticks_between(from: Moment, to: Moment) -> i64 {
     i64::try_from(tick(to) - tick(from) - 1).unwrap_or(0)
 }
 
-/// How many rows could have been made between two epochs of a lane, by the wall clock.
-pub(crate) fn ticks_apart(last: Stamp, first: Stamp, period: Nanos) -> u64 {
+/// How many rows the node could have made between two epochs of a lane, by the wall clock.
+fn ticks_apart(last: Stamp, first: Stamp, period: Nanos) -> u64 {
     let passed = first.real().since(last.real()).0.saturating_add(period.0 / 2);
     passed.checked_div(period.0).unwrap_or(0).saturating_sub(1)
 }
 
+/// The time that the rows of one epoch span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    first: Stamp,
+    last: Stamp,
+    period: Nanos,
+}
+
 /// What is missing between the epochs of one lane, given the span of each.
-pub(crate) fn between_epochs(mut spans: Vec<(Stamp, Stamp, Nanos)>) -> Missing {
-    spans.sort_unstable_by_key(|(first, ..)| first.real());
+pub(crate) fn between_epochs(mut spans: Vec<Span>) -> Missing {
+    spans.sort_unstable_by_key(|span| span.first.real());
     let (mut missing, mut last): (Missing, Option<Stamp>) = (Missing::default(), None);
-    for (first, end, period) in spans {
+    for Span { first, last: end, period } in spans {
         if let Some(last) = last {
             let ticks = ticks_apart(last, first, period);
             let silences = is_silence(i64::try_from(ticks).unwrap_or(0), period).into();
@@ -264,19 +274,19 @@ mod tests {
 
     const PERIOD: u64 = 10_000_000;
 
-    /// The row of a tick, so late.
-    fn row(held: &mut Held, number: u64, tick: u64, late: u64) -> bool {
-        held.row(
+    /// The row of a tick, late by this many nanoseconds.
+    fn row(coverage: &mut Coverage, number: u64, tick: u64, late: u64) -> bool {
+        coverage.row(
             number,
             Stamp { boot: Nanos(tick * PERIOD + late), real_offset: 70 * PERIOD as i64 },
             Nanos(PERIOD),
         )
     }
 
-    fn held(rows: impl IntoIterator<Item = (u64, u64)>) -> Held {
-        let mut held = Held::default();
-        rows.into_iter().for_each(|(number, tick)| assert!(row(&mut held, number, tick, 0)));
-        held
+    fn coverage(rows: impl IntoIterator<Item = (u64, u64)>) -> Coverage {
+        let mut coverage = Coverage::default();
+        rows.into_iter().for_each(|(number, tick)| assert!(row(&mut coverage, number, tick, 0)));
+        coverage
     }
 
     fn missing(rows: u64, gaps: u64, ticks: u64, silences: u64) -> Missing {
@@ -284,66 +294,69 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_told_from_ticks_that_nobody_met() {
-        assert_eq!(held((5..100).map(|n| (n, n))).missing(), missing(0, 0, 0, 0));
-        // Ten rows did not come; then the node stood still for four seconds; then both at once.
+    fn missing_rows_and_missed_ticks_are_counted_apart() {
+        assert_eq!(coverage((5..100).map(|n| (n, n))).missing(), missing(0, 0, 0, 0));
+        // First ten rows are lost, then the node stands still for four seconds, then both.
         let lost = (0..10).chain(20..30).map(|n| (n, n));
-        assert_eq!(held(lost).missing(), missing(10, 1, 0, 0));
+        assert_eq!(coverage(lost).missing(), missing(10, 1, 0, 0));
         let frozen = (0..10).map(|n| (n, n)).chain((10..20).map(|n| (n, n + 400)));
-        assert_eq!(held(frozen).missing(), missing(0, 0, 400, 1));
+        assert_eq!(coverage(frozen).missing(), missing(0, 0, 400, 1));
         let both = (0..10).map(|n| (n, n)).chain((12..20).map(|n| (n, n + 3)));
-        assert_eq!(held(both).missing(), missing(2, 1, 3, 0));
+        assert_eq!(coverage(both).missing(), missing(2, 1, 3, 0));
     }
 
     #[test]
     fn rows_that_come_late_in_any_order_fill_their_gap() {
-        let mut held = held([0, 1, 2, 9, 10, 11].map(|n| (n, n)));
-        assert_eq!((held.missing(), held.holes().collect::<Vec<_>>()), (missing(6, 1, 0, 0), vec![(3, 9)]));
+        let mut coverage = coverage([0, 1, 2, 9, 10, 11].map(|n| (n, n)));
+        assert_eq!(
+            (coverage.missing(), coverage.holes().collect::<Vec<_>>()),
+            (missing(6, 1, 0, 0), vec![(3, 9)])
+        );
         for number in [5, 6, 8, 7] {
-            assert!(row(&mut held, number, number, 0));
+            assert!(row(&mut coverage, number, number, 0));
         }
-        assert_eq!(held.missing(), missing(2, 1, 0, 0));
-        assert!(row(&mut held, 3, 3, 0) && row(&mut held, 4, 4, 0));
-        assert_eq!((held.missing(), held.runs.len()), (missing(0, 0, 0, 0), 1));
-        assert!((0..12).all(|number| !row(&mut held, number, number, 0)), "each is there once");
+        assert_eq!(coverage.missing(), missing(2, 1, 0, 0));
+        assert!(row(&mut coverage, 3, 3, 0) && row(&mut coverage, 4, 4, 0));
+        assert_eq!((coverage.missing(), coverage.runs.len()), (missing(0, 0, 0, 0), 1));
+        assert!((0..12).all(|number| !row(&mut coverage, number, number, 0)), "each counts once");
     }
 
     #[test]
-    fn a_row_that_is_late_is_no_tick_that_was_missed() {
-        let mut held = Held::default();
+    fn a_late_row_is_not_a_missed_tick() {
+        let mut coverage = Coverage::default();
         for (number, late) in [0, 6, 7, 9, 3, 0, 8, 1, 0].into_iter().enumerate() {
-            row(&mut held, number as u64, number as u64, late * PERIOD / 10);
+            row(&mut coverage, number as u64, number as u64, late * PERIOD / 10);
         }
-        assert_eq!(held.missing(), missing(0, 0, 0, 0));
+        assert_eq!(coverage.missing(), missing(0, 0, 0, 0));
     }
 
     #[test]
-    fn what_is_told_as_lost_at_the_ends_is_missing_too() {
-        let mut held = held((10..20).map(|n| (n, n)));
-        held.lost(7, 10);
-        held.lost(12, 15);
-        held.lost(20, 24);
-        assert_eq!(held.missing(), missing(7, 2, 0, 0));
+    fn rows_that_are_reported_lost_at_the_ends_are_missing_too() {
+        let mut coverage = coverage((10..20).map(|n| (n, n)));
+        coverage.lost(7, 10);
+        coverage.lost(12, 15);
+        coverage.lost(20, 24);
+        assert_eq!(coverage.missing(), missing(7, 2, 0, 0));
     }
 
     #[test]
-    fn a_clock_that_is_set_makes_no_gap() {
-        let mut held = Held::default();
+    fn setting_the_clock_makes_no_gap() {
+        let mut coverage = Coverage::default();
         for number in 0..20u64 {
             let offset = if number < 10 { 0 } else { 3_600_000_000_000 };
-            held.row(
+            coverage.row(
                 number,
                 Stamp { boot: Nanos((number + 1) * PERIOD), real_offset: offset },
                 Nanos(PERIOD),
             );
         }
-        assert_eq!(held.missing(), missing(0, 0, 0, 0));
+        assert_eq!(coverage.missing(), missing(0, 0, 0, 0));
     }
 
     #[test]
-    fn between_two_epochs_the_time_tells() {
+    fn between_two_epochs_the_clock_gives_the_missed_ticks() {
         let at = |tick: u64| Stamp { boot: Nanos(tick * PERIOD), real_offset: 0 };
-        let span = |from, to| (at(from), at(to), Nanos(PERIOD));
+        let span = |from, to| Span { first: at(from), last: at(to), period: Nanos(PERIOD) };
         assert_eq!(between_epochs(vec![span(0, 9), span(10, 19)]), missing(0, 0, 0, 0));
         assert_eq!(between_epochs(vec![span(150, 190), span(0, 9)]), missing(0, 0, 140, 1));
         assert_eq!(between_epochs(vec![span(0, 90), span(10, 19), span(92, 99)]), missing(0, 0, 1, 0));

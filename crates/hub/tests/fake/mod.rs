@@ -167,6 +167,13 @@ impl Node {
         rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
     }
 
+    /// Reads a little of what has come.
+    pub fn sip(&mut self) {
+        let mut room = [0; 1_024];
+        let read = self.socket.read(&mut room).unwrap();
+        self.inbound.extend_from_slice(&room[..read]);
+    }
+
     /// Sends what was put, and waits until the hub has taken it in, or says why it will not.
     pub fn offers(&mut self) -> Result<(), String> {
         Beat { stamp: 42, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);

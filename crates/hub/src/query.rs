@@ -443,6 +443,11 @@ impl ClusterSubscription {
         names
     }
 
+    /// True while lanes of forgotten nodes are to be closed.
+    pub fn has_ending(&self) -> bool {
+        self.has_ending
+    }
+
     /// Drops the followers of forgotten nodes of which everything was handed out; tells at which places they were.
     pub fn drop_over(&mut self) -> Vec<usize> {
         let (mut places, mut at) = (Vec::new(), 0);

@@ -231,6 +231,7 @@ impl Reader {
                     lane.close(out);
                 }
             }
+            has_more |= feed.subscription.has_ending();
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more

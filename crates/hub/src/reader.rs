@@ -250,6 +250,7 @@ impl Reader {
             if out.len() > out_max {
                 return true;
             }
+            has_more |= feed.subscription.has_ending();
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more

@@ -270,6 +270,11 @@ impl ClusterSubscription {
         false
     }
 
+    /// True while followers of forgotten nodes are here.
+    pub fn has_ending(&self) -> bool {
+        self.has_ending
+    }
+
     /// Whether a node of this name was forgotten, and not everything of it was handed out.
     fn is_ending(&self, name: &NodeName) -> bool {
         self.followers.iter().any(|follower| follower.is_ending() && follower.node_name() == name)

@@ -46,11 +46,7 @@ static DECISIVE: [Decisive; 8] = [
     whole("ring"),
     whole("parse"),
     whole("trust"),
-    Decisive {
-        name: "rrdcached",
-        files: &[],
-        tests: &["--lib", "--test", "daemon", "--test", "daemon_*"],
-    },
+    Decisive { name: "rrdcached", files: &[], tests: &["--lib", "--test", "daemon", "--test", "daemon_*"] },
 ];
 
 /// `cargo xtask mutants [CRATE] [--sample N] [--seed S]`.

@@ -218,13 +218,13 @@ fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
 }
 
 #[test]
-fn a_full_hub_still_says_how_it_is() {
+fn a_full_hub_still_reports_its_own_state() {
     let own =
         Sample { series: fake::columns()[6].clone(), reading: Reading::Present(1), stamp: fake::stamp(0) };
     let node = Arc::new(FakeNode { own: Some(vec![own]), ..FakeNode::many(2_000) });
     let server = Server::start_with(node, |door| {
         door.limits.answers = khz_model::ByteSize(1 << 20);
-        // Nobody is given up before the test has looked.
+        // No client is dropped before the test has checked.
         door.limits.stall_timeout = 2 * fake::PATIENCE;
     });
     let ask = |_| {

@@ -30,8 +30,8 @@ pub const BACKLOG_READINGS_MAX: usize = 1 << 20;
 /// Bytes that all answers together may hold, built and not yet taken: some hundred clients that read slowly. Beyond it
 /// requests are answered with 503.
 pub const ANSWERS_BYTES: ByteSize = ByteSize(64 << 20);
-/// What answers about whoever answers himself may hold beside those, of that at most: two scrapes of a hub of 7,000 nodes. Who
-/// wants to know how a hub is asks when it is full.
+/// What answers about the server itself may hold beside those, and no more than those: two scrapes of a hub of 7,000 nodes. People
+/// want to know how a hub is when it is full.
 pub const OWN_ANSWERS_BYTES: ByteSize = ByteSize(16 << 20);
 /// An answer leaves in pages of about this size; a page grows with the largest node, which is counted.
 pub const PAGE_BYTES: usize = 64 * 1024;

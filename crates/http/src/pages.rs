@@ -119,7 +119,7 @@ where
     answer_in(Queue::Answers, app, kind, write).await
 }
 
-/// The same of whoever waits in this queue for his turns.
+/// The same for an answer that waits in this queue for its turns.
 pub(crate) async fn answer_in<F, W>(
     queue: Queue,
     app: &App,

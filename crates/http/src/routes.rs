@@ -32,7 +32,7 @@ pub(crate) struct App {
     pub counters: Counters,
     /// What answers may hold.
     pub answers: Budget,
-    /// The same of what whoever answers says of himself.
+    /// The same for what the server says of itself.
     pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// Whose turn it is to write a page.

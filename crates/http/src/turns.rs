@@ -1,5 +1,5 @@
 //! Whose turn it is to write a page. Writing one takes a millisecond of the thread that answers everybody: between two of
-//! them everybody else is served who needs less. It refuses to know what is written.
+//! them requests are served that need less. It refuses to know what is written.
 
 use tokio::sync::Semaphore;
 
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 pub(crate) enum Queue {
     /// Answers about nodes, however long they are.
     Answers,
-    /// What whoever answers says of himself: nobody who wants to know how he is waits for the readers of nodes.
+    /// What the server says of itself: a client that wants to know how it is does not wait for the readers of nodes.
     Own,
 }
 
@@ -35,7 +35,7 @@ impl Turns {
         };
         // It is never closed.
         let Ok(_turn) = queue.acquire().await else { return };
-        // The runtime wakes those who yield after it has looked at its sockets, behind whoever has something there.
+        // The runtime looks at its sockets and serves them before it wakes a task that has yielded.
         tokio::task::yield_now().await;
     }
 }

@@ -199,7 +199,7 @@ fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
         write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();
         socket
     };
-    // The door is held up by the first until all the others lie in its sockets, those that want little behind them.
+    // The door is held up by the first until all the others lie in its sockets, those that want little last.
     let held_up = node.held_up.lock().unwrap();
     let mut unread = vec![ask("/khz/v1/query?match=*:*")];
     server.wait("the first has begun", |_| !node.asked.lock().unwrap().is_empty());

@@ -52,7 +52,7 @@ pub struct FakeNode {
     pub silent: AtomicBool,
     /// What it was asked, in order: the patterns of a question, `own` for its own numbers.
     pub asked: Mutex<Vec<String>>,
-    /// Who holds this holds up whoever asks, and so the whole door.
+    /// While somebody holds this, questions wait, and so the whole door.
     pub held_up: Mutex<()>,
 }
 

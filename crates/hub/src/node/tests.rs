@@ -19,7 +19,7 @@ fn metric(name: &str) -> Arc<Metric> {
     Arc::new(Metric { name: name.to_owned().into(), ..Metric::clone(&known) })
 }
 
-/// The bytes of a schema of so many slots.
+/// The bytes of a schema of this number of slots.
 fn schema(metric: &Arc<Metric>, word: &str, slots: u32) -> Vec<u8> {
     let (mut bytes, mut encoder) = (Vec::new(), SchemaEncoder::new());
     for slot in 0..slots {

@@ -344,9 +344,9 @@ impl Cluster {
         }
     }
 
-    /// Whoever keeps this process' memory is told when nodes that have gone have given back much.
+    /// `act` is called when nodes that have gone have given back much memory.
     pub fn when_given_back(&self, act: fn()) {
-        // Who has said so first is told.
+        // The first one counts.
         let _ = self.gave_back.set(act);
     }
 

@@ -377,7 +377,7 @@ impl Follower {
         }
     }
 
-    /// True when nobody knows the node any more, or knows it anew.
+    /// True when nobody knows the node any more, or it has come back as another.
     pub fn is_forgotten(&self) -> bool {
         let turn = self.node.turn.load(Ordering::Acquire);
         turn == 0 || turn != self.turn

@@ -1,5 +1,5 @@
 //! The nodes that are known: by name, and in the order in which they appeared, so that a reader who knows those up to one
-//! of them looks at those behind it alone. It refuses to know how a node is.
+//! of them looks only at those after it. It refuses to know how a node is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

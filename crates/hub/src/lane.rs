@@ -261,7 +261,7 @@ impl Lane {
     pub fn give_back(&mut self, keeps_history: bool, all: bool) {
         self.latest = None;
         self.past = Vec::new();
-        // History is told from the newest row on.
+        // History is read from the newest row back.
         let is_small = |open: &Open| open.bytes.len() as u64 <= LANE_BYTES_KEPT;
         if all || !keeps_history || !self.open.as_ref().is_some_and(is_small) {
             self.open = None;

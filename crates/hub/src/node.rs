@@ -537,7 +537,7 @@ impl Node {
         (size_of::<SharedNode>() as u64 + lanes().map(Lane::held).sum::<u64>(), schemas)
     }
 
-    /// So many bytes have come from it: what it holds is counted, now and then, and why it may not hold that is said.
+    /// This number of bytes has come from it. What it holds is counted now and then; an error says that it may not hold that.
     pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), NoRoom> {
         self.uncounted = self.uncounted.saturating_add(bytes as u64);
         if self.uncounted < NODE_BYTES_UNCOUNTED {

@@ -127,7 +127,7 @@ impl Talk<'_> {
         done
     }
 
-    /// The same for what makes a lane larger, by so many bytes that came.
+    /// The same for what makes a lane larger, by this number of bytes.
     fn grown<T>(&self, bytes: usize, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         self.node(|node| {
             let done = act(node)?;

@@ -286,7 +286,7 @@ impl Feed {
         let (mut has_more, mut held, mut waits) = (false, 0, false);
         let out_max = cluster.out_bytes_max();
         let followers = self.subscription.followers();
-        // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
+        // A reader that is behind goes on where it stopped, so that each node has its turn.
         let (all, first) = (self.lanes.len(), self.next);
         for index in (0..all).map(|n| (first + n) % all) {
             if out.len() > out_max {

@@ -356,7 +356,7 @@ impl ClusterSubscription {
         std::mem::take(&mut self.notices)
     }
 
-    /// Whoever has a thread of his own finds all there is to find.
+    /// A door has a thread of its own: it finds all there is to find.
     fn look_for_nodes(&mut self) {
         self.let_go();
         // An open one is not refused any more.
@@ -365,7 +365,7 @@ impl ClusterSubscription {
     }
 }
 
-/// Takes so many bytes of what readers may hold at nodes.
+/// Takes this number of bytes of what readers may hold at nodes.
 fn may_hold(cluster: &Cluster, bytes: u64) -> Result<Share, QueryError> {
     let share = cluster.may_follow(bytes).then(|| cluster.follow_bytes.take(bytes)).flatten();
     share.ok_or_else(|| {

@@ -10,17 +10,17 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// A turn of so many operations.
+    /// A turn of this number of operations.
     pub fn of(operations: usize) -> Self {
         Turn { left: operations, made: 0 }
     }
 
-    /// One for whoever has a thread of his own.
+    /// One without an end, for a door that has a thread of its own.
     pub fn whole() -> Self {
         Turn::of(usize::MAX)
     }
 
-    /// So many operations are done. The last of a turn may be more than are left.
+    /// This number of operations is done. The last of a turn may be more than are left.
     pub fn spend(&mut self, operations: usize) {
         self.left = self.left.saturating_sub(operations);
         self.made += operations as u64;

@@ -272,7 +272,7 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
     assert!(sent < khz_hub::limits::NODE_BYTES_MAX, "{sent} bytes");
 }
 
-/// The bytes of a schema of one metric: of its first slot, and of so many others.
+/// The bytes of a schema of one metric: of its first slot, and of this number of others.
 fn schema_of(first: &str, others: u32) -> (Vec<u8>, Vec<u8>) {
     let metric = fake::series()[0].metric.clone();
     let mut encoder = khz_block::SchemaEncoder::new();

@@ -25,7 +25,7 @@ fn begin(cluster: &Arc<Cluster>, patterns: &[&str], hz: u64) -> ClusterSubscript
     ClusterSubscription::begin(cluster.clone(), interest, Pace::Flushed, Numbers::Nodes).unwrap()
 }
 
-/// Goes on until all is found out; tells what each turn of so many operations has done.
+/// Goes on until all is found out; tells what each turn of this number of operations has done.
 fn turns(subscription: &mut ClusterSubscription, operations: usize) -> Vec<u64> {
     let mut made = Vec::new();
     while subscription.is_behind() {

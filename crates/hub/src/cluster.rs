@@ -130,17 +130,21 @@ impl Cluster {
         if let Some(node) = self.node(name) {
             return Some(node);
         }
+        let mut pushed_out = None;
         if self.known() >= NODES_MAX {
             let oldest = oldest(&self.nodes())?;
             tracing::warn!("{} was down the longest: it is forgotten to make room for {name}", oldest.name);
             self.nodes_mut().remove(&oldest.name);
             Counts::add(&self.counts.nodes_dropped, 1);
+            pushed_out = Some(oldest);
         }
-        let mut nodes = self.nodes_mut();
         let new = || Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
-        let node = nodes.entry(name.clone()).or_insert_with(new);
+        let node = self.nodes_mut().entry(name.clone()).or_insert_with(new).clone();
         self.appeared.fetch_add(1, Ordering::Release);
-        Some(node.clone())
+        if let Some(node) = pushed_out {
+            node.lock().texts.forgotten();
+        }
+        Some(node)
     }
 
     /// These nodes should be there: they are known, whether they ever come or not.
@@ -171,7 +175,7 @@ impl Cluster {
 
     /// Forgets the nodes that a hostlist selects and that need not stay.
     pub(crate) fn forget(&self, pattern: &Pattern) -> Forgotten {
-        let mut forgotten = Forgotten::default();
+        let (mut forgotten, mut gone) = (Forgotten::default(), Vec::new());
         for node in self.nodes() {
             if !pattern.matches_node(node.name.as_str()) {
                 continue;
@@ -194,8 +198,10 @@ impl Cluster {
             if node.lock().link.is_some() {
                 self.keep(&node);
             }
+            gone.push(node);
         }
         self.appeared.fetch_add(1, Ordering::Release);
+        gone.iter().for_each(|node| node.lock().texts.forgotten());
         self.changes.ring();
         // Readers hear that its lanes are over.
         self.stir();

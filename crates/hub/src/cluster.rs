@@ -202,6 +202,7 @@ impl Cluster {
             first.name
         );
         self.change(|known| oldest.iter().for_each(|node| known.remove(&node.name)));
+        oldest.iter().for_each(|node| node.lock().texts.forgotten());
         Counts::add(&self.counts.nodes_dropped, oldest.len() as u64);
         Some(())
     }
@@ -234,7 +235,7 @@ impl Cluster {
 
     /// Forgets the nodes that a hostlist selects and that need not stay.
     pub(crate) fn forget(&self, pattern: &Pattern) -> Forgotten {
-        let mut forgotten = Forgotten::default();
+        let (mut forgotten, mut gone) = (Forgotten::default(), Vec::new());
         for node in self.nodes() {
             if !pattern.matches_node(node.name.as_str()) {
                 continue;
@@ -257,7 +258,9 @@ impl Cluster {
             if node.lock().link.is_some() {
                 self.keep(&node);
             }
+            gone.push(node);
         }
+        gone.iter().for_each(|node| node.lock().texts.forgotten());
         self.changes.ring();
         // Readers hear that its lanes are over.
         self.stir();

@@ -254,6 +254,12 @@ impl Texts {
         self.wanted.iter_mut().for_each(Wanted::answer_nobody_can);
     }
 
+    /// The cluster has forgotten the node: its readers look for one that has come back.
+    pub fn forgotten(&self) {
+        let readers = self.wanted.iter().flat_map(|wanted| &wanted.readers);
+        readers.for_each(|wanting| wanting.inbox.put(wanting.number));
+    }
+
     /// A reader does not want it any more.
     pub fn leave(&mut self, number: u32, inbox: &Arc<TextInbox>, reader: u32, link: Way<'_>) {
         let Some(at) = self.wanted.iter().position(|wanted| wanted.number == number) else { return };

@@ -20,7 +20,7 @@ use khz_model::Nanos;
 use world::{Outcome, Trouble, World};
 
 /// So many worlds of each kind in the quick tier.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 100;
 
 /// So many seeds, or those that the environment names: `KHZ_HUB_SEED=7` is one, `KHZ_HUB_SEEDS=5000` are as many, and
 /// `KHZ_HUB_SEEDS=724..5000` those from 724 on.

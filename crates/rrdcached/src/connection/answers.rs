@@ -1,4 +1,4 @@
-//! Answers with content: FETCH, FETCHBIN, INFO, FIRST, DUMP, LIST, STATS. They force no write.
+//! Answers with content: INFO, FIRST, DUMP, LIST, STATS. They force no write.
 
 use std::path::Path;
 
@@ -8,15 +8,9 @@ use crate::cache::View;
 use crate::disk::with_place;
 use khz_rrd::dump::{self, Prologue};
 use khz_rrd::error::{Error, Result, refused};
-use khz_rrd::fetch::{self, Fetched};
 use khz_rrd::info::{self, Value};
-use khz_rrd::number;
 use khz_rrd::page_cache;
-use khz_rrd::rra::Function;
 use khz_rrd::text;
-
-/// Seconds before now at which a FETCH without times starts.
-const DAY: i64 = 86_400;
 
 /// A status line and the lines it announces.
 pub fn list(text: &str, lines: &[String]) -> String {
@@ -96,92 +90,6 @@ pub fn dump(cache: &Cache, file: &str) -> Result<Vec<u8>> {
     let mut text = vec![];
     dump::dump(&view(cache, file)?.rrd, Prologue::Dtd, &mut text)?;
     Ok(text)
-}
-
-/// The rows of a FETCH.
-struct Rows {
-    fetched: Fetched,
-    /// Sources of the file: values of a row.
-    sources: usize,
-    /// Index and name of each column asked for.
-    columns: Vec<(usize, String)>,
-}
-
-/// The rows of a file that `CF [START [END [COLUMN...]]]` asks for.
-fn rows(cache: &Cache, file: &str, words: &[String]) -> Result<Rows> {
-    let fetch_failed = |error: Error| Error::Refused(format!("rrd_fetch_r failed: {}", with_place(error)));
-    let name = words.first().map_or("", String::as_str);
-    let Some(function) = Function::from_name(name) else {
-        return refused(format!("rrd_fetch_r failed: unknown consolidation function '{name}'"));
-    };
-    let now = khz_rrd::file::clock().seconds;
-    let time = |at: usize, what: &str, default: i64| match words.get(at) {
-        None => Ok(default),
-        Some(text) => match text.parse::<i64>() {
-            // Zero and negative numbers count from now.
-            Ok(seconds) if seconds <= 0 => Ok(now.saturating_add(seconds)),
-            Ok(seconds) => Ok(seconds),
-            Err(_) => {
-                refused(format!("Cannot parse {what} time `{text}': Only simple integers are allowed."))
-            }
-        },
-    };
-    let (start, end) = (time(1, "start", now - DAY)?, time(2, "end", now)?);
-    let view = match cache.view(file) {
-        Err(Error::Refused(text)) if text.ends_with(": Permission denied") => return refused(text),
-        viewed => viewed.map_err(fetch_failed)?,
-    };
-    let fetched = fetch::fetch(&view.rrd, function, start, end, 1).map_err(fetch_failed)?;
-    let header = &view.rrd.header;
-    let mut columns = vec![];
-    for name in words.iter().skip(3) {
-        let Some(ds) = header.source(name) else {
-            return refused(format!("field {name} not found in {file}"));
-        };
-        columns.push((ds, name.clone()));
-    }
-    let all = header.sources().iter().map(|source| source.name.clone()).enumerate();
-    let columns = if columns.is_empty() { all.collect() } else { columns };
-    Ok(Rows { fetched, sources: header.sources().len(), columns })
-}
-
-/// The lines before the values of a fetch.
-fn heading(fetched: &Fetched, columns: usize) -> Vec<String> {
-    vec![
-        "FlushVersion: 1".into(),
-        format!("Start: {}", fetched.start),
-        format!("End: {}", fetched.end),
-        format!("Step: {}", fetched.step),
-        format!("DSCount: {columns}"),
-    ]
-}
-
-pub fn fetch(cache: &Cache, file: &str, words: &[String]) -> Result<String> {
-    let Rows { fetched, sources, columns } = rows(cache, file, words)?;
-    let mut lines = heading(&fetched, columns.len());
-    let names: Vec<&str> = columns.iter().map(|(_, name)| name.as_str()).collect();
-    lines.push(format!("DSName: {}", names.join(" ")));
-    for (row, values) in fetched.values.chunks(sources.max(1)).enumerate() {
-        let time = fetched.start + (row as i64 + 1) * fetched.step as i64;
-        let values: String =
-            columns.iter().map(|(ds, _)| format!(" {}", number::scientific(values[*ds], 17))).collect();
-        lines.push(format!("{time:>10}:{values}"));
-    }
-    Ok(list("Success", &lines))
-}
-
-pub fn fetch_binary(cache: &Cache, file: &str, words: &[String]) -> Result<Vec<u8>> {
-    let Rows { fetched, sources, columns } = rows(cache, file, words)?;
-    let lines = heading(&fetched, columns.len());
-    let mut answer = format!("{} Success\n{}\n", lines.len() + columns.len(), lines.join("\n")).into_bytes();
-    let rows = fetched.values.len() / sources.max(1);
-    for (ds, name) in &columns {
-        answer.extend(format!("DSName-{name}: BinaryData {rows} 8 LITTLE\n").bytes());
-        let column = fetched.values.iter().skip(*ds).step_by(sources);
-        answer.extend(column.flat_map(|value| value.to_bits().to_le_bytes()));
-        answer.push(b'\n');
-    }
-    Ok(answer)
 }
 
 /// Directories and `.rrd` files below the base directory; symbolic links are not followed, and nothing else is shown.

@@ -10,6 +10,7 @@ use khz_rrd::text;
 use super::answers::{self, list};
 use super::commands::{self, Command};
 use super::create;
+use super::fetch;
 use super::session::Rules;
 use crate::cache::Cache;
 use crate::disk::open_locked;
@@ -50,7 +51,7 @@ impl Request<'_> {
                 let lines = cache.queue().into_iter().map(|(count, file)| format!("{count} {file}"));
                 list("in queue.", &lines.collect::<Vec<_>>())
             }
-            "FETCH" => answers::fetch(cache, &self.fetched_file()?, &self.words[1..])?,
+            "FETCH" => fetch::text(cache, &self.fetched_file()?, &self.words[1..])?,
             "INFO" => answers::info(cache, &self.file()?)?,
             "FIRST" => match self.words.get(1) {
                 Some(rra) => answers::first(cache, &self.file()?, rra)?,

@@ -6,6 +6,7 @@ mod batch;
 mod commands;
 mod create;
 mod execute;
+mod fetch;
 pub mod listen;
 pub mod serve;
 mod session;

@@ -12,6 +12,7 @@ use super::answers;
 use super::batch::Batch;
 use super::commands::{self, Command, Permissions};
 use super::execute::Request;
+use super::fetch;
 use crate::cache::{Cache, Update};
 
 /// Bytes of a line; rrdcached takes 4096.
@@ -185,7 +186,7 @@ impl<'a> Session<'a> {
             "DUMP" => Ok((answers::dump(self.cache, &request.file()?)?, Next::HangUp)),
             "FETCHBIN" => {
                 let file = request.fetched_file()?;
-                Ok((answers::fetch_binary(self.cache, &file, &words[1..])?, Next::Read))
+                Ok((fetch::binary(self.cache, &file, &words[1..])?, Next::Read))
             }
             _ => Ok((text::bytes(&request.execute()?).into_owned(), Next::Read)),
         }

@@ -144,6 +144,27 @@ fn every_page_that_will_be_written_is_there_from_the_start() {
 }
 
 #[test]
+fn pages_of_a_growing_schema_are_taken_in_steps_before_they_are_written() {
+    const STEP: u64 = 64 << 10;
+    let folder = TestFolder::new("steps");
+    let locked = Folder::lock(&folder.0).unwrap();
+    let (mut lane, _) = open(&locked, SIZE);
+    let taken = || fs::metadata(folder.ring()).unwrap().blocks() * 512;
+    let before = taken();
+    // What was there from the start has room for this; its entry begins with sixteen bytes.
+    lane.writer.extend_schema(&vec![1; STEP as usize - 16]).unwrap();
+    assert!(taken() < before + STEP);
+    // One byte more takes a whole step, of which a page is written; then there is room again.
+    lane.writer.extend_schema(&[1]).unwrap();
+    let after = taken();
+    assert!(after >= before + STEP, "{} bytes more", after - before);
+    lane.writer.extend_schema(&vec![1; STEP as usize - 1]).unwrap();
+    assert!(taken() < after + STEP);
+    lane.writer.extend_schema(&[1]).unwrap();
+    assert!(taken() >= after + STEP);
+}
+
+#[test]
 fn another_process_view_follows_the_writer() {
     let folder = TestFolder::new("follow");
     let locked = Folder::lock(&folder.0).unwrap();

@@ -1,6 +1,7 @@
 //! `/khz/v1/nodes`: which nodes there are, how each is, and forgetting those that are gone. It refuses to look at values.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -63,9 +64,11 @@ impl Listed {
         writer.page().push(']');
         if let Some(status) = &self.status {
             writer.page().push_str(",\"status\":[");
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
             for (number, node) in status.iter().enumerate() {
                 json::next(writer.page(), number);
-                status_json(writer.page(), node);
+                status_json(writer.page(), node, now);
                 writer.turn().await?;
             }
             writer.page().push(']');
@@ -149,15 +152,15 @@ fn forgotten_json(forgotten: &Forgotten, misses: &Misses) -> String {
     out
 }
 
-fn status_json(out: &mut String, status: &NodeStatus) {
+fn status_json(out: &mut String, status: &NodeStatus, now: Nanos) {
     out.push_str("{\"node\":");
     json::text(out, status.node.as_str());
     out.push_str(if status.up { ",\"up\":true" } else { ",\"up\":false" });
     out.push_str(",\"state\":");
     json::text(out, status.presence().as_str());
     out.push_str(if status.expected { ",\"expected\":true" } else { ",\"expected\":false" });
-    span(out, ",\"heard\":", status.heard);
-    span(out, ",\"since\":", status.since);
+    moment(out, "heard", status.heard, now);
+    moment(out, "since", status.since, now);
     out.push_str(",\"address\":");
     json::text_or_null(out, status.address.as_deref());
     out.push_str(",\"version\":");
@@ -181,18 +184,18 @@ fn status_json(out: &mut String, status: &NodeStatus) {
     json::text_or_null(out, status.hub.as_deref());
     out.push_str(",\"away\":");
     match &status.away {
-        Some(away) => away_json(out, away),
+        Some(away) => away_json(out, away, now),
         None => out.push_str("null"),
     }
     out.push('}');
 }
 
-fn away_json(out: &mut String, away: &Away) {
+fn away_json(out: &mut String, away: &Away, now: Nanos) {
     out.push_str("{\"first\":");
     json::text(out, &away.first);
     out.push_str(",\"problem\":");
     json::text(out, &away.problem);
-    span(out, ",\"since\":", away.since);
+    moment(out, "since", away.since, now);
     span(out, ",\"back\":", away.back);
     out.push('}');
 }
@@ -219,6 +222,14 @@ fn lane_json(out: &mut String, lane: &LaneStatus) {
     out.push('}');
 }
 
+/// A moment so long ago, three times: `NAME_age`, `NAME_time` (since 1970), and under its name alone the age again, for a
+/// `khz` that is older than these names.
+fn moment(out: &mut String, name: &str, age: Option<Nanos>, now: Nanos) {
+    span(out, &format!(",\"{name}\":"), age);
+    span(out, &format!(",\"{name}_age\":"), age);
+    span(out, &format!(",\"{name}_time\":"), age.map(|age| now.since(age)));
+}
+
 /// A member that is a span in seconds with nine places, or `null`.
 fn span(out: &mut String, key: &str, span: Option<Nanos>) {
     out.push_str(key);
@@ -243,11 +254,46 @@ mod tests {
     #[test]
     fn what_is_not_known_of_a_node_is_null() {
         let mut out = String::new();
-        status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()));
+        status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()), Nanos::from_secs(1_000));
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["up"], true);
-        for key in ["heard", "since", "address", "clock_offset", "round_trip", "retransmitted", "problem"] {
+        for key in [
+            "heard",
+            "heard_time",
+            "heard_age",
+            "since",
+            "since_time",
+            "since_age",
+            "address",
+            "clock_offset",
+            "round_trip",
+            "retransmitted",
+            "problem",
+        ] {
             assert!(value[key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_told_as_an_age_and_as_a_time_each_under_a_name_that_says_so() {
+        let status = NodeStatus {
+            heard: Some(Nanos::from_millis(400)),
+            since: Some(Nanos::from_secs(70)),
+            ..NodeStatus::here(NodeName::new("n1").unwrap())
+        };
+        let mut out = String::new();
+        status_json(&mut out, &status, Nanos::from_secs(1_763_690_000));
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        for (key, expected) in [
+            ("heard_age", "0.400000000"),
+            ("heard_time", "1763689999.600000000"),
+            ("since_age", "70.000000000"),
+            ("since_time", "1763689930.000000000"),
+            // Readers of before these names take them for ages.
+            ("heard", "0.400000000"),
+            ("since", "70.000000000"),
+        ] {
+            assert_eq!(value[key], expected, "{key}");
         }
     }
 

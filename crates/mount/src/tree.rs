@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use khz_model::{NodeName, NodeStatus, Rate, Reading, Stamp};
+use khz_model::{NodeName, NodeStatus, Rate, Reading, Stamp, Stay};
 
 use crate::inode::{Inode, NodeId, PathId};
 use crate::layout::Layout;
@@ -169,6 +169,8 @@ struct Value {
     lane: u64,
     /// Somebody has its file open.
     watched: bool,
+    /// Whether it is listed, by the node's boot clock.
+    stay: Stay,
 }
 
 /// A lane of the source.

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use khz_model::{Kind, Metric, Series};
+use khz_model::{Kind, Metric, Nanos, Series, Stay};
 
+use crate::gone::Gone;
 use crate::limits::ITEMS_MAX;
 
 /// A series with a name for the protocol. Its place in the list is its bit.
@@ -45,11 +46,19 @@ pub(crate) struct Items {
     names: HashSet<Box<str>>,
     /// Series that no bit was left for.
     left_out: HashSet<Key>,
+    /// For each item whether it is still listed.
+    stays: Vec<Stay>,
 }
 
 impl Items {
     pub fn list(&self) -> &[Item] {
         &self.list
+    }
+
+    /// Of the items that are gone, those that are not listed any more.
+    pub fn gone_for_long(&mut self, gone: &Gone, now: Nanos) -> Gone {
+        self.stays.resize(self.list.len(), Stay::default());
+        gone.for_long(&mut self.stays, now)
     }
 
     /// The bit of a series, new when it must be; `None`: there are too many.
@@ -107,7 +116,7 @@ impl SharedItems {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use khz_model::{Instance, Nanos, Refresh, Unit, metric};
+    use khz_model::{Instance, Refresh, Unit, metric};
     use std::borrow::Cow;
 
     pub(crate) fn series(name: &'static str, instance: Option<&str>, places: u8) -> Series {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use khz_door::counts::{count, count_n};
 use khz_model::{Budget, Look, Nanos, NodeName, Part, Query, Wanted};
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// The cluster's name.
     pub cluster: Arc<str>,
     pub items: SharedItems,
+    /// When the door began: moments are counted from here.
+    pub began: Instant,
     /// How old rows may be when nobody says.
     pub window: Nanos,
     pub counters: Counters,
@@ -93,7 +96,7 @@ impl Session {
         format!(":ok{}\n", words.collect::<String>())
     }
 
-    /// Takes in the items of every node that is shown; tells which of all items are gone.
+    /// Takes in the items of every node that is shown; tells which of all items are gone, and have been for a while.
     pub fn learn_from(&self, look: &mut dyn Look) -> Gone {
         let (mut known, mut census) = (Layouts::default(), Census::default());
         let everything = Mask::everything();
@@ -101,9 +104,12 @@ impl Session {
             let layout = known.of(parts, &everything, &self.shared.items);
             census.count(&layout, parts);
         }) {}
-        let items = self.shared.items.lock();
+        let nodes = self.shared.query.nodes().len();
+        let now = Nanos(u64::try_from(self.shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let mut items = self.shared.items.lock();
         self.shared.counters.items_left_out.store(items.left_out(), Ordering::Relaxed);
-        census.gone(items.list().len(), self.shared.query.nodes().len())
+        let gone = census.gone(items.list().len(), nodes);
+        items.gone_for_long(&gone, now)
     }
 
     /// Begins to describe what is not gone.

@@ -128,6 +128,8 @@ pub(super) struct Begun {
 #[derive(Debug)]
 pub(super) enum What {
     Value(Option<Poller>),
+    /// A value whose instance had just gone when its reader began.
+    JustGone,
     /// A text, as it was when its reader began.
     Text(Vec<u8>),
     Control(ControlHandle),
@@ -199,7 +201,7 @@ impl Tree {
         let kind = self.kind(inode)?;
         let mut seen = Attributes { inode, kind, size: 0, modified: UNIX_EPOCH, ttl: NAME_TTL };
         if kind == Kind::Value {
-            let value = self.value(inode);
+            let (value, has_just_gone) = (self.value(inode), self.has_just_gone(inode));
             let file = self.files.get_mut(&inode);
             let file = file.map(|file| {
                 file.page.touch();
@@ -209,7 +211,7 @@ impl Tree {
             let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
-            seen.size = shown.map_or(0, length);
+            seen.size = if has_just_gone { 0 } else { shown.map_or(0, length) };
             seen.modified =
                 value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
             seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };
@@ -286,6 +288,9 @@ impl Tree {
         };
         if !is_current {
             self.timed_out();
+        }
+        if self.has_just_gone(inode) {
+            return Answer::Ready(self.opened(inode, asker, What::JustGone));
         }
         if let Err(errno) = present(reading) {
             return Answer::Fail(errno);
@@ -450,6 +455,13 @@ impl Tree {
                     Err(errno) => return Answer::Fail(errno),
                 }
             }
+            // It may be back, or gone for long.
+            What::JustGone => match self.value(inode).map(|(reading, _, places)| text(reading, places)) {
+                Some(Ok(text)) => text,
+                _ if self.has_just_gone(inode) => Vec::new(),
+                Some(Err(errno)) => return Answer::Fail(errno),
+                None => return Answer::Fail(libc::ENODATA),
+            },
             // From the beginning again: a text of now.
             What::Text(_) if offset == 0 && !is_first => match self.text(inode, now, true) {
                 Answer::Ready(text) => {
@@ -483,7 +495,7 @@ impl Tree {
             What::KernelText(reading) => self.close_kernel_text(inode, user, reading, now),
             What::CachedText => self.close_kernel_text(inode, user, None, now),
             What::Text(_) => self.let_text_go(inode, now),
-            What::Directory(_) => {}
+            What::Directory(_) | What::JustGone => {}
         }
     }
 

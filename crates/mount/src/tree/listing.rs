@@ -115,11 +115,13 @@ impl Tree {
         Answer::Ready(listed)
     }
 
-    /// What stands in a directory has a value now, or something below it has: what is absent, gone or failed is not listed, so that
-    /// who walks the tree can read all that he finds. By its name it can be opened, and says why there is nothing.
+    /// What stands in a directory has a value now, or something below it has: what is absent or failed is not listed, so that
+    /// who walks the tree can read all that he finds. By its name it can be opened, and says why there is nothing. What has
+    /// just gone is listed for a while, so that what comes and goes does not blink, and reads as empty.
     fn has_value(&self, node: NodeId, path: PathId) -> bool {
-        if let Some((value, _)) = self.kept(Inode::plain(node, path)) {
-            return value.reading.value().is_some();
+        let inode = Inode::plain(node, path);
+        if let Some((value, _)) = self.kept(inode) {
+            return value.reading.value().is_some() || self.has_just_gone(inode);
         }
         let layout = self.node(node).and_then(|node| node.layout.as_ref());
         let entries = layout.and_then(|layout| layout.entries(path)).unwrap_or_default();

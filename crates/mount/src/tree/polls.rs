@@ -31,6 +31,7 @@ impl Tree {
             What::Value(None) => self.begin_to_poll(handle, inode, process),
             // A text or a setting can always be read.
             What::Text(_)
+            | What::JustGone
             | What::KernelText(_)
             | What::CachedText
             | What::Control(_)

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use khz_model::{Absence, NodeName, Reading, Series, Stamp};
+use khz_model::{Absence, NodeName, Reading, Series, Stamp, Stay};
 
 use super::{Cells, Lane, Tree, Value};
 use crate::inode::{Inode, NodeId};
@@ -17,6 +17,9 @@ const LAYOUTS_SHARED_MAX: usize = 64;
 const SAME_BOOT: u64 = 1_000_000_000;
 
 const NOT_YET: Reading = Reading::Absent(Absence::NotYet);
+
+/// What an interface, disk or job shows that is not there any more.
+const GONE: Reading = Reading::Absent(Absence::InstanceGone);
 
 impl Tree {
     /// The hub has taken us in, or is gone.
@@ -87,7 +90,8 @@ impl Tree {
         let Some(node) = self.node_mut(id) else { return };
         let before = node.layout.replace(layout.clone());
         let old = |path| before.as_ref()?.slot(path);
-        let none = Value { reading: NOT_YET, stamp: Stamp::default(), lane: 0, watched: false };
+        let stay = Stay::default();
+        let none = Value { reading: NOT_YET, stamp: Stamp::default(), lane: 0, watched: false, stay };
         let taken =
             |path: &Option<_>| path.and_then(old).and_then(|slot| node.values.get(slot as usize).copied());
         node.values = layout.paths.iter().map(|path| taken(path).unwrap_or(none)).collect();
@@ -169,6 +173,7 @@ impl Tree {
                 changed.push(slot);
             }
             (value.reading, value.stamp, value.lane) = (reading, stamp, lane);
+            value.stay.look(reading != GONE, stamp.boot);
         }
         let paths = node.layout.as_ref().map(|layout| layout.clone());
         for slot in changed {
@@ -237,6 +242,15 @@ impl Tree {
         let (value, places) = self.kept(inode)?;
         let stamp = self.lanes.get(&value.lane).map_or(value.stamp, |lane| lane.stamp);
         Some((value.reading, stamp, places))
+    }
+
+    /// True where an instance has just gone: its file is still listed, and empty.
+    pub(super) fn has_just_gone(&self, inode: Inode) -> bool {
+        let Some((value, _)) = self.kept(inode).filter(|(value, _)| value.reading == GONE) else {
+            return false;
+        };
+        // Time is what the newest row says: while none comes nothing changes.
+        self.lanes.get(&value.lane).is_some_and(|lane| value.stay.is_listed(lane.stamp.boot))
     }
 
     /// The value of a file, if there ever was one, and its decimal places.

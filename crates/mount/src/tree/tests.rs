@@ -431,6 +431,53 @@ fn what_has_no_value_leaves_the_listings_and_comes_back_with_one() {
 }
 
 #[test]
+fn an_instance_that_has_just_gone_is_listed_for_a_while_and_reads_as_empty() {
+    let mut cluster = Cluster::of(&["n1"]);
+    assert_eq!(cluster.find("n1/metrics/net"), Answer::Wait);
+    let (gone, there) = (Reading::Absent(khz_model::Absence::InstanceGone), Reading::Present(7));
+    let failed = Reading::Failed(khz_model::Fault::Unreadable);
+    let columns = ["net.a", "net.b", "net.c", "net.d"];
+    // One row a second from the tenth second on: a and b are there, and then only a; c never was; d fails.
+    let mut second = 10;
+    let mut row = |cluster: &mut Cluster, readings: [Reading; 4], seconds: u64| {
+        let wish = cluster.wish("n1:*");
+        let lane = lane(wish, "n1");
+        if second == 10 {
+            let all = columns.map(|metric| series(metric, None)).to_vec();
+            cluster.tree.columns(lane, wish, &name("n1"), &Arc::new(all));
+        }
+        for _ in 0..seconds {
+            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+            cluster.tree.row(lane, stamp, &mut readings.into_iter().enumerate());
+            second += 1;
+        }
+    };
+    row(&mut cluster, [there, there, gone, there], 1);
+    let net = cluster.at("n1/metrics/net");
+    let (b, c, d) =
+        (cluster.at("n1/metrics/net/b"), cluster.at("n1/metrics/net/c"), cluster.at("n1/metrics/net/d"));
+    let listed = |cluster: &mut Cluster| match cluster.list(net) {
+        Answer::Ready(names) => names.join(" "),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(listed(&mut cluster), "a b d");
+    row(&mut cluster, [there, gone, gone, failed], 9);
+    assert_eq!(listed(&mut cluster), "a b", "what fails is not listed");
+    assert_eq!(cluster.cat(b, false), Answer::Ready(String::new()), "and whoever walks the tree can read it");
+    assert_eq!(cluster.tree.attributes(b).unwrap().size, 0);
+    assert_eq!(cluster.cat(c, false), Answer::Fail(libc::ENODATA), "it was never there");
+    assert_eq!(cluster.cat(d, false), Answer::Fail(libc::EIO));
+    let Answer::Ready(open) = cluster.tree.open(b, false, READER, cluster.now, false) else { panic!("b") };
+    row(&mut cluster, [there, gone, gone, failed], 2);
+    assert_eq!(listed(&mut cluster), "a");
+    assert_eq!(cluster.cat(b, false), Answer::Fail(libc::ENODATA));
+    assert_eq!(cluster.read(open.handle), Answer::Fail(libc::ENODATA), "also for who opened it in time");
+    row(&mut cluster, [there, there, gone, failed], 1);
+    assert_eq!(listed(&mut cluster), "a b");
+    assert_eq!(cluster.read(open.handle), Answer::Ready("7\n".to_owned()));
+}
+
+#[test]
 fn a_value_keeps_its_length_for_who_has_just_opened_its_file() {
     let mut cluster = Cluster::of(&["n1"]);
     assert_eq!(cluster.find("n1/metrics/mem/free"), Answer::Wait);

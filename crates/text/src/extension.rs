@@ -18,6 +18,8 @@ pub(crate) enum Extension {
     Every(Rate),
     /// What items there are, with their full names.
     Items,
+    /// Which lanes run slower than asked.
+    Slowed,
     /// Whose nodes these are: this hub, and those that they come from.
     Hub,
     /// What can be said.
@@ -34,6 +36,7 @@ pub(crate) const HELP: &str = "\
 : :age 2ms       rows may be so old; any: as pushed; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
+: :slowed        the lanes that run slower than asked: NODE LANE RATE ASKED
 : :hub           the identity of this hub, and of those that it has nodes from
 
 ";
@@ -56,6 +59,7 @@ impl Extension {
             "lines" => alone(Extension::Lines),
             "sexp" => alone(Extension::Sexp),
             "items" => alone(Extension::Items),
+            "slowed" => alone(Extension::Slowed),
             "hub" => alone(Extension::Hub),
             "help" => alone(Extension::Help),
             "age" => match rest {
@@ -84,6 +88,7 @@ mod tests {
             ("age any", Extension::Age(Some(Nanos(u64::MAX)))),
             ("age", Extension::Age(None)),
             ("hub", Extension::Hub),
+            ("slowed", Extension::Slowed),
             ("every 10Hz", Extension::Every(Rate::from_hz(10).unwrap())),
         ] {
             assert_eq!(Extension::read(line), Ok(expected), "{line}");

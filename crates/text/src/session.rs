@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use khz_door::counts::{count, count_n};
-use khz_model::{Budget, Look, Nanos, NodeName, Part, Query, Wanted};
+use khz_model::{Budget, LaneStatus, Look, Nanos, NodeName, NodeStatus, Part, Query, Rate, Wanted};
 
 use crate::counters::Counters;
 use crate::describe::Describe;
@@ -84,9 +84,36 @@ impl Session {
             Extension::Lines => self.format = Format::Lines,
             Extension::Sexp => self.format = Format::Sexp,
             Extension::Hub => return self.origins(),
-            Extension::Every(_) | Extension::Items | Extension::Help => {}
+            Extension::Every(_) | Extension::Items | Extension::Slowed | Extension::Help => {}
         }
         ":ok\n".to_owned()
+    }
+
+    /// Lanes that run slower than asked, of the nodes that are shown: a line for each.
+    pub fn slowed(&self) -> impl Iterator<Item = String> + use<'_> {
+        // A rate may be `every 128ms`; a word of a line has no blanks.
+        let word = |rate: Rate| rate.to_string().trim_start_matches("every ").to_owned();
+        let nodes =
+            self.shared.query.status().into_iter().filter(|status| self.wanted.has_node(&status.node));
+        nodes.flat_map(move |status| {
+            let slowed = status.lanes.into_iter().filter(LaneStatus::is_slowed);
+            let line = move |lane: LaneStatus| {
+                format!("{} {} {} {}\n", status.node, lane.name, word(lane.rate), word(lane.asked))
+            };
+            slowed.map(line).collect::<Vec<_>>()
+        })
+    }
+
+    /// The answer to `:every`: that some rows will come more slowly is said where it is so already.
+    pub fn every(&self) -> String {
+        let is_slowed = |status: &NodeStatus| {
+            self.wanted.has_node(&status.node) && status.lanes.iter().any(LaneStatus::is_slowed)
+        };
+        match self.shared.query.status().iter().filter(|status| is_slowed(status)).count() {
+            0 => ":ok\n".to_owned(),
+            1 => ":ok 1 node runs slower than asked, below its CPU ceiling (:slowed)\n".to_owned(),
+            nodes => format!(":ok {nodes} nodes run slower than asked, below their CPU ceilings (:slowed)\n"),
+        }
     }
 
     /// `:ok` and whose nodes these are; nothing behind it where no hub answers.

@@ -221,7 +221,7 @@ export class ClusterView {
     const shown = this.shown.length < names.length ? `${count(this.shown.length)} of ${count(names.length)}` : count(names.length);
     this.put("nodes", names.length > 0 ? shown : UNKNOWN_TEXT);
     this.put("down", count(this.down));
-    // Where nobody says who is expected, and nobody says goodbye, these would say nothing.
+    // Hidden while they are 0: most clusters name no expected nodes, and few agents are stopped.
     this.putWhere(left.length > 0, "left", count(left.length));
     this.putWhere(missing.length > 0, "missing", count(missing.length));
     this.put("unknown", names.length > 0 ? count(unknown) : UNKNOWN_TEXT);
@@ -272,7 +272,7 @@ export class ClusterView {
     if (cell.textContent !== text) cell.textContent = text;
   }
 
-  /** The same of a fact that is shown only where there is something to say. */
+  /** Puts a fact, and shows or hides it. */
   putWhere(isShown, fact, text) {
     this.put(fact, text);
     const place = document.querySelector(`[data-total="${fact}"]`).parentElement;

@@ -1,5 +1,5 @@
-/* The least that an answer costs: each byte that comes is answered with as many bytes as a status of five items has, after
- * the files that are named were read, one pread each. One connection, one thread, no parsing. */
+/* The least cost of an answer: for each byte that comes, reads the named files with one pread each and answers with as
+ * many bytes as a status of five items has. One connection, one thread, no parsing. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>

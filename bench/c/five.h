@@ -1,4 +1,4 @@
-/* The five classic files and the ordinary way to read numbers out of them, shared by table.c and paced.c. */
+/* The five classic files, and the ordinary way to read numbers from them; shared by table.c and paced.c. */
 #ifndef FIVE_H
 #define FIVE_H
 
@@ -14,7 +14,7 @@ static const char *const PATHS[FILES] = {
     "/proc/stat", "/proc/meminfo", "/proc/loadavg", "/proc/uptime", "/proc/net/dev",
 };
 
-/* Unwraps a failure: says what failed and why, and ends the program. */
+/* Prints what failed and why, and ends the program. */
 static inline void die(const char *what) {
     perror(what);
     exit(1);
@@ -27,9 +27,9 @@ static inline int64_t now_ns(clockid_t clock) {
 }
 
 /*
- * Every number of the text, in order, into `values`; answers how many. A point separates two numbers, as the
- * parts of 0.52. The numbers of single interrupts behind the total in the "intr" and "softirq" lines are
- * skipped, since nobody asks for them: without that this parser would look slower than it has to be.
+ * Writes every number of the text, in order, into `values`; returns how many. A point separates two numbers, such as
+ * the parts of 0.52. Skips the numbers of single interrupts after the total in the "intr" and "softirq" lines, since
+ * nobody uses them: without that this parser would look slower than it has to be.
  */
 static inline size_t digits(const char *text, size_t length, uint64_t *values) {
     const char *at = text, *end = text + length;

@@ -3,10 +3,10 @@
  *
  *   char   open, read(2) one byte at a time, allocate a name and a number for each line, close
  *   block  open, read the file in one block, allocate and convert as before, close
- *   plain  open, read in one block, only note where each value stands, close
+ *   plain  open, read in one block, only note where each value is, close
  *   kept   the same with the file kept open: pread(2) from its beginning
  *
- * Reads "WAY MILLISECONDS" from standard input and answers "GATHERS WALL_NS CPU_NS" until it ends, so that the
+ * Reads "WAY MILLISECONDS" from standard input and prints "GATHERS WALL_NS CPU_NS" until it ends, so that the
  * harness can interleave it with others.
  */
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 
 enum { LINES_MAX = 256, BETWEEN_CLOCKS = 8 };
 
-struct entry { char *name; uint64_t value; };          /* what "char" and "block" make of a line */
-struct place { const char *digits; uint32_t length; }; /* what "plain" and "kept" make of it */
+struct entry { char *name; uint64_t value; };          /* a line in "char" and "block" */
+struct place { const char *digits; uint32_t length; }; /* a line in "plain" and "kept" */
 
 static const char *path = "/proc/meminfo";
 static char text[TEXT_MAX];
@@ -32,7 +32,7 @@ static int opened(void) {
     return fd;
 }
 
-/* Allocates the name and converts the number of one line, which ends in 0. */
+/* Allocates the name and converts the number of one line; the line ends in 0. */
 static void keep(char *line) {
     char *colon = strchr(line, ':');
     if (!colon || lines == LINES_MAX) return;
@@ -74,7 +74,7 @@ static void by_block(void) {
     close(fd);
 }
 
-/* Notes where the value of each line stands; converts nothing. */
+/* Notes where the value of each line is; converts nothing. */
 static void locate(size_t length) {
     const char *at = text, *end = text + length;
     lines = 0;

@@ -2,8 +2,8 @@
  * librrd in a loop: the reference for updates of many .rrd files.
  *
  *   librrd DIR FILES    reads "TIME VALUES MILLISECONDS" from standard input, updates every file once with VALUES
- *                       samples from TIME on, 300 seconds apart, and answers "FILES WALL_NS CPU_NS" until it ends.
- *                       The milliseconds are not looked at: a batch is one pass over all files.
+ *                       samples from TIME on, 300 seconds apart, and prints "FILES WALL_NS CPU_NS" until the input ends.
+ *                       Ignores the milliseconds: a batch is one pass over all files.
  */
 #include <rrd.h>
 

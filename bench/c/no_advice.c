@@ -1,6 +1,6 @@
 /*
- * Runs a program whose posix_fadvise(2) and madvise(2) do nothing and succeed: what the program would be without
- * its advice to the page cache, without changing the program.
+ * Runs a program with a posix_fadvise(2) and madvise(2) that do nothing and succeed: shows the program without its
+ * advice to the page cache, and without changing it.
  *
  *   no_advice PROGRAM ARGUMENT...
  */

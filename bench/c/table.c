@@ -3,10 +3,10 @@
  * both together; the C side of the ancestors' tables 2 and 3.
  *
  *   table FRAMES          reads "WAY FILE MILLISECONDS" from standard input, with WAY one of load, parse and
- *                         total and FILE 0..4, and answers "CALLS WALL_NS CPU_NS" until it ends
+ *                         total and FILE 0..4, and prints "CALLS WALL_NS CPU_NS" until the input ends
  *   table FRAMES FILE N   parses N captured texts and ends: for counting instructions
  *
- * FRAMES is a directory with a file for each source: texts captured one after another, each behind its
+ * FRAMES is a directory with a file for each source: texts captured one after another, each after its
  * length in four bytes.
  */
 #include <fcntl.h>

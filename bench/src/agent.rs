@@ -1,6 +1,6 @@
-//! The whole agent beside a bare loop in C that reads and digit-parses the same five files at the same pace:
-//! CPU per sample, ticks reached, late ticks, memory, context switches. Both are watched from outside, on
-//! the same CPU, in turns A B B A.
+//! The whole agent beside a bare loop in C that reads and digit-parses the same five files at the same rate:
+//! CPU per sample, ticks met, late ticks, memory, context switches. Both are watched from outside, on the
+//! same CPU, in turns A B B A.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -15,15 +15,16 @@ use crate::http;
 use crate::place::Pinned;
 use crate::program::{build_directory, compile, failed};
 use crate::record::{Bound, Record};
+use crate::sink::Sink;
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 use crate::watched::{Held, Watched};
 
-/// The variable that names the `khz` to measure.
+/// The environment variable that names the `khz` to measure.
 pub const PROGRAM: &str = "KHZ_BENCH_PROGRAM";
 
-/// The agent's CPU per sample may be at most this multiple of the bare loop's: what it has beside the reads weighs more where all
-/// of it is cold.
+/// The agent's CPU per sample may be at most this multiple of the bare loop's. At low rates, when everything
+/// is cold, the agent's work besides the reads weighs more.
 fn dearer(rate: u64) -> f64 {
     match rate {
         1_000.. => 1.1,
@@ -33,44 +34,46 @@ fn dearer(rate: u64) -> f64 {
     }
 }
 
-/// `khz` without a flag may take at most this percentage of a core while nobody reads it.
+/// `khz` without flags may take at most this percentage of a core while nobody reads it.
 const PLAIN_SHARE: f64 = 0.25;
-/// And at most this multiple of what five files ten times a second take.
+/// And at most this multiple of the cost of five files ten times a second.
 const PLAIN_DEARER: f64 = 1.67;
 
-/// Who is held against the bare loop, and what is promised of him.
+/// An agent to compare with the bare loop, and the promises about it.
 pub struct Contest<'a> {
     /// The section, for raw samples and verdicts.
     pub section: &'a str,
-    /// Over the table.
+    /// The heading over the table.
     pub title: &'a str,
-    /// How the agent is started at a rate.
+    /// The command that starts the agent at a rate.
     pub command: &'a dyn Fn(&Path, u64) -> Command,
-    /// At which of the rates.
+    /// The rates to measure.
     pub rates: &'a [u64],
-    /// CPU per sample at a rate may be so many times that of the bare loop.
+    /// CPU per sample may be at most this multiple of the bare loop's.
     pub dearer: fn(u64) -> f64,
-    /// Percent of a core that it may take in all, where that is promised.
+    /// The share of a core, in percent, that it may take, if that is promised.
     pub share_max: Option<f64>,
-    /// At a rate a process runs so long before it is watched, at least: until then it opens, allocates, grows and gets to know its
-    /// hub.
+    /// What answers a bare loop that sends as much as the agent, if one runs beside them (at 1 Hz).
+    pub sink: Option<&'a Sink>,
+    /// How long a process runs at least before it is watched: in that time it opens files, allocates, grows
+    /// and connects to its hub.
     pub warm_up: fn(u64) -> Duration,
 }
 
-/// Share of the ticks that is to be reached at 1,000 Hz.
+/// Share of the ticks to be met at 1,000 Hz.
 const REACHED: f64 = 0.999;
 
 /// Anonymous memory the agent may hold, in kB.
 const ANONYMOUS_KB_MAX: f64 = 4_000.0;
 
-/// A rate, and how long one turn is watched: seconds in the full run and in a quick one.
+/// A rate, and how many seconds one turn is watched: in a full run, and in a quick one.
 const RATES: [(u64, u64, u64); 4] = [(1_000, 4, 2), (100, 4, 2), (10, 5, 2), (1, 8, 4)];
 
-/// What an agent without a hub needs to open, allocate and grow.
+/// How long an agent without a hub needs to open files, allocate and grow.
 const WARM_UP: Duration = Duration::from_millis(1_500);
 
-/// What both sides count themselves: ticks met, met late, skipped. Families of `/metrics`, one sample for each
-/// lane, and names in the JSON object of `paced`.
+/// The counts that both sides report about themselves: ticks met, met late, skipped. Families of `/metrics`,
+/// with one sample for each lane, and names in the JSON object of `paced`.
 const FAMILIES: [&str; 3] =
     ["khz_lane_rows_total", "khz_lane_late_ticks_total", "khz_lane_skipped_ticks_total"];
 const BARE_NAMES: [&str; 3] = ["ticks", "late", "missed"];
@@ -79,6 +82,17 @@ const BARE_NAMES: [&str; 3] = ["ticks", "late", "missed"];
 enum Side {
     Bare,
     Agent,
+    Sending,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Bare => "bare",
+            Side::Agent => "khz",
+            Side::Sending => "bare, sending",
+        }
+    }
 }
 
 /// One turn of one side.
@@ -92,7 +106,7 @@ struct Turn {
     held: Held,
 }
 
-/// What a side says of itself, per 1,000 ticks of its whole life; `None`: it does not say.
+/// A side's own counts per 1,000 ticks of its whole life; `None`: it does not report one.
 #[derive(Clone, Copy, Debug)]
 struct OwnCounts {
     late: Option<f64>,
@@ -105,8 +119,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let warm_up = |_: u64| WARM_UP;
     let command = &agent_command;
     let rates = &[1_000, 100, 10, 1];
-    compare(record, &Contest { section: "agent", title, command, rates, dearer, share_max: None, warm_up })?;
-    // As it is without a word said: all sources, a lane at 10 Hz and one at 1 Hz.
+    compare(
+        record,
+        &Contest { section: "agent", title, command, rates, dearer, share_max: None, sink: None, warm_up },
+    )?;
+    // The default agent: all sources, a lane at 10 Hz and one at 1 Hz.
     let title = "## khz without a flag, which nobody reads, beside a bare C loop of five files at its 10 Hz";
     let plain = Contest {
         section: "plain khz",
@@ -115,12 +132,13 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         rates: &[10],
         dearer: |_| PLAIN_DEARER,
         share_max: Some(PLAIN_SHARE),
+        sink: None,
         warm_up,
     };
     compare(record, &plain)
 }
 
-/// Holds an agent against the bare loop at every rate.
+/// Compares an agent with the bare loop at every rate.
 pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchError> {
     let bare = compile("paced")?;
     let agent = build_agent()?;
@@ -130,25 +148,28 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
     let mut table = Table::new(&heads);
     for (rate, full, quick) in RATES.into_iter().filter(|(rate, ..)| contest.rates.contains(rate)) {
         let window = Duration::from_secs(record.effort.of(full, quick));
-        let mut turns: [Vec<Turn>; 2] = Default::default();
-        // Five times A B B A are ten pairs of neighbours.
+        let mut turns: [Vec<Turn>; 3] = Default::default();
+        let sink = contest.sink.filter(|_| rate == 1);
+        let order = match sink {
+            Some(_) => &[Side::Bare, Side::Agent, Side::Sending, Side::Sending, Side::Agent, Side::Bare][..],
+            None => &[Side::Bare, Side::Agent, Side::Agent, Side::Bare],
+        };
+        // Five times A B B A gives ten pairs of neighbours.
         let groups = record.effort.of(5, 2);
-        for group in 0..groups {
-            for (place, side) in [Side::Bare, Side::Agent, Side::Agent, Side::Bare].into_iter().enumerate() {
-                let turn = group * 4 + place + 1;
-                record.progress(&format!("{}, {rate} Hz, turn {turn} of {}", contest.section, 4 * groups));
-                let command = match side {
-                    Side::Bare => {
-                        let mut command = Command::new(&bare);
-                        command.arg(rate.to_string());
-                        command
-                    }
-                    Side::Agent => (contest.command)(&agent, rate),
-                };
-                let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
-                keep(record, contest, rate, side, group * 4 + place, turn);
-                turns[side as usize].push(turn);
-            }
+        for number in 0..groups * order.len() {
+            let side = order[number % order.len()];
+            let of = groups * order.len();
+            record.progress(&format!("{}, {rate} Hz, turn {} of {of}", contest.section, number + 1));
+            let mut bare = Command::new(&bare);
+            bare.arg(rate.to_string());
+            let command = match (side, sink) {
+                (Side::Agent, _) => (contest.command)(&agent, rate),
+                (Side::Sending, Some(sink)) => sink.fed_by(bare),
+                _ => bare,
+            };
+            let turn = watch(side, command, rate, window, (contest.warm_up)(rate))?;
+            keep(record, contest, rate, side, number, turn);
+            turns[side as usize].push(turn);
         }
         show_rate(record, contest, &mut table, rate, &turns);
     }
@@ -162,11 +183,11 @@ pub fn compare(record: &mut Record, contest: &Contest<'_>) -> Result<(), BenchEr
     Ok(())
 }
 
-/// How the agent is started: the only place that knows its flags.
+/// The command that starts the agent: the only place that knows its flags.
 pub fn agent_command(program: &Path, rate: u64) -> Command {
     let sources: Vec<String> = FILES.iter().map(|file| format!("{file}={rate}Hz")).collect();
     let mut command = Command::new(program);
-    // A name of its own: the rings of an agent that really runs here are not ours.
+    // Its own node name: the rings of an agent in real use here are not ours.
     command.args([
         "--listen",
         "127.0.0.1:0",
@@ -179,15 +200,15 @@ pub fn agent_command(program: &Path, rate: u64) -> Command {
     command
 }
 
-/// The same without a word about what it gathers.
+/// The same without flags for what it gathers.
 fn plain_command(program: &Path, _: u64) -> Command {
     let mut command = Command::new(program);
     command.args(["--listen", "127.0.0.1:0", "--node", "khz-bench", "--quiet"]);
     command
 }
 
-/// The `khz` that is measured: the one that `cargo xtask bench` has built together with this program and names here, else
-/// it is built now. Once a run, so that no section measures another program than the one before.
+/// The `khz` to measure: the one that `cargo xtask bench` has built and named here, else one that is built
+/// now. Once for each run, so that all sections measure the same program.
 pub fn build_agent() -> Result<PathBuf, BenchError> {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     if let Some(path) = BUILT.get() {
@@ -201,8 +222,8 @@ pub fn build_agent() -> Result<PathBuf, BenchError> {
     Ok(BUILT.get_or_init(|| path).clone())
 }
 
-/// Builds `khz` with the profile of this program, as `cargo xtask bench` does: in one go with this program, so that both have
-/// the same crates and nothing is compiled twice.
+/// Builds `khz` with the profile of this program, as `cargo xtask bench` does: in one cargo command with this
+/// program, so that both share crates and nothing is compiled twice.
 fn build() -> Result<PathBuf, BenchError> {
     let (profile, directory) = if cfg!(debug_assertions) { ("dev", "debug") } else { ("release", "release") };
     let target = build_directory()?;
@@ -234,7 +255,7 @@ fn watch(
     let period = Duration::from_secs(1) / rate as u32;
     std::thread::sleep(warm_up);
     if let Some(address) = address {
-        http::get(address, "/metrics")?; // both requests leave the same state behind
+        http::get(address, "/metrics")?; // so that both requests leave the same state
     }
     sleep_to_middle_of(period);
     let (from, before) = (wall_clock(), process.counted()?);
@@ -256,7 +277,7 @@ fn watch(
         None => own_counts(|name| number_in(&report, BARE_NAMES[name])),
     };
     Ok(Turn {
-        // Reads beyond those of the ticks (the agent looks at itself once a second) are no samples.
+        // Reads beyond those of the ticks are no samples: the agent reads its own files once a second.
         cpu_us: (after.cpu_ns - before.cpu_ns) as f64 / 1e3 / (ticks * reached.min(1.0)),
         reached,
         switches: (after.switches - before.switches) as f64 * 1_000.0 / ticks,
@@ -266,14 +287,15 @@ fn watch(
     })
 }
 
-/// Both sides tick at multiples of the period in wall-clock time: between two ticks nothing is cut in half.
+/// Both sides tick at multiples of the period in wall-clock time, so a cut in the middle between two ticks
+/// splits no tick.
 fn sleep_to_middle_of(period: Duration) {
     let period = period.as_nanos();
     let into = wall_clock().as_nanos() % period;
     std::thread::sleep(Duration::from_nanos(((period + period / 2 - into) % period) as u64));
 }
 
-/// Multiples of the period that lie between two instants: the ticks that were due.
+/// How many multiples of the period are between two instants: the ticks that were due.
 fn ticks_between(from: Duration, to: Duration, period: Duration) -> u128 {
     to.as_nanos() / period.as_nanos() - from.as_nanos() / period.as_nanos()
 }
@@ -298,7 +320,7 @@ fn address_in(text: &str) -> Option<SocketAddr> {
     rest.split(|c: char| c == '/' || c.is_whitespace()).next()?.parse().ok()
 }
 
-/// The sum of all samples of a family in Prometheus text; `None` when it is not there.
+/// The sum of all samples of a family in Prometheus text; `None` when the family is missing.
 pub fn sum_of(metrics: &str, family: &str) -> Option<f64> {
     let samples = metrics.lines().filter_map(|line| {
         let rest = line.strip_prefix(family)?;
@@ -313,7 +335,7 @@ fn number_in(report: &str, name: &str) -> Option<f64> {
     serde_json::from_str::<serde_json::Value>(report).ok()?.get(name)?.as_f64()
 }
 
-/// Late and skipped ticks per 1,000, from a lookup by index into the names.
+/// Late and skipped ticks per 1,000; `count` returns the count of a name's index.
 fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
     let per_1000 = |index| {
         let ticks = count(0)? + count(2)?;
@@ -323,7 +345,6 @@ fn own_counts(count: impl Fn(usize) -> Option<f64>) -> OwnCounts {
 }
 
 fn keep(record: &mut Record, contest: &Contest<'_>, rate: u64, side: Side, number: usize, turn: Turn) {
-    let who = if side == Side::Bare { "bare" } else { "khz" };
     let case = format!("{rate} Hz");
     for (what, value) in [
         ("cpu_us", turn.cpu_us),
@@ -336,7 +357,7 @@ fn keep(record: &mut Record, contest: &Contest<'_>, rate: u64, side: Side, numbe
         ("rss_shmem_kb", turn.held.shared_kb as f64),
         ("threads", turn.held.threads as f64),
     ] {
-        record.sample([contest.section, &case, who], number, what, value);
+        record.sample([contest.section, &case, side.name()], number, what, value);
     }
 }
 
@@ -345,16 +366,21 @@ fn show_rate(
     contest: &Contest<'_>,
     table: &mut Table,
     rate: u64,
-    [bare, agent]: &[Vec<Turn>; 2],
+    [bare, agent, sending]: &[Vec<Turn>; 3],
 ) {
     let cost = |turns: &[Turn]| turns.iter().map(|t| t.cpu_us).collect::<Vec<_>>();
-    let times = Spread::of(ratios(&cost(agent), &cost(bare)));
-    for (who, turns, times) in [("bare", bare, None), ("khz", agent, times)] {
+    let beside = |turns: &[Turn], others: &[Turn]| Spread::of(ratios(&cost(turns), &cost(others)));
+    let times = beside(agent, bare);
+    for (side, turns, times) in [
+        (Side::Bare, bare, None),
+        (Side::Sending, sending, beside(sending, bare)),
+        (Side::Agent, agent, times),
+    ] {
         let median =
             |figure: fn(&Turn) -> f64| Spread::of(turns.iter().map(figure)).map_or(f64::NAN, |s| s.median);
         let Some(cost) = Spread::of(cost(turns)) else { continue };
         table.row([
-            format!("{rate} Hz {who}"),
+            format!("{rate} Hz {}", side.name()),
             figure(cost.median),
             format!("{}..{}", figure(cost.lower), figure(cost.upper)),
             times.map_or(String::new(), |t| figure(t.median)),
@@ -369,6 +395,12 @@ fn show_rate(
     }
     let promise = format!("{} / bare loop, {rate} Hz", contest.section);
     record.verdict(&promise, times, Bound::AtMost((contest.dearer)(rate)));
+    if !sending.is_empty() {
+        let promise = format!("{} / bare loop that sends, {rate} Hz", contest.section);
+        record.verdict(&promise, beside(agent, sending), Bound::Stated);
+        let promise = format!("{}: bare loop that sends / bare loop, {rate} Hz", contest.section);
+        record.verdict(&promise, beside(sending, bare), Bound::Stated);
+    }
     if let Some(share_max) = contest.share_max {
         let shares = agent.iter().map(|turn| turn.cpu_us * rate as f64 / 1e4);
         let promise = format!("{}: percent of a core", contest.section);

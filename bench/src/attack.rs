@@ -1,6 +1,6 @@
-//! The agent under attack: at 1,000 Hz, first left alone, then with ten thousand connections that say nothing,
-//! half of them in the middle of a request, then with streams that nobody reads. What must not move: the ticks
-//! and the memory. Then a hub and its readers.
+//! The agent under attack at 1,000 Hz: first alone, then with ten thousand silent connections, half of them
+//! in the middle of a request, then with streams that nobody reads. Ticks and memory must not change. Then a
+//! hub with slow readers.
 
 mod readers;
 
@@ -17,7 +17,7 @@ use crate::spread::Spread;
 use crate::table::{Table, figure};
 use crate::watched::Watched;
 
-/// Idle connections, as a port scan or a broken client leaves them.
+/// Idle connections, as after a port scan or from a broken client.
 const CONNECTIONS: usize = 10_000;
 
 /// Streams at the highest rate that are opened and never read.
@@ -26,14 +26,14 @@ const UNREAD_STREAMS: usize = 64;
 /// Ticks a second.
 const RATE: u64 = 1_000;
 
-/// Of the ticks that it meets when left alone, the share that is to be met whatever the doors suffer.
+/// The share of the ticks it meets alone that it must meet under every attack.
 const MET: f64 = 0.999;
 
-/// Anonymous memory the whole process may hold under attack, in kB: room for every connection that its limits let
-/// in, with a full buffer each.
+/// Anonymous memory that the whole process may hold under attack, in kB: room for every connection that its
+/// limits allow, each with a full buffer.
 const ANONYMOUS_KB_MAX: f64 = 64_000.0;
 
-/// What the agent has counted: ticks met, late, skipped; connections open and turned away.
+/// The agent's own counts: ticks met, late, skipped; connections open and refused.
 struct Counts {
     met: f64,
     late: f64,
@@ -104,7 +104,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
 }
 
 fn counts(address: SocketAddr) -> Result<Counts, BenchError> {
-    // Under attack the door may turn this one away too: it asks again.
+    // Under attack the door may refuse this request too; then it tries again.
     let mut answer = http::get(address, "/metrics");
     for _ in 0..50 {
         if answer.is_ok() {
@@ -124,14 +124,14 @@ fn counts(address: SocketAddr) -> Result<Counts, BenchError> {
     })
 }
 
-/// Connections that say nothing, or half a request.
+/// Silent connections, or connections with half a request.
 fn open_idle(address: SocketAddr) -> Result<Vec<TcpStream>, BenchError> {
     let mut open = Vec::with_capacity(CONNECTIONS);
     for number in 0..CONNECTIONS {
         let mut stream =
             TcpStream::connect(address).map_err(|e| failed(format!("connection {number}"), e))?;
         if number % 2 == 1 {
-            // The door may have closed it already: that is its right.
+            // The door may have closed it already, which is allowed.
             let _ = stream.write_all(b"GET /khz/v1/query HTTP/1.1\r\nHost: ");
         }
         open.push(stream);
@@ -139,7 +139,7 @@ fn open_idle(address: SocketAddr) -> Result<Vec<TcpStream>, BenchError> {
     Ok(open)
 }
 
-/// Streams of everything at the highest rate that nobody reads.
+/// Streams of everything at the highest rate, which nobody reads.
 fn open_unread(address: SocketAddr) -> Result<Vec<TcpStream>, BenchError> {
     let mut open = Vec::with_capacity(UNREAD_STREAMS);
     for number in 0..UNREAD_STREAMS {

@@ -1,5 +1,6 @@
-//! The block beside the text that the ancestors argued for: bytes and CPU per row and per value, as it is and
-//! compressed, on recorded workloads at 100 Hz and at 1 Hz. Everybody gets the same rows in the same groups.
+//! The block compared with the text that the ancestors recommended: bytes and CPU per row and per value,
+//! plain and compressed, on recorded workloads at 100 Hz and at 1 Hz. All forms get the same rows in the same
+//! groups.
 
 mod forms;
 mod packing;
@@ -23,13 +24,13 @@ use workload::Workload;
 
 pub use packing::write_dictionary;
 
-/// Bytes per value that the format is to need, all slots counted, headers included: at 100 Hz and at 1 Hz.
+/// Bytes per value to reach, counting all slots and headers: at 100 Hz and at 1 Hz.
 const BYTES_AT_100_HZ: f64 = 0.5;
 const BYTES_AT_1_HZ: f64 = 2.0;
-/// Nanoseconds per value, all slots counted.
+/// Nanoseconds per value, counting all slots.
 const NANOS: f64 = 5.0;
 
-/// Every form, alone and packed.
+/// Every form, plain and packed.
 const CASES: [(Form, Packing); 13] = [
     (Form::Block, Packing::None),
     (Form::Block, Packing::Gzip),
@@ -104,7 +105,7 @@ fn one_workload(
     Ok(())
 }
 
-/// Every case gives back the rows that went in: what is compared below says the same.
+/// Checks that every case returns the rows that went in, so that all cases carry the same content.
 fn check(workload: &Workload, made: &[Made], trained: &packing::Trained) -> Result<(), BenchError> {
     for case in made {
         let mut unpacker = case.packing.unpacker(case.form, trained)?;
@@ -176,7 +177,7 @@ fn decode_turns(
     interleave(&mut contenders, pairs, span)
 }
 
-/// What a hub does with rows: counting them, and decoding them without looking at each.
+/// What a hub does with rows: counts them, and decodes them without reading each value.
 fn scan_turns(
     workload: &Workload,
     blocks: &Made,
@@ -205,7 +206,7 @@ fn scan_turns(
     interleave(&mut contenders, pairs, span)
 }
 
-/// Runs `group` for as long as `span`; it tells how many rows it did.
+/// Runs `group` for as long as `span`; it returns how many rows it handled.
 fn rows_for(
     span: Duration,
     mut group: impl FnMut() -> Result<usize, BenchError>,
@@ -273,7 +274,7 @@ fn show(
     record.verdict(&format!("{name}: decode, ns per value"), value(&decoded[0], slots), Bound::AtMost(NANOS));
 }
 
-/// Decodes a block row by row, looking at what each changed.
+/// Decodes a block row by row, and reads what each row changed.
 fn decode_block(
     decoder: &mut Decoder,
     bytes: &[u8],

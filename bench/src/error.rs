@@ -1,4 +1,4 @@
-//! What can go wrong in a benchmark: each variant says what was tried.
+//! What can fail in a benchmark; each variant names what was tried.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ impl BenchError {
 
     /// Wraps the failure of a system call.
     pub fn call<'a>(call: impl std::fmt::Display + 'a) -> impl FnOnce(rustix::io::Errno) -> BenchError + 'a {
-        // Put into words only when it failed: this stands in loops that are measured.
+        // Formats the text only on failure: this call is in measured loops.
         move |source| BenchError::Call { call: call.to_string(), source }
     }
 }

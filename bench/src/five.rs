@@ -1,5 +1,5 @@
-//! The five classic files: where they are, a bare read, an ordinary digit parse, and texts captured from them.
-//! It knows nothing of our parser.
+//! The five classic files: their names, a bare read, an ordinary digit parse, and texts captured from them.
+//! Knows nothing of our parser.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -11,10 +11,10 @@ use crate::error::BenchError;
 /// The files in the order of the C programs.
 pub const FILES: [&str; 5] = ["stat", "meminfo", "loadavg", "uptime", "net/dev"];
 
-/// Room for one read: more than any of the five gives in one go on today's machines.
+/// Room for one read: more than one read of any of the five returns on today's machines.
 const READ_ROOM: usize = 1 << 20;
 
-/// Room to read any of the files, shared by all of one side, as the bare loop in C has it.
+/// A buffer for any of the files; one side shares it for all files, as the bare loop in C does.
 pub fn room() -> Vec<u8> {
     vec![0; READ_ROOM]
 }
@@ -33,7 +33,7 @@ impl Kept {
         Ok(Kept { path, file })
     }
 
-    /// One `pread` from the beginning into `room`: the bare read that everything is compared with.
+    /// One `pread` from the beginning into `room`: the bare read that is the reference for everything.
     #[inline]
     pub fn load<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], BenchError> {
         let length =
@@ -42,8 +42,8 @@ impl Kept {
     }
 }
 
-/// Every number of the text in order, as the C programs read them: single interrupts behind the totals of
-/// `intr` and `softirq` are skipped. Answers how many; numbers beyond `values` are not kept.
+/// Every number of the text in order, as the C programs read them: skips single interrupts after the totals
+/// of `intr` and `softirq`. Returns how many there are; drops numbers beyond the room in `values`.
 #[inline]
 pub fn digits(text: &[u8], values: &mut [u64]) -> usize {
     let mut count = 0;
@@ -83,7 +83,7 @@ fn leading_number(text: &[u8]) -> u64 {
         .fold(0, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
 }
 
-/// Texts of one source as they followed each other.
+/// Texts of one source in their order.
 pub type Frames = Vec<Vec<u8>>;
 
 /// Captures `count` texts of each file, one a millisecond.
@@ -102,7 +102,7 @@ pub fn capture(count: usize) -> Result<Vec<Frames>, BenchError> {
     Ok(frames)
 }
 
-/// Writes captured texts as `table.c` reads them: `0.frames` to `4.frames`, each text behind its length.
+/// Writes captured texts in the format of `table.c`: `0.frames` to `4.frames`, each text after its length.
 pub fn write_frames(directory: &Path, frames: &[Frames]) -> Result<(), BenchError> {
     fs::create_dir_all(directory).map_err(BenchError::file(directory))?;
     for (number, texts) in frames.iter().enumerate() {
@@ -117,7 +117,7 @@ pub fn write_frames(directory: &Path, frames: &[Frames]) -> Result<(), BenchErro
     Ok(())
 }
 
-/// Reads what [`write_frames`] wrote for one source.
+/// Reads the texts of one source that [`write_frames`] wrote.
 pub fn read_frames(directory: &Path, file: usize) -> Result<Frames, BenchError> {
     let path = directory.join(format!("{file}.frames"));
     let bytes = fs::read(&path).map_err(BenchError::file(&path))?;
@@ -133,19 +133,19 @@ pub fn read_frames(directory: &Path, file: usize) -> Result<Frames, BenchError> 
     Ok(frames)
 }
 
-/// Goes through captured texts forth and back, so that neighbours are always one capture apart.
+/// Walks captured texts forth and back, so that neighbours are always one capture apart.
 pub struct Swing {
     at: usize,
     back: bool,
 }
 
 impl Swing {
-    /// At the first text.
+    /// Begins at the first text.
     pub fn new() -> Self {
         Swing { at: 0, back: false }
     }
 
-    /// The number of the next of `count` texts.
+    /// The index of the next of `count` texts.
     #[inline]
     pub fn next(&mut self, count: usize) -> usize {
         let now = self.at;

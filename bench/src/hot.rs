@@ -1,4 +1,4 @@
-//! The table: loads, parses and totals a second for each of the five files, back to back; the paper's tables
+//! The table: loads, parses and totals a second for each of the five files, back to back. The paper's tables
 //! 2, 3 and 4.
 
 use std::cell::RefCell;
@@ -19,16 +19,16 @@ use crate::table::{Table, figure};
 /// Texts captured from each file for the parses: an eighth of a second of a busy machine.
 const FRAMES: usize = 128;
 
-/// The share of the bare read that our total is to reach, by file.
+/// The share of the bare read that our total must reach, by file.
 pub fn share_to_reach(file: &str) -> f64 {
     if file == "net/dev" { 0.90 } else { 0.95 }
 }
 
-/// Runs the section: hot, and the instructions beside it.
+/// Runs the section: the rates, then the instruction counts.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let frames = {
         let _busy = Load::start()?;
-        std::thread::sleep(Duration::from_millis(300)); // the load is to be under way when the texts are taken
+        std::thread::sleep(Duration::from_millis(300)); // the load must run before the texts are captured
         five::capture(FRAMES)?
     };
     let directory = std::env::temp_dir().join(format!("khz-bench-{}", std::process::id()));
@@ -53,7 +53,7 @@ fn hot(record: &mut Record, directory: &std::path::Path, frames: &[Frames]) -> R
     Ok(())
 }
 
-/// Everybody's batches for one file. Neighbours in this order are the ones that are compared.
+/// The batches of every contender for one file. Neighbours in this order are compared.
 fn one_file(
     record: &Record,
     program: &RefCell<Program>,
@@ -114,7 +114,7 @@ fn show_rates(record: &mut Record, all: &[(&str, Vec<Turns>)]) {
     );
 }
 
-/// What the parse leaves of the bare read.
+/// Our parse as a share of the bare read.
 fn show_shares(record: &mut Record, all: &[(&str, Vec<Turns>)]) {
     let mut table = Table::new(&["file", "C/C load", "ours/load", "quartiles", "min", "max", "ours/C load"]);
     for (name, turns) in all {

@@ -1,4 +1,4 @@
-//! One HTTP GET over loopback, enough to ask our own agent for its counters. It refuses everything else.
+//! One HTTP GET over loopback, enough to read our own agent's counters. Supports nothing else.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::error::BenchError;
 
-/// Our agent answers within this, or something is wrong.
+/// If our agent does not answer within this time, something is wrong.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// More than this is no answer to a question of ours.
+/// Longer bodies are no answer to our requests.
 const BODY_MAX: u64 = 16 << 20;
 
 /// The body of `GET path`, if the answer is 200.

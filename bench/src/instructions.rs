@@ -1,5 +1,5 @@
-//! Instructions per parse, counted by callgrind over captured texts: a figure that no neighbour on the machine
-//! can move. User space only, so it leaves the read itself out.
+//! Instructions per parse, counted by callgrind over captured texts: a figure that other load on the machine
+//! cannot change. User space only, so it leaves out the read.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,10 +11,10 @@ use crate::program::{compile, failed};
 use crate::record::Record;
 use crate::table::{Table, figure, thousands};
 
-/// Parses in the two runs whose difference counts: starting up falls out.
+/// Parses in the two runs whose difference counts, which removes the start-up.
 const PARSES: [u64; 2] = [1_000, 11_000];
 
-/// Counts and shows; says so when valgrind is missing.
+/// Counts and shows the table; reports if valgrind is missing.
 pub fn run(record: &mut Record, frames: &Path) -> Result<(), BenchError> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         record.say("No instruction counts: valgrind is missing (Debian package valgrind).\n");
@@ -47,7 +47,7 @@ pub fn run(record: &mut Record, frames: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The body of `replay FRAMES FILE N`: parses captured texts forth and back, N times.
+/// The process `replay FRAMES FILE N`: parses captured texts forth and back, N times.
 pub fn replay(frames: &Path, file: usize, parses: u64) -> Result<(), BenchError> {
     let name = FILES.get(file).ok_or_else(|| BenchError::Usage(format!("FILE is 0..{}", FILES.len() - 1)))?;
     let frames = read_frames(frames, file)?;
@@ -59,7 +59,7 @@ pub fn replay(frames: &Path, file: usize, parses: u64) -> Result<(), BenchError>
     Ok(())
 }
 
-/// Instructions of one parse: the program's last argument is how many it does.
+/// Instructions of one parse: the program's last argument is the number of parses.
 fn per_parse(program: &Path, arguments: &[&str]) -> Result<f64, BenchError> {
     let [few, many] = PARSES;
     let difference = count(program, arguments, many)?.saturating_sub(count(program, arguments, few)?);

@@ -1,6 +1,6 @@
-//! What the monitor takes from a job: a program that computes on both cores and waits at a barrier after every step, as
-//! parallel programs do, so that whoever is held up holds up all. Alone, beside the bare loop in C, and beside an agent
-//! and a mount. Needs root and /dev/fuse.
+//! What the monitor takes from a job. The job computes on both cores and waits at a barrier after every step,
+//! as parallel programs do, so that a delay on one core delays all. It runs alone, beside the bare loop in C,
+//! and beside an agent and a mount. Needs root and /dev/fuse.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,16 +18,16 @@ use crate::spread::Spread;
 use crate::table::{Table, figure};
 use crate::watched::Watched;
 
-/// Times the bare loop's loss that ours may be.
+/// Our loss may be at most this multiple of the bare loop's.
 const DEARER: f64 = 1.3;
 
-/// A step of the job on a core that nobody disturbs.
+/// A step of the job on an undisturbed core.
 const STEP: Duration = Duration::from_millis(1);
 
-/// What was started needs so long until it does nothing but its work.
+/// How long new processes need until they do only their work.
 const SETTLING: Duration = Duration::from_millis(1_500);
 
-/// What runs beside the job.
+/// The programs beside the job.
 const SIDES: [&str; 4] = ["nothing", "bare loop", "agent and mount", "agent, mount, hub at that rate"];
 const NOTHING: usize = 0;
 const BARE: usize = 1;
@@ -49,12 +49,12 @@ pub static SUITE: Suite = Suite {
 fn run(record: &mut Record, rate: u64) -> Result<(), BenchError> {
     let bare = compile("paced")?;
     let job = Job::new()?;
-    // Where little happens in a second, more of them are looked at.
+    // At low rates little happens in a second, so a turn has more steps.
     let full = if rate >= 100 { 1_500 } else { 4_000 };
     let steps = (record.effort.of(full, 700), record.effort.of(5, 2));
     let mut seconds: [Vec<f64>; SIDES.len()] = Default::default();
     for group in 0..steps.1 {
-        // Forth and back, so that what drifts falls on all alike.
+        // Forth and back, so that drift affects all alike.
         for side in (0..SIDES.len()).chain((0..SIDES.len()).rev()) {
             record.progress(&format!("{rate} Hz, turn {group}: {}", SIDES[side]));
             let running = Beside::start(side, rate, &bare)?;
@@ -88,12 +88,12 @@ fn run(record: &mut Record, rate: u64) -> Result<(), BenchError> {
     }
     record.show(&format!("## What a job on all cores loses, {rate} Hz"), &table);
     record.say(&format!(
-        "{} steps of {STEP:?} with a barrier behind each, {alone:.2} s alone. Agent and mount: five files gathered at {rate} Hz into ring \
+        "{} steps of {STEP:?} with a barrier after each, {alone:.2} s alone. Agent and mount: five files gathered at {rate} Hz into ring \
          and shared memory, base rows to a hub on this machine once a second, the mount with a file open. With the hub at that rate: \
          every row sent, and delivered to the mount again; the hub's work is on this machine too, where a cluster has another for it.\n",
         steps.0
     ));
-    // A bare loop that took nothing measurable has no ratio.
+    // If the bare loop took nothing measurable, there is no ratio.
     let (ours, bare) = (median(&lost[OURS]), median(&lost[BARE]));
     let times = if bare > 0.0 { Spread::of([ours / bare]) } else { None };
     record.verdict(
@@ -109,7 +109,7 @@ fn median(samples: &[f64]) -> f64 {
     Spread::of(samples.iter().copied()).map_or(f64::NAN, |spread| spread.median)
 }
 
-/// What runs beside the job, until it is dropped.
+/// The processes beside the job; dropping it ends them.
 enum Beside {
     Nothing,
     // Killed when dropped.
@@ -126,7 +126,7 @@ impl Beside {
                 let mut site = Site::start(Class::Normal)?;
                 let own = agent_command(&site.program, rate);
                 let sources: Vec<&str> = own.get_args().filter_map(std::ffi::OsStr::to_str).collect();
-                // Of the flags only the sources: name and door are the site's.
+                // Of the flags only the sources: the site sets name and door.
                 let sources = sources.last().copied().unwrap_or_default();
                 let hertz = format!("{rate}Hz");
                 let base = if side == WITH_HUB { &hertz } else { "1Hz" };
@@ -142,7 +142,7 @@ impl Beside {
     }
 }
 
-/// The job: one thread a core.
+/// The job: one thread for each core.
 struct Job {
     cores: Vec<usize>,
     /// Rounds of work in a step.
@@ -163,7 +163,7 @@ impl Job {
         Ok(Job { cores, rounds: (ROUNDS as f64 * STEP.as_secs_f64() / fastest) as u64 })
     }
 
-    /// Seconds that so many steps take.
+    /// The seconds that this many steps take.
     fn run(&self, steps: u64) -> Result<f64, BenchError> {
         let barrier = Barrier { arrived: AtomicU64::new(0), threads: self.cores.len() as u64 };
         let start = Instant::now();
@@ -193,7 +193,7 @@ impl Job {
     }
 }
 
-/// Whoever arrives first waits on his core, as message passing libraries do.
+/// The first to arrive spins on its core, as in message passing libraries.
 struct Barrier {
     arrived: AtomicU64,
     threads: u64,
@@ -208,7 +208,7 @@ impl Barrier {
     }
 }
 
-/// Arithmetic that cannot be left out.
+/// Arithmetic that the compiler cannot remove.
 fn work(rounds: u64) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for round in 0..rounds {

@@ -13,7 +13,7 @@ use crate::record::Record;
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure, thousands};
 
-/// The C program's name of each step, what it is, and what the paper reached with it (gathers/s).
+/// Each step's name in the C program, its meaning, and the paper's result (gathers/s).
 const STEPS: [(&str, &str, f64); 4] = [
     ("char", "a character at a time", 85.0),
     ("block", "in blocks", 4_173.0),
@@ -55,7 +55,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     record.show("## The ladder: /proc/meminfo, gathers per second of CPU", &table);
     record.say(&format!(
         "One CPU ({}); C steps one to four, ours is the fifth. Only steps one, two and five turn text\n\
-         into numbers; three and four note where each value stands, as the paper did.\n",
+         into numbers; three and four note where each value is, as the paper did.\n",
         pinned.cpu
     ));
     Ok(())

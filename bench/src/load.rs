@@ -1,5 +1,5 @@
 //! A busy machine: child processes that compile, send datagrams over loopback and touch memory, so that the
-//! kernel's numbers really change. They end with the benchmark, even when that is killed.
+//! kernel's numbers change. They end with the benchmark, even when it is killed.
 
 use std::fs;
 use std::io::{Read, Seek, Write};
@@ -11,19 +11,19 @@ use std::time::Duration;
 use crate::error::BenchError;
 use crate::program::{failed, sources};
 
-/// What keeps a machine busy, and how many of each: together they want more than two cores.
+/// The kinds of workers, one of each: together they want more than two cores.
 const WORKERS: [&str; 3] = ["compile", "datagrams", "memory"];
 
 /// Datagrams that go out in one burst.
 const BURST: usize = 20;
 
-/// The pause between two bursts: the counters move thousands of times a second, the core is not full.
+/// The pause between two bursts: counters move thousands of times a second, but the core is not full.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Bytes that the memory worker touches and gives back.
+/// Bytes that the memory worker touches and frees.
 const TOUCHED: usize = 64 << 20;
 
-/// Running workers; dropped, they end.
+/// Running workers; dropping it ends them.
 pub struct Load {
     workers: Vec<Child>,
 }
@@ -60,10 +60,10 @@ impl Drop for Load {
     }
 }
 
-/// The body of a worker process: works until its standard input ends.
+/// The work of a worker process, until its standard input ends.
 pub fn work(kind: &str) -> Result<(), BenchError> {
     std::thread::spawn(|| {
-        // The parent holds the other end; when it goes, however it goes, this read returns.
+        // The parent holds the other end; however it ends, this read returns.
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);
     });
@@ -110,7 +110,7 @@ fn datagrams() -> Result<(), BenchError> {
     }
 }
 
-/// Takes and returns memory: the free, active and mapped numbers of meminfo.
+/// Takes and returns memory, which moves the free, active and mapped numbers of meminfo.
 fn touch_memory() -> Result<(), BenchError> {
     loop {
         let mut room = vec![0u8; TOUCHED];
@@ -123,7 +123,7 @@ fn touch_memory() -> Result<(), BenchError> {
     }
 }
 
-/// A connection over loopback that carries as much as it can.
+/// A connection over loopback that carries as many bytes as it can.
 fn copy_over_loopback() -> Result<(), BenchError> {
     let loopback = |e| failed("a connection over loopback", e);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(loopback)?;
@@ -141,12 +141,12 @@ fn copy_over_loopback() -> Result<(), BenchError> {
     }
 }
 
-/// The memory that the pressure worker may have, and the file that it reads over and over: the kernel takes pages
-/// back and reads them again all the time, without harm to anybody outside.
+/// The memory of the pressure worker, and the file that it reads repeatedly: the kernel constantly takes
+/// pages back and reads them again, without harm to other processes.
 const ROOM_BYTES: u64 = 48 << 20;
 const FILE_BYTES: u64 = 192 << 20;
 
-/// Lives in a memory control group that is too small for what it reads. Needs root.
+/// Runs in a memory control group that is too small for what it reads. Needs root.
 fn read_more_than_fits() -> Result<(), BenchError> {
     let group = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].iter().map(Path::new).find(|g| g.is_dir());
     let group = group.ok_or_else(|| failed("a memory control group", "no /sys/fs/cgroup"))?.join("khz-bench");
@@ -163,7 +163,7 @@ fn read_more_than_fits() -> Result<(), BenchError> {
     let path = std::env::temp_dir().join(format!("khz-bench-pressure-{}", std::process::id()));
     let file = fs::File::options().create(true).truncate(true).read(true).write(true).open(&path);
     let mut file = file.map_err(BenchError::file(&path))?;
-    // Nameless from here on: it goes with the process.
+    // Without a name, the file ends with the process.
     fs::remove_file(&path).map_err(BenchError::file(&path))?;
     let mut room = vec![0x55; 1 << 20];
     for _ in 0..FILE_BYTES / room.len() as u64 {

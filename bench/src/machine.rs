@@ -1,5 +1,5 @@
-//! On what and with what a run was made: processor, kernel, compilers, versions, commit, load. What cannot be
-//! found out is `null`, never a guess; the machine's name is nobody's business.
+//! The conditions of a run: processor, kernel, compilers, versions, commit, load. Unknown facts are `null`,
+//! never guesses; the machine's name is left out.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What differs from the commit. Not what runs are kept in: `cargo xtask promises run` writes it after each section, and it is not measured.
+/// Changes since the commit. Leaves out the folder of runs: `cargo xtask promises run` writes there after
+/// each section, and it is not measured.
 const STATUS: [&str; 7] = [
     "status",
     "--porcelain",

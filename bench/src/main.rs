@@ -1,5 +1,5 @@
-//! `khz-bench`: every claim of speed beside its reference, interleaved in one run, with the raw samples kept.
-//! The sections stand in files of their own; this one only chooses among them.
+//! `khz-bench`: compares every claim of speed with its reference, interleaved in one run, and keeps the raw
+//! samples. Each section has its own file; this one only lists them.
 
 mod agent;
 mod attack;
@@ -27,6 +27,7 @@ mod recording;
 mod rrd;
 mod scale;
 mod section;
+mod sink;
 mod spread;
 mod synth;
 mod table;
@@ -41,7 +42,7 @@ use error::BenchError;
 use record::{Effort, Record};
 use section::{Section, Suite};
 
-/// What can be run, with the time that each section takes beside its name.
+/// The help: suites and sections, each section with its time.
 fn usage() -> String {
     let mut text = String::from(
         "\
@@ -118,7 +119,7 @@ static BLOCK: Suite = Suite {
     sections: &[Section {
         name: "forms",
         seconds: (360, 70),
-        about: "beside texts, as they are and compressed, on the workloads of fixtures/workloads",
+        about: "beside texts, plain and compressed, on the workloads of fixtures/workloads",
         run: block::run,
     }],
 };
@@ -134,7 +135,7 @@ fn main() -> ExitCode {
             println!("{}", usage());
             Ok(())
         }
-        // What the benchmark starts of itself.
+        // Helper processes of the benchmark.
         ["part", ref rest @ ..] => mount::part(rest).unwrap_or_else(|| hub::part(rest)),
         ["dictionary", traces, file] => block::write_dictionary(Path::new(traces), Path::new(file)),
         ["trace", workload, file] => trace::record(workload, &PathBuf::from(file)),

@@ -1,7 +1,7 @@
-//! `khz-bench mount`: what a value costs who reads it, out of shared memory and out of the mounted tree, beside local
-//! files, an empty FUSE file system and a daemon at a socket; how long a change takes to a reader on another node; what
-//! the mount's process costs. Needs root and /dev/fuse. The sections stand in files of their own; this one only
-//! chooses among them.
+//! `khz-bench mount`: the cost of reading a value from shared memory and from the mounted tree, beside local
+//! files, an empty FUSE file system and a daemon at a socket; the time of a change to a reader on another
+//! node; the cost of the mount's process. Needs root and /dev/fuse. Each section has its own file; this one
+//! only lists them.
 
 mod answer;
 mod change;
@@ -19,7 +19,7 @@ use crate::section::{Section, Suite};
 
 pub use site::{Class, Site};
 
-/// What it measures.
+/// The suite and its sections.
 pub static SUITE: Suite = Suite {
     name: "mount",
     about: "the mounted tree and shared memory; needs root and /dev/fuse",
@@ -52,7 +52,7 @@ pub static SUITE: Suite = Suite {
     ],
 };
 
-/// What the benchmark starts of itself.
+/// Runs a helper process of this benchmark.
 pub fn part(words: &[&str]) -> Option<Result<(), BenchError>> {
     match words {
         ["answer", socket] => Some(answer::work(socket)),

@@ -1,5 +1,5 @@
 //! Our side of every comparison, and the only file that knows our interfaces: a kernel file kept open, read
-//! into the differential parser's own buffer, parsed there.
+//! into the differential parser's own buffer, and parsed there.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use khz_parse::{KernelFile, Outcome, Parser};
 
 use crate::error::BenchError;
 
-/// The kernel file of ours that is called `name`.
+/// Our kernel file with this name.
 pub fn kernel_file(name: &str) -> Result<&'static KernelFile, BenchError> {
     let found = khz_parse::files().iter().find(|file| file.name == name);
     found.copied().ok_or_else(|| BenchError::Reply(format!("khz-parse knows no file called {name}")))
@@ -23,7 +23,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens the kernel file called `name` under `/`.
+    /// Opens the kernel file with this name under `/`.
     pub fn open(name: &str) -> Result<Self, BenchError> {
         let kernel_file = kernel_file(name)?;
         let path = PathBuf::from("/").join(kernel_file.path);
@@ -31,7 +31,7 @@ impl Source {
         Ok(Source { path, file, parser: Parser::new(kernel_file) })
     }
 
-    /// Reads the file into `room`, as the gatherer does for all its sources, and brings the readings up to date.
+    /// Reads the file into `room`, as the gatherer does for all its sources, and updates the readings.
     #[inline]
     pub fn gather(&mut self, room: &mut Vec<u8>) -> Result<Outcome, BenchError> {
         self.parser.expect();
@@ -46,7 +46,7 @@ impl Source {
     }
 }
 
-/// A parser that is given captured texts. Each is copied into its room first; in a gather the kernel writes it
+/// A parser for captured texts. Each text is copied into its buffer first; in a gather the kernel writes it
 /// there.
 pub struct Replayed {
     /// The parser.
@@ -55,12 +55,12 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// For the kernel file called `name`.
+    /// A parser for the kernel file with this name.
     pub fn new(name: &str) -> Result<Self, BenchError> {
         Ok(Replayed { parser: Parser::new(kernel_file(name)?), room: Vec::new() })
     }
 
-    /// Takes one text.
+    /// Parses one text.
     #[inline]
     pub fn take(&mut self, text: &[u8]) {
         if self.room.len() < text.len() {
@@ -71,8 +71,8 @@ impl Replayed {
     }
 }
 
-/// The same text twice: once as it came to the differential parser, once to a parser that has forgotten all
-/// texts before and so goes by field name.
+/// Checks a parser: compares the differential parser's readings of a text with those of a second parser that
+/// has no earlier text and so looks up fields by name.
 pub struct Check {
     reference: Parser,
     /// Readings compared.
@@ -82,12 +82,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check for the kernel file called `name`.
+    /// A check for the kernel file with this name.
     pub fn new(name: &str) -> Result<Self, BenchError> {
         Ok(Check { reference: Parser::new(kernel_file(name)?), compared: 0, wrong: 0 })
     }
 
-    /// Compares every reading of `parser`, whose latest text was `text`, with a full parse.
+    /// Compares every reading of `parser`, whose last text is `text`, with a full parse.
     pub fn compare(&mut self, parser: &Parser, text: &[u8]) {
         self.reference.lose(Reading::Absent(Absence::NotYet));
         self.reference.advance_with(text);

@@ -1,5 +1,5 @@
-//! The table once more as an agent lives it: a thousand reads a second on a busy machine, where caches are cold
-//! and the numbers really change. Bare read, ordinary parse and ours take turns tick by tick.
+//! The table again under an agent's conditions: a thousand reads a second on a busy machine, where caches are
+//! cold and the numbers change. Bare read, ordinary parse and ours take turns tick by tick.
 
 use std::time::Instant;
 
@@ -20,21 +20,21 @@ use crate::table::{Table, figure, thousands};
 /// One tick a millisecond.
 const PERIOD_NS: i64 = 1_000_000;
 
-/// Whose turn it is: forth and back.
+/// The order of turns: forth and back.
 const TURNS: [Side; 6] = [Side::Bare, Side::Digits, Side::Ours, Side::Ours, Side::Digits, Side::Bare];
 
-/// A turn lasts so many ticks: much shorter than the moods of a busy machine.
+/// Ticks of a turn: much shorter than the phases of a busy machine.
 const TURN_TICKS: usize = 12;
 
-/// The first ticks of a turn find caches and branch predictor as the others left them and are not kept: each side
-/// is measured as its own 1,000 Hz leave them. Measured over turns of 50 ticks, the first costs up to three
-/// times as much, the second a tenth more, and from the third on nothing changes.
+/// The first ticks of a turn find caches and branch predictor in the state of the other sides, so they are
+/// not kept: each side is measured in the state of its own 1,000 Hz. In turns of 50 ticks the first tick
+/// costs up to three times as much, the second a tenth more, and from the third on nothing changes.
 const SETTLING_TICKS: usize = 2;
 
-/// Rounds of all turns in a block, whose medians are one sample.
+/// Rounds of all turns in a block; the medians of a block are one sample.
 const BLOCK_ROUNDS: usize = 16;
 
-/// Where each side reads to, one file after the other, and where an ordinary parse leaves its numbers.
+/// The buffers of each side, one for all files, and the numbers of an ordinary parse.
 struct Rooms {
     bare: Vec<u8>,
     digits: Vec<u8>,
@@ -42,7 +42,7 @@ struct Rooms {
     numbers: Vec<u64>,
 }
 
-/// Room for the numbers of an ordinary parse.
+/// Most numbers of an ordinary parse.
 const NUMBERS_MAX: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ struct Lane {
     changed: u64,
 }
 
-/// For one file the medians and trimmed means of all blocks, in nanoseconds, by side.
+/// Medians and trimmed means of all blocks of a file, in nanoseconds, by side.
 #[derive(Default)]
 struct Blocks {
     medians: [Vec<f64>; 3],
@@ -81,7 +81,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let mut results: Vec<Blocks> = FILES.iter().map(|_| Blocks::default()).collect();
     let mut rooms = Rooms { bare: room(), digits: room(), ours: room(), numbers: vec![0; NUMBERS_MAX] };
     let clock_ns = clock_cost();
-    rounds(&mut lanes, 1, &mut rooms)?; // warms buffers; not kept
+    rounds(&mut lanes, 1, &mut rooms)?; // warms the buffers; not kept
     lanes.iter_mut().for_each(Lane::forget);
     let mut missed = 0;
     for number in 0..blocks {
@@ -149,7 +149,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Gives our parser one more text and holds its readings against a full parse.
+    /// Gives our parser one more text and compares its readings with a full parse.
     fn verify(&mut self, rooms: &mut Rooms) -> Result<(), BenchError> {
         let text = self.bare.load(&mut rooms.bare)?;
         self.ours.parser().advance_with(text);
@@ -157,7 +157,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes the block's samples out of its times.
+    /// Makes the block's samples from its times.
     fn close_block(
         &mut self,
         record: &mut Record,
@@ -196,18 +196,18 @@ impl Side {
     }
 }
 
-/// So many rounds of turns; answers how many ticks were missed.
+/// Runs this many rounds of turns; returns how many ticks were missed.
 fn rounds(lanes: &mut [Lane], rounds: usize, rooms: &mut Rooms) -> Result<u64, BenchError> {
     let mut due = now_ns() / PERIOD_NS * PERIOD_NS + PERIOD_NS;
     let mut missed = 0;
     for tick in 0..rounds * TURNS.len() * TURN_TICKS {
         sleep_until(due)?;
         let (side, of_turn) = (TURNS[tick / TURN_TICKS % TURNS.len()], tick % TURN_TICKS);
-        // Who comes first after the sleep finds the caches coldest: that goes round among the files.
+        // The first file after the sleep finds the coldest caches, so the files take turns in being first.
         for step in 0..lanes.len() {
             lanes[(tick + step) % FILES.len()].call(side, of_turn >= SETTLING_TICKS, rooms)?;
         }
-        // A check leaves the caches in disorder, so it stands before ticks that are not kept.
+        // A check disturbs the caches, so it comes before ticks that are not kept.
         if side == Side::Ours && of_turn + 1 == TURN_TICKS {
             lanes.iter_mut().try_for_each(|lane| lane.verify(rooms))?;
         }
@@ -228,7 +228,7 @@ fn sleep_until(due: i64) -> Result<(), BenchError> {
     clock_nanosleep_absolute(ClockId::Monotonic, &due).map_err(BenchError::call("clock_nanosleep"))
 }
 
-/// What it costs to look at the clock twice, in nanoseconds.
+/// The cost of reading the clock twice, in nanoseconds.
 fn clock_cost() -> f64 {
     let costs = (0..10_001).map(|_| Instant::now().elapsed().as_nanos() as f64);
     Spread::of(costs).map_or(0.0, |spread| spread.median)
@@ -279,6 +279,6 @@ fn show_facts(record: &mut Record, lanes: &[Lane]) {
             lane.check.wrong.to_string(),
         ]);
     }
-    record.show("## What changed, and readings held against a full parse", &table);
+    record.show("## What changed, and readings compared with a full parse", &table);
     record.verdict("wrong readings, paced", Spread::of([wrong as f64]), Bound::AtMost(0.0));
 }

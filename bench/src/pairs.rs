@@ -1,5 +1,5 @@
-//! Interleaving: contenders take turns in the order A B B A, so that whatever the machine does besides falls on
-//! all of them alike. It refuses to measure anything itself.
+//! Interleaving: contenders take turns in the order A B B A, so that other work of the machine affects all
+//! alike. Measures nothing itself.
 
 use std::time::{Duration, Instant};
 
@@ -7,22 +7,22 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::BenchError;
 
-/// A batch looks at the clock after this many calls, as the C programs do.
+/// A batch reads the clock after this many calls, as the C programs do.
 const BETWEEN_CLOCKS: u32 = 16;
 
-/// What one batch of calls took.
+/// The duration of one batch of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// Nanoseconds by the wall.
+    /// Nanoseconds of wall-clock time.
     pub wall_ns: u64,
-    /// Nanoseconds of CPU of the calling thread, kernel included.
+    /// Nanoseconds of CPU time of the calling thread, including the kernel's.
     pub cpu_ns: u64,
 }
 
 impl Batch {
-    /// Calls a second of CPU time: what a core could do if nobody else wanted it.
+    /// Calls for each second of CPU time: what a core could do if nothing else ran on it.
     pub fn per_cpu_second(self) -> f64 {
         self.calls as f64 * 1e9 / self.cpu_ns as f64
     }
@@ -33,7 +33,7 @@ impl Batch {
     }
 }
 
-/// One who takes turns.
+/// A contender: one of the programs or calls that take turns.
 pub struct Contender<'a> {
     /// The name in tables and raw samples.
     pub name: String,
@@ -41,7 +41,7 @@ pub struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// A contender that measures its batches itself: a C program.
+    /// A contender that measures its own batches, such as a C program.
     pub fn foreign(
         name: impl Into<String>,
         run: impl FnMut(Duration) -> Result<Batch, BenchError> + 'a,
@@ -49,7 +49,7 @@ impl<'a> Contender<'a> {
         Contender { name: name.into(), run: Box::new(run) }
     }
 
-    /// A contender whose one call is `call`, in this process.
+    /// A contender that makes the call `call` in this process.
     pub fn call(name: impl Into<String>, mut call: impl FnMut() -> Result<(), BenchError> + 'a) -> Self {
         Contender { name: name.into(), run: Box::new(move |span| batch(span, &mut call)) }
     }
@@ -70,7 +70,7 @@ impl Turns {
     }
 }
 
-/// Lets everybody run `2 * pairs` batches of `span`: first to last, last to first, and again.
+/// Lets every contender run `2 * pairs` batches of `span`: first to last, last to first, and again.
 pub fn interleave(
     contenders: &mut [Contender<'_>],
     pairs: usize,
@@ -92,7 +92,7 @@ fn order(contenders: usize, pairs: usize) -> impl Iterator<Item = usize> {
     (0..pairs).flat_map(move |_| (0..contenders).chain((0..contenders).rev()))
 }
 
-/// Calls for as long as `span`.
+/// Makes calls for as long as `span`.
 fn batch(span: Duration, call: &mut dyn FnMut() -> Result<(), BenchError>) -> Result<Batch, BenchError> {
     let cpu = thread_cpu_ns();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The peers: the crates `procfs` and `sysinfo` reading the same five files' values, beside ours.
+//! The peers: the crates `procfs` and `sysinfo` read the values of the same five files, beside ours.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 
-/// How many times fewer microseconds of CPU than a peer a sample of ours may cost.
+/// Our sample must cost this many times fewer microseconds of CPU than a peer's.
 const FEWER: f64 = 5.0;
 
-/// The pause between two readers when paced: three of them, and sysinfo's turn comes after more than the 200 ms
-/// within which it refuses to refresh CPUs.
+/// The pause between two readers when paced. With three readers, sysinfo's turn comes after more than 200 ms;
+/// within that time it refuses to refresh CPUs.
 const PAUSE: Duration = Duration::from_millis(125);
 
 /// Runs the section.
@@ -29,7 +29,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     paced(record)
 }
 
-/// Back to back. sysinfo refuses its CPU refresh here; it is measured without and, newly made each time, with.
+/// Back to back. Here sysinfo refuses to refresh CPUs; it is measured without them and, made again each time,
+/// with them.
 fn hot(record: &mut Record) -> Result<(), BenchError> {
     let (mut sources, mut room) = (open_all()?, room());
     let (mut system, mut networks) = sysinfo_open().map_err(sysinfo_failed)?;
@@ -60,7 +61,8 @@ fn hot(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Every reader in turn, about three times a second and alone at its tick: the first of several at one tick would
+/// Every reader in turn, about three times a second, alone at its tick: otherwise the first reader would warm
+/// the kernel for the others.
 /// warm the kernel for the others.
 fn paced(record: &mut Record) -> Result<(), BenchError> {
     let (mut sources, mut room) = (open_all()?, room());

@@ -1,11 +1,11 @@
-//! Where a process runs: on one CPU, the same for all who are compared. Memory and caches of the other CPUs
-//! belong to the others, among them those who run on another machine in earnest.
+//! Where a process runs: on one CPU, the same for all contenders. Memory and caches of the other CPUs belong
+//! to other processes, as on a machine in real use.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::BenchError;
 
-/// While it lives, this thread and the children it starts run on one CPU.
+/// While it exists, this thread and the children it starts run on one CPU.
 pub struct Pinned {
     before: CpuSet,
     /// The CPU.
@@ -13,7 +13,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Pins this thread to the last CPU that it may use: the first one takes most interrupts.
+    /// Pins this thread to the last CPU that it may use; the first one handles most interrupts.
     pub fn here() -> Result<Self, BenchError> {
         Pinned::to(|_, cpu| {
             let mut one = CpuSet::new();
@@ -22,7 +22,7 @@ impl Pinned {
         })
     }
 
-    /// Keeps this thread, and the children it starts, off the CPU of [`Pinned::here`], where there are others.
+    /// Keeps this thread, and the children it starts, off the CPU of [`Pinned::here`], if there are others.
     pub fn elsewhere() -> Result<Self, BenchError> {
         Pinned::to(|before, cpu| {
             let mut others = *before;

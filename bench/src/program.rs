@@ -1,5 +1,5 @@
-//! The C programs: compiled on the spot, kept running, asked line by line. It refuses to compare against a
-//! program it did not build itself.
+//! The C programs: compiled here, kept running, and controlled line by line. Only programs built here are
+//! compared.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::BenchError;
 use crate::pairs::Batch;
 
-/// How the C side is compiled; also written into the description of the run.
+/// How the C programs are compiled; also recorded in the description of the run.
 pub const CC: [&str; 4] = ["cc", "-O2", "-Wall", "-Wextra"];
 
 /// The folder of the C sources.
@@ -17,7 +17,7 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("c")
 }
 
-/// Compiles `c/NAME.c` into `bench-c/` beside this program's own build and answers where it lies.
+/// Compiles `c/NAME.c` into `bench-c/` beside this program's own build and returns its path.
 pub fn compile(name: &str) -> Result<PathBuf, BenchError> {
     compile_with(name, &[])
 }
@@ -43,19 +43,19 @@ fn compile_with(name: &str, libraries: &[&str]) -> Result<PathBuf, BenchError> {
     Ok(target)
 }
 
-/// `target/`, as seen from this program.
+/// The directory `target/` of this program.
 pub fn build_directory() -> Result<PathBuf, BenchError> {
     let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
     let profile = own.parent().and_then(Path::parent);
     Ok(profile.map(Path::to_path_buf).unwrap_or_else(std::env::temp_dir))
 }
 
-/// The error of a program that did not do what it should.
+/// The error for a program that failed at its task.
 pub fn failed(program: impl Into<String>, problem: impl ToString) -> BenchError {
     BenchError::Program { program: program.into(), problem: problem.to_string() }
 }
 
-/// A program that answers a line with a line. It ends when dropped.
+/// A program that answers each line with a line. Dropping it ends it.
 pub struct Program {
     name: String,
     child: Child,
@@ -69,7 +69,7 @@ impl Program {
         Self::start_with(name, arguments, &[])
     }
 
-    /// The same with a program that needs `libraries` (`-lNAME`).
+    /// The same for a program that needs `libraries` (`-lNAME`).
     pub fn start_with(name: &str, arguments: &[&Path], libraries: &[&str]) -> Result<Self, BenchError> {
         let path = compile_with(name, libraries)?;
         let mut child = Command::new(&path)
@@ -85,7 +85,7 @@ impl Program {
         Ok(Program { name: name.to_owned(), child, requests: Some(requests), answers })
     }
 
-    /// Asks for a batch of `request`, which takes `span`.
+    /// Requests a batch of `request`, which takes `span`.
     pub fn batch(&mut self, request: &str, span: Duration) -> Result<Batch, BenchError> {
         let Some(requests) = self.requests.as_mut() else { return Err(failed(&self.name, "has ended")) };
         writeln!(requests, "{request} {}", span.as_millis().max(1)).map_err(|e| failed(&self.name, e))?;
@@ -105,7 +105,7 @@ fn parse_batch(answer: &str) -> Option<Batch> {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.requests = None; // the end of its input ends it
+        self.requests = None; // the program ends with its input
         let _ = self.child.wait();
     }
 }

@@ -1,5 +1,5 @@
-//! How far a run is, on stderr for whoever waits: which section of how many, which step, how long it has taken and how long it
-//! will take. A thread of its own says it now and then, so that a section that says nothing itself is not silent either.
+//! The progress of a run on stderr: which section of how many, which step, how long it has taken and will
+//! take. A thread prints it regularly, so that a section without messages is not silent.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::section::in_words;
 
-/// Somebody who waits wants a sign of life this often; what is measured does not feel one wake-up in so long.
+/// A person who waits wants a sign of life this often; one wake-up in this time does not disturb the
+/// measurement.
 const BETWEEN_LINES: Duration = Duration::from_secs(15);
 
-/// A run's progress. Dropped, it says nothing more.
+/// A run's progress. After it is dropped nothing more is printed.
 pub struct Progress {
     state: Arc<Mutex<State>>,
     end: Option<Sender<()>>,
@@ -21,20 +22,20 @@ pub struct Progress {
 struct State {
     started: Instant,
     last_line: Instant,
-    /// The present section: `agent (6 of 7)`, when it began, and the seconds that it states.
+    /// The present section: `agent (6 of 7)`, when it began, and its stated seconds.
     section: Option<(String, Instant, u64)>,
     step: String,
 }
 
 impl Progress {
-    /// Begins now.
+    /// Starts now.
     pub fn start() -> Self {
         let now = Instant::now();
         let state = State { started: now, last_line: now, section: None, step: String::new() };
         let state = Arc::new(Mutex::new(state));
         let (end, ended) = channel();
         let shared = Arc::clone(&state);
-        // Without it a run says less, and measures the same.
+        // Without the thread a run prints less, and measures the same.
         let teller = std::thread::Builder::new().name("progress".into()).spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(BETWEEN_LINES) {
                 let mut state = lock(&shared);
@@ -46,7 +47,7 @@ impl Progress {
         Progress { state, end: Some(end), teller: teller.ok() }
     }
 
-    /// A section begins, which takes about so many seconds.
+    /// Begins a section that takes about this many seconds.
     pub fn section(&self, name: &str, number: usize, of: usize, seconds: u64) {
         let mut state = lock(&self.state);
         state.section = Some((format!("{name} ({number} of {of})"), Instant::now(), seconds));
@@ -54,7 +55,7 @@ impl Progress {
         state.tell();
     }
 
-    /// A step of the section begins.
+    /// Begins a step of the section.
     pub fn step(&self, what: &str) {
         let mut state = lock(&self.state);
         state.step = what.to_owned();
@@ -85,7 +86,7 @@ impl State {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.end = None; // which the thread hears
+        self.end = None; // which wakes the thread
         if let Some(teller) = self.teller.take() {
             let _ = teller.join();
         }

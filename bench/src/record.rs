@@ -1,5 +1,5 @@
-//! The record of a run: what is printed is also written to `bench/runs/DATE-NAME/`, with every raw sample, the
-//! machine and the versions. It refuses to overwrite an earlier run.
+//! The record of a run: everything printed is also written to `bench/runs/DATE-NAME/`, with every raw sample,
+//! the machine and the versions. Never overwrites an earlier run.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -14,48 +14,48 @@ use crate::section::{Section, in_words};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 
-/// One day may hold this many runs of one name; then somebody has to tidy up.
+/// Most runs of one name in a day; beyond it somebody has to tidy up.
 const RUNS_A_DAY_MAX: u32 = 1000;
 
-/// How long and how often: the full run, or the quick look.
+/// The effort: a full run, or a quick one.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// A quick look: few pairs, short batches, never a claim.
+    /// A quick run: few pairs, short batches, never a claim.
     pub quick: bool,
 }
 
 impl Effort {
-    /// Pairs A B B A.
+    /// How many pairs A B B A.
     pub fn pairs(self) -> usize {
         self.of(10, 3)
     }
 
-    /// The one or the other.
+    /// The value for a full run, or for a quick one.
     pub fn of<T>(self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
 }
 
-/// What a promise says of a ratio.
+/// The bound that a promise sets for a ratio.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
-    /// The ratio reaches this.
+    /// The ratio must be at least this.
     AtLeast(f64),
-    /// The ratio stays below this.
+    /// The ratio must be at most this.
     AtMost(f64),
-    /// Nothing is promised; the figure is stated.
+    /// No promise; the figure is only stated.
     Stated,
 }
 
-/// A run being recorded.
+/// A run that is being recorded.
 pub struct Record {
-    /// How much is to be done.
+    /// Full or quick.
     pub effort: Effort,
     directory: PathBuf,
     samples: BufWriter<File>,
     summary: String,
     verdicts: Vec<[String; 5]>,
-    /// The same for programs: a line each, figures as they were measured.
+    /// The same for programs: one line for each verdict, with unrounded figures.
     verdict_lines: String,
     section: &'static str,
     progress: Progress,
@@ -89,7 +89,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Writes one more file beside the samples.
+    /// Writes another file beside the samples.
     pub fn store(&self, name: &str, text: &str) -> Result<(), BenchError> {
         let path = self.directory.join(name);
         fs::write(&path, text).map_err(BenchError::file(&path))
@@ -102,7 +102,7 @@ impl Record {
         self.summary.push('\n');
     }
 
-    /// Runs a section, the `number`th of so many, and says how long it took beside what it states.
+    /// Runs section `number` of `of`, and prints how long it took and how long it states.
     pub fn run(&mut self, section: &Section, number: usize, of: usize) -> Result<(), BenchError> {
         let stated = self.effort.of(section.seconds.0, section.seconds.1);
         self.section = section.name;
@@ -115,7 +115,7 @@ impl Record {
         Ok(())
     }
 
-    /// Tells whoever waits how far the section is; not kept.
+    /// Prints the progress of the section; not kept.
     pub fn progress(&self, text: &str) {
         self.progress.step(text);
     }
@@ -129,7 +129,7 @@ impl Record {
 
     /// Keeps one raw sample. A comma in a name would break the columns: none of ours has one.
     pub fn sample(&mut self, [section, case, who]: [&str; 3], turn: usize, what: &str, value: f64) {
-        // A failed write shows when the run is closed, since the buffer keeps its error.
+        // The buffer keeps a write error, which shows when the run is closed.
         let _ = writeln!(self.samples, "{section},{case},{who},{turn},{what},{value}");
     }
 
@@ -145,7 +145,7 @@ impl Record {
         }
     }
 
-    /// Holds a ratio against what was promised: its median decides, its quartiles are shown.
+    /// Compares a ratio with its promise: the median decides, the quartiles are shown.
     pub fn verdict(&mut self, promise: &str, reached: Option<Spread>, bound: Bound) {
         let (sign, limit) = match bound {
             Bound::AtLeast(limit) => (">=", limit),
@@ -219,7 +219,7 @@ fn fresh_directory(runs: &Path, name: &str) -> Result<PathBuf, BenchError> {
     Err(BenchError::Reply(format!("{RUNS_A_DAY_MAX} runs called {name} lie in {} already", runs.display())))
 }
 
-/// The UTC date of a Unix time as `2026-11-21` (the days-to-civil reckoning of the Gregorian calendar).
+/// The UTC date of a Unix time as `2026-11-21` (days-to-civil algorithm of the Gregorian calendar).
 fn civil_date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468; // since 0000-03-01, where leap days end a year
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,5 +1,5 @@
-//! `khz record` of 128 nodes that play 100 slots at 1,000 Hz: whether every row is in the file, how many bytes a value
-//! takes there, and the CPU of recorder and hub, watched from outside.
+//! `khz record` of 128 nodes that play 100 slots at 1,000 Hz: whether the file has every row, how many bytes
+//! a value takes there, and the CPU of recorder and hub, watched from outside.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::spread::Spread;
 use crate::table::{Table, figure, thousands};
 use crate::watched::Watched;
 
-/// What is played while it is recorded.
+/// What is played during the recording.
 struct Case {
     nodes: u64,
     rate: u64,
@@ -26,11 +26,11 @@ struct Case {
 }
 
 const LOADED: Case = Case { nodes: 128, rate: 1_000, slots: 100 };
-/// What a user records who tries it: a few seconds of one node at the base lane's rate.
+/// A user's first try: a few seconds of one node at the base lane's rate.
 const SMALL: Case = Case { nodes: 1, rate: 1, slots: 300 };
 const SMALL_SECONDS: u64 = 12;
 
-/// What it measures.
+/// The suite and its sections.
 pub static SUITE: Suite = Suite {
     name: "record",
     about: "`khz record`, into a file",
@@ -49,11 +49,11 @@ pub static SUITE: Suite = Suite {
         },
     ],
 };
-/// Nodes come in and go before and behind a recording.
+/// Seconds before and after a recording in which nodes connect and leave.
 const AROUND: u64 = 12;
 const LOOK: Duration = Duration::from_millis(250);
 
-/// One recording.
+/// The results of one recording.
 struct Turn {
     rows: u64,
     missing: u64,
@@ -130,7 +130,7 @@ fn play(program: &Path, folder: &Path, case: &Case, seconds: u64) -> Result<Turn
     })
 }
 
-/// Bytes of the file's chunks that hold pieces of schemas, frames included (docs/record.md: kinds 4 and 8).
+/// Bytes of the file's chunks that hold parts of schemas, with frames (docs/record.md: kinds 4 and 8).
 fn schema_bytes(file: &Path) -> Result<u64, BenchError> {
     const FRONT: usize = 8;
     const HEAD: usize = 5;
@@ -146,7 +146,7 @@ fn schema_bytes(file: &Path) -> Result<u64, BenchError> {
     Ok(sum)
 }
 
-/// Small recordings: what a value costs where a schema is shared by few rows.
+/// Small recordings: the cost of a value where few rows share a schema.
 fn small(record: &mut Record) -> Result<(), BenchError> {
     let program = build_agent()?;
     let folder = std::env::temp_dir().join(format!("khz-bench-record-{}", std::process::id()));

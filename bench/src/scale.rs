@@ -1,5 +1,5 @@
-//! How the cost of parsing grows with CPUs and interfaces, over synthetic hosts. The read itself is left out:
-//! its cost is the kernel's and grows by itself (docs: about 2,780 instructions a CPU for /proc/stat).
+//! How the cost of parsing grows with CPUs and interfaces, on synthetic hosts. Leaves out the read: its cost
+//! belongs to the kernel (about 2,780 instructions a CPU for /proc/stat, see docs).
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ const INTERFACES: [usize; 4] = [2, 64, 256, 1_000];
 /// Texts of each host.
 const FRAMES: usize = 32;
 
-/// At 1,000 Hz about one CPU in ten has moved since the last text: the kernel counts in 10 ms.
+/// At 1,000 Hz about one CPU in ten has changed since the last text: the kernel counts in 10 ms.
 const FEW: Moving = Moving { one_in: 10 };
 
-/// At 1 Hz all have.
+/// At 1 Hz all have changed.
 const ALL: Moving = Moving { one_in: 1 };
 
 /// Runs the section.

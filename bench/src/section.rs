@@ -1,4 +1,4 @@
-//! What can be run: suites of sections, each with the time that it takes. It refuses to know what a section measures.
+//! Suites of sections, each section with its duration. Knows nothing of what a section measures.
 
 use crate::error::BenchError;
 use crate::record::Record;
@@ -7,12 +7,13 @@ use crate::record::Record;
 pub struct Section {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Seconds that the full run takes, and the quick one, once everything is built: what it took on two busy processors, or what
-    /// its turns add up to, rounded up. A run says at its end how long it took, and whether that is longer.
+    /// Seconds of a full run and of a quick one, after everything is built: measured on two busy processors,
+    /// or summed over its turns, rounded up. At its end a run prints how long it took, and whether that is
+    /// longer.
     pub seconds: (u64, u64),
-    /// What it measures, in a line or two.
+    /// Its subject, in a line or two.
     pub about: &'static str,
-    /// What it does.
+    /// The function that runs it.
     pub run: fn(&mut Record) -> Result<(), BenchError>,
 }
 
@@ -20,14 +21,14 @@ pub struct Section {
 pub struct Suite {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What all of its sections need, or have in common.
+    /// The needs or the subject of all its sections.
     pub about: &'static str,
-    /// In the order in which they run.
+    /// Its sections, in the order in which they run.
     pub sections: &'static [Section],
 }
 
 impl Suite {
-    /// The named sections in our order; all when none is named.
+    /// The named sections in our order; all if none is named.
     pub fn chosen(&self, names: &[&str]) -> Result<Vec<&'static Section>, BenchError> {
         if let Some(name) = names.iter().find(|name| self.sections.iter().all(|known| known.name != **name)) {
             let known: Vec<&str> = self.sections.iter().map(|section| section.name).collect();
@@ -59,7 +60,7 @@ impl Suite {
     }
 }
 
-/// A time as a reader wants it: `40 s`, `9 min`.
+/// A duration for people: `40 s`, `9 min`.
 pub fn in_words(seconds: u64) -> String {
     match seconds {
         0..100 => format!("{seconds} s"),

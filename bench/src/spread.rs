@@ -1,8 +1,8 @@
-//! The spread of some samples: median, quartiles, extremes, trimmed mean. It refuses to be a mean alone: on a
-//! shared machine one number without its spread says nothing.
+//! The spread of some samples: median, quartiles, extremes, trimmed mean. On a shared machine a single number
+//! without its spread means nothing.
 
-/// What is left after the slowest and the fastest tenth have been put aside: keeps interruptions by others out
-/// of a mean without hiding a slow tail of one's own, as a median would.
+/// The part that is left out at each end. It keeps interruptions by other processes out of the mean, and yet
+/// does not hide a slow tail as a median would.
 const TRIM: f64 = 0.1;
 
 /// The spread of a set of samples.
@@ -56,7 +56,7 @@ fn trimmed_mean(sorted: &[f64]) -> f64 {
     kept.iter().sum::<f64>() / kept.len() as f64
 }
 
-/// Neighbour by neighbour `a / b`: what drifts over the run falls out.
+/// The ratios `a / b`, neighbour by neighbour, so that drift over the run cancels out.
 pub fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn ratios_pair_neighbours_so_that_drift_cancels() {
-        // Both get slower by the hour; the one stays twice the other.
+        // Both become slower and slower, but one always takes twice the other's time.
         let a = [2.0, 20.0, 200.0];
         let b = [1.0, 10.0, 100.0];
         assert_eq!(Spread::of(ratios(&a, &b)).unwrap().max, 2.0);

@@ -1,24 +1,25 @@
-//! Synthetic hosts: texts of /proc/stat and /proc/net/dev for any number of CPUs and interfaces, as they would
-//! follow each other. The shapes are the kernel's (fs/proc/stat.c, net/core/net-procfs.c), the numbers made up.
+//! Synthetic hosts: texts of /proc/stat and /proc/net/dev for any number of CPUs and interfaces, in sequence.
+//! The formats are the kernel's (fs/proc/stat.c, net/core/net-procfs.c), the numbers are made up.
 
 use std::fmt::Write;
 
 use crate::five::Frames;
 
-/// Interrupt lines of a host: a few for each CPU, as machines with one queue a CPU have.
+/// Interrupt lines of a host: a few for each CPU, as on machines with one queue for each CPU.
 const INTERRUPTS_PER_CPU: usize = 8;
 
-/// Columns of a CPU's line, and how fast each moves beside the others.
+/// Columns of a CPU's line, and how fast each grows compared with the others.
 const CPU_STEPS: [u64; 10] = [60, 1, 20, 300, 2, 0, 1, 0, 0, 0];
 
-/// How much of a host moves between two texts.
+/// How much of a host changes between two texts.
 #[derive(Clone, Copy, Debug)]
 pub struct Moving {
-    /// Of so many CPUs or interfaces one moves.
+    /// One of this many CPUs or interfaces changes.
     pub one_in: usize,
 }
 
-/// Numbers that look random and are the same in every run (a linear congruential generator, Knuth's constants).
+/// Numbers that look random and are the same in every run (a linear congruential generator with Knuth's
+/// constants).
 struct Noise(u64);
 
 impl Noise {

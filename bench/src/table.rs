@@ -1,9 +1,9 @@
-//! Tables of eighty columns for a terminal, the same in Markdown's code blocks. It refuses colours.
+//! Tables of eighty columns for a terminal and for code blocks in Markdown. No colours.
 
-/// No line of a table is wider.
+/// The widest line of a table.
 pub const COLUMNS: usize = 80;
 
-/// A table under construction: the first column is text, the others are figures, right-aligned.
+/// A table being built: the first column is text, the others are right-aligned figures.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -19,7 +19,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table as text. A line that would be too wide takes the room from its first column.
+    /// The table as text. A line that would be too wide shortens its first column.
     pub fn render(&self) -> String {
         let mut widths = self.widths();
         let room = COLUMNS - widths[1..].iter().map(|w| w + 2).sum::<usize>().min(COLUMNS - 1);
@@ -69,7 +69,7 @@ pub fn thousands(number: f64) -> String {
     if number <= -0.5 { format!("-{text}") } else { text }
 }
 
-/// A figure with three to four digits that count.
+/// A figure with three to four significant digits.
 pub fn figure(number: f64) -> String {
     match number.abs() {
         n if n >= 1000.0 => thousands(number),
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_stand_under_their_heads() {
+    fn figures_align_with_their_heads() {
         let mut table = Table::new(&["way", "per second"]);
         table.row(["a character at a time".into(), "85".into()]);
         assert_eq!(

@@ -1,5 +1,5 @@
-//! `khz-bench text`: the text door with many nodes behind it, beside a bare loop that writes the same bytes and beside
-//! Debian's rstatd. The sections stand in files of their own; this one only chooses among them.
+//! `khz-bench text`: the text door with many nodes, beside a bare loop that writes the same bytes and beside
+//! Debian's rstatd. Each section has its own file; this one only lists them.
 
 mod client;
 mod merge;
@@ -15,7 +15,7 @@ use crate::error::BenchError;
 use crate::hub::cluster::{Hub, Simulation};
 use crate::section::{Section, Suite};
 
-/// A hub with a text door, and so many simulated nodes at 1 Hz that have come.
+/// A hub with a text door, and this many simulated nodes at 1 Hz, all connected.
 fn cluster(nodes: u64) -> Result<(Hub, Simulation), BenchError> {
     let program = build_agent()?;
     let more = ["--text-listen", "127.0.0.1:0", "--history", "0MiB"];
@@ -25,7 +25,7 @@ fn cluster(nodes: u64) -> Result<(Hub, Simulation), BenchError> {
     Ok((hub, simulation))
 }
 
-/// What it measures.
+/// The suite and its sections.
 pub static SUITE: Suite = Suite {
     name: "text",
     about: "the text door",
@@ -33,7 +33,7 @@ pub static SUITE: Suite = Suite {
         Section {
             name: "pull",
             seconds: (70, 15),
-            about: "statuses a second of 128 nodes, asked anew and from rows that are there",
+            about: "statuses a second of 128 nodes, newly gathered and from rows already received",
             run: pull::run,
         },
         Section {

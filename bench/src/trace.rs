@@ -1,5 +1,5 @@
-//! Recorded workloads: the agent at 100 Hz beside a workload, for a minute, written as a trace. Whoever needs life-like
-//! rows (sizes, speeds, the simulator) takes them from there.
+//! Recorded workloads: an agent at 100 Hz beside a workload, for a minute, written as a trace. They provide
+//! life-like rows for sizes, speeds and the simulator.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const SPAN: Duration = Duration::from_secs(60);
 const RATE_HZ: u64 = 100;
 /// The workload runs this long before the recording begins.
 const WARM_UP: Duration = Duration::from_secs(3);
-/// Niceness of the agent while it records.
+/// The niceness of the agent while it records.
 const PRIORITY: i32 = -15;
 const BETWEEN_POLLS: Duration = Duration::from_millis(100);
 
@@ -31,7 +31,7 @@ pub fn record(workload: &str, file: &Path) -> Result<(), BenchError> {
         _ => return Err(BenchError::Usage(format!("no workload called '{workload}'"))),
     };
     let _load = Load::of(workers)?;
-    // The workload must not keep the agent from its ticks: the rows are to show the workload, not the recording.
+    // The workload must not delay the agent's ticks: the rows must show the workload, not the recording.
     let _ = rustix::process::nice(PRIORITY); // without privileges the recording has fewer rows
     std::thread::sleep(WARM_UP);
     let agent = Agent::start(plan()?).map_err(|e| failed("the agent", e))?;
@@ -57,13 +57,13 @@ pub fn record(workload: &str, file: &Path) -> Result<(), BenchError> {
     fs::write(file, &recording.trace).map_err(BenchError::file(file))
 }
 
-/// An agent that keeps the rate whatever it costs.
+/// An agent that keeps the rate at any cost.
 fn plan() -> Result<Plan, BenchError> {
     let node = NodeName::new("node").map_err(|e| failed("the agent", e))?;
     Ok(Plan { cpu_max: 1.0, ..Plan::new("/", node) })
 }
 
-/// A trace under construction.
+/// A trace being written.
 struct Recording {
     trace: Vec<u8>,
     schema: SchemaEncoder,
@@ -71,7 +71,7 @@ struct Recording {
     /// The open block.
     block: Vec<u8>,
     blocks: u32,
-    /// The first and the last row's idle time and the stamps that go with them.
+    /// Idle time and stamp of the first and the last row.
     idle: Option<[(u64, Nanos); 2]>,
 }
 
@@ -137,7 +137,7 @@ impl Recording {
         }
     }
 
-    /// Share of all processors' time in which they had nothing to do.
+    /// The share of all processors' time that was idle.
     fn idle_share(&self) -> f64 {
         let Some([(first, from), (last, to)]) = self.idle else { return f64::NAN };
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;

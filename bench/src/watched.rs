@@ -1,5 +1,5 @@
-//! A process watched from outside, through what the kernel says of it: CPU time to the nanosecond, context
-//! switches, reads, memory. The same for everybody, so that nobody reports on himself.
+//! A process watched from outside, through the kernel's numbers: CPU time in nanoseconds, context switches,
+//! reads, memory. The same for every contender, so that none reports about itself.
 
 use std::fs;
 use std::io::Read;
@@ -12,20 +12,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// A process that was asked to end gets this long before it is killed.
+/// How long a process may take to end after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often a process that is to end is looked at.
+/// How often to check whether a process has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the kernel has counted for a process so far.
+/// The kernel's counts for a process until now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     /// CPU nanoseconds of all threads (`/proc/PID/task/*/schedstat`).
     pub cpu_ns: u64,
     /// Context switches of all threads, voluntary or not.
     pub switches: u64,
-    /// Calls of read(2) and its kin.
+    /// Calls of read(2) and similar calls.
     pub reads: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Held {
     pub threads: u64,
 }
 
-/// A child process under watch; dropped, it is killed.
+/// A child process under watch; dropping it kills it.
 pub struct Watched {
     name: String,
     child: Child,
@@ -53,7 +53,7 @@ impl Watched {
         Self::start_with(command, Stdio::null())
     }
 
-    /// The same with this as its input.
+    /// The same with this input.
     pub fn start_with(command: &mut Command, input: Stdio) -> Result<Self, BenchError> {
         let name = format!("{command:?}");
         let child =
@@ -62,7 +62,7 @@ impl Watched {
         Ok(Watched { name, child, proc })
     }
 
-    /// Its output, once.
+    /// Its output; only once.
     pub fn output(&mut self) -> Result<ChildStdout, BenchError> {
         self.child.stdout.take().ok_or_else(|| failed(&self.name, "its output is read already"))
     }
@@ -72,13 +72,13 @@ impl Watched {
         self.proc.join(name)
     }
 
-    /// What was counted until now.
+    /// Its counts until now.
     pub fn counted(&self) -> Result<Counted, BenchError> {
         let mut sum = Counted::default();
         let tasks = self.proc.join("task");
         for task in fs::read_dir(&tasks).map_err(BenchError::file(&tasks))?.flatten() {
             let path = task.path();
-            // A thread may end between the listing and the reading; its time is then lost to us.
+            // A thread may end between the listing and the reading; its time is then missing.
             let (Ok(schedstat), Ok(status)) =
                 (fs::read_to_string(path.join("schedstat")), fs::read_to_string(path.join("status")))
             else {
@@ -92,7 +92,7 @@ impl Watched {
         Ok(sum)
     }
 
-    /// What it holds now.
+    /// Its memory and threads now.
     pub fn held(&self) -> Result<Held, BenchError> {
         let status = self.read("status")?;
         Ok(Held {
@@ -113,7 +113,7 @@ impl Watched {
         Ok((field(&text, "read_bytes").unwrap_or(0), field(&text, "write_bytes").unwrap_or(0)))
     }
 
-    /// Asks it to end (SIGTERM), waits, and answers what `output` still held.
+    /// Sends SIGTERM, waits for the end, and returns the rest of `output`.
     pub fn end(mut self, mut output: ChildStdout) -> Result<String, BenchError> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(BenchError::call("kill"))?;
         let asked = Instant::now();
@@ -145,7 +145,7 @@ impl Drop for Watched {
     }
 }
 
-/// The number behind `name:`.
+/// The number after `name:`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,5 @@
-//! Lists the page's files, `web/*.{html,js,css,svg}` and `web/vendor/`, so that a new file is served by itself.
+//! Lists the page's files, `web/*.{html,js,css,svg}` and `web/vendor/`: the door serves a new file without
+//! another change.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,7 +19,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("assets.rs"), table)
 }
 
-/// Writes a line of the table for every file of `folder` that a page needs, in name order.
+/// Writes a line of the table for every file in `folder` that a page needs, in name order.
 fn list(folder: &Path, prefix: &str, out: &Path, table: &mut String) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
@@ -59,14 +60,14 @@ fn content_type(name: &str) -> Option<&'static str> {
     }
 }
 
-/// As small as gzip makes it: it is packed once, and sent often over slow lines.
+/// At gzip's smallest size: a file is packed once, and sent often over slow lines.
 fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packer.write_all(bytes)?;
     packer.finish()
 }
 
-/// FNV-1a: an entity tag must differ when the file differs, nothing more.
+/// FNV-1a: an entity tag only has to change when the file changes.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()

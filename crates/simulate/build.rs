@@ -1,14 +1,14 @@
-//! Packs the recorded workloads, `fixtures/workloads/NAME-100hz.khzt`, so that they are part of the program: it plays them
-//! wherever it is copied to.
+//! Packs the recorded workloads, `fixtures/workloads/NAME-100hz.khzt`, into the program, so that it can play
+//! them wherever it is copied to.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// What a recording's file is called after its workload.
+/// What follows the workload's name in the file name of a recording.
 const SUFFIX: &str = "-100hz.khzt";
 
-/// As small as zstd makes them in the second that a build may take for it.
+/// The smallest size that zstd reaches in about a second of build time.
 const LEVEL: i32 = 19;
 
 fn main() -> io::Result<()> {

@@ -1,11 +1,12 @@
-//! Copies the kernel files that khz reads into `fixtures/NAME`, with an ORIGIN that says where they are from.
+//! Copies the kernel files that khz reads into `fixtures/NAME`, with an ORIGIN that says where they come
+//! from.
 
 use std::fs;
 use std::path::Path;
 
 use crate::step;
 
-/// What khz reads, and what tells the machine apart.
+/// The files that khz reads, and those that identify the machine.
 const FILES: [&str; 13] = [
     "stat",
     "meminfo",
@@ -31,7 +32,7 @@ pub fn run(name: &str) -> Result<(), String> {
     let mut captured = Vec::new();
     for file in FILES {
         let from = Path::new("/proc").join(file);
-        // A kernel without PSI, or without interrupts' share of it, simply has no such file.
+        // A kernel without PSI, or without PSI for interrupts, has no such file.
         let Ok(text) = fs::read(&from) else { continue };
         let to = to.join("proc").join(file);
         let folder = to.parent().ok_or("BUG: a file without a folder")?;
@@ -43,7 +44,7 @@ pub fn run(name: &str) -> Result<(), String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let origin = format!(
         "machine: (describe it: CPUs, memory, interfaces, what it was doing)\nkernel:  {}\ncommand: cargo xtask capture {name}\n\
-         files:   {}\nscrubbed: (say what you changed; look at cpuinfo and version)\n",
+         files:   {}\nscrubbed: (say what you changed; check cpuinfo and version)\n",
         kernel.trim(),
         captured.join(" ")
     );

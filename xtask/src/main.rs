@@ -1,6 +1,7 @@
-//! The project's chores. `cargo xtask test` passes every test and installs by itself what they need.
+//! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
+mod mutants;
 mod needs;
 mod promises;
 mod skipped;
@@ -24,14 +25,18 @@ Commands:
                     (a mounted value, beside an empty FUSE file system), `job` (what the monitor takes from a job) or `rrd` (beside
                     librrd and rrdcached); results are printed and kept under bench/runs/. `bench gather --quick` gives a
                     first impression. `bench --help` says how long each section takes
-  promises          says which figures of PROMISES.md are stale, since the code that they depend on has changed after
-                    their run, and which promises are not kept; fails where one is stale
+  mutants [CRATE] [--sample N] [--seed S]
+                    makes small changes, one at a time, in the code of the decisive crates (hub, link, model, block, ring, parse,
+                    trust, rrd's daemon) and lists those that no test notices; a minute each, so take a sample
+  promises          lists the stale figures of PROMISES.md (the code that they depend on has changed since their
+                    run) and the promises that are not kept; fails if a figure is stale
   promises run SECTION...
-                    runs sections of the benchmark (`hub/nodes`, or `stale` for all that are stale), takes what they
-                    measured, and writes the tables of PROMISES.md
+                    runs sections of the benchmark (`hub/nodes`, or `stale` for all stale ones), takes the figures
+                    from their runs, and writes the tables of PROMISES.md
   promises write    writes these tables from bench/promises.toml and the runs under bench/runs/
   static            builds khz for musl: one file that needs nothing on a node, not even a C library; started in
                     an empty directory to prove it
+  reference         writes docs/configuration.md, docs/metrics.md and docs/http.md from the tables in the code
   screenshot        draws docs/screenshot.png from the running page
   capture NAME      copies the kernel files that khz reads on this machine to fixtures/NAME, with ORIGIN
 ";
@@ -43,10 +48,12 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--slow"] => test::run(true),
         ["bench", rest @ ..] => test::bench(rest),
+        ["mutants", rest @ ..] => mutants::run(rest),
         ["promises"] => promises::check(),
         ["promises", "write"] => promises::write(),
         ["promises", "run", sections @ ..] if !sections.is_empty() => promises::run(sections),
         ["static"] => static_program::build(),
+        ["reference"] => test::reference(),
         ["screenshot"] => test::screenshot(),
         ["capture", name] => capture::run(name),
         [] | ["help" | "-h" | "--help", ..] => {

@@ -1,10 +1,10 @@
-//! What the tests need beyond the Rust toolchain: programs from Debian packages. As root on a machine with apt
-//! they are installed; otherwise the missing ones are named.
+//! What the tests need beyond the Rust toolchain: programs from Debian packages. Installs them as root on a
+//! machine with apt; otherwise names the missing ones.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program, and the Debian package that has it.
+/// A program, the Debian package that has it, and what needs it.
 const PROGRAMS: [(&str, &str, &str); 15] = [
     ("cc", "gcc libc6-dev", "the C programs of the benchmarks"),
     ("chromium", "chromium", "the tests of the page"),
@@ -23,10 +23,10 @@ const PROGRAMS: [(&str, &str, &str); 15] = [
     ("rrdcached", "rrdcached", "the tests of the caching daemon"),
 ];
 
-/// What `cargo xtask static` needs: C of ring and zstd is compiled against musl's headers.
+/// For `cargo xtask static`: the C code of ring and zstd is compiled against musl's headers.
 const FOR_STATIC: [(&str, &str, &str); 1] = [("musl-gcc", "musl-tools", "the static program")];
 
-/// What the tests on machines of their own need. Kernel, busybox and systemd they fetch and unpack themselves.
+/// For the tests on virtual machines. These fetch and unpack kernel, busybox and systemd themselves.
 const FOR_GUESTS: [(&str, &str, &str); 4] = [
     ("qemu-system-x86_64", "qemu-system-x86", "the tests on a machine of their own"),
     ("strip", "binutils", "the tests on a machine of their own"),
@@ -34,15 +34,15 @@ const FOR_GUESTS: [(&str, &str, &str); 4] = [
     ("dpkg", "dpkg", "the tests on a machine of their own"),
 ];
 
-/// What `cargo xtask bench text` needs besides.
+/// For `cargo xtask bench text`.
 const FOR_TEXT: [(&str, &str, &str); 1] =
     [("rpc.rstatd", "rstatd rpcbind", "the daemon that khz is held against")];
 
-/// What `cargo xtask bench hub` needs besides.
+/// For `cargo xtask bench hub`.
 const FOR_HUB: [(&str, &str, &str); 1] =
     [("prometheus-node-exporter", "prometheus-node-exporter", "the exporter that scrapes are held against")];
 
-/// Sees to it that everything the tests need is there, or says what is missing.
+/// Installs everything that the tests need, or names what is missing.
 pub fn install() -> Result<(), String> {
     install_missing(&PROGRAMS)
 }
@@ -52,7 +52,7 @@ pub fn install_for_static() -> Result<(), String> {
     install_missing(&FOR_STATIC)
 }
 
-/// The same for the tests on machines of their own.
+/// The same for the tests on virtual machines.
 pub fn install_for_guests() -> Result<(), String> {
     install_missing(&FOR_GUESTS)
 }
@@ -81,7 +81,7 @@ fn install_missing(programs: &[(&str, &str, &str)]) -> Result<(), String> {
     }
     crate::step::run("apt-get update -q", &[], &[])?;
     let more: Vec<&str> = ["--no-install-recommends"].into_iter().chain(packages).collect();
-    // The `prometheus` package would start a server; only its promtool is wanted.
+    // The `prometheus` package would start a server; we need only its promtool.
     crate::step::run(
         "apt-get install -y -q",
         &more,

@@ -1,5 +1,5 @@
-//! PROMISES.md: its tables come from `bench/promises.toml` and the runs under `bench/runs`, so that each figure names the run and
-//! the commit that it is from, and is marked where the code that it depends on has changed since.
+//! PROMISES.md: its tables come from `bench/promises.toml` and the runs under `bench/runs`. Each figure names
+//! its run and its commit, and is marked if the code that it depends on has changed since.
 
 mod list;
 mod run;
@@ -20,11 +20,11 @@ use crate::{step, test};
 const FILE: &str = "PROMISES.md";
 const RUNS: &str = "bench/runs";
 
-/// What is said where the tables and the runs differ.
+/// The advice where tables and runs differ.
 const WRITE: &str = "`cargo xtask promises write` writes what the runs say";
 
-/// Says which figures are stale and which promises are not kept. It fails where a figure is stale, and where the tables are not
-/// what the runs say.
+/// Lists stale figures and promises that are not kept. Fails where a figure is stale, and where the tables
+/// differ from the runs.
 pub fn check() -> Result<(), String> {
     let report = Report::of(step::root())?;
     let text = read(step::root())?;
@@ -53,7 +53,7 @@ pub fn check() -> Result<(), String> {
     }
 }
 
-/// Writes the tables as the runs and the history say.
+/// Writes the tables from the runs and the history.
 pub fn write() -> Result<(), String> {
     let report = Report::of(step::root())?;
     let mut text = read(step::root())?;
@@ -64,7 +64,8 @@ pub fn write() -> Result<(), String> {
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs sections of the benchmark (`hub/nodes`, or `stale` for all that are), takes their runs for the figures and writes the tables.
+/// Runs sections of the benchmark (`hub/nodes`, or `stale` for all stale ones), takes the figures from their
+/// runs and writes the tables.
 pub fn run(words: &[&str]) -> Result<(), String> {
     let mut report = Report::of(step::root())?;
     let mut names: Vec<String> = words.iter().map(|word| word.replacen('/', " ", 1)).collect();
@@ -73,7 +74,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
             report.marks(|age| matches!(age, Age::Stale { .. })).into_iter().map(|(name, _)| name).collect();
         names.retain(|name| can_be_run(name));
     }
-    // All names are good before the first run, which takes minutes.
+    // Checks all names before the first run, which takes minutes.
     for name in &names {
         report.list.section(name)?;
         if !can_be_run(name) {
@@ -105,7 +106,7 @@ pub fn run(words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Sections whose name begins so are measured by hand.
+/// Whether `cargo xtask bench` can measure the section. A name that begins with `by hand` says no.
 fn can_be_run(name: &str) -> bool {
     !name.starts_with("by hand")
 }
@@ -121,7 +122,7 @@ fn read(root: &Path) -> Result<String, String> {
     fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// All figures with their lines and ages.
+/// All figures with their table lines and ages.
 struct Report {
     list: List,
     entries: Vec<Entry>,
@@ -160,7 +161,7 @@ impl Report {
         text
     }
 
-    /// Sections with figures of such an age, each once, and what is said of them.
+    /// Sections that have figures of such an age, each once, with the mark.
     fn marks(&self, is_such: impl Fn(&Age) -> bool) -> Vec<(String, String)> {
         let such = self.entries.iter().filter(|entry| is_such(&entry.age));
         let marks: BTreeSet<_> = such.map(|entry| (entry.section.clone(), entry.age.mark())).collect();
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_say_what_the_kept_runs_say() {
+    fn the_tables_agree_with_the_kept_runs() {
         let (root, report) = (step::root(), Report::of(step::root()).unwrap());
         let text = read(root).unwrap();
         for name in report.list.tables() {

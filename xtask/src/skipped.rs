@@ -1,5 +1,5 @@
-//! Which tests were skipped since something is missing here. The tests write it into a file (crate `khz-skip`), because
-//! the harness swallows what a test that passes prints; this counts it at the end.
+//! Which tests were skipped because something is missing here. The test harness hides the output of a passing
+//! test, so tests write it into a file (crate `khz-skip`); this counts it at the end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use crate::step;
 
-/// The variable that names the file to the tests; the same as in `crates/skip`.
+/// The environment variable that names the file; the same as in `crates/skip`.
 pub const VARIABLE: &str = "KHZ_SKIPPED_TESTS";
 
-/// The file that the tests write.
+/// The file into which tests write.
 pub fn file() -> PathBuf {
     step::target().join("skipped-tests")
 }
 
-/// Removes what a run before has left.
+/// Removes the file of an earlier run.
 pub fn forget() -> Result<(), String> {
     match fs::remove_file(file()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -25,7 +25,7 @@ pub fn forget() -> Result<(), String> {
     }
 }
 
-/// What the end of a run says of them.
+/// The report about skipped tests at the end of a run.
 pub fn told() -> String {
     match fs::read_to_string(file()) {
         Ok(text) => in_words(&text),
@@ -54,14 +54,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_skipped_test_is_told_once_with_its_reason() {
+    fn every_skipped_test_is_listed_once_with_its_reason() {
         assert_eq!(in_words(""), "No test was skipped.\n");
         assert_eq!(in_words("khz a\tno ip\n"), "1 test was skipped:\n  khz a: no ip\n");
         let twice = "khz b\tno ip\nkhz a\tno mount\nkhz b\tno ip\n";
         assert_eq!(in_words(twice), "2 tests were skipped:\n  khz a: no mount\n  khz b: no ip\n");
     }
 
-    /// Else nobody hears of it.
+    /// A test that returns early in another way would not be counted.
     #[test]
     fn no_test_skips_itself_but_through_the_crate_that_counts() {
         let mut found = Vec::new();

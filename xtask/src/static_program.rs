@@ -1,5 +1,5 @@
-//! The static program: khz for musl, one file for every Linux of this architecture, started where there is nothing
-//! else.
+//! The static program: khz for musl, one file for every Linux of this architecture. It is tested in a
+//! directory that holds nothing else.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::{needs, step};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
-/// Builds it, and starts it in an empty directory.
+/// Builds the program, and starts it in an empty directory.
 pub fn build() -> Result<(), String> {
     needs::install_for_static()?;
     step::run("rustup target add", &[TARGET], &[])?;
@@ -19,7 +19,7 @@ pub fn build() -> Result<(), String> {
     Ok(())
 }
 
-/// Starts it in a root directory that holds nothing else: whatever it needed from the machine would be missing.
+/// Starts it in a root directory that holds nothing else: if it needs a file of the machine, it fails.
 fn start_alone(program: &Path) -> Result<(), String> {
     let folder = program.with_file_name("empty-root");
     let failed = |what: &str, error: std::io::Error| format!("{what} {}: {error}", folder.display());

@@ -1,4 +1,5 @@
-//! One step of a chore: a command with its environment, announced, run in the project's root, and timed.
+//! One step of a chore: a command with its environment. Announces it, runs it in the project's root, and
+//! times it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// Where cargo builds.
+/// Cargo's target directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -24,7 +25,7 @@ pub fn run(command: &str, more: &[&str], env: &[(&str, &str)]) -> Result<(), Str
     run_program(program, &all, env)
 }
 
-/// The same with a program whose path may have blanks.
+/// The same for a program whose path may contain blanks.
 pub fn run_program(program: &str, words: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     let mut child = Command::new(program);
     child.args(words).envs(env.iter().copied()).current_dir(root());

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::{needs, skipped, static_program, step};
+use crate::{mutants, needs, skipped, static_program, step};
 
-/// Format, lints, every test of every crate, and the page in a real browser; at the end, failed or not, which tests were
-/// skipped.
+/// Checks the format, lints, every test of every crate, and the page in a real browser. At the end, failed or
+/// not, lists the skipped tests.
 pub fn run(slow: bool) -> Result<(), String> {
     needs::install()?;
     skipped::forget()?;
@@ -25,7 +25,7 @@ fn steps(slow: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The same tests with many more cases, drawn anew each time.
+/// The same tests with many more cases, new ones in each run.
 fn slow_tests() -> Result<(), String> {
     let many = [("PROPTEST_CASES", "100000")];
     step::run("cargo test --release -p khz-model -p khz-parse -p khz-block --quiet", &[], &many)?;
@@ -40,40 +40,55 @@ fn slow_tests() -> Result<(), String> {
     step::run("cargo test --release -p khz --test cluster --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz-mount --quiet -- --include-ignored", &[], &[])?;
     step::run("cargo test --release -p khz --test mount --quiet -- --include-ignored", &[], &[])?;
-    // Kills of a recording.
+    // Kills processes that record.
     step::run("cargo test --release -p khz --test program --quiet -- --ignored record", &[], &[])?;
-    // A feature that the default build does not have.
+    // This feature is not in the default build.
     step::run("cargo test -p khz --features parquet --quiet parquet", &[], &[])?;
-    // Three kills a case.
-    step::run("cargo test --release -p khz-rrd --test daemon --quiet", &[], &[("KHZ_RRD_CASES", "334")])?;
-    // Four lives a case, each ended by a loss of power or a kill.
-    let power = "cargo test --release -p khz-rrd --test daemon_power --quiet";
+    // Each case has three kills.
+    step::run(
+        "cargo test --release -p khz-rrdcached --test daemon --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "334")],
+    )?;
+    // Each case has four lives, each ended by a power loss or a kill.
+    let power = "cargo test --release -p khz-rrdcached --test power --quiet";
     step::run(power, &[], &[("KHZ_RRD_CASES", "3000")])?;
-    // Sequences of command lines beside rrdtool.
-    step::run("cargo test --release -p khz-rrd --test fuzz --quiet", &[], &[("KHZ_RRD_CASES", "5000")])?;
+    // Compares sequences of command lines with rrdtool.
+    step::run(
+        "cargo test --release -p khz-rrdcached --test fuzz --quiet",
+        &[],
+        &[("KHZ_RRD_CASES", "5000")],
+    )?;
     step::run("cargo test --release -p khz-rrd --lib --quiet", &[], &many)?;
     let rrd = "cargo test --release -p khz-rrd --quiet --test differential --test commands --test foreign";
     step::run(rrd, &[], &[("KHZ_RRD_CASES", "2000")])?;
-    guest_tests()
+    guest_tests()?;
+    // About an hour: changes of the code that tests must notice.
+    mutants::slow()
 }
 
-/// Clocks that are set, and units under systemd: on machines of their own under QEMU, one after the other.
+/// Changes of the clock, and units under systemd: on virtual machines under QEMU, one after the other.
 fn guest_tests() -> Result<(), String> {
     needs::install_for_guests()?;
     static_program::build()?;
     step::run("cargo test -p khz-guest-test --quiet -- --include-ignored --test-threads=1", &[], &[])
 }
 
-/// Property tests draw the same cases in every run, so that a change is judged by what it changes; `--slow` draws
-/// new ones, and so does whoever sets another seed.
-fn same_cases() -> Vec<(&'static str, &'static str)> {
+/// Property tests draw the same cases in every run, so that results differ only by the change under test.
+/// `--slow`, or another seed, draws new ones.
+pub fn same_cases() -> Vec<(&'static str, &'static str)> {
     match std::env::var_os("PROPTEST_RNG_SEED") {
         Some(_) => Vec::new(),
         None => vec![("PROPTEST_RNG_SEED", "20261121")],
     }
 }
 
-/// The page's tests drive the program as it was built just now.
+/// Writes the reference pages in docs/. The test that compares them with the tables does the work.
+pub fn reference() -> Result<(), String> {
+    step::run("cargo test -p khz --bin khz --quiet reference", &[], &[("KHZ_REFERENCE", "write")])
+}
+
+/// The tests of the page use the program that was just built.
 fn browser_tests(more: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
     step::run("cargo build -p khz", &[], &[])?;
     let khz = step::target().join("debug/khz");
@@ -90,10 +105,10 @@ pub fn screenshot() -> Result<(), String> {
     browser_tests(&["--ignored", "screenshot"], &[("KHZ_SCREENSHOT", picture)])
 }
 
-/// A benchmark, optimised; its own `--help` tells more.
+/// Runs a benchmark, optimised; its own `--help` explains it.
 pub fn bench(words: &[&str]) -> Result<(), String> {
     if words.iter().any(|word| matches!(*word, "--help" | "-h" | "help")) {
-        // What it can do is the same in a program that is built quickly.
+        // Help needs no optimised build.
         return step::run("cargo run --quiet -p khz-bench --", words, &[]);
     }
     if words.first() == Some(&"text") {
@@ -102,13 +117,13 @@ pub fn bench(words: &[&str]) -> Result<(), String> {
     if words.first() == Some(&"hub") && (words.len() == 1 || words.contains(&"scrape")) {
         needs::install_for_hub()?;
     }
-    // In one go, so that both have the same crates and nothing is compiled twice; cargo shows how far it is.
+    // One command, so that both share crates and nothing is compiled twice; cargo shows the progress.
     eprintln!("xtask: khz and the benchmark are built now: five minutes the first time, seconds afterwards");
     step::run("cargo build --release -p khz -p khz-bench", &[], &[])?;
     let built = step::target().join("release");
     let (bench, khz) = (built.join("khz-bench"), built.join("khz"));
     let text =
         |path: &Path| path.to_str().map(str::to_owned).ok_or("the target directory's name is not UTF-8");
-    // Blanks in a path would make two words of it: the program is a word of its own.
+    // A blank in the path would split it, so the program is a separate argument.
     step::run_program(&text(&bench)?, words, &[("KHZ_BENCH_PROGRAM", &text(&khz)?)])
 }

@@ -1,5 +1,6 @@
-//! A hub of simulated nodes whose readers read slowly: a hundred of them want all of it at once, then ten thousand
-//! connections say nothing. What must not move: the hub's memory, beyond what answers may hold; and it must come back.
+//! A hub of simulated nodes with slow readers: a hundred request everything at once, then ten thousand
+//! connections stay silent. The hub's memory must not grow beyond the limit for answers, and must shrink
+//! again afterwards.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,21 +18,21 @@ use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 
-/// Nodes that say 300 numbers each once a second: an answer with all of them is 57 MB.
+/// Nodes that send 300 numbers each once a second: an answer with everything has 57 MB.
 const NODES: u64 = 1_500;
-/// Clients that read it slowly.
+/// Clients that read the answer slowly.
 const READERS: usize = 100;
-/// What each of them takes in [`PACE`]: twice as much as it must, so that it is not cut off.
+/// What each client reads in [`PACE`]: twice the minimum, so that it is not disconnected.
 const PIECE: usize = 6_500;
 const PACE: Duration = Duration::from_millis(500);
-/// What the kernel may take for a reader; without this it would take megabytes.
+/// The kernel's receive buffer of a reader; by default it would take megabytes.
 const READER_ROOM: usize = 4_096;
-/// What an attack may add, in kB: what answers may hold, and a full buffer for each connection.
+/// How much an attack may add, in kB: the limit for answers, and a full buffer for each connection.
 const ADDED_KB_MAX: f64 = 64.0 * 1_024.0 + 16_384.0;
-/// What may be left of it when the attackers have gone, in kB.
+/// How much of that may remain when the attackers have gone, in kB.
 const LEFT_KB_MAX: f64 = 4_096.0;
 
-/// The hub, and what it holds.
+/// The hub, and its memory when alone.
 struct Attacked<'a> {
     hub: &'a Hub,
     table: Table,
@@ -39,7 +40,8 @@ struct Attacked<'a> {
 }
 
 impl Attacked<'_> {
-    /// Looks at the hub for a while, which `during` passes; keeps the most that it holds.
+    /// Repeats `during` and measures the hub's memory. Returns how much more the hub held than alone: at most,
+    /// or, in phases named `afterwards`, at the end.
     fn phase(
         &mut self,
         record: &mut Record,
@@ -69,7 +71,7 @@ impl Attacked<'_> {
     }
 }
 
-/// Runs it.
+/// Runs the section.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     let program = build_agent()?;
     let hub = Hub::start(&program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB"])?;
@@ -77,7 +79,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     simulation.wait_for_all()?;
     let table = Table::new(&["the hub", "most RssAnon kB", "at the end", "answers kB", "refused"]);
     let mut attacked = Attacked { hub: &hub, table, alone: None };
-    // A block of every node has to have ended before the hub holds what it always holds.
+    // A block of every node must have ended before the hub holds its usual memory.
     attacked.phase(record, "coming in", || Ok(()))?;
     attacked.alone = None;
     attacked.phase(record, "left alone", || Ok(()))?;
@@ -104,7 +106,7 @@ fn bounded(record: &mut Record, promise: &str, value: f64, most: f64) {
     record.verdict(promise, Spread::of([value]), Bound::AtMost(most));
 }
 
-/// Clients that ask for everything and read slowly.
+/// Clients that request everything and read slowly.
 struct Readers(Vec<TcpStream>);
 
 impl Readers {
@@ -123,7 +125,7 @@ impl Readers {
         (0..READERS).map(open).collect::<Result<Vec<_>, _>>().map(Readers)
     }
 
-    /// Each takes a little.
+    /// Reads a little from each.
     fn read(&mut self) -> Result<(), BenchError> {
         let mut room = [0; PIECE];
         for stream in &mut self.0 {

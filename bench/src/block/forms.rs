@@ -1,6 +1,6 @@
-//! The ways to write a group of rows down: our block, and two texts. `Lines` is the text of the ancestors, a line
-//! `host number name value` for each value of each row; `Changes` is the text one would write who knows the slots and
-//! sends only what changed.
+//! The ways to write a group of rows: our block, and two texts. `Lines` is the ancestors' text, a line `host
+//! number name value` for each value of each row. `Changes` is the best text for a writer that knows the
+//! slots: only what changed.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::program::failed;
 
 const HOST: &str = "node17";
 
-/// A way to write rows down.
+/// A way to write rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     Block,
@@ -20,11 +20,11 @@ pub enum Form {
     Lines,
 }
 
-/// The present row of whoever reads, and what it needs to know besides.
+/// The present row of a reader, and what else it needs.
 pub struct Present {
     pub cells: Cells,
     decoder: Decoder,
-    /// Slots by name, for those who are told names.
+    /// Slots by name, for forms that contain names.
     slots: HashMap<String, usize>,
 }
 
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// Writes a group of rows. `cells` is where the writer has the present readings, as the agent's sources do.
+    /// Writes a group of rows. `cells` holds the writer's present readings, as an agent's sources do.
     pub fn encode(self, workload: &Workload, group: &[Row], cells: &mut Cells, out: &mut Vec<u8>) {
         match self {
             Form::Block => block(workload, group, cells, out),
@@ -53,7 +53,7 @@ impl Form {
         }
     }
 
-    /// Reads a group; `present` shows its last row.
+    /// Reads a group; `present` then holds its last row.
     pub fn decode(self, bytes: &[u8], present: &mut Present) -> Result<(), BenchError> {
         match self {
             Form::Block => {
@@ -68,7 +68,7 @@ impl Form {
     }
 }
 
-/// Brings the present readings up to a row.
+/// Updates the present readings to a row.
 fn gather(row: &Row, cells: &mut Cells) {
     for &(slot, cell) in &row.changes {
         let slot = slot as usize;
@@ -95,7 +95,7 @@ fn block(workload: &Workload, group: &[Row], cells: &mut Cells, out: &mut Vec<u8
     }
 }
 
-/// What every reader of a text gets too: the present row outside of the decoder.
+/// Copies the present row out of the decoder, since readers of a text get that too.
 fn take_changes(decoder: &Decoder, cells: &mut Cells) {
     for &slot in decoder.changed() {
         if let Some(reading) = decoder.reading(slot as usize) {
@@ -104,7 +104,7 @@ fn take_changes(decoder: &Decoder, cells: &mut Cells) {
     }
 }
 
-/// `@ time`, then `slot value` or `slot -state` for what changed; all of it in the first row.
+/// `@ time`, then `slot value` or `slot -state` for each change; every slot in the first row.
 fn changes(group: &[Row], cells: &mut Cells, out: &mut Vec<u8>) {
     for row in group {
         gather(row, cells);
@@ -118,7 +118,7 @@ fn changes(group: &[Row], cells: &mut Cells, out: &mut Vec<u8>) {
     }
 }
 
-/// `host number name value` for every value; the number is that of the row.
+/// `host number name value` for every value; the number is the row's.
 fn lines(workload: &Workload, group: &[Row], cells: &mut Cells, out: &mut Vec<u8>) {
     for row in group {
         gather(row, cells);

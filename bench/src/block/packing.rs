@@ -1,4 +1,4 @@
-//! What makes bytes smaller: nothing, gzip as the ancestors had it, zstd, zstd with a dictionary.
+//! The ways to make bytes smaller: none, gzip as the ancestors used it, zstd, zstd with a dictionary.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,9 +16,9 @@ use super::workload::{self, Workload};
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// Bytes of a dictionary: more gains little, and every program carries it.
+/// Bytes of a dictionary: a larger one gains little, and every program contains it.
 const DICTIONARY_BYTES: usize = 16 << 10;
-/// No group of any form is larger.
+/// Every group of every form is smaller.
 const GROUP_BYTES_MAX: usize = 64 << 20;
 const ZSTD_LEVEL: i32 = 1;
 
@@ -29,11 +29,11 @@ pub enum Packing {
     Gzip,
     Zstd,
     Trained,
-    /// With the dictionary that comes with the program, for blocks alone.
+    /// With the program's built-in dictionary, for blocks only.
     First,
 }
 
-/// A dictionary for each form, and the one for blocks that comes with the program.
+/// A dictionary for each form, and the built-in one for blocks.
 pub struct Trained {
     dictionaries: HashMap<Form, Dictionary>,
     first: Dictionary,
@@ -45,7 +45,7 @@ impl Trained {
     }
 }
 
-/// Trains a dictionary for each form, on the groups that are not measured.
+/// Trains a dictionary for each form on the groups that are not measured.
 pub fn train(workloads: &[Workload]) -> Result<Trained, BenchError> {
     let mut dictionaries = HashMap::new();
     for form in [Form::Block, Form::Changes, Form::Lines] {
@@ -67,7 +67,7 @@ fn dictionary(samples: &[Vec<u8>]) -> Result<Vec<u8>, BenchError> {
     zstd::dict::from_samples(samples, DICTIONARY_BYTES).map_err(|e| failed("training a dictionary", e))
 }
 
-/// Trains the dictionary that comes with the program on all blocks of the traces in a folder.
+/// Trains the built-in dictionary on all blocks of the traces in a folder.
 pub fn write_dictionary(traces: &Path, file: &Path) -> Result<(), BenchError> {
     let mut samples = Vec::new();
     for workload in workload::all(traces)? {
@@ -78,7 +78,7 @@ pub fn write_dictionary(traces: &Path, file: &Path) -> Result<(), BenchError> {
         }
     }
     let mut bytes = dictionary(&samples)?;
-    // The trainer draws a number; ours is given. It stands behind the magic.
+    // The trainer picks a random number; ours is fixed. It comes after the magic number.
     bytes[4..8].copy_from_slice(&FIRST_ID.to_le_bytes());
     fs::write(file, bytes).map_err(BenchError::file(file))
 }
@@ -119,7 +119,7 @@ impl Packing {
     }
 }
 
-/// Packs one group after the other.
+/// Packs group after group.
 pub enum Pack<'t> {
     None,
     Gzip,
@@ -146,7 +146,7 @@ impl Pack<'_> {
     }
 }
 
-/// Unpacks one group after the other.
+/// Unpacks group after group.
 pub enum Unpack<'t> {
     None,
     Gzip,

@@ -1,4 +1,4 @@
-//! A recorded workload as rows, with what changed in each, in the groups that the blocks made of them.
+//! A recorded workload as rows, with the changes in each, grouped as in its blocks.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use khz_model::{Nanos, Stamp};
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// Shorter groups are left out: the schema grew, or the clock of the recording machine was set. At 1 Hz they would be
-/// half of a minute's groups, and are a thousandth of a day's.
+/// Shorter groups are left out: there the schema grew, or the recording machine's clock was set. At 1 Hz they
+/// would be half of a minute's groups, but only a thousandth of a day's.
 const GROUP_ROWS_MIN: usize = 10;
 
 /// State and value of each slot.
@@ -28,7 +28,7 @@ pub struct Row {
 pub struct Workload {
     /// "idle 100 Hz".
     pub name: String,
-    /// Every how many rows of the recording.
+    /// Takes every how-many-th row of the recording.
     pub every: usize,
     /// The name of each slot.
     pub names: Vec<String>,
@@ -68,7 +68,7 @@ impl Workload {
                     }
                     number += 1;
                 })?,
-                // Workloads are traces of one lane.
+                // The workloads are traces of one lane.
                 Chunk::Sealed(_) => {}
             }
         }
@@ -82,7 +82,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Cuts the rows into groups where blocks would end.
+    /// Splits the rows into groups where blocks would end.
     fn group(&mut self, rows: Vec<(Stamp, Cells)>) {
         let (mut encoder, mut bytes) = (self.encoder(), Vec::new());
         let mut before = Cells::new();
@@ -111,7 +111,7 @@ impl Workload {
         Encoder::new(0, 1, self.period)
     }
 
-    /// The groups that dictionaries are trained on ...
+    /// The groups for training dictionaries ...
     pub fn training(&self) -> impl Iterator<Item = &[Row]> + Clone {
         self.groups.iter().skip(1).step_by(2).map(Vec::as_slice)
     }
@@ -125,7 +125,7 @@ impl Workload {
         self.names.len()
     }
 
-    /// How many slots a row changes, key rows not counted.
+    /// How many slots a row changes, not counting key rows.
     pub fn changes_per_row(&self) -> f64 {
         let deltas = self.measured().flat_map(|group| &group[1..]);
         let (rows, changes) = deltas.fold((0, 0), |(rows, sum), row| (rows + 1, sum + row.changes.len()));

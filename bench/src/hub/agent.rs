@@ -1,5 +1,6 @@
-//! An agent that sends every row of five files to a hub, beside the bare loop that only reads and parses them: what
-//! sending costs the node, where a few nodes send when they have gathered, and where many take turns.
+//! An agent that sends every row of five files to a hub, beside the bare loop that only reads and parses
+//! them: the cost of sending for a node. With few nodes, which send right after gathering, and with many,
+//! which take turns.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +12,9 @@ use crate::error::BenchError;
 use crate::place::Pinned;
 use crate::program::build_directory;
 use crate::record::Record;
+use crate::sink::Sink;
 
-/// CPU per sample may be so many times that of the bare loop.
+/// CPU per sample may be at most this multiple of the bare loop's.
 fn dearer(rate: u64) -> f64 {
     match rate {
         1_000.. => 1.1,
@@ -22,15 +24,15 @@ fn dearer(rate: u64) -> f64 {
     }
 }
 
-/// An agent times its first four answers, and then every tenth. Where an answer weighs, it is to be seen as it is for the
-/// rest of its life.
+/// An agent measures the time of its first four answers, and then of every tenth. Where an answer weighs, the
+/// watch begins after those four, in the agent's usual state.
 fn warm_up(rate: u64) -> Duration {
     Duration::from_secs(if rate >= 100 { 2 } else { 6 })
 }
 
-/// Nodes that a hub has known, so that it has all of them take turns.
+/// Enough nodes that the hub makes all of them take turns.
 const MANY: u64 = 17;
-/// They end when all have been there; and then in any case.
+/// They end when all have connected, or after this time at the latest.
 const THERE_SECONDS: u64 = 60;
 
 /// Runs the section.
@@ -60,13 +62,15 @@ impl Case {
         prepare: impl Fn(&Path, &Hub) -> Result<(), BenchError>,
     ) -> Result<(), BenchError> {
         let program = build_agent()?;
-        // As on another machine: the hub's work leaves the agent's caches alone.
+        // As if the hub were on another machine: its work leaves the agent's caches alone.
         let elsewhere = Pinned::elsewhere()?;
         let hub = Hub::start(&program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB", "--insecure"])?;
         prepare(&program, &hub)?;
+        let sink = Sink::start()?;
         drop(elsewhere);
         let link = hub.link.to_string();
-        // Over TCP, as from another machine: the hub's local socket and its key are not to be found, its name is believed.
+        // Over TCP, as from another machine: the agent cannot find the hub's socket and run key, and its name
+        // is believed.
         let run_dir = build_directory()?.join("khz-bench-agent-run");
         let command = |program: &Path, rate: u64| {
             let mut agent = Command::new(program);
@@ -76,7 +80,16 @@ impl Case {
             agent
         };
         let &Case { section, title, rates, dearer } = self;
-        let contest = Contest { section, title, command: &command, rates, dearer, share_max: None, warm_up };
+        let contest = Contest {
+            section,
+            title,
+            command: &command,
+            rates,
+            dearer,
+            share_max: None,
+            sink: Some(&sink),
+            warm_up,
+        };
         compare(record, &contest)?;
         let rows = hub.count("khz_hub_rows_total")?;
         record.say(&format!("The hub has received {rows} rows of all turns together.\n"));

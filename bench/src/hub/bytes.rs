@@ -1,5 +1,5 @@
-//! Bytes on the wire for each value that a row has, changed or not, frames and block headers included: what the
-//! recorded workloads cost, and the bytes a second of a node, at the rates that users have.
+//! Bytes on the wire for each value of a row, changed or not, with frames and block headers: for the recorded
+//! workloads, and as bytes a second of a node, at usual rates.
 
 use khz_model::Nanos;
 use khz_simulate::{Library, said};
@@ -12,7 +12,7 @@ use crate::spread::Spread;
 use crate::table::{Table, figure, thousands};
 
 const WORKLOADS: [&str; 4] = ["idle", "compile", "netcopy", "mempressure"];
-/// Rates, how many seconds are counted, and how many bytes a value may have.
+/// Rates, the seconds to count, and the most bytes for a value.
 const RATES: [(u64, u64, f64); 4] = [(1_000, 60, 0.5), (100, 60, 0.5), (10, 300, 1.0), (1, 1_800, 2.0)];
 
 /// Runs the section.

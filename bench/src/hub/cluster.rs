@@ -1,4 +1,4 @@
-//! A hub and a simulation as processes of their own, as users start them; and what both count.
+//! A hub and a simulation as separate processes, started as users start them; and the counts of both.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -18,30 +18,30 @@ use crate::watched::Watched;
 /// Slots of every row.
 pub const SLOTS: u64 = 300;
 
-/// Thousands of nodes need so long to come in at most.
+/// Longest time for thousands of nodes to connect.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A `khz hub`.
 pub struct Hub {
     /// The process.
     pub process: Watched,
-    /// Where nodes and readers on links come in.
+    /// The address for nodes and for readers on links.
     pub link: SocketAddr,
-    /// Where its metrics are.
+    /// The address of its metrics.
     pub http: SocketAddr,
-    /// Where it is spoken to, if it was asked for that.
+    /// The address of its text door, if it has one.
     text: Option<SocketAddr>,
-    // Read to its end by nobody: it says no more.
+    // Kept open and not read: it writes no more.
     _output: BufReader<ChildStdout>,
 }
 
 impl Hub {
-    /// Starts one at these addresses (port 0: free ones).
+    /// Starts a hub at these addresses (port 0: a free one).
     pub fn start(program: &Path, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
         Hub::start_by(Command::new(program), link, http, more)
     }
 
-    /// The same by a command that runs the program.
+    /// The same with a command that runs the program.
     pub fn start_by(mut command: Command, link: &str, http: &str, more: &[&str]) -> Result<Self, BenchError> {
         command.args(["hub", "--quiet", "--log", "error", "--node", "khz-bench-hub", "--state-dir", "none"]);
         command.args(["--link-listen", link, "--listen", http]).args(more);
@@ -57,12 +57,12 @@ impl Hub {
         Ok(Hub { process, link, http, text, _output: output })
     }
 
-    /// Its text door.
+    /// The address of its text door.
     pub fn text(&self) -> Result<SocketAddr, BenchError> {
         self.text.ok_or_else(|| failed("khz hub", "it has no text door"))
     }
 
-    /// The sum of a family of its metrics.
+    /// The sum of a family in its metrics.
     pub fn count(&self, family: &str) -> Result<u64, BenchError> {
         let metrics = http::get(self.http, "/metrics")?;
         let count =
@@ -71,7 +71,7 @@ impl Hub {
     }
 }
 
-/// The address of the text door that a daemon announces next, behind what it has said before.
+/// The address of the text door, in the lines that a daemon prints next.
 pub fn text_door(output: &mut impl BufRead) -> Result<SocketAddr, BenchError> {
     let mut line = String::new();
     while output.read_line(&mut line).map_err(|e| failed("khz", e))? > 0 {
@@ -93,11 +93,11 @@ fn addresses_in(line: &str) -> Vec<SocketAddr> {
 pub struct Simulation {
     /// The process.
     pub process: Watched,
-    /// Its reports as they come; nobody reads old ones.
+    /// Its reports as they come; old ones are dropped.
     reports: Receiver<Played>,
 }
 
-/// What a simulation says of itself.
+/// A report of a simulation.
 #[derive(Clone, Debug)]
 pub struct Played(Value);
 
@@ -109,7 +109,7 @@ impl Played {
 }
 
 impl Simulation {
-    /// Starts one that plays for so many seconds.
+    /// Starts a simulation that plays for this many seconds.
     pub fn start(
         program: &Path,
         hub: SocketAddr,
@@ -120,7 +120,7 @@ impl Simulation {
         Simulation::start_with_slots(program, hub, (nodes, rate), SLOTS, seconds, more)
     }
 
-    /// The same with so many slots in a row.
+    /// The same with this many slots in a row.
     pub fn start_with_slots(
         program: &Path,
         hub: SocketAddr,
@@ -133,20 +133,20 @@ impl Simulation {
         command.args(["simulate", "--json", "--hub", &hub.to_string()]);
         command.args(["--nodes", &nodes.to_string(), "--rate", &rate.to_string()]);
         command.args(["--slots", &slots.to_string(), "--for", &format!("{seconds}s")]).args(more);
-        // That a hub which was killed refuses connections is no news.
+        // Errors about refused connections after a killed hub are expected.
         let mut process = Watched::start(command.stderr(Stdio::null()))?;
         let output = BufReader::new(process.output()?);
         let (sender, reports) = channel();
         std::thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
             let parsed = lines.map_while(|line| serde_json::from_str(&line).ok());
-            // Ends with the process, or when nobody listens any more.
+            // Ends with the process, or when the receiver is gone.
             parsed.take_while(|value: &Value| sender.send(Played(value.clone())).is_ok()).for_each(drop);
         });
         Ok(Simulation { process, reports })
     }
 
-    /// The report that comes next, a second from now at most; what came before is forgotten.
+    /// The next report, at most a second from now; skips earlier ones.
     pub fn next(&self) -> Result<Played, BenchError> {
         while self.reports.try_recv().is_ok() {}
         self.reports.recv_timeout(PATIENCE).map_err(|_| failed("khz simulate", "it ended, or says nothing"))
@@ -166,7 +166,7 @@ impl Simulation {
         }
     }
 
-    /// Waits for its end; its last words.
+    /// Waits for its end; returns the last report.
     pub fn last(&self) -> Result<Played, BenchError> {
         self.reports.iter().last().ok_or_else(|| failed("khz simulate", "it has said nothing"))
     }

@@ -1,5 +1,5 @@
-//! Readers on links that take what they are sent and look at nothing but the frames: the cost of what they want is
-//! the hub's alone.
+//! Readers on links that take every byte and parse only the frames, so that the measured cost of their
+//! subscriptions is the hub's alone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,12 +22,12 @@ const BEAT: Duration = Duration::from_secs(1);
 /// One reader.
 struct Reader {
     socket: TcpStream,
-    /// The beginning of a frame whose end has not come.
+    /// The beginning of a frame whose end has not come yet.
     cut: Vec<u8>,
 }
 
-/// `ADDRESS READERS RATE_HZ flushed|prompt PATTERN`: connects them all, says `ready` when each has its lanes, and reads
-/// until it is ended.
+/// `ADDRESS READERS RATE_HZ flushed|prompt PATTERN`: connects all readers, prints `ready` when each has its
+/// lanes, and reads until it is killed.
 pub fn work(words: &[&str]) -> Result<(), BenchError> {
     let [address, readers, rate, prompt, pattern] = words else {
         return Err(BenchError::Usage("drain ADDRESS READERS RATE_HZ flushed|prompt PATTERN".into()));
@@ -76,7 +76,7 @@ pub fn work(words: &[&str]) -> Result<(), BenchError> {
 }
 
 impl Reader {
-    /// Reads once; answers what must be answered. Tells how many lanes were offered.
+    /// Reads once and sends the answers that the protocol requires. Returns how many lanes were offered.
     fn take(&mut self, room: &mut [u8], ask: &Ask<'_, &str>) -> Result<u64, BenchError> {
         let wrong = |problem: &dyn std::fmt::Display| failed("a reader", problem);
         let read = match self.socket.read(room) {

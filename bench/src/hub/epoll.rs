@@ -1,4 +1,4 @@
-//! Many sockets of a benchmark in one thread: which of them have something to say.
+//! Many sockets of a benchmark in one thread: tells which of them are readable.
 
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -11,19 +11,19 @@ const EVENTS: usize = 512;
 pub struct Sockets(OwnedFd);
 
 impl Sockets {
-    /// None yet.
+    /// An empty set.
     pub fn new() -> Result<Self, BenchError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(BenchError::call("epoll_create"))?;
         Ok(Sockets(epoll))
     }
 
-    /// One more.
+    /// Adds a socket.
     pub fn add(&self, socket: impl AsFd, number: u64) -> Result<(), BenchError> {
         epoll::add(&self.0, socket, epoll::EventData::new_u64(number), epoll::EventFlags::IN)
             .map_err(BenchError::call("epoll_ctl"))
     }
 
-    /// Waits at most so long; the numbers of those that can be read.
+    /// Waits at most this long; returns the numbers of the readable sockets.
     pub fn wait(&self, milliseconds: u64, ready: &mut Vec<u64>) -> Result<(), BenchError> {
         let timeout = Timespec {
             tv_sec: (milliseconds / 1_000) as i64,
@@ -40,7 +40,7 @@ impl Sockets {
     }
 }
 
-/// As many open files as the kernel lets us have.
+/// Raises the limit of open files as far as the kernel allows.
 pub fn raise_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

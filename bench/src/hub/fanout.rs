@@ -1,4 +1,5 @@
-//! One node at 100 Hz and a thousand readers that want all of it: the hub's CPU, and that every reader gets every row.
+//! One node at 100 Hz and a thousand readers of everything: the hub's CPU, and whether every reader gets
+//! every row.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -15,7 +16,7 @@ use crate::watched::Watched;
 
 const RATE: u64 = 100;
 const READERS: [u64; 3] = [1, 100, 1_000];
-/// Of one core.
+/// Share of one core.
 const CORE_MAX: f64 = 0.6;
 
 /// Runs the section.
@@ -52,7 +53,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The hub's share of a core, rows that it sent in a second, and rows that readers were too slow for.
+/// The hub's share of a core, the rows that it sent in a second, and the rows that readers lost.
 fn watch(program: &std::path::Path, readers: u64, seconds: u64) -> Result<(f64, f64, u64), BenchError> {
     let hub = Hub::start(program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB"])?;
     let simulation =

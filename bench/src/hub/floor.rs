@@ -1,5 +1,5 @@
-//! The floor: plain TCP loops that move as many bytes in as many writes as a simulation and its hub do. A receiver
-//! that only reads, a sender that only writes; what a hub costs above that is ours.
+//! The floor: plain TCP loops that move as many bytes in as many writes as a simulation and its hub. The
+//! receiver only reads, the sender only writes; the hub's cost beyond that is ours.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use super::number;
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// As much as the hub reads at a time.
+/// As much as the hub reads at once.
 const ROOM: usize = 256 << 10;
 const LISTENER: u64 = u64::MAX;
-/// The sender turns as often as a simulation does.
+/// The sender loops as often as a simulation does.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The receiver: says where it listens, reads everything, and ends with its standard input.
+/// The receiver: prints its address, reads everything, and ends with its standard input.
 pub fn receive() -> Result<(), BenchError> {
     raise_files();
     let wrong = |e: std::io::Error| failed("the receiver", e);
@@ -39,7 +39,7 @@ pub fn receive() -> Result<(), BenchError> {
                 continue;
             }
             match open[number as usize].read(&mut room) {
-                // The sender has done what it was told.
+                // The sender has finished.
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -49,8 +49,8 @@ pub fn receive() -> Result<(), BenchError> {
     }
 }
 
-/// The sender: `ADDRESS CONNECTIONS BYTES INTERVAL_US SECONDS`: on each connection so many bytes in one write, again
-/// and again. Prints how many writes it made.
+/// The sender: `ADDRESS CONNECTIONS BYTES INTERVAL_US SECONDS`. On each connection it writes this many bytes
+/// at once, again every interval. Prints how many writes it made.
 pub fn send(words: &[&str]) -> Result<(), BenchError> {
     let [address, connections, bytes, interval, seconds] = words else {
         return Err(BenchError::Usage("send ADDRESS CONNECTIONS BYTES INTERVAL_US SECONDS".into()));
@@ -72,7 +72,7 @@ pub fn send(words: &[&str]) -> Result<(), BenchError> {
         if now >= end {
             break;
         }
-        // Connection by connection, each at its own moment of the interval.
+        // Each connection has its own moment in the interval.
         let due = (now.as_nanos() * u128::from(count) / interval.as_nanos()) as u64;
         while writes < due {
             open[(writes % count) as usize].write_all(&piece).map_err(wrong)?;

@@ -1,4 +1,4 @@
-//! The greeting of the benchmarks' own peers of a hub.
+//! The greeting for the benchmarks' own peers of a hub.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
@@ -10,8 +10,8 @@ use khz_model::NodeName;
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// Hears the hub's greeting and puts that of a peer of this name, on a machine of its own, behind `out`: with the key of the
-/// hub's run, which is found where the hub is ours.
+/// Reads the hub's greeting and appends to `out` the greeting of a peer with this name, as if on another
+/// machine. Uses the hub's run key, which is found if the hub is ours.
 pub fn greet(
     mut socket: &TcpStream,
     hub: SocketAddr,

@@ -1,5 +1,6 @@
-//! From saying a row to having it at a reader behind the hub, row by row at 1,000 Hz; in turns with two plain TCP hops
-//! that carry as many bytes. Publisher and reader share one process and one clock.
+//! The time from a publisher's write of a row until a reader has it from the hub, row by row at 1,000 Hz.
+//! Takes turns with two plain TCP hops that carry as many bytes. Publisher and reader share one process and
+//! one clock.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,9 +27,9 @@ use crate::table::{Table, figure};
 use crate::watched::Watched;
 
 const PERIOD: Nanos = Nanos::from_millis(1);
-/// Rows that come before those that count.
+/// Rows before those that count.
 const SETTLING: usize = 500;
-/// As large as a row of the hub's turns on average.
+/// The average size of a row in the hub's turns.
 const MESSAGE: usize = 100;
 const TIMES: f64 = 2.0;
 
@@ -75,7 +76,7 @@ fn boot() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Calls `say` at every millisecond until it answers `false`.
+/// Calls `say` every millisecond until it returns `false`.
 fn each_tick(mut say: impl FnMut(Nanos) -> bool) {
     let mut tick = boot().0 / PERIOD.0;
     loop {
@@ -89,7 +90,7 @@ fn each_tick(mut say: impl FnMut(Nanos) -> bool) {
     }
 }
 
-/// Microseconds that each message took over two plain hops.
+/// The microseconds that each message took over two plain hops.
 fn hops(rows: usize) -> Result<Vec<f64>, BenchError> {
     let wrong = |e: std::io::Error| failed("two hops", e);
     let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
@@ -99,7 +100,7 @@ fn hops(rows: usize) -> Result<Vec<f64>, BenchError> {
     let address: SocketAddr = line.trim().parse().map_err(|_| failed("two hops", "no address"))?;
     let mut publisher = TcpStream::connect(address).map_err(wrong)?;
     publisher.set_nodelay(true).map_err(wrong)?;
-    // Accepted second.
+    // The relay accepts it second.
     let mut reader = TcpStream::connect(address).map_err(wrong)?;
     reader.set_read_timeout(Some(Duration::from_secs(5))).map_err(wrong)?;
     let count = rows + SETTLING;
@@ -110,7 +111,7 @@ fn hops(rows: usize) -> Result<Vec<f64>, BenchError> {
             left -= 1;
             publisher.write_all(&message).is_ok() && left > 0
         });
-        // The connection stays until everything was read.
+        // The connection stays open until everything is read.
         publisher
     });
     let (mut times, mut message) = (Vec::with_capacity(count), [0; MESSAGE]);
@@ -124,7 +125,7 @@ fn hops(rows: usize) -> Result<Vec<f64>, BenchError> {
     Ok(times.split_off(SETTLING))
 }
 
-/// Microseconds that each row took over the hub.
+/// The microseconds that each row took over the hub.
 fn hub(program: &std::path::Path, rows: usize) -> Result<Vec<f64>, BenchError> {
     let hub = Hub::start(program, "127.0.0.1:0", "127.0.0.1:0", &["--history", "0MiB"])?;
     let mut publisher = Publisher::connect(hub.link, &schema()?, PERIOD)?;
@@ -159,7 +160,7 @@ fn schema() -> Result<Vec<u8>, BenchError> {
     Ok(bytes)
 }
 
-/// A reader that decodes every row as soon as it has come.
+/// A reader that decodes every row at once.
 struct Reader {
     socket: TcpStream,
     cut: Vec<u8>,
@@ -185,7 +186,7 @@ impl Reader {
         Ok(Reader { socket, cut, block, decoder, room, beaten: boot() })
     }
 
-    /// Reads once, and notes how long each row that came took.
+    /// Reads once, and records how long each received row took.
     fn read(&mut self, times: &mut Vec<f64>) -> Result<(), BenchError> {
         let wrong = |problem: &dyn std::fmt::Display| failed("the reader", problem);
         let read = self.socket.read(&mut self.room).map_err(|e| wrong(&e))?;

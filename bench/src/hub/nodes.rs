@@ -1,6 +1,6 @@
-//! Thousands of nodes and their hub on the same processors: CPU of the hub for each row that it received, with nobody
-//! reading, with a reader of everything, and in TLS; its memory; and whether every row that was sent has arrived.
-//! In turns with it the plain loop that moves as many bytes in as many writes.
+//! Thousands of nodes and their hub on the same processors: the hub's CPU for each received row with no
+//! reader, with a reader of everything, and with TLS; its memory; and whether every row arrived. Takes turns
+//! with the plain loop that moves as many bytes in as many writes.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure, thousands};
 use crate::watched::Watched;
 
-/// A window begins so many seconds after all nodes are up.
+/// A window begins this many seconds after all nodes are up.
 const SETTLING: u64 = 2;
-/// Coming in, settling and the window's own edges take so many seconds of a simulation.
+/// Seconds of a simulation outside the window: connecting, settling, and the window's edges.
 const AROUND: u64 = 10;
 /// Anonymous memory of a hub with 4,096 nodes and without history.
 const ANONYMOUS_KB_MAX: f64 = 150_000.0;
 
-/// What is played, and what is promised of it.
+/// The settings of a case, and its promise.
 struct Case {
     name: &'static str,
     nodes: u64,
@@ -31,7 +31,7 @@ struct Case {
     history: &'static str,
     reads: bool,
     tls: bool,
-    /// Microseconds of the hub's CPU for each row, at most.
+    /// The most microseconds of the hub's CPU for each row.
     promised: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ const LOADED: [Case; 5] = [
     },
 ];
 
-/// The rates of most sites: few rows in each write, so that few share what a wake-up costs.
+/// The rates of most sites: few rows in each write, so that few rows share the cost of a wake-up.
 const USUAL: [Case; 2] = [
     Case {
         name: "1000 x 10",
@@ -107,13 +107,13 @@ const USUAL: [Case; 2] = [
 
 /// One turn of the hub.
 struct Turn {
-    /// Microseconds of the hub's CPU for each row, and of the simulation's.
+    /// Microseconds of the hub's CPU for each row, and of the simulation's CPU.
     hub_us: f64,
     simulation_us: f64,
     /// Rows a second.
     rows: f64,
     anonymous_kb: f64,
-    /// Of the whole simulation.
+    /// Rows of the whole simulation.
     sent: u64,
     received: u64,
     late: u64,
@@ -121,12 +121,12 @@ struct Turn {
     writes_a_second: f64,
 }
 
-/// Runs the section of many rows.
+/// Runs the section with many rows.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     cases(record, &LOADED)
 }
 
-/// Runs the section of usual rates.
+/// Runs the section with usual rates.
 pub fn usual(record: &mut Record) -> Result<(), BenchError> {
     cases(record, &USUAL)
 }
@@ -139,7 +139,7 @@ fn cases(record: &mut Record, cases: &[Case]) -> Result<(), BenchError> {
     for case in cases {
         let (mut turns, mut floors) = (Vec::new(), Vec::new());
         for group in 0..record.effort.of(1, 1) {
-            // The first turn is the one that lasts a minute.
+            // The first turn lasts a minute.
             let seconds = record.effort.of(if group == 0 { 60 } else { 15 }, 6);
             record.progress(&format!("{}, first turn, {seconds} s", case.name));
             turns.push(play(&program, &certificates, case, seconds)?);
@@ -165,7 +165,7 @@ fn cases(record: &mut Record, cases: &[Case]) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A CA, a key and a certificate for 127.0.0.1, made as users make them.
+/// A CA, a key and a certificate for 127.0.0.1, made with the users' commands.
 fn certificates(program: &Path) -> Result<PathBuf, BenchError> {
     let folder = std::env::temp_dir().join(format!("khz-bench-certs-{}", std::process::id()));
     for words in [&["init"][..], &["hub", "bench", "127.0.0.1"]] {
@@ -207,7 +207,7 @@ fn play(program: &Path, certificates: &Path, case: &Case, seconds: u64) -> Resul
     let (after, hub_after, simulation_after) = look()?;
     let anonymous_kb = hub.process.held()?.anonymous_kb as f64;
     let last = simulation.last()?;
-    // In TLS the door with the hub's own count is closed to us; then the acknowledgements say it.
+    // With TLS we cannot read the hub's own count at its door; the acknowledgements give it.
     let received = match case.tls {
         true => last.number("rows") - last.number("unacknowledged"),
         false => hub.count("khz_hub_rows_total")?,
@@ -239,7 +239,7 @@ fn read_everything(hub: &Hub, case: &Case) -> Result<Watched, BenchError> {
         let mut line = String::new();
         output.read_line(&mut line).map_err(|e| failed("the reader", e))?;
         if line.trim() == case.nodes.to_string() {
-            // From here on its words are nobody's: they fit into the pipe.
+            // Nobody reads its further output, which fits into the pipe.
             std::mem::forget(output);
             return Ok(reader);
         }
@@ -247,7 +247,7 @@ fn read_everything(hub: &Hub, case: &Case) -> Result<Watched, BenchError> {
     Err(failed("the reader", "it has not got all nodes after a minute"))
 }
 
-/// CPU of a plain receiver, in microseconds for each row that a turn's writes stand for.
+/// CPU of a plain receiver, in microseconds for each row in a turn's writes.
 fn floor(case: &Case, turn: &Turn, seconds: u64) -> Result<f64, BenchError> {
     let own = std::env::current_exe().map_err(BenchError::file("this program"))?;
     let mut receiver = Watched::start(Command::new(&own).args(["part", "receive"]))?;

@@ -1,5 +1,5 @@
-//! A node that says every row at once: the plainest agent there is, for measuring what comes behind it. Its rows are
-//! stamped when they are said.
+//! The simplest agent: a node that sends every row at once, stamped at that moment, to measure what follows
+//! it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use crate::program::failed;
 /// Slots that change from row to row.
 const CHANGING: usize = 30;
 
-/// A connected node whose lane is wanted.
+/// A connected node whose lane the hub wants.
 pub struct Publisher {
     socket: TcpStream,
     period: Nanos,
@@ -29,7 +29,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Connects, offers a lane of this schema, and waits until it is wanted.
+    /// Connects, offers a lane with this schema, and waits until the hub wants it.
     pub fn connect(hub: SocketAddr, schema: &[u8], period: Nanos) -> Result<Self, BenchError> {
         let wrong = |e: std::io::Error| failed("the publisher", e);
         let mut socket = TcpStream::connect(hub).map_err(wrong)?;
@@ -59,7 +59,7 @@ impl Publisher {
         Ok(Publisher { socket, period, encoder, row: 0, out: Vec::new(), bytes: Vec::new() })
     }
 
-    /// Says a row, stamped now.
+    /// Sends a row, stamped now.
     pub fn say(&mut self, now: Nanos) -> Result<(), BenchError> {
         let stamp = Stamp { boot: now, real_offset: 0 };
         self.out.clear();
@@ -88,7 +88,8 @@ impl Publisher {
         self.socket.write_all(&self.out).map_err(|e| failed("the publisher", e))
     }
 
-    /// Waits for a reader's interest, and says that its lane serves it: it goes row by row anyway.
+    /// Waits for a reader's interest, and answers that its lane serves it: the lane sends each row at once
+    /// anyway.
     pub fn serve_interest(&mut self) -> Result<(), BenchError> {
         let interest = wait_for(&mut self.socket, |frame| match frame {
             Frame::Interest(interest) => Some(interest.number),
@@ -100,7 +101,7 @@ impl Publisher {
     }
 }
 
-/// Reads until a frame has come that `take` makes something of.
+/// Reads until `take` returns a value for a frame.
 fn wait_for<T>(socket: &mut TcpStream, take: impl Fn(&Frame<'_>) -> Option<T>) -> Result<T, BenchError> {
     let wrong = |problem: &dyn std::fmt::Display| failed("the publisher", problem);
     let (mut bytes, mut room) = (Vec::new(), [0; 4_096]);

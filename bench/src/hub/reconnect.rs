@@ -1,5 +1,5 @@
-//! Thousands of nodes whose hub is killed and started again: how long until all of them are back, and whether the
-//! new hub has got every row that the nodes' rings held.
+//! Thousands of nodes whose hub is killed and restarted: how long until all are back, and whether the new hub
+//! gets every row in the nodes' rings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::table::{Table, figure, thousands};
 
 const NODES: u64 = 4_096;
 const RATE: u64 = 100;
-/// All are to be back after so many seconds.
+/// All must be back within this many seconds.
 const BACK_MAX: f64 = 5.0;
-/// The hub is away for so long.
+/// How many seconds the hub is away.
 const AWAY: [u64; 2] = [1, 10];
-/// Seconds of rows that lie in the rings when it is killed.
+/// Seconds of rows in the rings when the hub is killed.
 const BEFORE: u64 = 10;
-/// The past is sent at a limited rate.
+/// Seconds for the backfill, whose rate is limited.
 const AFTER: u64 = 40;
 
 /// Runs the section.
@@ -76,7 +76,7 @@ fn restart(program: &std::path::Path, away: u64) -> Result<(f64, [u64; 3]), Benc
     let simulation = Simulation::start(program, link, (NODES, RATE), seconds, &[])?;
     simulation.wait_for_all()?;
     std::thread::sleep(Duration::from_secs(BEFORE));
-    // Killed with SIGKILL: it says goodbye to nobody.
+    // Killed with SIGKILL: it closes nothing itself.
     drop(hub);
     std::thread::sleep(Duration::from_secs(away));
     let started = boot_ns();

@@ -1,4 +1,4 @@
-//! Two plain TCP hops: a program that passes on what comes, for comparison with a hub.
+//! Two plain TCP hops: a program that forwards bytes, to compare with a hub.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// Says where it listens; takes two connections, and sends to the second what the first one says.
+/// Prints its address, accepts two connections, and forwards from the first to the second.
 pub fn work() -> Result<(), BenchError> {
     let wrong = |e: std::io::Error| failed("the relay", e);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(wrong)?;

@@ -1,5 +1,6 @@
-//! How evenly counters grow over scrapes: khz through a hub and khz alone beside Debian's node_exporter, all scraped at
-//! the same interval. What Prometheus' `irate` makes of them spreads by as much as the numbers' age varies.
+//! How evenly counters grow over scrapes: khz through a hub and khz alone beside Debian's node_exporter, all
+//! scraped at the same interval. Prometheus' `irate` of them spreads as much as the age of the numbers
+//! varies.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -19,17 +20,17 @@ use crate::watched::Watched;
 /// The spread may be at most this multiple of node_exporter's own.
 const WIDER: f64 = 1.5;
 
-/// Who is scraped; node_exporter is what the others are held against.
+/// The scraped programs; the others are compared with node_exporter.
 const WHO: [&str; 3] = ["node_exporter", "khz through a hub", "khz alone"];
 
-/// A counter as a rate. The sum over all modes is the CPU's own clock: it grows by one second a second, whatever the
-/// machine does, so that all its spread is the scrape's.
+/// A counter as a rate. The sum over all modes is the CPU's own clock: it grows by one second a second
+/// whatever the machine does, so all its spread comes from the scrape.
 const CLOCK: &str = "cpu 0 in all modes";
 
 /// The name of Debian's program.
 const NODE_EXPORTER: &str = "prometheus-node-exporter";
 
-/// What was read, and when the scrape began: the time that Prometheus gives a sample.
+/// The value, and when the scrape began: the time that Prometheus gives a sample.
 struct Scrape {
     at: Duration,
     clock: f64,
@@ -54,7 +55,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Debian's node_exporter at a free port, with what it gathers by default.
+/// Debian's node_exporter at a free port, with its default collectors.
 fn node_exporter() -> Result<(Watched, SocketAddr), BenchError> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = free.map_err(|e| failed(NODE_EXPORTER, e))?;
@@ -80,7 +81,7 @@ fn alone(program: &Path) -> Result<(Watched, SocketAddr), BenchError> {
     Ok((process, address))
 }
 
-/// Waits until somebody answers with the counter.
+/// Waits until the program answers with the counter.
 fn wait_for(address: SocketAddr, path: &str) -> Result<(), BenchError> {
     let start = Instant::now();
     loop {
@@ -92,7 +93,7 @@ fn wait_for(address: SocketAddr, path: &str) -> Result<(), BenchError> {
     }
 }
 
-/// Scrapes all of them at each interval, each time beginning with another one.
+/// Scrapes all programs at each interval, beginning with another one each time.
 fn scrape_all(
     record: &mut Record,
     doors: &[(SocketAddr, &str)],
@@ -119,7 +120,7 @@ fn scrape_all(
     Ok(all)
 }
 
-/// The time of CPU 0 in all modes; the guests' is in the users'.
+/// The time of CPU 0 in all modes; the users' time includes the guests'.
 fn clock_in(text: &str) -> Option<f64> {
     let is_one = |line: &&str| {
         line.starts_with("node_cpu_seconds_total{") && line.contains("cpu=\"0\"") && line.contains("mode=")
@@ -129,7 +130,7 @@ fn clock_in(text: &str) -> Option<f64> {
     values.filter(|values| !values.is_empty()).map(|values| values.iter().sum())
 }
 
-/// What `irate` says at each scrape.
+/// The value of `irate` at each scrape.
 fn rates(scrapes: &[Scrape]) -> Vec<f64> {
     let rate = |pair: &[Scrape]| (pair[1].clock - pair[0].clock) / (pair[1].at - pair[0].at).as_secs_f64();
     scrapes.windows(2).map(rate).collect()

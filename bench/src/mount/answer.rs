@@ -1,5 +1,5 @@
-//! A daemon that is asked for its text over a local socket: what programs do that have no file to read. One question is
-//! the number of bytes that are wanted.
+//! A daemon that returns its text over a local socket: how programs read where there is no file. A request is
+//! the number of bytes wanted.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -11,13 +11,13 @@ use crate::error::BenchError;
 use crate::program::failed;
 use crate::watched::Watched;
 
-/// The longest text that it is asked for.
+/// The longest text of a request.
 const TEXT_MAX: usize = 64 << 10;
 
-/// The daemon takes no longer to start.
+/// Longest time for the daemon to start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The body of the daemon.
+/// The daemon's process.
 pub fn work(socket: &str) -> Result<(), BenchError> {
     let wrong = |e: std::io::Error| failed("the daemon at a socket", e);
     let listener = UnixListener::bind(socket).map_err(wrong)?;
@@ -31,7 +31,7 @@ pub fn work(socket: &str) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The daemon, and who asks it.
+/// The daemon, and a connection to it.
 pub struct Daemon {
     asker: UnixStream,
     room: Vec<u8>,
@@ -56,7 +56,7 @@ impl Daemon {
         Ok(Daemon { asker, room: vec![0; TEXT_MAX], _process: process })
     }
 
-    /// Asks for so many bytes.
+    /// Requests this many bytes.
     pub fn ask(&mut self, bytes: usize) -> Result<(), BenchError> {
         let wrong = |e: std::io::Error| failed("the daemon at a socket", e);
         self.asker.write_all(&(bytes as u32).to_le_bytes()).map_err(wrong)?;

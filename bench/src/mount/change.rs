@@ -1,5 +1,6 @@
-//! From a change on one node to programs on two others: a job publishes the time, readers in two mounts sleep until it
-//! is there. Idle and beside processes that compute without end, in the normal and in a raised scheduling class.
+//! From a change on one node to programs on two others: a job publishes the time, and readers in two mounts
+//! sleep until it arrives. On an idle machine and beside processes that compute without end, in the normal
+//! and in a raised scheduling class.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ use crate::table::{Table, figure};
 
 /// Processes that compute without end.
 const HOGS: [usize; 4] = [0, 1, 4, 16];
-/// The value is gathered so often while somebody waits for it.
+/// The rate at which the value is gathered while a reader waits for it.
 const RATE: &str = "1000Hz";
-/// Between two changes: no multiple of a tick, so that changes fall anywhere between two.
+/// The pause between two changes: no multiple of a tick, so that changes fall anywhere between two ticks.
 const PAUSE: Duration = Duration::from_micros(7_300);
-/// What the tail may grow to beside 16 hogs, in the raised class.
+/// The most by which the tail may grow beside 16 hogs, in the raised class.
 const TIMES_MAX: f64 = 3.0;
 
 /// Runs the section.
@@ -91,7 +92,7 @@ impl Publisher {
         let (ends, path): (_, PathBuf) = (stop.clone(), socket.into());
         let publish = move || {
             while !ends.load(Ordering::Relaxed) {
-                // An agent that is full or not there yet gets the next one.
+                // If the agent is full or not ready, it gets the next value.
                 let _ = sender.send_to(format!("stamp={}", now_ns()).as_bytes(), &path);
                 std::thread::sleep(PAUSE);
             }

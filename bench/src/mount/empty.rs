@@ -1,5 +1,5 @@
-//! The plainest FUSE file system there is: one file whose bytes never change, every question answered at once. What a
-//! mounted value costs beyond it is ours.
+//! The simplest FUSE file system: one file whose bytes never change, every request answered at once. The cost
+//! of a mounted value beyond it is ours.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +16,12 @@ use crate::error::BenchError;
 use crate::program::failed;
 use crate::watched::Watched;
 
-/// As long as a value of memory is.
+/// As long as a value of memory.
 const TEXT: &[u8] = b"19879604224\n";
 const FILE: INodeNo = INodeNo(2);
-/// The kernel may keep names and attributes so long, as libfuse has it.
+/// How long the kernel may keep names and attributes, as in libfuse.
 const TTL: Duration = Duration::from_secs(1);
-/// As many as the mounted tree has.
+/// As many threads as the mounted tree has.
 const THREADS: usize = 2;
 
 struct Empty;
@@ -80,7 +80,7 @@ impl Filesystem for Empty {
     }
 }
 
-/// Mounts it, says so, and serves until it is unmounted.
+/// Mounts it, prints that, and serves until it is unmounted.
 pub fn work(directory: &str) -> Result<(), BenchError> {
     let wrong = |e: std::io::Error| failed("the empty FUSE file system", e);
     let mut config = Config::default();
@@ -92,14 +92,14 @@ pub fn work(directory: &str) -> Result<(), BenchError> {
     session.run().map_err(wrong)
 }
 
-/// It, mounted by a process of its own; dropped, it is unmounted.
+/// The file system, mounted by its own process; dropping it unmounts it.
 pub struct EmptyMount {
     directory: PathBuf,
     process: Option<Watched>,
 }
 
 impl EmptyMount {
-    /// Mounts it in a directory below this folder.
+    /// Mounts it in a directory in this folder.
     pub fn start(folder: &Path) -> Result<Self, BenchError> {
         let directory = folder.join("empty");
         std::fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
@@ -115,7 +115,7 @@ impl EmptyMount {
         }
     }
 
-    /// Its file.
+    /// Its only file.
     pub fn file(&self) -> PathBuf {
         self.directory.join("value")
     }

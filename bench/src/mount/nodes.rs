@@ -1,5 +1,5 @@
-//! What the mount's process costs with 64 nodes that send 300 values ten times a second: while nobody reads, while
-//! files are open, and while they are read.
+//! The cost of the mount's process with 64 nodes that send 300 values ten times a second: while nobody reads,
+//! while files are open, and while they are read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,11 +19,11 @@ use crate::watched::Watched;
 
 const NODES: u64 = 64;
 const RATE: u64 = 10;
-/// Leases of what was looked at before run out within this time.
+/// The leases of files that were read before end within this time.
 const LEASES: Duration = Duration::from_secs(17);
-/// Percent of a core that it may take while nobody reads: its housekeeping, and the link's beats.
+/// The share of a core, in percent, that it may take while nobody reads: housekeeping, and the link's beats.
 const IDLE_PERCENT_MAX: f64 = 0.1;
-/// Descriptors beyond those of the files.
+/// File descriptors besides those of the files.
 const DESCRIPTORS: u64 = 256;
 
 /// Runs the section.
@@ -81,14 +81,14 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What was seen in one span.
+/// What one span shows.
 struct Found {
     percent: f64,
     pushes: f64,
     anonymous_kb: u64,
 }
 
-/// Watches the mount while something is done over and over.
+/// Watches the mount while an action is repeated.
 fn phase(
     site: &Site,
     tree: &Path,
@@ -126,7 +126,7 @@ fn pushes(tree: &Path) -> Result<u64, BenchError> {
     number.ok_or_else(|| failed("the mounted tree", "its stats have no values_pushed"))
 }
 
-/// Opens every value of every node; what a node does not have is left out.
+/// Opens every value of every node; skips values that a node does not have.
 fn open_all(tree: &Path) -> Result<Vec<File>, BenchError> {
     let mut files = Vec::new();
     for node in std::fs::read_dir(tree).map_err(BenchError::file(tree))?.flatten() {
@@ -159,7 +159,7 @@ fn read_all(files: &[File]) -> Result<(), BenchError> {
     let mut room = [0; 64];
     for file in files {
         match file.read_at(&mut room, 0) {
-            // Unknown now.
+            // The value is unknown at this moment.
             Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NODATA.raw_os_error()) => {}
             read => drop(read.map_err(BenchError::file("a value"))?),
         }
@@ -174,5 +174,5 @@ fn raise_descriptors(wanted: u64) -> Result<(), BenchError> {
     }
     let maximum = limit.maximum.map(|maximum| maximum.max(wanted));
     setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-        .map_err(BenchError::call("setrlimit (as root it may open so many files)"))
+        .map_err(BenchError::call("setrlimit (root may open enough files)"))
 }

@@ -1,5 +1,5 @@
-//! A value out of shared memory, as programs read it, while its agent writes ten rows a second; beside a system call
-//! that does nothing else than read a local file.
+//! A value from shared memory, as programs read it, while its agent writes ten rows a second; beside a single
+//! system call that reads a local file.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 
-/// Nanoseconds that a read may take.
+/// The most nanoseconds of a read.
 const NANOS_MAX: f64 = 100.0;
 
-/// Reads in one call of a contender: a call costs nothing beside them.
+/// Reads in one call of a contender, so that the cost of the call disappears.
 const READS: u64 = 64;
 
 /// Runs the section.

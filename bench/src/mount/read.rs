@@ -1,6 +1,6 @@
-//! One read, in each way that a program has: a mounted value kept open and opened each time, the same of an empty FUSE
-//! file system, a local file, a daemon at a socket. Back to back, then with pauses in which the machine does other
-//! things; and the first read of each new value.
+//! One read, in each way that a program has: a mounted value, kept open and opened each time; the same with
+//! an empty FUSE file system; a local file; a daemon at a socket. Back to back, then with pauses in which the
+//! machine does other work; and the first read of each new value.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,25 +19,25 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 
-/// What a kept-open value may cost, in microseconds.
+/// The most microseconds of a read with the file kept open.
 const KEPT_MICROS_MAX: f64 = 1.0;
-/// What opening it each time may cost, in times of an empty FUSE file.
+/// The most for opening it each time, as a multiple of an empty FUSE file.
 const OPENED_TIMES_MAX: f64 = 1.5;
 /// The value: it changes with every row, ten times a second.
 const VALUE: &str = "n1/metrics/kernel/context_switches";
-/// Its rate while new values are waited for.
+/// Its rate while a reader waits for new values.
 const FRESH_HZ: u64 = 100;
 /// Pause between two reads that are not back to back.
 const PAUSE: Duration = Duration::from_millis(1);
-/// As programs have it.
+/// The buffer size that programs use.
 const ROOM: usize = 4_096;
-/// As long as a value.
+/// The length of a value.
 const ASKED: usize = 12;
 
-/// A kernel file of the node, as its kernel printed it.
+/// A kernel file of the node, with the node's own text.
 const TEXT: &str = "n1/proc/meminfo";
 
-/// How it is read: what between two reads, and how often in a full run and in a quick one.
+/// The cases: the pause between two reads, and the number of reads in a full run and in a quick one.
 const CASES: [(&str, Option<Duration>, (usize, usize)); 2] =
     [("back to back", None, (20_000, 2_000)), ("1,000 a second", Some(PAUSE), (300, 100))];
 
@@ -80,7 +80,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         for pair in 0..record.effort.pairs() {
             for who in (0..WHO.len()).chain((0..WHO.len()).rev()) {
                 record.progress(&format!("{case}, pair {pair}: {}", WHO[who]));
-                // What goes through a daemon costs a hundred times as much.
+                // A daemon at a socket costs a hundred times as much, so it gets fewer calls.
                 let calls =
                     if pause.is_none() && ![KEPT, CACHED_KEPT].contains(&who) { calls / 10 } else { calls };
                 let times = Times::of(calls, pause, || readers.read(who))?;
@@ -95,7 +95,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     fresh(record, &value, &empty.file())
 }
 
-/// Everybody who reads.
+/// Everything that reads.
 struct Readers {
     kept: [File; 5],
     opened: [PathBuf; 5],
@@ -185,8 +185,8 @@ fn show(record: &mut Record, case: &str, found: &[Vec<Times>]) {
     }
 }
 
-/// The first read of each new value, by a reader that sleeps until there is one; and, at every other one, of the empty
-/// file system's file in its place, which is as cold and never changes.
+/// The first read of each new value, by a reader that sleeps until there is one. At every other value it
+/// reads the empty file system's file instead, which is as cold and never changes.
 fn fresh(record: &mut Record, value: &Path, empty: &Path) -> Result<(), BenchError> {
     let control = site_control(value, "rate");
     std::fs::write(&control, format!("{FRESH_HZ}Hz\n")).map_err(BenchError::file(&control))?;
@@ -213,7 +213,7 @@ fn fresh(record: &mut Record, value: &Path, empty: &Path) -> Result<(), BenchErr
     }
     let three = |times: &Times| [0.5, 0.9, 0.99].map(|q| figure(times.at(q))).join(", ");
     record.say(&format!(
-        "First read of each new value ({} of them, {FRESH_HZ} changes a second, after poll(2) has told): p50, p90, p99 {} us;\n\
+        "First read of each new value ({} of them, {FRESH_HZ} changes a second, after poll(2) has returned): p50, p90, p99 {} us;\n\
          of the empty file system's file in its place, as cold: {} us.\n",
         value.count(),
         three(&value),

@@ -1,5 +1,5 @@
-//! A hub, agents and mounts as processes of their own, in a folder of their own; each may be started in a raised
-//! scheduling class, as an administrator would.
+//! A hub, agents and mounts as separate processes, in their own folder. Each may run in a raised scheduling
+//! class, as an administrator could set it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,20 +13,20 @@ use crate::hub::cluster::Hub;
 use crate::program::{build_directory, failed};
 use crate::watched::Watched;
 
-/// What is waited for comes within this time, or not at all.
+/// Longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How processes are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// As everybody.
+    /// The default class.
     Normal,
     /// SCHED_RR at the lowest real-time priority.
     Raised,
 }
 
 impl Class {
-    /// How it is called in tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Class::Normal => "normal",
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-/// A folder with everything that runs in it.
+/// A folder, and the processes that run in it.
 pub struct Site {
     /// The program.
     pub program: PathBuf,
@@ -59,7 +59,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A hub alone.
+    /// Starts a hub, and nothing else.
     pub fn start(class: Class) -> Result<Self, BenchError> {
         let program = build_agent()?;
         let folder = build_directory()?.join(format!("bench-mount-{}", std::process::id()));
@@ -69,13 +69,13 @@ impl Site {
         }
         let mut site = Site { program, class, folder, mounts: Vec::new(), agents: Vec::new(), hub: None };
         let run = site.folder.join("run");
-        // Agents have run directories of their own, as if each had its machine: their names are believed.
+        // Each agent has its own run directory, as on a machine of its own, so names are believed.
         let more = ["--history", "0MiB", "--insecure", "--run-dir", text(&run)?];
         site.hub = Some(Hub::start_by(class.command(&site.program), "127.0.0.1:0", "127.0.0.1:0", &more)?);
         Ok(site)
     }
 
-    /// Its folder, for what else a section needs.
+    /// Its folder, for other files of a section.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -85,7 +85,7 @@ impl Site {
         self.hub.as_ref().ok_or_else(|| failed("khz hub", "it has ended"))
     }
 
-    /// An agent of this name; programs publish at the socket in [`Site::agent_dir`].
+    /// Starts an agent with this name; programs publish at the socket in [`Site::agent_dir`].
     pub fn agent(&mut self, name: &str, more: &[&str]) -> Result<(), BenchError> {
         let run = self.agent_dir(name);
         fs::create_dir_all(&run).map_err(BenchError::file(&run))?;
@@ -110,17 +110,17 @@ impl Site {
         self.folder.join("rings").join(name).join("snapshot")
     }
 
-    /// A process that was started, by its place: what it costs.
+    /// The process of a mount, by its index.
     pub fn mounted(&self, mount: usize) -> Result<&Watched, BenchError> {
         self.mounts.get(mount).map(|(_, process)| process).ok_or_else(|| failed("khz mount", "there is none"))
     }
 
-    /// One more mount; its directory.
+    /// Starts a mount; returns its directory.
     pub fn mount(&mut self) -> Result<PathBuf, BenchError> {
         self.mount_with(&[])
     }
 
-    /// The same with further words.
+    /// The same with further arguments.
     pub fn mount_with(&mut self, words: &[&str]) -> Result<PathBuf, BenchError> {
         let directory = self.folder.join(format!("mount{}", self.mounts.len()));
         fs::create_dir_all(&directory).map_err(BenchError::file(&directory))?;
@@ -157,7 +157,7 @@ impl Drop for Site {
     }
 }
 
-/// Starts a khz that says when it is ready.
+/// Starts a khz that reports when it is ready.
 fn started(mut command: Command, what: &str) -> Result<Watched, BenchError> {
     let mut process = Watched::start(command.stderr(Stdio::inherit()))?;
     let mut line = String::new();

@@ -1,5 +1,5 @@
-//! Bytes a second over sizes from 64 B to 64 kB: copying memory, a row out of shared memory, a mounted text out of the
-//! page cache, a local kernel file, and a daemon at a socket.
+//! Bytes a second for sizes from 64 B to 64 kB: copying memory, a row from shared memory, a mounted text from
+//! the page cache, a local kernel file, and a daemon at a socket.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ use crate::table::{Table, figure};
 const SIZES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
 /// Bytes of a slot in shared memory.
 const SLOT: usize = 16;
-/// Mounted texts, the longest first; what is longer than a text has is not measured.
+/// Mounted texts, the longest first; sizes beyond a text's length are not measured.
 const TEXTS: [&str; 4] = ["vmstat", "interrupts", "stat", "meminfo"];
 
 /// Runs the section.
@@ -53,7 +53,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// MB/s of everybody at one size; `-` where somebody has not so much.
+/// MB/s of every contender at one size; `-` where it has fewer bytes.
 fn of_size(
     record: &mut Record,
     size: usize,

@@ -1,4 +1,4 @@
-//! Single calls, each timed: medians and tails where a mean would hide them. The clock's own cost is taken off.
+//! Single calls, each timed: medians and tails, which a mean would hide. Subtracts the clock's own cost.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::spread::{Spread, quantile};
 pub struct Times(Vec<f64>);
 
 impl Times {
-    /// Calls so often, with a pause between two where one is given, and times each.
+    /// Makes and times this many calls, with a pause between two if one is given.
     pub fn of(
         calls: usize,
         pause: Option<Duration>,
@@ -40,7 +40,7 @@ impl Times {
         (self.0.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt()
     }
 
-    /// How many there are.
+    /// The number of calls.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -53,7 +53,7 @@ impl From<Vec<f64>> for Times {
     }
 }
 
-/// What it costs to look at the clock twice.
+/// The cost of reading the clock twice.
 fn clock_micros() -> f64 {
     let costs = (0..10_001).map(|_| Instant::now().elapsed().as_nanos() as f64 / 1e3);
     Spread::of(costs).map_or(0.0, |spread| spread.median)

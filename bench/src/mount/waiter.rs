@@ -1,5 +1,5 @@
-//! Programs on other nodes that sleep until a mounted value is another: each value is the time at which it was
-//! published, so that the reader knows how long it took. One thread for each file, one process for all.
+//! Programs on other nodes that sleep until a mounted value changes. Each value is the time at which it was
+//! published, so the reader knows how long it took. One thread for each file, one process for all.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,16 +12,16 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// Values that were published before this reader slept for the first time are not its.
+/// Ignores values that were published before this reader first slept.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// Now, as published values say it.
+/// The present time, in the format of the published values.
 pub fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The body of the process: `SECONDS FILE...`; prints microseconds, one line a value.
+/// The process `SECONDS FILE...`: prints microseconds, one line for each value.
 pub fn work(words: &[&str]) -> Result<(), BenchError> {
     let Some((seconds, files)) = words.split_first() else {
         return Err(BenchError::Usage("wait SECONDS FILE...".into()));
@@ -55,7 +55,7 @@ fn wait_on(path: &str, until: Instant) -> Result<Vec<f64>, BenchError> {
         let count = file.read_at(&mut room, 0).map_err(BenchError::file(path))?;
         let now = now_ns();
         let text = std::str::from_utf8(&room[..count]).unwrap_or_default();
-        // A text without its newline was cut: it is read again with the next news.
+        // A text without its newline is incomplete: it is read again with the next change.
         let Some(published) = text.strip_suffix('\n').and_then(|digits| digits.parse::<u64>().ok()) else {
             continue;
         };
@@ -67,7 +67,7 @@ fn wait_on(path: &str, until: Instant) -> Result<Vec<f64>, BenchError> {
     Ok(times)
 }
 
-/// Runs the process by this command; microseconds of every value.
+/// Runs the process with this command; returns the microseconds of every value.
 pub fn wait(mut command: Command, seconds: u64, files: &[String]) -> Result<Vec<f64>, BenchError> {
     command.args(["part", "wait", &seconds.to_string()]).args(files);
     let done = command.output().map_err(|e| failed("the reader", e))?;

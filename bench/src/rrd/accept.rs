@@ -1,7 +1,8 @@
-//! What a daemon takes in (section `accept`) and writes out (section `drain`): updates accepted with a log on disk, sorted and shuffled, over one and
-//! sixteen connections; memory per file and per pending value; the time until everything is written.
+//! What a daemon accepts (section `accept`) and writes (section `drain`): updates a second with a log on
+//! disk, sorted and shuffled, over one and sixteen connections; memory per file and per pending value; the
+//! time until everything is written.
 //!
-//! Both daemons run all the time and take turns, each with files of its own.
+//! Both daemons run all the time and take turns, each with its own files.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, ratios};
 use crate::table::{Table, figure};
 
-/// Values pending for each file when a drain is measured.
+/// Pending values of each file when a drain is measured.
 const PENDING: i64 = 12;
 
-/// One daemon, its files, its time.
+/// One daemon, with its files and its time.
 struct Contender {
     daemon: Daemon,
     paths: Vec<std::path::PathBuf>,
@@ -25,7 +26,7 @@ struct Contender {
     time: i64,
 }
 
-/// What one turn took.
+/// The duration of one turn.
 #[derive(Clone, Copy, Default)]
 struct Turn {
     wall_s: f64,
@@ -67,13 +68,13 @@ fn each_size(
     Ok(())
 }
 
-/// Nothing written earlier is still on its way to the disk when a measurement begins.
+/// Waits until earlier writes have reached the disk, before a measurement begins.
 fn settle(record: &Record, text: &str) {
     record.progress(text);
     rustix::fs::sync();
 }
 
-/// The same paths in an order that has nothing to do with their places.
+/// The same paths in an order unrelated to their positions on disk.
 fn shuffled(paths: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
     let (mut order, mut seed) = (paths.to_vec(), 7u64);
     for last in (1..order.len()).rev() {

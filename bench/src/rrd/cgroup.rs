@@ -1,5 +1,5 @@
-//! A control group with little memory, made for one process and removed behind it. Page cache counts: pages belong
-//! to the group of the process that first touches them.
+//! A control group with little memory, made for one process and removed after it. It includes page cache:
+//! pages belong to the group of the process that first touches them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
 
-/// The kernel lets a group go some time after its last process.
+/// The kernel removes a group only some time after its last process.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A group; dropped, it is removed.
+/// A control group; dropping it removes it.
 pub struct Group {
     path: PathBuf,
 }
 
 impl Group {
-    /// A group below this process's own with at most `bytes` of memory.
+    /// Makes a group below this process's own, with at most `bytes` of memory.
     ///
     /// # Errors
-    /// Not root, or a system without the memory controller where we are.
+    /// Not root, or no memory controller here.
     pub fn limited(bytes: u64) -> Result<Self, BenchError> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(BenchError::file("/proc/self/cgroup"))?;
         let (parent, limit) = place(&own)
@@ -33,7 +33,7 @@ impl Group {
         Ok(group)
     }
 
-    /// What to put in front of a command so that it runs inside.
+    /// The words before a command that make it run inside the group.
     pub fn wrapper(&self) -> Vec<OsString> {
         let script = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
         vec!["sh".into(), "-c".into(), script.into(), self.path.clone().into()]
@@ -49,7 +49,7 @@ impl Drop for Group {
     }
 }
 
-/// The memory controller's directory of the process that `/proc/self/cgroup` describes, and its file of limits.
+/// The memory controller's directory for the process that `/proc/self/cgroup` describes, and its limit file.
 fn place(own: &str) -> Option<(PathBuf, &'static str)> {
     for line in own.lines() {
         let mut parts = line.splitn(3, ':');
@@ -57,7 +57,7 @@ fn place(own: &str) -> Option<(PathBuf, &'static str)> {
         if controllers.split(',').any(|controller| controller == "memory") {
             return Some((Path::new("/sys/fs/cgroup/memory").join(path), "memory.limit_in_bytes"));
         }
-        // Version 2 forbids groups below one that has processes; its parent then.
+        // Version 2 forbids groups below one that has processes; so it is made in the parent.
         let unified = Path::new("/sys/fs/cgroup").join(path);
         if controllers.is_empty() && unified.join("memory.max").exists() {
             return Some((unified.parent()?.to_path_buf(), "memory.max"));

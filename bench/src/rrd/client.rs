@@ -1,5 +1,5 @@
-//! One connection to a caching daemon, ours or rrdcached: batches of updates, questions, figures. It refuses to
-//! go on after an update that was not accepted.
+//! One connection to a caching daemon, ours or rrdcached: batches of updates, requests, counts. Stops at the
+//! first update that is refused.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::tree::sample;
 use crate::error::BenchError;
 
-/// Updates a batch.
+/// Updates in a batch.
 const BATCH: usize = 1000;
 
 /// A connection.
@@ -24,7 +24,7 @@ impl Connection {
         Ok(Connection { stream: BufReader::new(stream) })
     }
 
-    /// Sends a line; answers the status text and the lines that follow it.
+    /// Sends a line; returns the status text and the lines after it.
     pub fn ask(&mut self, line: &str) -> Result<(String, Vec<String>), BenchError> {
         let failed = BenchError::file("the daemon's socket");
         self.stream.get_mut().write_all(format!("{line}\n").as_bytes()).map_err(failed)?;
@@ -37,7 +37,7 @@ impl Connection {
         Ok((status, lines))
     }
 
-    /// Sends a batch made by [`batches`]; all of it must be accepted.
+    /// Sends a batch made by [`batches`]; the daemon must accept all of it.
     pub fn send(&mut self, batch: &[u8]) -> Result<(), BenchError> {
         self.stream.get_mut().write_all(batch).map_err(BenchError::file("the daemon's socket"))?;
         self.read()?; // "0 Go ahead"
@@ -48,7 +48,7 @@ impl Connection {
         Err(BenchError::Reply(format!("a batch ended with '{status}', first '{}'", self.read()?)))
     }
 
-    /// What `STATS` counts.
+    /// The counts of `STATS`.
     pub fn stats(&mut self) -> Result<HashMap<String, u64>, BenchError> {
         let (_, lines) = self.ask("STATS")?;
         let pair = |line: String| {
@@ -68,7 +68,7 @@ impl Connection {
     }
 }
 
-/// One update of each of `paths` with the sample of `time`, in batches ready to be sent.
+/// One update of each of `paths` with the sample for `time`, in batches ready to send.
 pub fn batches<'a>(paths: impl Iterator<Item = &'a PathBuf>, time: i64) -> Vec<Vec<u8>> {
     let (sample, mut all) = (sample(time), Vec::new());
     let mut paths = paths.peekable();

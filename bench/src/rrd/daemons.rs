@@ -1,4 +1,5 @@
-//! A caching daemon under measurement: ours or Debian's rrdcached, started the same way, asked the same things.
+//! A caching daemon under measurement: ours or Debian's rrdcached, started in the same way and sent the same
+//! requests.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use crate::error::BenchError;
 use crate::program::failed;
 use crate::watched::Watched;
 
-/// Connections that are kept for measuring.
+/// Connections that stay open for measuring.
 pub const CONNECTIONS: usize = 16;
 
-/// A daemon gets this long to answer for the first time, and to write what it has.
+/// How long a daemon may take for its first answer, and for writing everything.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// How often a daemon is asked how far it is.
+/// How often a daemon's counts are read.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Whose daemon.
+/// Which daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// `khz rrdcached`.
@@ -30,7 +31,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The name in tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Side::Ours => "ours",
@@ -39,23 +40,23 @@ impl Side {
     }
 }
 
-/// How to start.
+/// How to start a daemon.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Whose.
+    /// Which daemon.
     pub side: Side,
-    /// Where log and socket lie.
+    /// The folder of log and socket.
     pub folder: PathBuf,
     /// Seconds an update waits before it is written.
     pub timeout: u64,
-    /// Seconds by which that is spread.
+    /// Seconds over which writes are spread.
     pub delay: u64,
-    /// What the command line is put behind: a program that changes the conditions.
+    /// The words before the command line: a program that changes the conditions.
     pub wrapper: Vec<OsString>,
 }
 
 impl Setup {
-    /// A daemon with a fresh log, which writes only when it is told to.
+    /// A daemon with a fresh log, which writes only on request.
     pub fn fresh(side: Side, folder: &Path) -> Result<Self, BenchError> {
         let folder = folder.join(side.name());
         let _ = std::fs::remove_dir_all(&folder);
@@ -87,17 +88,17 @@ impl Setup {
     }
 }
 
-/// A running daemon; dropped, it is killed.
+/// A running daemon; dropping it kills it.
 pub struct Daemon {
     /// How it was started.
     pub setup: Setup,
     /// The process.
     pub process: Watched,
-    /// Open connections; the first is also the one that asks.
+    /// Open connections; the first one also sends requests.
     pub connections: Vec<Connection>,
     /// When the process was started.
     pub started: Instant,
-    /// From then to its first answer.
+    /// The time until its first answer.
     pub first_answer: Duration,
 }
 
@@ -127,7 +128,7 @@ impl Daemon {
         Ok(Daemon { setup, process, connections, started, first_answer })
     }
 
-    /// Sends all batches, shared out among the first `connections`; answers how long it took.
+    /// Sends all batches, divided among the first `connections`; returns how long it took.
     pub fn send(&mut self, batches: &[Vec<u8>], connections: usize) -> Result<Duration, BenchError> {
         let share = batches.len().div_ceil(connections).max(1);
         let start = Instant::now();
@@ -145,7 +146,7 @@ impl Daemon {
         outcome.map(|()| start.elapsed())
     }
 
-    /// One of the figures of `STATS`; 0 where the daemon has none of that name.
+    /// A count of `STATS`; 0 where the daemon has none with this name.
     pub fn stat(&mut self, name: &str) -> Result<u64, BenchError> {
         Ok(self.connections[0].stats()?.get(name).copied().unwrap_or(0))
     }
@@ -155,7 +156,7 @@ impl Daemon {
         self.wait("UpdatesWritten", |written| written >= writes)
     }
 
-    /// Waits until a figure of `STATS` is as wanted.
+    /// Waits until a count of `STATS` satisfies `wanted`.
     pub fn wait(&mut self, name: &str, wanted: impl Fn(u64) -> bool) -> Result<(), BenchError> {
         let start = Instant::now();
         while !wanted(self.stat(name)?) {
@@ -167,7 +168,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Has everything written that is pending for `files` files.
+    /// Makes it write all pending updates of `files` files.
     pub fn drain(&mut self, files: usize) -> Result<Duration, BenchError> {
         let before = self.stat("UpdatesWritten")?;
         let start = Instant::now();
@@ -176,12 +177,12 @@ impl Daemon {
         Ok(start.elapsed())
     }
 
-    /// CPU nanoseconds so far.
+    /// CPU nanoseconds up to now.
     pub fn cpu_ns(&self) -> Result<u64, BenchError> {
         Ok(self.process.counted()?.cpu_ns)
     }
 
-    /// Kills it as a power cut would, and answers how it was started.
+    /// Kills it like a power cut; returns how it was started.
     pub fn kill(self) -> Setup {
         self.setup.clone() // dropping the process is a SIGKILL
     }

@@ -1,4 +1,4 @@
-//! `.rrd` files beside librrd and rrdcached: the sections, and what they share.
+//! `.rrd` files beside librrd and rrdcached: the sections, and the code that they share.
 
 mod accept;
 mod cgroup;

@@ -1,9 +1,9 @@
-//! A plot as SVG: lines over rounds, one scale, labels at the lines' ends. It refuses colours alone: each line has
-//! its name.
+//! A plot as SVG: lines over rounds, one scale, labels at the lines' ends. Each line has a name, not only a
+//! colour.
 
 use std::fmt::Write;
 
-/// Picture and margins in pixels.
+/// Width and height in pixels.
 const SIZE: (f64, f64) = (760.0, 400.0);
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 170.0;
@@ -11,7 +11,7 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 5] = ["#0b6e99", "#c0392b", "#6c757d", "#8e44ad", "#2e7d32"];
 
-/// A line: its name, a value for each round.
+/// A line: its name, and a value for each round.
 pub struct Line {
     /// The name.
     pub name: String,
@@ -19,13 +19,13 @@ pub struct Line {
     pub values: Vec<f64>,
 }
 
-/// What is drawn.
+/// The contents of a plot.
 pub struct Plot<'a> {
-    /// Above it.
+    /// The title above it.
     pub title: &'a str,
-    /// Left of it, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub axis: &'a str,
-    /// Under each round.
+    /// The label of each round.
     pub labels: Vec<String>,
     /// The lines.
     pub lines: &'a [Line],
@@ -88,7 +88,7 @@ impl Plot<'_> {
     }
 }
 
-/// The next of 1, 2, 4, 8 times a power of ten: a quarter of it is a round number.
+/// The next larger number that is 1, 2, 4 or 8 times a power of ten, so that a quarter of it is round.
 fn round_up(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [1.0, 2.0, 4.0, 8.0, 10.0].into_iter().map(|step| step * power).find(|top| *top >= value).unwrap_or(value)

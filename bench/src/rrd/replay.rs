@@ -1,5 +1,5 @@
-//! A log with a million updates after kill -9: how long until the first answer, and until all updates are there
-//! again.
+//! A log with a million updates after kill -9: the time until the first answer, and until all updates are
+//! back.
 
 use super::client::batches;
 use super::daemons::{Daemon, Setup, Side};
@@ -10,7 +10,7 @@ use crate::record::{Bound, Record};
 use crate::spread::Spread;
 use crate::table::{Table, figure};
 
-/// Updates a file in the log.
+/// Updates of each file in the log.
 const VALUES: i64 = 10;
 
 /// Runs the section.
@@ -32,7 +32,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         for (who, setup) in both.iter().enumerate() {
             let mut daemon = Daemon::start(setup.clone())?;
             if setup.side == Side::Ours {
-                // It answers before it has read its log; rrdcached does not.
+                // Ours answers before it has read its log; rrdcached does not.
                 daemon.wait("UpdatesPending", |pending| pending >= files as u64 * VALUES as u64)?;
             }
             let (answer, all) = (daemon.first_answer.as_secs_f64(), daemon.started.elapsed().as_secs_f64());

@@ -1,5 +1,6 @@
-//! Pages of a file in memory after one ordinary update of files that had none, and what the disk had to read for
-//! it: rrdtool and ours, each with its advice to the page cache and without; the paper's 27 against 8.
+//! Pages of a file in memory after one ordinary update of files that had none, and the bytes that the disk
+//! had to read for it. rrdtool and ours, each with its advice to the page cache and without; the paper has 27
+//! against 8.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -30,12 +31,13 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     for (number, (name, words)) in cases.iter().enumerate() {
         record.progress(name);
         rustix::fs::sync();
-        tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
+        tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
         let mut process = Command::new(words[0]);
         process.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let read = update_all(process.spawn().map_err(|e| failed(*name, e))?, &tree, number)?;
         let paths = tree.paths();
-        let pages = paths.iter().map(|path| khz_rrd::cache::look(path).map(|seen| seen.count() as f64));
+        let pages =
+            paths.iter().map(|path| khz_rrd::page_cache::residency(path).map(|seen| seen.count() as f64));
         let pages: Vec<f64> = rrd(pages.collect::<khz_rrd::Result<_>>())?;
         let mean = pages.iter().sum::<f64>() / pages.len() as f64;
         record.sample(["resident", &tree.files.to_string(), name], 0, "pages", mean);
@@ -55,8 +57,8 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Updates every file through a pipe; answers the bytes the disk read for all but the first, with which the program
-/// may still be loaded itself.
+/// Updates every file through a pipe. Returns the bytes that the disk read for all files but the first,
+/// during which the program itself may still be loaded.
 fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, BenchError> {
     let (Some(mut input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(BenchError::Reply("no pipes".into()));
@@ -82,7 +84,7 @@ fn update_all(mut process: Child, tree: &Tree, number: usize) -> Result<u64, Ben
     Ok(after - before.unwrap_or(after))
 }
 
-/// The bytes the disk has read for a process so far.
+/// The bytes that the disk has read for a process until now.
 fn bytes_read(process: &Child) -> Result<u64, BenchError> {
     let io = format!("/proc/{}/io", process.id());
     let text = fs::read_to_string(&io).map_err(BenchError::file(&io))?;

@@ -1,10 +1,10 @@
-//! Rounds under little memory, the paper's figures 3, 8 and 9: 200,000 files, 0.8 GiB for the daemon and the pages
-//! of its files, an update of every file each simulated five minutes from 22:30 on, so that midnight, where all
-//! archives close rows, is among them.
+//! Rounds with little memory, the paper's figures 3, 8 and 9: 200,000 files, 0.8 GiB for the daemon and the
+//! pages of its files, and an update of every file each simulated five minutes. The simulated time begins at
+//! 22:30, so that it includes midnight, when all archives close rows.
 //!
-//! Simulated minutes pass as fast as the daemon works, but at least [`Effort`]'s pace: an update waits in the daemon
-//! for up to six rounds (half an hour), spread by as much. A round takes as long as its updates need to be accepted
-//! and as long as, until the next round, something is due and not yet written.
+//! Simulated minutes pass as fast as the daemon works, but not faster than [`Effort`]'s pace: an update waits
+//! in the daemon for up to six rounds (half an hour), spread over as many. A round lasts until its updates
+//! are accepted and, before the next round, all due updates are written.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -20,22 +20,23 @@ use crate::record::{Bound, Record};
 use crate::spread::{Spread, quantile};
 use crate::table::{Table, figure};
 
-/// Memory of a daemon and its pages.
+/// Memory for a daemon and its pages.
 const MEMORY: u64 = 858_993_459;
 
 /// Rounds of the two hours.
 const ROUNDS: i64 = 24;
 
-/// Rounds an update waits.
+/// How many rounds an update waits.
 const WAIT_ROUNDS: u64 = 6;
 
-/// A case that takes longer ends early: the next needs its time. At the full pace nobody does who keeps up.
+/// A case that takes longer ends early, since the next one needs its time. A daemon that keeps up ends in
+/// time at the full pace.
 const CASE_MAX: Duration = Duration::from_secs(270);
 
-/// How often a daemon is asked whether something is due.
+/// How often to check whether updates are due.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A round.
+/// The result of a round.
 #[derive(Clone, Copy)]
 struct Round {
     seconds: f64,
@@ -69,7 +70,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
         let ended = case(record, &mut daemon, &tree, pace, &mut rounds);
         drop(daemon);
         if let Err(error) = ended {
-            // The others are measured all the same.
+            // The other cases are still measured.
             record.say(&format!("{name} ended early, in round {}: {error}", rounds.len() + 1));
         }
         for (number, round) in rounds.iter().enumerate() {
@@ -84,11 +85,11 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     show(record, files, memory, pace, &lines)
 }
 
-/// Nothing of the files is in memory when a case begins.
+/// Drops all pages of the files before a case begins.
 fn forget_pages(tree: &Tree) -> Result<(), BenchError> {
     rustix::fs::sync();
-    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::cache::drop_pages(path)))?;
-    // Inodes and names too, if we may: else they count as warm for everybody.
+    tree.paths().iter().try_for_each(|path| rrd(khz_rrd::page_cache::drop_pages(path)))?;
+    // Inodes and names too, if we may; otherwise they are warm for all contenders.
     let _ = fs::write("/proc/sys/vm/drop_caches", "2");
     Ok(())
 }
@@ -150,7 +151,7 @@ fn show(
     for (name, rounds) in lines {
         let seconds = Spread::of(rounds.iter().map(|round| round.seconds));
         let Some(seconds) = seconds else { continue };
-        // The first rounds fill the cache of a daemon that has just started; spreading begins behind them.
+        // The first rounds fill the cache of a new daemon; only afterwards are writes spread.
         let mut later: Vec<f64> = rounds.iter().skip(2 * WAIT_ROUNDS as usize).map(|r| r.seconds).collect();
         later.sort_by(f64::total_cmp);
         let swing = later.last().map_or(f64::NAN, |longest| longest / quantile(&later, 0.5));

@@ -1,5 +1,5 @@
-//! A tree of MRTG files: 2 counters, AVERAGE and MAX at 1, 6, 24 and 288 points a row. It makes what is missing,
-//! keeps what is there, and refuses to know who updates them.
+//! A tree of MRTG files: 2 counters, AVERAGE and MAX at 1, 6, 24 and 288 points a row. Creates missing files,
+//! keeps existing ones, and does not know which program updates them.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,31 +13,31 @@ use crate::error::BenchError;
 use crate::program::build_directory;
 use crate::record::Record;
 
-/// Seconds a primary point.
+/// Seconds of a primary point.
 pub const STEP: i64 = 300;
 
-/// Where the files' time begins: 22:30 UTC, so that two hours on there was a midnight.
+/// The time at which the files begin: 22:30 UTC, so that two hours later midnight has passed.
 pub const START: i64 = 1_700_001_000;
 
-/// Rows of the archives: each has more than the 256 rows that fill a page, as the paper's files.
+/// Rows of the archives: each has more than the 256 rows that fill a page, as in the paper.
 const ARCHIVES: [(u64, u64); 4] = [(1, 600), (6, 700), (24, 775), (288, 797)];
 
-/// Files between two words of how far the making is.
+/// Files between two progress messages.
 const TOLD: usize = 20_000;
 
-/// Files a directory.
+/// Files in a directory.
 const DIRECTORY: usize = 1000;
 
 /// The files 0 to `files` - 1, all at the same time.
 pub struct Tree {
-    /// Where they lie.
+    /// The directory that holds them.
     pub directory: PathBuf,
-    /// How many.
+    /// How many files.
     pub files: usize,
 }
 
 impl Tree {
-    /// Makes the files that are missing, and sets all back to [`START`]. They stay for the next run.
+    /// Creates missing files, and resets all to [`START`]. They stay for the next run.
     pub fn fresh(record: &Record, files: usize) -> Result<Self, BenchError> {
         let tree = Tree { directory: build_directory()?.join("bench-rrd"), files };
         let mut seed = 1u64;
@@ -59,7 +59,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Where file `index` lies.
+    /// The path of file `index`.
     pub fn path(&self, index: usize) -> PathBuf {
         self.directory.join(format!("{:03}", index / DIRECTORY)).join(format!("{index}.rrd"))
     }
@@ -69,7 +69,7 @@ impl Tree {
         (0..self.files).map(|index| self.path(index)).collect()
     }
 
-    /// Writes the header anew, and behind it `body` if the file is new.
+    /// Writes the header again, and after it `body` if the file is new.
     fn put(&self, path: &Path, header: &Header, body: &[u8]) -> Result<(), BenchError> {
         let failed = |error| BenchError::File { path: path.into(), source: error };
         if let Ok(file) = OpenOptions::new().write(true).open(path)
@@ -104,7 +104,7 @@ pub fn sample(time: i64) -> String {
     format!("{time}:{}:{}", seconds * 1000, seconds * 77)
 }
 
-/// Runs `work` and adds the context of the benchmark to its failure.
+/// Converts the result of an rrd call; adds the benchmark's context to an error.
 pub fn rrd<T>(outcome: khz_rrd::Result<T>) -> Result<T, BenchError> {
     outcome.map_err(|error| BenchError::Reply(error.to_string()))
 }

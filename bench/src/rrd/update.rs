@@ -1,8 +1,9 @@
-//! Updates of warm files on one core: librrd, ours opening the file for each update, ours with files kept open.
+//! Updates of warm files on one core: librrd, ours with each file opened for each update, ours with files
+//! kept open.
 //!
-//! All take turns on the same files. A pass is one update of each file. Of passes with one value those at half
-//! hours, where longer rows close, are run between the turns and not counted, so that all do the same work; passes
-//! with twelve values have two of them each.
+//! All take turns on the same files. A pass is one update of each file. At half hours
+//! longer rows close. Passes with one value at half hours run between the turns and are not counted, so that
+//! all contenders do the same work; passes with twelve values have two half hours each.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use crate::table::{Table, figure};
 /// Files that are open for other reasons.
 const OTHER_FILES: usize = 100;
 
-/// From here on turns are long enough.
+/// With more files than this, single turns are long enough.
 const MANY_FILES: usize = 50_000;
 
 /// Longer rows close at multiples of this.
@@ -47,7 +48,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// How many files this process may keep open, after asking for as many as there are.
+/// How many files this process may keep open, after it has raised its limit.
 fn open_files_max() -> Result<usize, BenchError> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
@@ -60,7 +61,7 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
     let program =
         RefCell::new(Program::start_with("librrd", &[&tree.directory, files.as_ref()], &["-lrrd"])?);
     let paths = tree.paths();
-    // The next pass's time; on the way past half hours.
+    // The time of the next pass. Runs passes at half hours by itself.
     let next = || -> Result<i64, BenchError> {
         let mut time = clock.get() + STEP;
         if values == 1 && time % HALF_HOUR == 0 {
@@ -87,12 +88,14 @@ fn case(record: &Record, tree: &Tree, clock: &Cell<i64>, values: i64) -> Result<
         Contender::foreign("ours", ours(None)),
         Contender::foreign("kept open", ours(Some(open_files_max()?))),
     ];
-    // Ten pairs of neighbours at least: each group of turns has two, and a turn with many files takes seconds.
+    // At least ten pairs of neighbours: each group of turns has two, and a turn with many files takes
+    // seconds.
     let groups = if tree.files > MANY_FILES { record.effort.of(5, 3) } else { record.effort.pairs() };
     interleave(&mut contenders, groups, Duration::from_millis(1))
 }
 
-/// Updates every file once with `samples`; where they are kept open, `keep` at a time, opening them is not counted.
+/// Updates every file once with `samples`. With `keep`, opens `keep` files at a time, and opening is not
+/// counted.
 fn pass(paths: &[PathBuf], samples: &[String], keep: Option<usize>) -> Result<Batch, BenchError> {
     let samples: Vec<&str> = samples.iter().map(String::as_str).collect();
     let options = Options {

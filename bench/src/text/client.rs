@@ -1,4 +1,4 @@
-//! Who asks at the text door: one connection, one question after the other.
+//! A client of the text door: one connection, one request after the other.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 use crate::program::failed;
 
-/// A question that nobody answers for so long has failed.
+/// A request without an answer for this long has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The five items, where a simulation of few slots has them; else others.
+/// The five items, if a simulation of few slots has them; else others.
 const ITEMS: [&str; 5] = ["load1m", "memfree", "cpualluser", "vmpageinbytes", "kernelcontextswitches"];
 
 /// A connection to a text door.
@@ -28,12 +28,12 @@ impl Client {
         Ok(Client { socket: BufReader::with_capacity(1 << 20, socket), answer: Vec::new() })
     }
 
-    /// Says something that has no answer.
+    /// Sends a line that has no answer.
     pub fn say(&mut self, text: &str) -> Result<(), BenchError> {
         self.socket.get_mut().write_all(text.as_bytes()).map_err(|e| failed("the text door", e))
     }
 
-    /// The answer up to its blank line.
+    /// Sends a request and reads the answer up to its blank line.
     pub fn ask(&mut self, text: &str) -> Result<&[u8], BenchError> {
         self.say(text)?;
         self.answer.clear();
@@ -47,7 +47,7 @@ impl Client {
         Ok(&self.answer)
     }
 
-    /// The line that answers an extension.
+    /// Sends an extension and reads the line that answers it.
     pub fn set(&mut self, line: &str) -> Result<(), BenchError> {
         self.say(line)?;
         let mut byte = [0];
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// The mask of five items that the nodes have, and their names.
+    /// The mask of five items that the nodes have, and the items' names.
     pub fn five_items(&mut self) -> Result<(String, Vec<String>), BenchError> {
         let start = Instant::now();
         loop {
@@ -101,7 +101,7 @@ fn sum<'a>(masks: impl Iterator<Item = &'a str>) -> String {
     digits.iter().rev().map(|&digit| char::from_digit(digit.into(), 16).unwrap_or('0')).collect()
 }
 
-/// How often `act` is done in this time, a second at least.
+/// How many times a second `act` runs in this time, at least a second.
 pub fn rate(span: Duration, mut act: impl FnMut() -> Result<(), BenchError>) -> Result<f64, BenchError> {
     let start = Instant::now();
     let mut times = 0u64;

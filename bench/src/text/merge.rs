@@ -1,4 +1,5 @@
-//! Sixteen clients that ask for the status of 128 nodes a hundred times a second each: how many requests that makes for a node.
+//! Sixteen clients request the status of 128 nodes, each a hundred times a second: how many requests does a
+//! node get?
 
 use std::time::{Duration, Instant};
 

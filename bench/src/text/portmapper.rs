@@ -1,5 +1,6 @@
-//! Debian's rpcbind in a network of its own, where it opens its port to nobody else: it ends when told to listen on loopback alone
-//! (`-h 127.0.0.1` frees something twice). A daemon is made known to it, and found again, as inetd and rup do.
+//! Debian's rpcbind in its own network namespace, where no other machine reaches its port. (With `-h
+//! 127.0.0.1`, to listen on loopback alone, it crashes on a double free.) A daemon registers there and is
+//! found again, as by inetd and rup.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -22,19 +23,19 @@ const VERSION: u32 = 2;
 const SET: u32 = 1;
 const GET_PORT: u32 = 3;
 const UDP: u32 = 17;
-/// It makes programs known only for those who call from a port of the system's.
+/// It registers programs only for callers on a privileged port.
 const OWN_PORT: u16 = 1_023;
-/// It answers within this time of its start, or not at all.
+/// Longest time from its start to its first answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A network with nothing but loopback. It ends when dropped.
+/// A network namespace with loopback only. Dropping it ends it.
 pub struct OwnNetwork {
     _holder: Watched,
 }
 
 impl OwnNetwork {
-    /// Makes one and moves this thread into it, and whatever it starts from here on. Needs root.
+    /// Makes one and moves this thread, and all processes that it starts from now on, into it. Needs root.
     pub fn enter() -> Result<Self, BenchError> {
         let wrong = |problem: String| failed("a network of its own (needs root, unshare, iproute2)", problem);
         let mut command = Command::new("unshare");
@@ -77,7 +78,7 @@ impl Portmapper {
         Ok(mapper)
     }
 
-    /// Makes a program at this port known.
+    /// Registers a program at this port.
     pub fn make_known(&mut self, (program, version): (u32, u32), port: u16) -> Result<(), BenchError> {
         match self.caller.call(SET, &[program, version, UDP, port.into()])?[..] {
             [1, ..] => Ok(()),
@@ -85,7 +86,7 @@ impl Portmapper {
         }
     }
 
-    /// Where a program is.
+    /// The port of a program.
     pub fn port(&mut self, (program, version): (u32, u32)) -> Result<u16, BenchError> {
         match self.caller.call(GET_PORT, &[program, version, UDP, 0])?[..] {
             [port, ..] if port > 0 => Ok(port as u16),

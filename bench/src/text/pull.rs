@@ -1,5 +1,5 @@
-//! 128 nodes, five items: statuses a second for which every node is asked anew, for which rows may be two milliseconds old,
-//! and from what was pushed. One client, hub and simulation on this machine's processors together.
+//! 128 nodes, five items: statuses a second if every node gathers for each, if rows may be two milliseconds
+//! old, and from rows already received. One client; hub and simulation share this machine's processors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::spread::Spread;
 use crate::table::{Table, figure};
 
 const NODES: u64 = 128;
-/// How old rows may be, in the protocol's words; what that is; statuses a second to reach.
+/// The age of rows in the protocol's words, its meaning, and the statuses a second to reach.
 const AGES: [(&str, &str, f64); 3] = [
     ("", "asked anew (128 round trips each)", 300.0),
     ("2ms", "rows no older than 2 ms", 1_000.0),

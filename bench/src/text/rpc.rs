@@ -1,4 +1,4 @@
-//! Calls over SunRPC (RFC 5531) and UDP: numbers out, numbers back.
+//! Calls over SunRPC (RFC 5531) and UDP, with numbers as arguments and results.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl Caller {
         Ok(Caller { socket, program, transaction: 1 })
     }
 
-    /// One call; the numbers of its result.
+    /// Makes one call; returns the numbers of its result.
     pub fn call(&mut self, procedure: u32, arguments: &[u32]) -> Result<Vec<u32>, BenchError> {
         let (program, version) = self.program;
         let wrong = |e: std::io::Error| failed(format!("RPC to program {program}"), e);

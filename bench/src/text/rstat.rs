@@ -1,4 +1,4 @@
-//! Debian's rpc.rstatd, started and asked (rstat version 3) as inetd and rup do.
+//! Debian's rpc.rstatd, started and called (rstat version 3) as by inetd and rup.
 
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -11,21 +11,21 @@ use crate::program::failed;
 use crate::watched::Watched;
 
 const RSTATD: &str = "/usr/sbin/rpc.rstatd";
-/// The program and the version of it that knows times and boot time in seconds and microseconds.
+/// The program, and its version that has times and boot time in seconds and microseconds.
 const PROGRAM: (u32, u32) = (100_001, 3);
 const STATS: u32 = 1;
 /// cp_time 4, dk_xfer 4, paging 4, interrupts, interface packets and errors 4, switches, load 3, boot time 2, present time 2,
 /// packets out.
 const NUMBERS: usize = 26;
 
-/// The daemon's socket, and who asks there.
+/// The daemon's socket, and a caller.
 pub struct Rstat {
     socket: UdpSocket,
     caller: Caller,
 }
 
 impl Rstat {
-    /// Opens the socket and tells the portmapper of it, as inetd does.
+    /// Opens the socket and registers it with the portmapper, as inetd does.
     pub fn new(mapper: &mut Portmapper) -> Result<Self, BenchError> {
         let wrong = |e: std::io::Error| failed("rstat", e);
         let socket = UdpSocket::bind("127.0.0.1:0").map_err(wrong)?;
@@ -34,7 +34,8 @@ impl Rstat {
         Ok(Rstat { socket, caller: Caller::new(asking, mapper.port(PROGRAM)?, PROGRAM)? })
     }
 
-    /// Starts the daemon with the socket as its input. It ends by itself when nobody asks for some seconds, and is started anew then.
+    /// Starts the daemon with the socket as its input. It ends after some seconds without a call, and is then
+    /// started again.
     pub fn serve(&self) -> Result<Watched, BenchError> {
         let wrong = |e: std::io::Error| failed(format!("{RSTATD} (Debian package rstatd)"), e);
         let socket = self.socket.try_clone().map_err(wrong)?;
@@ -44,7 +45,7 @@ impl Rstat {
     /// One call of RSTATPROC_STATS.
     pub fn stats(&mut self) -> Result<[u32; NUMBERS], BenchError> {
         let found = self.caller.call(STATS, &[])?;
-        // Debian's sends one word more than version 3 has.
+        // Debian's daemon sends one word more than version 3 has.
         let numbers = found.first_chunk().copied();
         numbers.ok_or_else(|| failed("rstatd", format!("{NUMBERS} numbers are not in {found:?}")))
     }

@@ -1,5 +1,6 @@
-//! `S` to `khz agent` beside a call to Debian's rpc.rstatd: time and CPU a request, back to back and at 10 and 100 a second. Two
-//! bare loops in C say what the connection, and the reads of the same files, cost at the least.
+//! `S` to `khz agent` beside a call to Debian's rpc.rstatd: time and CPU for each request, back to back and
+//! at 10 and 100 a second. Two bare loops in C show the least cost of the connection, and of reading the same
+//! files.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -19,33 +20,33 @@ use crate::watched::Watched;
 
 /// Requests a second; `None`: back to back.
 const PACES: [Option<u64>; 3] = [None, Some(100), Some(10)];
-/// Who is asked, and what for.
+/// The programs that answer, and how.
 const WHO: [&str; 5] =
     ["khz agent, anew", "khz agent, as pushed", "rstatd", "bare loop, four reads", "bare loop, no reads"];
 const FRESH: usize = 0;
 const PUSHED: usize = 1;
 const RSTATD: usize = 2;
 const READS: usize = 3;
-/// Where the five items are.
+/// The files of the five items.
 const FILES: [&str; 4] = ["/proc/stat", "/proc/meminfo", "/proc/loadavg", "/proc/vmstat"];
-/// How many times cheaper a request is to be.
+/// How many times cheaper our request must be.
 const CHEAPER: f64 = 10.0;
 
-/// What one turn has found.
+/// The results of one turn.
 struct Turn {
     micros: f64,
     cpu_micros: f64,
     share: f64,
 }
 
-/// Runs the section, in a thread that may leave this network.
+/// Runs the section in its own thread, which may leave this network namespace.
 pub fn run(record: &mut Record) -> Result<(), BenchError> {
     std::thread::scope(|scope| scope.spawn(|| compare(record)).join())
         .map_err(|_| failed("bench text rstat", "it panicked"))?
 }
 
 fn compare(record: &mut Record) -> Result<(), BenchError> {
-    // First: it may take longer than rstatd stays without being asked.
+    // First, since it may take longer than rstatd stays without a call.
     let program = build_agent()?;
     let _network = OwnNetwork::enter()?;
     let mut mapper = Portmapper::start()?;
@@ -70,8 +71,8 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     client.ask(&format!("{mask}\nS"))?;
     let mut rstatd = Rstat::new(&mut mapper)?;
     let mut bare = [Bare::start(&FILES)?, Bare::start(&[])?];
-    // What the agent costs while nobody asks is no request's. rstatd gathers once a second by itself only when nobody
-    // asks: each request puts that off by a second.
+    // The agent's cost without requests belongs to no request. rstatd gathers once a second only while there
+    // are none: each request postpones that by a second.
     let idle = idle_share(&agent, Duration::from_secs(record.effort.of(5, 2)))?;
     let mut table = Table::new(&["a second", "who", "us a request", "CPU us a request", "CPU share %"]);
     for pace in PACES {
@@ -119,7 +120,7 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     }
     record.show("## One node asked by hand", &table);
     record.say(&format!(
-        "khz: five items ({}), gathered anew for each request, or as they were gathered once a second (`:age any`). \
+        "khz: five items ({}), gathered for each request, or received once a second (`:age any`). \
          rstatd: its 26 numbers, started as inetd does, found through rpcbind, asked over UDP; it reads six files for each. All in \
          a network with loopback alone. The bare loops (bench/c/answer.c) answer each byte with as many, with and without \
          reading the four files that the items are in. khz less what the agent costs while nobody asks ({:.3} % of a core).\n",
@@ -129,7 +130,7 @@ fn compare(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A loop that answers and does nothing else, and who asks it.
+/// A loop that only answers, and a connection to it.
 struct Bare {
     process: Watched,
     client: Client,
@@ -152,7 +153,7 @@ fn idle_share(process: &Watched, span: Duration) -> Result<f64, BenchError> {
     Ok((process.counted()?.cpu_ns - before) as f64 / start.elapsed().as_nanos() as f64)
 }
 
-/// Asks at that pace, and looks at what the process took for it beyond what it takes anyway.
+/// Sends requests at that pace, and measures the CPU of the process beyond its idle cost.
 fn turn_of(
     process: &Watched,
     (pace, span): (Option<u64>, Duration),

@@ -1,5 +1,5 @@
-//! The whole status of 4,096 nodes: bytes a second and milliseconds an answer, beside a bare loop that writes the same bytes
-//! to the same kind of socket.
+//! The whole status of 4,096 nodes: bytes a second and milliseconds for each answer, beside a bare loop that
+//! writes the same bytes to the same kind of socket.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ pub fn run(record: &mut Record) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Somebody who writes the same bytes for every byte that he gets.
+/// A loop that writes the same bytes for every byte that it receives.
 struct Bare {
     socket: TcpStream,
     length: usize,
@@ -78,7 +78,7 @@ impl Bare {
         let length = bytes.len();
         std::thread::spawn(move || {
             let Ok((mut socket, _)) = listener.accept() else { return };
-            // As the door's sockets have it.
+            // As for the door's sockets.
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, 256 << 10);
             let mut byte = [0];
             while matches!(socket.read(&mut byte), Ok(1)) {
@@ -96,7 +96,7 @@ impl Bare {
         let wrong = |e: std::io::Error| failed("the bare loop", e);
         self.socket.write_all(b"S").map_err(wrong)?;
         let mut read = 0;
-        // Copied as the client copies what it reads.
+        // Copied, as the client copies what it reads.
         let mut answer = Vec::with_capacity(self.length);
         while read < self.length {
             let count = self.socket.read(&mut self.room).map_err(wrong)?;

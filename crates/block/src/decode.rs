@@ -1,5 +1,5 @@
-//! Bytes to rows. The decoder keeps the present row and applies one row after the other; it accepts bytes as
-//! they come, whole rows at a time, and refuses what contradicts itself.
+//! Bytes to rows. The decoder keeps the current row and applies one row after the other. It takes bytes as
+//! they come, whole rows at a time, and refuses bytes that contradict themselves.
 
 use khz_model::{Nanos, Reading, Stamp};
 
@@ -11,15 +11,15 @@ use crate::{BlockError, varint};
 /// What [`Decoder::step`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A header of this many bytes: a new block begins.
+    /// A header of this many bytes: it begins a new block.
     Header(usize),
     /// A row of this many bytes: [`Decoder::reading`] and [`Decoder::stamp`] show it.
     Row(usize),
-    /// The bytes end before the next header or row does.
+    /// The bytes end before the next header or row is complete.
     Incomplete,
 }
 
-/// The present row of one lane.
+/// The current row of one lane.
 #[derive(Debug, Default)]
 pub struct Decoder {
     header: Option<Header>,
@@ -29,57 +29,57 @@ pub struct Decoder {
     stamp: Stamp,
     /// Number of the next row in the lane.
     next_row: u64,
-    /// Rows of the block decoded so far.
+    /// Rows of the block decoded until now.
     rows: u32,
 }
 
 impl Decoder {
-    /// A decoder that has seen nothing; the first bytes it gets must be a header.
+    /// A decoder before its first byte; the first bytes must be a header.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The header of the present block.
+    /// The header of the current block.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
 
-    /// Slots of the present block.
+    /// The number of slots of the current block.
     pub fn slots(&self) -> usize {
         self.values.len()
     }
 
-    /// The present reading of a slot, if the block has it.
+    /// The current reading of a slot, if the block has the slot.
     pub fn reading(&self, slot: usize) -> Option<Reading> {
         Some(Reading::from_parts(*self.states.get(slot)?, *self.values.get(slot)?))
     }
 
-    /// [`Reading::bits`] of every slot of the present row.
+    /// [`Reading::bits`] of every slot of the current row.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// [`Reading::state`] of every slot of the present row.
+    /// [`Reading::state`] of every slot of the current row.
     pub fn states(&self) -> &[u8] {
         &self.states
     }
 
-    /// Slots that the last row changed (all of them after a key row).
+    /// The slots that the last row changed (all slots after a key row).
     pub fn changed(&self) -> &[u32] {
         &self.changed
     }
 
-    /// When the present row was gathered.
+    /// When the current row was gathered.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Number in the lane of the row that comes next.
+    /// The number, in the lane, of the row that comes next.
     pub fn next_row(&self) -> u64 {
         self.next_row
     }
 
-    /// Takes the next header or row from the start of `bytes`. After an error the decoder wants a header.
+    /// Takes the next header or row from the start of `bytes`. After an error it needs a header.
     pub fn step(&mut self, bytes: &[u8]) -> Result<Step, BlockError> {
         let result = self.try_step(bytes);
         if result.is_err() {
@@ -88,8 +88,8 @@ impl Decoder {
         result
     }
 
-    /// Decodes every whole header and row in `bytes` and tells how many bytes they have: the short way to the newest
-    /// row. [`Decoder::changed`] is about the last row alone.
+    /// Decodes every whole header and row in `bytes` and returns their length: the short way to the newest
+    /// row. Afterwards [`Decoder::changed`] names only the changes of the last row.
     pub fn catch_up(&mut self, bytes: &[u8]) -> Result<usize, BlockError> {
         let mut at = 0;
         while let Step::Header(length) | Step::Row(length) = self.step(&bytes[at..])? {
@@ -136,7 +136,8 @@ impl Decoder {
     }
 
     fn key(&mut self, slots: usize, mut entries: &[u8]) -> Option<()> {
-        // Every slot takes a byte at least: more slots than bytes are a lie, found before memory is taken.
+        // Every slot takes at least one byte. More slots than bytes are damage; this check comes before any
+        // memory is taken.
         if slots > entries.len() {
             return None;
         }

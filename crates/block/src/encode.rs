@@ -1,4 +1,5 @@
-//! Rows to bytes. The encoder keeps the lane's last row; a delta row costs what changed, not what there is.
+//! Rows to bytes. The encoder keeps the lane's last row, so that the cost of a delta row grows with the
+//! changes, not with the slots.
 
 use khz_model::{Nanos, Stamp};
 
@@ -9,30 +10,30 @@ use crate::varint;
 pub(crate) const KEY: u8 = 1;
 pub(crate) const DELTA: u8 = 2;
 
-/// A block has at least so many rows and spans so much time, whatever its size.
+/// A block has at least this many rows and spans at least this much time, whatever its size.
 const BLOCK_ROWS_MIN: u32 = 10;
 const BLOCK_SPAN_MIN: Nanos = Nanos::from_millis(100);
-/// Then so many bytes end it, if they are so many times those of the key row ...
+/// After that, a block closes at this many bytes of rows or this many key rows, whichever is larger ...
 const BLOCK_BYTES: u32 = 16 << 10;
 const BLOCK_KEY_ROWS: u32 = 8;
-/// ... or so many rows, or so much time.
+/// ... or at this many rows, or at this much time.
 const BLOCK_ROWS: u32 = 128;
 const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
-/// The wall clock was set when it moved by more than this against the boot clock.
+/// The wall clock was set if it moved by more than this against the boot clock.
 const CLOCK_STEP: Nanos = Nanos::from_millis(1);
 
-/// Bytes of the largest row of so many slots: each restated, with a value of ten bytes.
+/// The largest row of `slots` slots in bytes: every slot restated, with a value of ten bytes.
 pub(crate) const fn row_bytes_max(slots: usize) -> usize {
     slots * 13 + 32
 }
 
-/// Memory for any row of so many slots, so that rows allocate only when the schema grows. Very large schemas
-/// get what their rows take in practice and may grow once more.
+/// Memory for any row of `slots` slots, so that rows allocate only when the schema grows. A very large schema
+/// gets the memory that its rows need in practice, and may allocate once more.
 fn room_for(slots: usize) -> usize {
     row_bytes_max(slots).min(slots * 6 + (64 << 10))
 }
 
-/// Turns the rows of one lane into the bytes of one block after the other.
+/// Turns the rows of one lane into the bytes of its blocks.
 #[derive(Debug)]
 pub struct Encoder {
     lane: u16,
@@ -40,17 +41,17 @@ pub struct Encoder {
     period: Nanos,
     values: Vec<u64>,
     states: Vec<u8>,
-    /// Number of the next row in the lane.
+    /// The number of the next row in the lane.
     row: u64,
-    /// Header of the open block.
+    /// The header of the open block.
     header: Option<Header>,
     rows: u32,
     bytes: u32,
-    /// Bytes of the open block's key row.
+    /// The bytes of the open block's key row.
     key_bytes: u32,
     checksum: crc32fast::Hasher,
     stamp: Stamp,
-    /// The body under construction, kept for its memory.
+    /// The body under construction, kept to reuse its memory.
     body: Vec<u8>,
 }
 
@@ -74,42 +75,43 @@ impl Encoder {
         }
     }
 
-    /// No row of so many slots has more bytes.
+    /// No row of `slots` slots has more bytes.
     pub const fn row_bytes_max(slots: usize) -> usize {
         row_bytes_max(slots)
     }
 
-    /// Rows in the open block.
+    /// The number of rows in the open block.
     pub fn rows_open(&self) -> u32 {
         self.rows
     }
 
-    /// Bytes of rows in the open block.
+    /// The bytes of rows in the open block.
     pub fn bytes_open(&self) -> u32 {
         self.bytes
     }
 
-    /// Number of the next row: rows written in all, also by those whose lane was taken up.
+    /// The number of the next row, which is the number of rows ever written, including rows before
+    /// [`Encoder::resume`].
     pub fn rows(&self) -> u64 {
         self.row
     }
 
-    /// Slots of the open block.
+    /// The number of slots of the open block.
     pub fn slots(&self) -> usize {
         self.values.len()
     }
 
-    /// Goes on with a lane that somebody else began: rows are numbered from `next_row`, and its slots have the
-    /// meaning of `generation`. For between two blocks.
+    /// Continues a lane that another encoder began: the next row has number `next_row`, and the slots have
+    /// the meaning of `generation`. Allowed only between two blocks.
     pub fn resume(&mut self, next_row: u64, generation: u32) {
-        assert!(self.header.is_none(), "BUG: a lane is taken up inside a block");
+        assert!(self.header.is_none(), "BUG: a lane is resumed inside an open block");
         self.row = next_row;
         self.generation = generation;
     }
 
-    /// True when a row gathered at `now` belongs into a new block: there is none open, the open one is full, the wall
-    /// clock was set since it began, or the row is older than the last: within a block time only goes on. The caller
-    /// knows besides when the schema grew.
+    /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
+    /// full; the wall clock was set since it began; the row is older than the last one, and within a block time
+    /// never goes back. The caller adds one more reason: the schema grew.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };
@@ -118,7 +120,8 @@ impl Encoder {
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
-    /// The rule of `docs/block.md`: a key row costs about a tenth, and who joins decodes little.
+    /// The rule of `docs/block.md`. A key row costs about a tenth of its block, and a reader that joins has
+    /// little to decode.
     #[inline]
     fn is_full(&self, span: Nanos) -> bool {
         if self.rows < BLOCK_ROWS_MIN || span < BLOCK_SPAN_MIN {
@@ -134,7 +137,7 @@ impl Encoder {
     }
 
     /// Opens a block with a key row: appends header and row to `out`. `reading` gives each slot's state and
-    /// value bits. A block that is still open must be closed first.
+    /// value bits. Close an open block first.
     pub fn key_row(
         &mut self,
         stamp: Stamp,
@@ -142,7 +145,7 @@ impl Encoder {
         reading: impl Fn(usize) -> (u8, u64),
         out: &mut Vec<u8>,
     ) {
-        assert!(self.header.is_none(), "BUG: a block is opened before the one before it was closed");
+        assert!(self.header.is_none(), "BUG: a block is opened while another one is open");
         self.values.resize(slots, 0);
         self.states.resize(slots, 0);
         self.body.clear();
@@ -173,7 +176,7 @@ impl Encoder {
         self.key_bytes = self.bytes;
     }
 
-    /// Appends a delta row to `out`. `changed` names each slot that may have changed, once and in order.
+    /// Appends a delta row to `out`. `changed` names each slot that may have changed, once each and in order.
     pub fn delta_row(
         &mut self,
         stamp: Stamp,
@@ -227,7 +230,8 @@ impl Encoder {
         self.stamp = stamp;
     }
 
-    /// Ends the open block; its final header goes where its first one stands. `None` without an open block.
+    /// Closes the open block. Its final header replaces the one at the start of the block. `None` without an
+    /// open block.
     pub fn close(&mut self) -> Option<Header> {
         let mut header = self.header.take()?;
         let checksum = std::mem::take(&mut self.checksum).finalize();
@@ -240,7 +244,8 @@ impl Encoder {
 mod tests {
     use super::*;
 
-    /// How many rows the first block gets, at this period, with so many slots of which so many change.
+    /// The number of rows in the first block at this period, with `slots` slots of which `changing` change in
+    /// every row.
     fn rows_of_a_block(period: Nanos, slots: usize, changing: usize) -> u32 {
         let mut encoder = Encoder::new(0, 1, period);
         let mut out = Vec::new();
@@ -266,7 +271,7 @@ mod tests {
         assert_eq!(rows_of_a_block(hz(1_000), 300, 5), 128);
         assert_eq!(rows_of_a_block(hz(100), 300, 5), 128);
         assert_eq!(rows_of_a_block(hz(1), 300, 5), 60);
-        // Everything changes: sixteen kilobytes, or eight key rows where those are more.
+        // Everything changes: 16 KiB, or eight key rows if those are more.
         assert_eq!(rows_of_a_block(hz(100), 300, 300), 14);
         assert_eq!(rows_of_a_block(hz(100), 3_000, 300), 71);
         // Never fewer than ten rows, and never less than a tenth of a second.
@@ -292,6 +297,23 @@ mod tests {
         encoder.delta_row(at(9), std::iter::empty(), |_| (0, 1), &mut Vec::new());
         assert!(encoder.wants_new_block(at(8)));
         assert!(!encoder.wants_new_block(at(9)) && !encoder.wants_new_block(at(10)));
+    }
+
+    #[test]
+    fn another_period_holds_from_the_next_block_on() {
+        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
+        let mut periods = Vec::new();
+        for second in 0..2 {
+            encoder.key_row(
+                Stamp { boot: Nanos::from_secs(second), real_offset: 0 },
+                1,
+                |_| (0, 1),
+                &mut Vec::new(),
+            );
+            encoder.set_period(Nanos::from_millis(10));
+            periods.push(encoder.close().unwrap().period);
+        }
+        assert_eq!(periods, [Nanos::SECOND, Nanos::from_millis(10)]);
     }
 
     #[test]

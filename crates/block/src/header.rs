@@ -4,11 +4,11 @@ use khz_model::{Nanos, Rate, Stamp};
 
 use crate::BlockError;
 
-/// Size of a header.
+/// The size of a header.
 pub const HEADER_BYTES: usize = 64;
 
-/// No row has a number above this: at 10,000 rows a second a lane gets there after fourteen million years. Numbers from outside
-/// can be added to without another thought.
+/// No row has a number above this: at 10,000 rows a second a lane reaches it after fourteen million years. So
+/// adding to a row number from outside cannot overflow.
 pub const ROW_MAX: u64 = 1 << 62;
 
 /// No machine has been up for longer (146 years).
@@ -18,27 +18,27 @@ const MAGIC: [u8; 4] = *b"khzB";
 const VERSION: u8 = 1;
 const CLOSED: u8 = 1;
 
-/// What a block says of itself.
+/// A block's description of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Lane number.
+    /// The lane's number.
     pub lane: u16,
-    /// Schema generation.
+    /// The generation of the schema.
     pub generation: u32,
-    /// Slots when the block was opened.
+    /// The number of slots when the block was opened.
     pub slots: u32,
-    /// Number of its first row in the lane, from 0.
+    /// The number of its first row in the lane, from 0.
     pub first_row: u64,
     /// When the first row was gathered.
     pub stamp: Stamp,
-    /// Period of the lane.
+    /// The period of the lane.
     pub period: Nanos,
-    /// Rows, bytes of rows and their CRC-32, once the block is closed.
+    /// The number of rows, their bytes and their CRC-32, once the block is closed.
     pub closed: Option<(u32, u32, u32)>,
 }
 
 impl Header {
-    /// Its 64 bytes.
+    /// The header as 64 bytes.
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let (rows, length, checksum) = self.closed.unwrap_or_default();
@@ -58,12 +58,12 @@ impl Header {
         bytes
     }
 
-    /// True when a header may begin with this byte.
+    /// True when a header can begin with this byte.
     pub fn begins_with(byte: u8) -> bool {
         byte == MAGIC[0]
     }
 
-    /// Reads a header; `at` is its offset for the error.
+    /// Reads a header; `at` is its offset, for the error.
     pub fn from_bytes(bytes: &[u8; HEADER_BYTES], at: usize) -> Result<Self, BlockError> {
         if bytes[0..4] != MAGIC {
             return Err(BlockError::UnknownKind { at, found: bytes[0] });

@@ -1,5 +1,7 @@
-//! Rows to bytes and back: the one format of ring, wire, trace and store. `docs/block.md` describes it byte for
-//! byte. Pure: no I/O, no clock; foreign bytes give errors and never more memory than their header allows.
+//! Rows to bytes and back: the one format of ring, wire, trace and store. `docs/block.md` describes every
+//! byte.
+//!
+//! Pure: no I/O, no clock. Foreign bytes give errors, and never take more memory than their header allows.
 
 #![forbid(unsafe_code)]
 
@@ -20,16 +22,16 @@ pub use header::{HEADER_BYTES, Header, ROW_MAX};
 pub use scan::{RowScanner, stamps};
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 
-/// A row's body is never longer than this: every slot of the largest schema restated.
+/// The largest body of a row: every slot of the largest schema restated.
 pub const ROW_BYTES_MAX: usize = khz_model::schema::SLOTS_MAX * 13 + 32;
 
-/// Why bytes are not a block.
+/// The reason why bytes are not a block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     /// Neither a header nor a row begins here.
     #[error("byte {at}: {found:#04x} begins neither a block nor a row")]
     UnknownKind {
-        /// Offset in the bytes that were given.
+        /// The offset in the given bytes.
         at: usize,
         /// The byte found.
         found: u8,
@@ -37,7 +39,7 @@ pub enum BlockError {
     /// Written by a newer format.
     #[error("byte {at}: block version {version}; this program reads up to 1")]
     UnknownVersion {
-        /// Offset in the bytes that were given.
+        /// The offset in the given bytes.
         at: usize,
         /// The version found.
         version: u8,
@@ -54,34 +56,34 @@ pub enum BlockError {
         /// The version found.
         version: u8,
     },
-    /// A packed block cannot be packed or unpacked.
+    /// A block cannot be packed or unpacked.
     #[error("{problem}")]
     Packed {
-        /// What does not fit.
+        /// What is wrong.
         problem: &'static str,
     },
-    /// Packed with a dictionary that this program does not have.
+    /// The block was packed with a dictionary that this program does not have.
     #[error("packed with dictionary {id}, which this program does not have")]
     UnknownDictionary {
         /// The dictionary's number.
         id: u32,
     },
-    /// A named limit is exceeded.
+    /// More of something than a named limit allows.
     #[error("byte {at}: more than {limit} {what}")]
     TooMuch {
-        /// Offset: in the bytes that were given for a block, from the schema's start for a schema.
+        /// The offset: in the given bytes for a block, from the schema's start for a schema.
         at: usize,
-        /// What there is too much of.
+        /// The thing that there is too much of.
         what: &'static str,
-        /// How much there may be.
+        /// The limit.
         limit: usize,
     },
     /// The bytes contradict themselves.
     #[error("byte {at}: {problem}")]
     Damaged {
-        /// Offset in the bytes that were given.
+        /// The offset in the given bytes.
         at: usize,
-        /// What does not fit.
+        /// What is wrong.
         problem: &'static str,
     },
 }

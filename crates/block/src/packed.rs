@@ -1,5 +1,5 @@
-//! Closed blocks made smaller, with zstd and a dictionary: for links that are slow and stores that are large. It
-//! packs whole blocks and knows nothing of what is in them.
+//! Closed blocks, compressed with zstd and a dictionary, for slow links and large stores. It packs whole
+//! blocks and does not know their content.
 
 use zstd::bulk;
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
@@ -7,13 +7,14 @@ use zstd::zstd_safe::{get_dict_id_from_dict, get_dict_id_from_frame, get_frame_c
 
 use crate::BlockError;
 
-/// How hard the compressor tries: the fastest of zstd's levels that is not of the "fast" family.
+/// The compression level: the fastest of zstd's levels outside its "fast" family.
 const LEVEL: i32 = 1;
 
 /// The number of [`Dictionary::first`].
 pub const FIRST_ID: u32 = 0x686b_0001;
 
-/// What blocks have in common, and what a packed block is therefore unreadable without. Its number stands in the frame.
+/// The bytes that blocks have in common. A packed block cannot be read without its dictionary; the zstd frame
+/// contains the dictionary's number.
 pub struct Dictionary {
     id: u32,
     encoder: EncoderDictionary<'static>,
@@ -21,7 +22,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary as zstd's trainer writes it.
+    /// A dictionary in the form that zstd's trainer writes.
     pub fn new(bytes: &[u8]) -> Result<Self, BlockError> {
         let id = get_dict_id_from_dict(bytes)
             .ok_or(BlockError::Packed { problem: "no dictionary begins here" })?;
@@ -32,12 +33,13 @@ impl Dictionary {
         })
     }
 
-    /// The one that comes with the program, trained from recorded blocks. Later versions add others and keep this.
+    /// The dictionary that comes with the program, trained on recorded blocks. Later versions add others and
+    /// keep this one.
     pub fn first() -> Result<Self, BlockError> {
         Self::new(include_bytes!("../dictionary/first.zstd-dictionary"))
     }
 
-    /// Its number.
+    /// The dictionary's number.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -49,7 +51,7 @@ impl std::fmt::Debug for Dictionary {
     }
 }
 
-/// Packs one block after the other; it keeps its memory.
+/// Packs one block after the other and reuses its memory.
 pub struct Packer<'d> {
     compressor: bulk::Compressor<'d>,
 }
@@ -69,7 +71,7 @@ impl<'d> Packer<'d> {
     }
 }
 
-/// Unpacks one block after the other; it keeps its memory.
+/// Unpacks one block after the other and reuses its memory.
 pub struct Unpacker<'d> {
     id: u32,
     decompressor: bulk::Decompressor<'d>,
@@ -82,7 +84,7 @@ impl<'d> Unpacker<'d> {
         Ok(Unpacker { id: dictionary.id, decompressor: decompressor.map_err(|_| no_memory())? })
     }
 
-    /// Appends the block to `out`. It says beforehand how large it is, and must not be larger than `limit` bytes.
+    /// Appends the block to `out`. The packed block states its size, which must be at most `limit` bytes.
     pub fn unpack(&mut self, packed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), BlockError> {
         let wrong = |problem| BlockError::Packed { problem };
         match get_dict_id_from_frame(packed).map(|id| id.get()) {
@@ -91,7 +93,7 @@ impl<'d> Unpacker<'d> {
             None => return Err(wrong("no packed block begins here")),
         }
         let length = get_frame_content_size(packed).ok().flatten();
-        let length = length.ok_or_else(|| wrong("a packed block that does not say how large it is"))?;
+        let length = length.ok_or_else(|| wrong("the packed block does not state its size"))?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if length > limit {
             return Err(BlockError::TooMuch { at: 0, what: "bytes in a packed block", limit });
@@ -99,7 +101,7 @@ impl<'d> Unpacker<'d> {
         let block = self.decompressor.decompress(packed, length);
         let block = block.map_err(|_| wrong("the packed block is damaged"))?;
         if block.len() != length {
-            return Err(wrong("the packed block is not as large as it says"));
+            return Err(wrong("the packed block does not have the size that it states"));
         }
         out.extend_from_slice(&block);
         Ok(())
@@ -119,7 +121,7 @@ mod tests {
 
     const LIMIT: usize = 1 << 20;
 
-    /// A closed block of some slots that count.
+    /// A closed block of some slots with counters.
     fn block() -> Vec<u8> {
         let (mut encoder, mut bytes) = (Encoder::new(1, 1, Nanos::SECOND), Vec::new());
         for n in 0..100u64 {
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_the_first_dictionary_stay() {
-        // Packed by the first version; whoever changes the dictionary makes another one instead.
+        // This block was packed by the first version. To change the dictionary, add another one instead.
         let golden = include_bytes!("../dictionary/packed-with-first");
         assert_eq!(unpack(&Dictionary::first().unwrap(), golden, LIMIT).unwrap(), block());
     }

@@ -1,4 +1,4 @@
-//! Rows counted and dated without decoding them: what a hub does with every row that nobody reads at the moment.
+//! Counts and dates rows without decoding them, as a hub does with every row that no reader follows.
 
 use khz_model::{Nanos, Stamp};
 
@@ -6,62 +6,62 @@ use crate::BlockError;
 use crate::front::RowFront;
 use crate::header::{HEADER_BYTES, Header};
 
-/// Walks over the rows of blocks, whose bytes may come in any pieces. It keeps no row, only what a piece cuts off
-/// of a header or of the first fields of a row.
+/// Walks over the rows of blocks, whose bytes may come in pieces of any size. It keeps no row, only the part
+/// of a header or of a row's first fields that the end of a piece cut off.
 #[derive(Debug, Default)]
 pub struct RowScanner {
     header: Option<Header>,
     stamp: Stamp,
     next_row: u64,
-    /// Rows of the block that have ended.
+    /// The rows of the block that have ended.
     rows: u32,
-    /// The beginning of a header or row, cut off.
+    /// The beginning of a header or row that a piece cut off.
     cut: Vec<u8>,
-    /// The row that has begun, its front complete.
+    /// The row that has begun; its front is complete.
     open: Option<OpenRow>,
 }
 
-/// A row whose end has not come.
+/// A row whose end has not come yet.
 #[derive(Clone, Copy, Debug)]
 struct OpenRow {
     boot: Nanos,
-    /// Bytes that have come, and bytes that it has.
+    /// The bytes that have come, and the bytes of the whole row.
     come: usize,
     end: usize,
 }
 
 impl RowScanner {
-    /// A scanner that has seen nothing; the first bytes it gets must be a header.
+    /// A scanner before its first byte; the first bytes must be a header.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The header of the present block.
+    /// The header of the current block.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
 
-    /// When the last row that has ended was gathered.
+    /// When the last finished row was gathered.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Rows of the present block that have ended.
+    /// The number of finished rows of the current block.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Number in the lane of the row that ends next.
+    /// The number, in the lane, of the row that ends next.
     pub fn next_row(&self) -> u64 {
         self.next_row
     }
 
-    /// Bytes of a header or row that has begun and not ended.
+    /// The bytes of a header or row that has begun and not ended.
     pub fn unfinished(&self) -> usize {
         self.open.map_or(self.cut.len(), |row| row.come)
     }
 
-    /// Takes the next bytes and tells how many rows ended in them. After an error the scanner wants a header.
+    /// Takes the next bytes and returns how many rows ended in them. After an error it needs a header.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<u64, BlockError> {
         let result = self.try_feed(bytes);
         if result.is_err() {
@@ -73,7 +73,7 @@ impl RowScanner {
     fn try_feed(&mut self, bytes: &[u8]) -> Result<u64, BlockError> {
         let mut ended = 0;
         let mut at = self.take_up(bytes, &mut ended)?;
-        // From here on everything begins in `bytes`.
+        // From here on, every header and row begins in `bytes`.
         while at < bytes.len() {
             match self.front(&bytes[at..])? {
                 Front::Header(header) => {
@@ -98,7 +98,8 @@ impl RowScanner {
         Ok(ended)
     }
 
-    /// Goes on with what the bytes before left unfinished; tells how many of `bytes` belong to it.
+    /// Continues the header or row that earlier bytes left unfinished; returns how many of `bytes` belong to
+    /// it.
     fn take_up(&mut self, bytes: &[u8], ended: &mut u64) -> Result<usize, BlockError> {
         let mut at = 0;
         while self.open.is_none() && !self.cut.is_empty() {
@@ -126,7 +127,7 @@ impl RowScanner {
         Ok(at)
     }
 
-    /// What begins here.
+    /// Reads the header or row front at the start of `bytes`.
     #[inline]
     fn front(&self, bytes: &[u8]) -> Result<Front, BlockError> {
         if bytes.first().is_some_and(|&first| Header::begins_with(first)) {
@@ -160,7 +161,7 @@ impl RowScanner {
     }
 }
 
-/// Number and time of every row of a whole block, without decoding them.
+/// Calls `each` with the number and time of every row of a whole block, without decoding the rows.
 pub fn stamps(block: &[u8], mut each: impl FnMut(u64, Nanos)) -> Result<(), BlockError> {
     let (mut scanner, mut at) = (RowScanner::new(), 0);
     while at < block.len() {
@@ -174,7 +175,7 @@ pub fn stamps(block: &[u8], mut each: impl FnMut(u64, Nanos)) -> Result<(), Bloc
                 scanner.end_row(row.boot)?;
                 at += row.end;
             }
-            _ => return Err(BlockError::Damaged { at, problem: "the block is not whole" }),
+            _ => return Err(BlockError::Damaged { at, problem: "the block is not complete" }),
         }
     }
     Ok(())
@@ -192,7 +193,7 @@ mod tests {
     use crate::{Decoder, Encoder, Step};
     use proptest::prelude::*;
 
-    /// Blocks of a lane, one after the other; each row changes some slots.
+    /// The blocks of a lane, one after the other; each row changes some slots.
     fn blocks(rows: &[u32]) -> Vec<u8> {
         let mut encoder = Encoder::new(2, 1, Nanos(1_000));
         let mut bytes = Vec::new();
@@ -222,6 +223,29 @@ mod tests {
         assert!(scanner.feed(&[2, 2, 0, 0]).is_err());
         assert_eq!(scanner.feed(&bytes), Ok(3));
         assert_eq!((scanner.next_row(), scanner.unfinished()), (3, 0));
+    }
+
+    #[test]
+    fn every_row_of_a_complete_block_has_its_number_and_time_and_an_incomplete_block_is_refused() {
+        let both = blocks(&[3, 5]);
+        let first = blocks(&[3]).len();
+        let rows = |block: &[u8]| {
+            let mut rows = Vec::new();
+            stamps(block, |row, boot| rows.push((row, boot.0))).map(|()| rows)
+        };
+        assert_eq!(rows(&both[..first]), Ok(vec![(0, 7), (1, 1_007), (2, 2_007)]));
+        assert_eq!(rows(&both[first..]).map(|rows| (rows[0], rows.len())), Ok(((3, 3_007), 5)));
+        assert!(rows(&both).is_err(), "two blocks are not one");
+        let mut whole = 0;
+        for end in 1..first {
+            // A block that ends at the end of a row is complete.
+            let mut scanner = RowScanner::new();
+            scanner.feed(&both[..end]).unwrap();
+            let is_whole = scanner.header().is_some() && scanner.unfinished() == 0;
+            assert_eq!(rows(&both[..end]).is_ok(), is_whole, "cut off at {end}");
+            whole += u32::from(is_whole);
+        }
+        assert_eq!(whole, 3, "without a row, with one, with two");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What the slots of a lane mean, as bytes that only grow: written once for each new series, read in pieces of any
-//! size. Every text and count from outside has its limit here; it does not look whether a series comes twice.
+//! The meaning of a lane's slots, as bytes that only grow: written once for each new series, read in pieces
+//! of any size. Every text and count from outside has its limit here. It does not check whether a series
+//! appears twice.
 
 mod decode;
 mod encode;
@@ -12,17 +13,17 @@ pub use encode::SchemaEncoder;
 pub use khz_model::schema::SLOTS_MAX;
 pub use pool::MetricPool;
 
-/// A schema has at most this many bytes: 32 for each slot of the largest one.
+/// The largest schema: 32 bytes for each slot of the largest one.
 pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
-/// The body of one record. A decoder keeps no more than one unfinished record.
+/// The largest body of a record. A decoder keeps at most one unfinished record.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
-/// Metrics of one schema: the catalogue has some hundreds.
+/// The most metrics in one schema: the catalogue has some hundreds.
 pub const METRICS_MAX: usize = 16_384;
-/// A text of a metric that is neither its name nor that of a label: help, origin, label values.
+/// The largest text of a metric that is neither its name nor the name of a label: help, origin, label values.
 pub const TEXT_BYTES_MAX: usize = 2_048;
-/// Fixed labels of one metric's exposition.
+/// The most fixed labels of one metric's exposition.
 pub const LABELS_MAX: usize = 16;
-/// An instance: a kernel's name of 255 bytes, each of which may have become `\xFF`.
+/// The largest instance: a kernel's name of 255 bytes, each of which may be written as `\xFF`.
 pub const INSTANCE_BYTES_MAX: usize = khz_model::name::INSTANCE_MAX * 4;
 
 /// Magic, version, three bytes of zeros.
@@ -31,7 +32,8 @@ const VERSION: u8 = HEADER[4];
 /// Kind bytes of records.
 const METRIC: u8 = 1;
 const SLOT: u8 = 2;
-/// A refresh of so many nanoseconds means that the number never changes; 0, that any event changes it.
+/// A refresh of this many nanoseconds means that the number never changes; 0 means that any event may change
+/// it.
 const CONSTANT: u64 = u64::MAX;
 
 #[cfg(test)]
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
     use crate::{BlockError, varint};
 
-    /// The real catalogue, as a node with some CPUs, interfaces and disks has it.
+    /// The real catalogue, for a node with some CPUs, interfaces and disks.
     fn node() -> Vec<Series> {
         let mut series = Vec::new();
         for metric in khz_parse::catalogue() {
@@ -82,7 +84,7 @@ mod tests {
         Ok(decoder.series().to_vec())
     }
 
-    /// Equal in every field; `Series` alone compares names.
+    /// Compares every field; `Series` itself compares only names.
     fn assert_same(found: &[Series], expected: &[Series]) {
         assert_eq!(found.len(), expected.len());
         for (found, expected) in found.iter().zip(expected) {
@@ -90,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The bytes of a schema whose only metric has this body, and one slot of it.
+    /// The bytes of a schema with one metric, which has this body, and one slot of it.
     fn with_metric_body(body: &[u8]) -> Vec<u8> {
         let mut bytes = HEADER.to_vec();
         record(METRIC, body, &mut bytes);
@@ -142,7 +144,7 @@ mod tests {
     fn an_older_hub_shows_a_newer_agents_metric() {
         let metric = some_metric();
         let mut body = body_of(&metric);
-        // Kind, unit and places stand behind six texts.
+        // Six texts precede kind, unit and places.
         let texts = [&metric.name, &metric.flat, &metric.help, &metric.origin.file, &metric.origin.field];
         let at = texts.iter().map(|text| text.len() + varint::length(text.len() as u64)).sum::<usize>()
             + 1
@@ -150,7 +152,7 @@ mod tests {
         body[at] = 77;
         body[at + 1] = 200;
         body[at + 2] = 255;
-        body.extend_from_slice(b"what a later version knows besides");
+        body.extend_from_slice(b"a field of a later version");
         let mut bytes = HEADER.to_vec();
         record(9, b"a record of a later version", &mut bytes);
         record(METRIC, &body, &mut bytes);
@@ -289,7 +291,7 @@ mod tests {
         fn damaged_bytes_never_panic(hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6), cut in 1usize..500) {
             let mut bytes = encode(&node());
             for (at, byte) in hits {
-                // The first kilobytes hold metrics and slots of every kind.
+                // The first kilobytes contain metrics and slots of every kind.
                 let at = at % bytes.len().min(4_096);
                 bytes[at] = byte;
             }

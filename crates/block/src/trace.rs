@@ -1,5 +1,5 @@
-//! A trace: pieces of schemas and blocks, of one lane or of many, in one file. It knows where they begin and end, and
-//! nothing of what they mean.
+//! A trace: pieces of schemas and blocks, of one lane or of many, in one file. It knows where the pieces
+//! begin and end, not what they mean.
 
 mod sealed;
 
@@ -9,15 +9,16 @@ pub use sealed::{LaneHead, Sealed, begin as begin_sealed, find};
 
 /// Magic, version, three bytes of zeros.
 const HEADER: [u8; 8] = *b"khzT\x01\0\0\0";
-/// A trace with many lanes, whose schemas may be packed: readers of version 1 would find blocks without their schema.
+/// A trace of many lanes, whose schemas may be packed. A reader of version 1 would find blocks without their
+/// schema, so the version is 2.
 const HEADER_OF_MANY: [u8; 8] = *b"khzT\x02\0\0\0";
 const SCHEMA: u8 = 1;
 const BLOCK: u8 = 2;
-/// Kind and length of a chunk.
+/// The size of a chunk's kind and length.
 pub const FRONT_BYTES: usize = 5;
-/// A trace begins with so many bytes.
+/// The size of a trace's header.
 pub const HEADER_BYTES: usize = HEADER.len();
-/// No chunk is longer: the largest block that a link carries, and room beside it.
+/// The largest chunk: the largest block that a link carries, with some room.
 pub const CHUNK_BYTES_MAX: usize = 65 << 20;
 
 /// Begins a trace.
@@ -25,7 +26,7 @@ pub fn begin(out: &mut Vec<u8>) {
     out.extend_from_slice(&HEADER);
 }
 
-/// Appends the next bytes of the schema; they must stand before the first block that needs them.
+/// Appends the next bytes of the schema. They must precede the first block that needs them.
 pub fn put_schema(bytes: &[u8], out: &mut Vec<u8>) {
     put(SCHEMA, bytes, out);
 }
@@ -41,29 +42,29 @@ fn put(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A part of a trace.
+/// A chunk of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk<'a> {
     /// The next bytes of the schema.
     Schema(&'a [u8]),
     /// A block, from its header to its last row.
     Block(&'a [u8]),
-    /// A part of a trace with many lanes.
+    /// A chunk of a trace with many lanes.
     Sealed(Sealed<'a>),
 }
 
-/// What stands at the start of some bytes of a trace, behind its header.
+/// What the bytes of a trace begin with, after its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
-    /// A chunk of so many bytes; `None`: of a kind that this version does not know.
+    /// A chunk of this many bytes; `None` if this version does not know its kind.
     Chunk(Option<Chunk<'a>>, usize),
-    /// They end before the chunk does, which has so many bytes (so many at least).
+    /// The bytes end inside the chunk, which has at least this many bytes.
     Incomplete(usize),
-    /// No chunk begins here; [`find`] looks for the next.
+    /// No chunk begins here; [`find`] finds the next one.
     Damaged(&'static str),
 }
 
-/// Looks at the first bytes of a file: is it a trace that this program reads?
+/// Checks that `bytes` begin like a trace that this program can read.
 pub fn check_header(bytes: &[u8]) -> Result<(), BlockError> {
     match bytes.first_chunk::<HEADER_BYTES>() {
         Some(head) if head[..5] == HEADER[..5] || head[..5] == HEADER_OF_MANY[..5] => Ok(()),
@@ -77,7 +78,7 @@ pub fn next(bytes: &[u8]) -> Next<'_> {
     let Some(front) = bytes.first_chunk::<FRONT_BYTES>() else { return Next::Incomplete(FRONT_BYTES) };
     let length = u32::from_le_bytes([front[1], front[2], front[3], front[4]]) as usize;
     if length > CHUNK_BYTES_MAX {
-        return Next::Damaged("a chunk longer than any may be");
+        return Next::Damaged("a chunk is longer than the limit");
     }
     let end = FRONT_BYTES + length;
     let Some(chunk) = bytes.get(..end) else { return Next::Incomplete(end) };
@@ -93,7 +94,7 @@ pub fn next(bytes: &[u8]) -> Next<'_> {
     }
 }
 
-/// The chunks of a trace, in order. Ends behind the first error; kinds of a newer version are passed over.
+/// The chunks of a trace, in order. It ends after the first error and skips kinds of a newer version.
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     trace: &'a [u8],
@@ -101,7 +102,7 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// The chunks of the trace that these bytes are.
+    /// The chunks of this trace.
     pub fn of(trace: &'a [u8]) -> Result<Self, BlockError> {
         check_header(trace)?;
         Ok(Chunks { trace, at: HEADER.len() })
@@ -243,7 +244,8 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             let is_seen = match next(&bytes) {
                 Next::Damaged(_) | Next::Incomplete(_) => true,
-                // The kind became one that is not sealed: then it is no part of a trace with many lanes.
+                // The flip turned the kind into one that is not sealed, which a trace of many lanes does not
+                // use.
                 Next::Chunk(chunk, _) => bit < 8 && !matches!(chunk, Some(Chunk::Sealed(_))),
             };
             assert!(is_seen, "bit {bit}");

@@ -1,7 +1,7 @@
-//! LEB128 and zigzag. Nothing longer than ten bytes is read. Most numbers have one to four bytes (a hundredth of a
-//! second in nanoseconds has four), and those are spelled out.
+//! LEB128 and zigzag. It reads at most ten bytes. Most numbers have one to four bytes (a hundredth of a
+//! second in nanoseconds has four); those cases are unrolled.
 
-/// No number has more bytes.
+/// The largest number has this many bytes.
 pub(crate) const BYTES_MAX: usize = 10;
 
 /// Appends `value`.
@@ -27,14 +27,14 @@ fn put_long(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// How many bytes [`put`] appends.
+/// The number of bytes that [`put`] appends.
 #[inline]
 pub(crate) const fn length(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
 }
 
-/// Reads a number and what stands behind it.
+/// Reads a number; returns it and the bytes after it.
 #[inline]
 pub(crate) fn get(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let low = |byte: u8| u64::from(byte & 0x7f);
@@ -63,7 +63,7 @@ fn get_long(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// Small differences of either sign become small numbers.
+/// Turns small differences of either sign into small numbers.
 #[inline]
 pub(crate) const fn zigzag(difference: u64) -> u64 {
     let signed = difference as i64;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Both sides of every change of length, and what is in between.
+    /// Numbers on both sides of every change of length, and between.
     fn numbers() -> impl Strategy<Value = u64> {
         prop_oneof![
             (0u32..64, any::<u64>()).prop_map(|(shift, bits)| bits >> shift),
@@ -90,14 +90,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ways_and_the_long_one_say_the_same(value in numbers(), behind in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn the_unrolled_cases_and_the_loop_agree(value in numbers(), rest in prop::collection::vec(any::<u8>(), 0..12)) {
             let (mut plain, mut fast) = (Vec::new(), vec![7]);
             put_long(&mut plain, value);
             put(&mut fast, value);
             prop_assert_eq!(&fast[1..], &plain[..]);
             prop_assert_eq!(plain.len(), length(value));
-            plain.extend(&behind);
-            prop_assert_eq!(get(&plain), Some((value, &behind[..])));
+            plain.extend(&rest);
+            prop_assert_eq!(get(&plain), Some((value, &rest[..])));
             prop_assert_eq!(unzigzag(zigzag(value)), value);
         }
 

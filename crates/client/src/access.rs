@@ -1,4 +1,4 @@
-//! How a program comes to a hub: where it is, what proves who we are, and as what we come. It opens no connection.
+//! How a program reaches a hub: its address, the proof of our identity, and our role. Opens no connection.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{near, place};
 
-/// The way to a hub. What is not set is found where a khz on this machine would have it.
+/// The way to a hub. For fields that are not set, khz's defaults on this machine apply.
 ///
 /// ```no_run
 /// use khz_client::Access;
@@ -26,71 +26,71 @@ use crate::{near, place};
 pub struct Access {
     /// The hubs, the preferred one first.
     pub hubs: Vec<HubAddress>,
-    /// The CA of the hubs, and a certificate of ours where we have one.
+    /// The hubs' CA, and our certificate if we have one.
     pub files: Option<ClientFiles>,
     /// Our token.
     pub token: Option<Token>,
-    /// Go to other machines without TLS.
+    /// Connect to other machines even without TLS.
     pub insecure: bool,
-    /// What we are called where neither token nor certificate says it.
+    /// Our name, if neither token nor certificate has one.
     pub name: NodeName,
-    /// Where what a hub of this machine has for its own user is looked for first.
+    /// Search this directory first for the socket and the run key of a hub on this machine.
     pub run_dir: Option<PathBuf>,
-    /// The local address that we come from; `None`: the kernel chooses.
+    /// The local address to connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
 }
 
-/// Why there is no way to a hub.
+/// Why no hub can be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// Nobody is there to be asked.
+    /// No khz accepts connections on this machine.
     #[error("no khz answers on this machine (looked for {sockets} in {folders}), and no hub is named")]
     NobodyHere {
-        /// The names looked for.
+        /// The socket names that were tried.
         sockets: String,
-        /// Where.
+        /// The directories that were searched.
         folders: String,
     },
-    /// A file of ours cannot be used.
+    /// A key or certificate file cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// A certificate that says nothing of us.
+    /// Our certificate names no identity.
     #[error("{path}: {problem}")]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the certificate.
         problem: String,
     },
-    /// Token or certificate are of somebody who sends rows.
+    /// The token or certificate belongs to a role that only sends rows.
     #[error("{identity} may send rows but not read them; a reader's token is made by `khz certs token`")]
     MayNotRead {
-        /// Who.
+        /// The identity in it.
         identity: Identity,
     },
-    /// What would be said could be heard.
+    /// Others could read the connection.
     #[error("hub {hub}: {source}")]
     Exposed {
         /// The hub.
         hub: HubAddress,
-        /// Why.
+        /// Why it is refused.
         source: ExposureError,
     },
 }
 
 impl Access {
-    /// By the local socket of a khz that runs on this machine: a hub, or one alone.
+    /// Through the local socket of a khz on this machine: a hub, or a khz that runs alone.
     ///
     /// # Errors
-    /// None answers.
+    /// No khz accepts connections.
     pub fn local() -> Result<Self, AccessError> {
         Access::local_in(None)
     }
 
-    /// The same where the sockets are in this directory.
+    /// The same, with the sockets in this directory.
     ///
     /// # Errors
-    /// None answers.
+    /// No khz accepts connections.
     pub fn local_in(run_dir: Option<&Path>) -> Result<Self, AccessError> {
         match place::link_socket(run_dir) {
             Some(socket) => {
@@ -109,12 +109,12 @@ impl Access {
         }
     }
 
-    /// To a hub's link door.
+    /// Through a hub's link door.
     pub fn hub(host: impl Into<String>, port: u16) -> Self {
         Access::to(vec![HubAddress::Net { host: host.into(), port }])
     }
 
-    /// To the first of these hubs that answers.
+    /// Through the first of these hubs that answers.
     pub fn to(hubs: Vec<HubAddress>) -> Self {
         Access {
             hubs,
@@ -127,13 +127,13 @@ impl Access {
         }
     }
 
-    /// With TLS, to hubs whose certificate is of this CA.
+    /// Use TLS; the hubs' certificates must be signed by this CA.
     #[must_use]
     pub fn with_ca(self, ca: impl Into<PathBuf>) -> Self {
         Access { files: Some(ClientFiles::new(ca)), ..self }
     }
 
-    /// With the token in this file.
+    /// Show the token in this file.
     ///
     /// # Errors
     /// The file cannot be used.
@@ -141,16 +141,16 @@ impl Access {
         Ok(Access { token: Some(Token::read(path.as_ref())?), ..self })
     }
 
-    /// From this local address, on hosts that have several.
+    /// Connect from this local address, on hosts that have several.
     #[must_use]
     pub fn from_address(self, from: IpAddr) -> Self {
         Access { from: Some(from), ..self }
     }
 
-    /// The settings of TLS for what is spoken there; `None`: plain text will do.
+    /// The TLS settings for this protocol; `None`: plain text is allowed.
     ///
     /// # Errors
-    /// A file cannot be used, or the way would be open to others.
+    /// A file cannot be used, or others could read the connection.
     pub fn tls(&self, protocol: Protocol) -> Result<Option<TlsSettings>, AccessError> {
         for hub in &self.hubs {
             let HubAddress::Net { host, port } = hub else { continue };
@@ -161,11 +161,11 @@ impl Access {
         Ok(self.files.clone().map(|files| tls_settings(files, protocol)).transpose()?)
     }
 
-    /// As what we come: as token or certificate say; else as operator where we own the khz whose socket it is, or find
-    /// the key of the hub of this machine; else as reader.
+    /// Our identity. The role is that of our token or certificate; else operator, if we own the khz whose
+    /// socket it is or can read the run key of this machine's hub; else reader.
     ///
     /// # Errors
-    /// The certificate says nothing of us, or that we may not read.
+    /// The certificate names no identity, or one that may not read.
     pub fn identity(&self) -> Result<Identity, AccessError> {
         let identity = self.said()?;
         if !identity.role.may_read() {
@@ -186,7 +186,7 @@ impl Access {
         Ok(Identity { role, name: self.name.clone() })
     }
 
-    /// Whether the khz that answers there now is our own.
+    /// Whether we own the khz that answers there now.
     fn owns(&self, hub: &HubAddress) -> bool {
         match hub {
             HubAddress::Local(path) => is_ours(path),
@@ -197,8 +197,8 @@ impl Access {
         }
     }
 
-    /// What vouches for us at a hub of this machine: without a token or certificate we are operators there, also of one
-    /// that starts later.
+    /// The proof of our identity for a hub of this machine: without a token or certificate we are operators
+    /// there, also at a hub that starts later.
     fn near(&self, identity: &Identity) -> FindNear {
         let raised = (!self.shows_something()).then_some(khz_trust::Role::Operator);
         near::find(self.run_dir.as_deref(), identity.clone(), raised)
@@ -209,17 +209,17 @@ impl Access {
         self.token.is_some() || self.files.as_ref().is_some_and(|files| files.pair.is_some())
     }
 
-    /// What a link's thread needs to know.
+    /// The settings for a link's thread.
     ///
     /// # Errors
-    /// A file cannot be used, or the way would be open to others.
+    /// A file cannot be used, or others could read the connection.
     pub fn settings(&self) -> Result<FollowingSettings, AccessError> {
         let tls = self.tls(Protocol::Link)?;
         let mut identity = self.identity()?;
         let near = self.near(&identity);
         let over_net = |hub: &HubAddress| matches!(hub, HubAddress::Net { .. });
         if !self.shows_something() && self.hubs.iter().any(over_net) {
-            // What vouches for us says more, at each hub where it is found.
+            // A run key, at each hub where one is found, raises the role.
             identity.role = khz_trust::Role::Reader;
         }
         let identity = link_identity(identity, self.token.clone());
@@ -234,7 +234,7 @@ impl Access {
     }
 }
 
-/// A name may mean any machine: it is somewhere else.
+/// A name may stand for any machine, so it counts as elsewhere.
 fn ip_of(host: &str) -> IpAddr {
     const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     match host {
@@ -243,7 +243,7 @@ fn ip_of(host: &str) -> IpAddr {
     }
 }
 
-/// Files that changed are read again for each connection; wrong ones leave what there was.
+/// Reads changed files again for each connection; unusable ones leave the old settings in use.
 fn tls_settings(files: ClientFiles, protocol: Protocol) -> Result<TlsSettings, TrustError> {
     let client = TlsClient::load(files, protocol)?;
     Ok(Box::new(move || {
@@ -260,7 +260,7 @@ fn of_certificate(path: &Path) -> Result<Identity, AccessError> {
         .map_err(|error| wrong(error.to_string()))
 }
 
-/// Root owns everything, and who made the socket owns what is behind it.
+/// Root owns everything; a socket belongs to the user that made it.
 fn is_ours(socket: &Path) -> bool {
     let own = rustix::process::geteuid();
     own.is_root() || std::fs::metadata(socket).is_ok_and(|about| about.uid() == own.as_raw())
@@ -276,7 +276,7 @@ fn host_name() -> NodeName {
 fn link_identity(identity: Identity, token: Option<Token>) -> khz_link::Identity {
     let boot = clock_gettime(ClockId::Boottime);
     let mut nonce = [0; 8];
-    // Where the kernel has none, the time does: it tells two starts apart, and proves nothing.
+    // If the kernel has no random bytes, the time serves: it tells two starts apart, and proves nothing.
     let _ = rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::NONBLOCK);
     khz_link::Identity {
         role: near::link_role(identity.role),

@@ -1,4 +1,4 @@
-//! A client: values when they are asked for, and values as they come.
+//! A client: the latest values on request, and values as they come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -18,45 +18,44 @@ use crate::page::Page;
 use crate::queue::Queue;
 use crate::router::{Route, Router, Routes};
 
-/// An answer that has not come by then does not come: an agent that has just started sends its first row within two
-/// seconds.
+/// How long to wait for an answer: an agent that has just started sends its first row within two seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
-/// When no further node has answered for so long, all have: flushes are 100 ms apart.
+/// When no further node has answered for this long, all have: flushes are 100 ms apart.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// Why a client cannot do what it was asked.
+/// Why a client cannot do what it should.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// There is no way to a hub.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The system has no thread for the link.
+    /// The system cannot start a thread for the link.
     #[error("cannot start the link: {0}")]
     Link(#[from] std::io::Error),
-    /// A pattern that is none.
+    /// A pattern does not parse.
     #[error(transparent)]
     Pattern(#[from] NameError),
-    /// A rate that is none.
+    /// A rate does not parse.
     #[error(transparent)]
     Rate(#[from] QuantityError),
     /// Too many subscriptions at once.
     #[error(transparent)]
     Interest(#[from] FollowingError),
-    /// The hub will not.
+    /// The hub refuses the request.
     #[error("the hub refuses: {0}")]
     Refused(String),
-    /// There is no hub.
+    /// No hub is connected.
     #[error("no answer: {0}")]
     Down(String),
-    /// Other nodes are wanted of a client of one.
+    /// The patterns select other nodes, but this client knows only its own.
     #[error("only {node} is known here: its agent runs on this machine, and no hub does; name a hub")]
     OwnOnly {
-        /// The own node.
+        /// The client's own node.
         node: String,
     },
 }
 
-/// What is wanted.
+/// What to subscribe to.
 ///
 /// ```
 /// use khz_client::{Condition, Want};
@@ -77,37 +76,37 @@ impl Want {
     /// The series of these patterns, once a second.
     ///
     /// # Errors
-    /// One of them is none.
+    /// A pattern does not parse.
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, NameError> {
         let patterns: Result<_, _> = patterns.into_iter().map(|text| Pattern::new(text.as_ref())).collect();
         let interest = Interest { patterns: patterns?, rate: once_a_second(), exact: false };
         Ok(Want { interest, prompt: false, condition: Condition::Always })
     }
 
-    /// So often: `10Hz`, `5s`.
+    /// At this rate: `10Hz`, `5s`.
     ///
     /// # Errors
-    /// It is no rate.
+    /// The rate does not parse.
     pub fn rate(mut self, rate: &str) -> Result<Self, QuantityError> {
         self.interest.rate = rate.parse()?;
         Ok(self)
     }
 
-    /// At that rate even where the kernel's numbers change more slowly.
+    /// At exactly that rate, even where the kernel's numbers change more slowly.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.interest.exact = true;
         self
     }
 
-    /// Every row at once, not in flushes of up to ten rows or 100 ms.
+    /// Each row at once, instead of in flushes of up to ten rows or 100 ms.
     #[must_use]
     pub fn prompt(mut self) -> Self {
         self.prompt = true;
         self
     }
 
-    /// Only values that are worth telling.
+    /// Only values that pass this condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
@@ -115,7 +114,7 @@ impl Want {
     }
 }
 
-/// A connection to a khz: to the one of this machine, or to a hub.
+/// A connection to a khz: the one on this machine, or a hub.
 ///
 /// ```no_run
 /// use khz_client::{Client, Condition, Event, Want};
@@ -145,11 +144,11 @@ struct Link {
 }
 
 impl Client {
-    /// To the khz of this machine: a hub, or one that runs alone; where there is only an agent, to its node
+    /// To the khz on this machine: a hub, or a khz that runs alone. If there is only an agent, to its node
     /// ([`Client::own`]).
     ///
     /// # Errors
-    /// None runs.
+    /// No khz runs.
     pub fn local() -> Result<Self, ClientError> {
         match Access::local() {
             Ok(access) => Client::open(&access),
@@ -160,9 +159,9 @@ impl Client {
         }
     }
 
-    /// To a node whose snapshot is on this machine, and to no other: everything is read out of shared memory, and
-    /// nobody is asked. A subscription sees the latest values as often as it wants to look, but nothing is gathered more
-    /// often for its sake. Of series only name, unit, kind and decimal places are known.
+    /// To a node whose snapshot is on this machine, and to no other. Reads everything from shared memory and
+    /// sends no requests. A subscription reads the latest values at its rate, but the agent gathers no faster
+    /// for it. Of a series only name, unit, kind and decimal places are known.
     ///
     /// ```no_run
     /// let client = khz_client::Client::own(khz_client::Page::local()?);
@@ -172,10 +171,10 @@ impl Client {
         Client { link: None, own: Some(OwnNode::new(page)) }
     }
 
-    /// To a hub. It connects in the background, and again whenever the connection breaks.
+    /// To a hub. Connects in the background, and reconnects whenever the connection breaks.
     ///
     /// # Errors
-    /// Files for the way there cannot be used.
+    /// Token, key or certificate files cannot be used.
     pub fn open(access: &Access) -> Result<Self, ClientError> {
         let routes = Routes::default();
         let following = Following::start(access.settings()?, Router::new(routes.clone()))?;
@@ -183,12 +182,12 @@ impl Client {
         Ok(Client { link: Some(link), own: OwnNode::of_host() })
     }
 
-    /// The latest values, from every node that the pattern selects. Of this machine's own node, when the pattern names it
-    /// and no other, they come out of shared memory at once. Else it waits for them four seconds at most: nodes that
-    /// have said nothing by then are missing.
+    /// The latest values of every node that the pattern selects. If the pattern names only this machine's own
+    /// node, they come from shared memory at once. Else waits at most four seconds; nodes that have not
+    /// answered by then are missing.
     ///
     /// # Errors
-    /// The pattern is none, the hub refuses, or it does not answer.
+    /// The pattern does not parse, the hub refuses, or it does not answer.
     pub fn get(&self, pattern: &str) -> Result<Vec<Value>, ClientError> {
         let want = Want::new([pattern])?;
         if let Some(values) = self.of_own(&want.interest.patterns)? {
@@ -225,7 +224,7 @@ impl Client {
         }
     }
 
-    /// The values of patterns that are about the own node alone; `None`: the hub is to be asked.
+    /// The values, if the patterns are about the own node alone; `None`: the hub has to answer.
     fn of_own(&self, patterns: &[Pattern]) -> Result<Option<Vec<Value>>, ClientError> {
         let Some(own) = &self.own else { return Ok(None) };
         if self.link.is_some() {
@@ -236,7 +235,7 @@ impl Client {
         own.values(patterns).map(Some).ok_or_else(gone)
     }
 
-    /// Values as they come, until the subscription is dropped: an iterator that waits, or a stream.
+    /// Values as they come, until the subscription is dropped: a blocking iterator, or a stream.
     ///
     /// # Errors
     /// There are too many subscriptions.
@@ -261,7 +260,7 @@ impl Client {
     }
 }
 
-/// Refuses patterns that are not about the own node.
+/// Refuses patterns that select other nodes.
 fn only_own(own: &OwnNode, patterns: &[Pattern]) -> Result<(), ClientError> {
     let node = own.name();
     match patterns.iter().all(|pattern| pattern.matches_node(&node)) {
@@ -276,19 +275,19 @@ pub struct Subscription {
     feed: Feed,
 }
 
-/// Where its values come from.
+/// The origin of the values.
 enum Feed {
     Link(Link, u32),
     Own { _follower: OwnFollower },
 }
 
 impl Subscription {
-    /// The next event, if one is there.
+    /// The next event, if there is one.
     pub fn try_next(&self) -> Option<Event> {
         self.queue.try_next()
     }
 
-    /// The next event; waits for it so long.
+    /// The next event; waits for it at most this long.
     pub fn next_within(&self, time: Duration) -> Option<Event> {
         self.queue.next(Some(time))
     }
@@ -298,7 +297,7 @@ impl Subscription {
     }
 }
 
-/// Waits for each event; it never ends by itself.
+/// Waits for each event; never ends by itself.
 impl Iterator for Subscription {
     type Item = Event;
 

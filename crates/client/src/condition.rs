@@ -1,14 +1,14 @@
-//! When a value is worth telling: inside a range, on crossing a bound, when it has changed by more than so much. Values
-//! are compared exactly, as integers with decimal places. Pure.
+//! Conditions: when a subscription reports a value. In or out of a range, on crossing a bound, or after a
+//! change of more than an amount. Compares values exactly, as integers with decimal places. Pure.
 
 use std::str::FromStr;
 
 use khz_model::{ByteSize, Reading};
 
-/// Decimal places that an amount may have.
+/// Most decimal places of an amount.
 const PLACES_MAX: u32 = 18;
 
-/// A number with decimal places, exactly as it is written: `0.5`, `17`, `1GiB`.
+/// A number with decimal places, exactly as written: `0.5`, `17`, `1GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
     units: u128,
@@ -50,7 +50,8 @@ impl Amount {
         Amount { units: u128::from(value), places: u32::from(places).min(PLACES_MAX) }
     }
 
-    /// Both with the same decimal places. Amounts have at most 20 digits before the point and 18 behind it.
+    /// Both with the same number of decimal places. Amounts have at most 20 digits before the point and 18
+    /// after it.
     fn aligned(self, other: Amount) -> (u128, u128) {
         let places = self.places.max(other.places);
         let scaled = |amount: Amount| amount.units.saturating_mul(10u128.pow(places - amount.places));
@@ -63,27 +64,27 @@ impl Amount {
     }
 }
 
-/// When a value is worth telling. That it became absent, or came back, always is.
+/// When a value is reported. A value that becomes absent, or comes back, is always reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Condition {
-    /// At every row.
+    /// With every row.
     #[default]
     Always,
-    /// When it is another than the one before.
+    /// When it differs from the one before.
     Changed,
-    /// While it is inside (bounds included), and once when it has left.
+    /// While it is in the range (bounds included), and once when it has left it.
     Inside(Amount, Amount),
-    /// While it is outside, and once when it has come in.
+    /// While it is outside the range, and once when it has entered it.
     Outside(Amount, Amount),
-    /// When it has come to the bound or above, or fallen below it.
+    /// When it rises to the bound or above, or falls below it.
     Crossing(Amount),
-    /// When it differs by more than this from the one that was told last.
+    /// When it differs by more than this from the last reported value.
     ChangedBy(Amount),
-    /// The same, in hundredths of the one that was told last.
+    /// The same, in percent of the last reported value.
     ChangedByPercent(Amount),
 }
 
-/// A condition held against one series' values.
+/// A condition applied to the values of one series.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     condition: Condition,
@@ -92,12 +93,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that has seen nothing.
+    /// A gate that has seen no value.
     pub fn new(condition: Condition) -> Self {
         Gate { condition, previous: None, told: None }
     }
 
-    /// The next value, with its decimal places; true when it is worth telling.
+    /// The next value, with its decimal places; true when it is to be reported.
     pub fn passes(&mut self, reading: Reading, places: u8) -> bool {
         let passes = self.is_worth_telling(reading, places);
         self.previous = Some(reading);
@@ -109,7 +110,7 @@ impl Gate {
 
     fn is_worth_telling(&self, reading: Reading, places: u8) -> bool {
         let Some(value) = reading.value() else {
-            // It is told once that there is none, and why.
+            // Reports once that there is no value, and why.
             return matches!(self.condition, Condition::Always) || self.previous != Some(reading);
         };
         let amount =
@@ -147,7 +148,7 @@ fn differs_by_more(now: Amount, told: Amount, amount: Amount) -> bool {
     !amount.is_at_least(difference)
 }
 
-/// Values of one series have the same places, so these do not matter.
+/// Values of one series have the same number of places, so places do not matter here.
 fn differs_by_percent(now: Amount, told: Amount, percent: Amount) -> bool {
     let scale = 100u128.saturating_mul(10u128.pow(percent.places));
     now.units.abs_diff(told.units).saturating_mul(scale) > told.units.saturating_mul(percent.units)
@@ -162,14 +163,14 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Which of these values, with two places, are told.
+    /// Which of these values, with two decimal places, are reported.
     fn told(condition: Condition, values: &[u64]) -> Vec<u64> {
         let mut gate = Gate::new(condition);
         values.iter().copied().filter(|&value| gate.passes(Reading::Present(value), 2)).collect()
     }
 
     #[test]
-    fn each_condition_tells_what_it_says() {
+    fn each_condition_reports_the_values_it_describes() {
         let values = [100, 150, 150, 200, 250, 300, 100];
         let between = (amount("1.5"), amount("2.5"));
         assert_eq!(told(Condition::Always, &values), values);
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn that_a_value_is_gone_and_back_is_told_once() {
+    fn a_value_that_goes_and_comes_back_is_reported_once() {
         let mut gate = Gate::new(Condition::Inside(amount("5"), amount("6")));
         let gone = Reading::Absent(Absence::InstanceGone);
         let readings = [Reading::Present(1), gone, gone, Reading::Present(1), Reading::Present(1)];

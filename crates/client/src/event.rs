@@ -1,4 +1,4 @@
-//! What a subscription tells.
+//! The events of a subscription.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use khz_model::{Decimal, Reading, Series, Stamp};
 pub struct Value {
     /// The node.
     pub node: Arc<str>,
-    /// Which series, with unit, kind and help.
+    /// The series, with unit, kind and help.
     pub series: Series,
-    /// The value, or why there is none. Exact: an integer, whose last `series.metric.places` digits stand behind the
-    /// point.
+    /// The value, or why there is none. Exact: an integer whose last `series.metric.places` digits come after
+    /// the point.
     pub reading: Reading,
-    /// When it was gathered, on the node's clocks.
+    /// When it was gathered, by the node's clocks.
     pub stamp: Stamp,
 }
 
 impl Value {
-    /// The value with its point; `None`: there is none.
+    /// The value with its decimal point; `None`: there is none.
     pub fn decimal(&self) -> Option<Decimal> {
         Some(Decimal::new(self.reading.value()?, self.series.metric.places))
     }
@@ -39,34 +39,34 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a subscription tells.
+/// An event of a subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A value that its condition lets through.
+    /// A value that passes the condition.
     Value(Value),
-    /// Rows of a node that will not come any more: lost on the way, missed while the hub was away, or, where a node was
-    /// started again, the ticks without one.
+    /// Rows of a node that will not come: lost on the way, or missed while the hub was away. If a node was
+    /// restarted, the ticks for which it has no row.
     Lost {
         /// The node.
         node: Arc<str>,
-        /// How many.
+        /// The number of rows.
         rows: u64,
     },
-    /// Events that this reader was too slow for.
+    /// Events that were dropped because the reader was too slow.
     Dropped {
-        /// How many.
+        /// The number of events.
         events: u64,
     },
-    /// The hub is there.
+    /// The hub is connected.
     Up,
-    /// It is not, for this reason; it is looked for without end.
+    /// The hub is not connected, for this reason; the client keeps trying.
     Down {
         /// Why.
         problem: String,
     },
-    /// The hub will not, for this reason, or gives less than was asked for.
+    /// The hub refuses the subscription for this reason, or gives less than was asked for.
     Told {
-        /// False: nothing will come.
+        /// False: no values will come.
         granted: bool,
         /// Why.
         text: String,

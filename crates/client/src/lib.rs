@@ -1,9 +1,10 @@
 //! The library for programs that read a cluster watched by Kilohertz.
 //!
-//! [`Client`] asks a khz, on this machine or a hub: values now, or as they come, at a rate and under a condition. What it
-//! wants to know of this machine's own node now it reads out of shared memory.
-//! [`Page`] reads the latest values of this machine out of shared memory, in tens of nanoseconds, without asking
-//! anybody; [`Mirror`] keeps the same of other nodes. Values are exact: integers with decimal places.
+//! [`Client`] sends requests and subscriptions to a khz, on this machine or at a hub: the latest values, or
+//! values as they come, at a rate and under a condition. The latest values of this machine's own node it
+//! reads from shared memory. [`Page`] reads them from shared memory directly, in tens of nanoseconds and
+//! without a request. [`Mirror`] keeps the same for other nodes. Values are exact: integers with decimal
+//! places.
 
 #![deny(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! Snapshots of other nodes on this machine: what a hub sends of them is written into files with the layout of
-//! `docs/shm.md`, so that a program reads any node's latest values in tens of nanoseconds and asks nobody.
+//! Snapshots of other nodes on this machine. A mirror writes the rows that a hub sends into files with the
+//! layout of `docs/shm.md`, so that a program reads any node's latest values in tens of nanoseconds, without
+//! a request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,36 +15,36 @@ use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter, random_ep
 use crate::access::Access;
 use crate::client::ClientError;
 
-/// Nodes that have files: as many as a hub has at most. A file of 300 values takes 140 kB of memory.
+/// Most nodes that have files: as many as a hub knows. A file of 300 values takes 140 kB of memory.
 pub const MIRRORED_NODES_MAX: usize = 4_096;
 
-/// A writer checks this often whether somebody has cut its file short or removed it.
+/// How often a writer checks whether its file was cut short or removed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Everything of a node comes in one lane: all its values are of one row.
+/// A node's values come in one lane, so all of them belong to one row.
 const GROUP: u8 = 0;
 
-/// What is to be kept.
+/// What to mirror.
 #[derive(Clone, Debug)]
 pub struct MirrorWant {
     /// Which series, of which nodes.
     pub patterns: Vec<Pattern>,
-    /// How often; `None`: as the nodes send anyway.
+    /// The rate; `None`: the rate at which nodes send anyway.
     pub rate: Option<Rate>,
 }
 
-/// Snapshots that are kept up to date. Dropping it ends them: their files go, and who has them mapped reads that they
-/// have ended.
+/// Snapshots that are kept up to date. Dropping it removes their files; processes that have them mapped then
+/// read that they have ended.
 pub struct Mirror {
-    // Its thread writes.
+    // Its thread writes the files.
     _following: Following,
 }
 
 impl Mirror {
-    /// Keeps `DIRECTORY/NODE/snapshot` for every node that the patterns select, from the first row of each on.
+    /// Keeps `DIRECTORY/NODE/snapshot` for every node that the patterns select, from its first row on.
     ///
     /// # Errors
-    /// There is no way to a hub, or the patterns are too many.
+    /// No hub can be reached, or there are too many patterns.
     pub fn start(access: &Access, directory: &Path, want: &MirrorWant) -> Result<Self, ClientError> {
         let scribe = Scribe {
             directory: directory.into(),
@@ -54,14 +55,15 @@ impl Mirror {
         };
         let following = Following::start(access.settings()?, scribe)?;
         let rate = want.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
-        // Who says a rate wants it even where the kernel has nothing new so often, and every row at once.
+        // A caller that names a rate wants it even where the kernel changes more slowly, and wants every row
+        // at once.
         let (exact, prompt) = (want.rate.is_some(), want.rate.is_some());
         following.ask(&Interest { patterns: want.patterns.clone(), rate, exact }, prompt)?;
         Ok(Mirror { _following: following })
     }
 }
 
-/// Writes what comes, on the link's thread.
+/// Writes incoming rows, on the link's thread.
 struct Scribe {
     directory: PathBuf,
     lanes: HashMap<LaneKey, Lane>,
@@ -73,14 +75,14 @@ struct Scribe {
 /// A lane of the present connection.
 struct Lane {
     schema: SchemaDecoder,
-    /// The snapshot's slot of each of its columns.
+    /// The snapshot's slot for each of its columns.
     slots: Vec<Option<u32>>,
 }
 
 /// A node's snapshot.
 struct Kept {
     writer: SnapshotWriter,
-    /// When its file was checked last.
+    /// When its file was last checked.
     looked: Instant,
     slots: HashMap<String, u32>,
     is_full: bool,
@@ -88,14 +90,15 @@ struct Kept {
 
 impl Kept {
     fn create(directory: &Path, node: &str) -> Result<Self, String> {
-        // A name from the wire becomes a path only as what it is: no separator, no leading dot.
+        // A name from the wire becomes part of a path, so it must be a node name: no separator, no leading
+        // dot.
         let node = NodeName::new(node).map_err(|error| error.to_string())?;
         let file = directory.join(node.as_str()).join(SNAPSHOT_FILE);
         let writer = SnapshotWriter::create(&file, &label(&node)).map_err(|error| error.to_string())?;
         Ok(Kept { writer, looked: Instant::now(), slots: HashMap::new(), is_full: false })
     }
 
-    /// Why nobody finds its file any more, where that is so. It is checked as rows come.
+    /// Why readers can no longer find its file; `None`: they can. Checked as rows come.
     fn problem(&mut self) -> Option<&'static str> {
         if self.looked.elapsed() < LOOK_EVERY {
             return None;
@@ -104,7 +107,7 @@ impl Kept {
         self.writer.problem()
     }
 
-    /// The slots of these series, new ones where there are none.
+    /// The slots of these series; makes new ones where there are none.
     fn slots(&mut self, series: &[Series]) -> Vec<Option<u32>> {
         let names: Vec<SlotName> = series.iter().map(|one| SlotName::of(one, GROUP)).collect();
         let new: Vec<SlotName> =
@@ -121,8 +124,8 @@ impl Kept {
         names.iter().map(|one| self.slots.get(&one.name).copied()).collect()
     }
 
-    /// A row whose columns stand for other series than the last one's: everything is written, and what it does not
-    /// have is absent.
+    /// Writes a row whose columns hold other series than the last row's. Writes every slot; slots that the
+    /// row does not have become absent.
     fn write_all(&mut self, slots: &[Option<u32>], row: &Decoder) {
         const GONE: Reading = Reading::Absent(Absence::InstanceGone);
         let mut all: HashMap<u32, Reading> = self.slots.values().map(|&slot| (slot, GONE)).collect();
@@ -146,14 +149,14 @@ fn reading(row: &Decoder, column: usize) -> Reading {
     row.reading(column).unwrap_or(Reading::Absent(Absence::NotYet))
 }
 
-/// Machine and boot of another node are not known here: zeros.
+/// The machine and boot IDs of another node are not known here: zeros.
 fn label(node: &NodeName) -> SnapshotLabel {
     let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     SnapshotLabel { node: node.to_string(), machine: [0; 16], boot: [0; 16], epoch: random_epoch(), created }
 }
 
 impl Scribe {
-    /// Makes a node's file again where it is lost.
+    /// Makes a node's file again if it is lost.
     fn renew(&mut self, node: &str) {
         let Some(problem) = self.nodes.get_mut(node).and_then(Kept::problem) else { return };
         tracing::warn!("the snapshot of {node} is lost: {problem}; another one is made");
@@ -223,7 +226,7 @@ impl FollowSink for Scribe {
         if !told.granted {
             tracing::warn!("the hub refuses: {}", told.text);
         } else if !told.text.is_empty() {
-            tracing::info!("the hub says: {}", told.text);
+            tracing::info!("the hub reports: {}", told.text);
         }
     }
 
@@ -237,7 +240,7 @@ impl FollowingSink for Scribe {
         self.is_down = false;
     }
 
-    /// Values stay as they are; the time of each row tells how old they have become.
+    /// Values stay in place; the time of each row tells how old they are.
     fn down(&mut self, problem: &str) {
         self.lanes.clear();
         if !std::mem::replace(&mut self.is_down, true) {
@@ -272,7 +275,7 @@ mod tests {
         }
     }
 
-    /// A lane of these series of the catalogue, and its rows: what the link would bring.
+    /// A lane with these series of the catalogue, and its rows, as the link would deliver them.
     struct Feed {
         key: LaneKey,
         encoder: Encoder,
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_remote_node_stand_in_its_snapshot_through_another_connection() {
+    fn rows_of_a_remote_node_are_in_its_snapshot_even_after_a_reconnect() {
         let directory = std::env::temp_dir().join(format!("khz-mirror-{}", std::process::id()));
         let mut scribe = Scribe {
             directory: directory.clone(),
@@ -364,7 +367,7 @@ mod tests {
         assert_eq!(read(&page, total).reading, Reading::Present(100));
         assert_eq!(read(&page, total).stamp, Stamp { boot: Nanos(1_002), real_offset: 5 });
 
-        // The node comes back with other series: known ones keep their slots, missing ones are absent.
+        // The node comes back with other series: known ones keep their slots, others become absent.
         scribe.down("it was cut off");
         let mut feed = Feed::open(&mut scribe, 2, &series(&["mem.cached", "mem.free"]));
         feed.row(&mut scribe, &[3, 9]);
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!(read(&page, total).reading, Reading::Absent(Absence::InstanceGone));
         let cached = page.find("mem.cached").unwrap();
         assert_eq!(read(&page, cached).reading, Reading::Present(3));
-        // Somebody takes the file away: the next row that comes after a while makes another one, with everything.
+        // Another process removes the file: some rows later a new one is made, with all values.
         std::fs::remove_file(directory.join("n1/snapshot")).unwrap();
         assert_eq!(page.problem(), Some("somebody has removed it"));
         let long_ago = Instant::now().checked_sub(LOOK_EVERY).unwrap();

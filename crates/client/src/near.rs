@@ -1,5 +1,5 @@
-//! What this machine has of a hub that it reaches over loopback: the hub's local socket, and the key of its run, where
-//! we are its user or root. It connects to nobody.
+//! Finds, for a hub on loopback, its local socket and its run key. The key is found only by the hub's user and
+//! root. Connects to nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,8 +10,8 @@ use khz_trust::{Identity, RunKeyFile};
 
 use crate::place;
 
-/// Looks for the hub at an address each time a connection to it is made. `identity`: as what we come; `raised`: as what
-/// instead, where the key is found.
+/// Finds the hub at an address again for each connection to it. `identity`: who we are; `raised`: our role
+/// instead if the run key is found.
 pub fn find(run_dir: Option<&Path>, identity: Identity, raised: Option<khz_trust::Role>) -> FindNear {
     let told = run_dir.map(Path::to_owned);
     Box::new(move |address| {
@@ -22,12 +22,12 @@ pub fn find(run_dir: Option<&Path>, identity: Identity, raised: Option<khz_trust
     })
 }
 
-/// The key of the hub at this address, if one of our user's, or of anybody's where we are root, runs there.
+/// The run key of the hub at this address, if the hub runs as our user; for root, as any user.
 pub fn at(run_dir: Option<&Path>, address: SocketAddr) -> Option<RunKeyFile> {
     RunKeyFile::find(&place::run_dirs(run_dir), address)
 }
 
-/// The role as the link says it.
+/// The same role in the link's type.
 pub(crate) fn link_role(role: khz_trust::Role) -> Role {
     match role {
         khz_trust::Role::Node => Role::Node,

@@ -1,5 +1,5 @@
-//! This machine's node out of shared memory: values when they are asked for, and a thread that looks as often as a
-//! subscription wants. Nobody is asked, so that nothing is gathered faster for it.
+//! This machine's node from shared memory: values on request, and a thread that reads them at a
+//! subscription's rate. It sends no requests, so the agent gathers no faster for it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use crate::page::Page;
 use crate::queue::Queue;
 use crate::router::Route;
 
-/// Of a page into which nothing was written for so long the writer is dead: it writes ten times a second.
+/// If nothing was written into a page for this long, its writer is dead: it writes ten times a second.
 const STALE: Nanos = Nanos::from_secs(10);
-/// A writer that has ended is looked for again so often.
+/// How often to try again after a writer has ended.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The own node's page, with its series.
@@ -31,7 +31,7 @@ pub(crate) struct OwnNode(Arc<Mutex<Known>>);
 
 struct Known {
     page: Page,
-    /// What stands in each slot; `None`: a name that this version cannot read.
+    /// The series in each slot; `None`: this version cannot read the name.
     series: Vec<Option<Series>>,
 }
 
@@ -40,7 +40,7 @@ impl OwnNode {
         OwnNode(Arc::new(Mutex::new(Known { page, series: Vec::new() })))
     }
 
-    /// The node of this machine's own name, where its agent runs.
+    /// The node with this machine's own name, if its agent runs.
     pub fn of_host() -> Option<Self> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Page::local().ok().filter(|page| **page.node() == *host).map(OwnNode::new)
@@ -50,7 +50,7 @@ impl OwnNode {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What it is called.
+    /// The node's name.
     pub fn name(&self) -> Arc<str> {
         self.lock().page.node().clone()
     }
@@ -70,7 +70,8 @@ impl OwnNode {
         self.lock().values(patterns)
     }
 
-    /// Has a thread look at the values so often, and put what passes the route's condition into its queue.
+    /// Starts a thread that reads the values every `period` and puts those that pass the route's condition
+    /// into its queue.
     pub fn follow(
         &self,
         patterns: Vec<Pattern>,
@@ -87,7 +88,7 @@ impl OwnNode {
 }
 
 impl Known {
-    /// The present writer's page, and what its slots stand for.
+    /// Opens the present writer's page and reads which series its slots hold.
     fn renew(&mut self) -> Result<(), RingError> {
         if self.page.has_ended() || self.page.problem().is_some() {
             self.page.reopen()?;
@@ -119,7 +120,7 @@ fn boot_clock() -> Nanos {
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// What the snapshot tells of a series: everything but help and what only the catalogue knows.
+/// What the snapshot has of a series: everything but help and what only the catalogue has.
 fn series(slot: &SlotName) -> Option<Series> {
     let SeriesName { metric, instance, .. } = SeriesName::parse(&slot.name).ok()?;
     let name: Cow<'static, str> = metric.to_string().into();
@@ -146,7 +147,7 @@ fn series(slot: &SlotName) -> Option<Series> {
     Some(Series { metric: Arc::new(metric), instance })
 }
 
-/// The thread of a subscription. Dropping it ends it.
+/// The thread of a subscription. Dropping it ends the thread.
 pub(crate) struct OwnFollower {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -157,7 +158,7 @@ impl Drop for OwnFollower {
         self.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A panic of its was printed when it happened.
+            // If the thread panicked, the panic is already printed.
             let _ = thread.join();
         }
     }
@@ -167,7 +168,7 @@ struct Watch {
     own: OwnNode,
     patterns: Vec<Pattern>,
     route: Route,
-    /// By name: slots may have other numbers when a writer has begun anew.
+    /// By name: after a restart of the writer, slots may have other numbers.
     gates: HashMap<String, (Stamp, Gate)>,
     is_down: bool,
 }
@@ -182,7 +183,7 @@ impl Watch {
                 continue;
             }
             self.look();
-            // What could not be looked at in time is not made up for.
+            // Skips reads that are already overdue.
             next = (next + period).max(Instant::now().checked_sub(period).unwrap_or(next));
             if self.is_down {
                 next = next.max(now + LOOK_AGAIN);

@@ -8,7 +8,7 @@ use khz_ring::{Latest, RingError, SNAPSHOT_FILE, SlotName, Snapshot, Unsettled};
 
 use crate::place;
 
-/// A mapped snapshot and what its slots are called.
+/// A mapped snapshot and the names of its slots.
 ///
 /// ```no_run
 /// let mut page = khz_client::Page::local()?;
@@ -35,7 +35,7 @@ impl Page {
     pub fn local() -> Result<Self, RingError> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let mut found = place::snapshots();
-        // Where agents of several names have run here, the one of the host's name is meant.
+        // If agents with several names have run here, prefers the one with the host's name.
         found.sort_by_key(|path| !path.parent().is_some_and(|folder| folder.ends_with(&host)));
         let usual = || place::snapshot_dirs()[0].join(host.as_str()).join(SNAPSHOT_FILE);
         Page::open(&found.into_iter().next().unwrap_or_else(usual))
@@ -44,19 +44,19 @@ impl Page {
     /// The snapshot in this file.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// It cannot be read, or is no snapshot.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let snapshot = Snapshot::open(path)?;
         let node = snapshot.label().node.as_str().into();
         Ok(Page { names: snapshot.names(), snapshot, node, path: path.into() })
     }
 
-    /// Whose it is.
+    /// The node's name.
     pub fn node(&self) -> &Arc<str> {
         &self.node
     }
 
-    /// What the slots are called, in order, with those that have appeared since.
+    /// The names of the slots, in order, including slots that have appeared since.
     pub fn names(&mut self) -> &[SlotName] {
         if self.snapshot.slots() as usize > self.names.len() {
             self.names = self.snapshot.names();
@@ -64,12 +64,13 @@ impl Page {
         &self.names
     }
 
-    /// The slot of this name, as `net.rx_bytes[eth0]`. To be looked up once: a slot keeps its meaning.
+    /// The slot with this name, such as `net.rx_bytes[eth0]`. Call it once for each name: a slot keeps its
+    /// meaning.
     pub fn find(&mut self, name: &str) -> Option<u32> {
         self.names().iter().position(|known| known.name == name).map(|slot| slot as u32)
     }
 
-    /// The slots that some pattern selects.
+    /// The slots that any of the patterns selects.
     pub fn select(&mut self, patterns: &[Pattern]) -> Vec<u32> {
         let names = self.names().iter().enumerate();
         let is_selected = |name: &SlotName| {
@@ -85,28 +86,28 @@ impl Page {
     /// The latest value of a slot; `Ok(None)`: there is no such slot.
     ///
     /// # Errors
-    /// No row was whole: the writer has died within one (open it anew), or does not pause.
+    /// No complete row could be read: the writer died while it wrote (open the file again), or never pauses.
     #[inline]
     pub fn read(&self, slot: u32) -> Result<Option<Latest>, Unsettled> {
         self.snapshot.read(slot)
     }
 
-    /// True when its writer has ended; a new one makes a new file.
+    /// True when its writer has ended; a new writer makes a new file.
     pub fn has_ended(&self) -> bool {
         self.snapshot.has_ended()
     }
 
-    /// Why this is not what stands at its path any more: its owner has cut the file short, or it was removed. A read of what was cut
-    /// ends this process with SIGBUS; a program that wants to outlive that calls [`crate::survive_truncation`] once. It asks
-    /// the kernel.
+    /// Why this is no longer the file at its path: its owner has cut the file short, or it was removed.
+    /// Reading a part that was cut off ends this process with SIGBUS, unless it has called
+    /// [`crate::survive_truncation`]. Makes a system call.
     pub fn problem(&self) -> Option<&'static str> {
         self.snapshot.problem()
     }
 
-    /// The same file anew, as its present writer has it; slots may have other numbers there.
+    /// Opens the same path again, for the file of the present writer; slots may have other numbers there.
     ///
     /// # Errors
-    /// There is none at present.
+    /// There is no such file at present.
     pub fn reopen(&mut self) -> Result<(), RingError> {
         *self = Page::open(&self.path)?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Where on this machine a khz that runs is found: the directories of its sockets, and the socket that speaks the link.
-//! It makes none of them.
+//! Where a running khz is found on this machine: the directories of its sockets, and the socket with the link
+//! protocol. Creates none of them.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 
-/// The local socket of a hub that speaks the link.
+/// A hub's local socket for the link protocol.
 pub const HUB_LINK_SOCKET: &str = "hub-link.sock";
-/// The same of a cluster of one.
+/// The same of a khz that runs alone.
 pub const ALONE_LINK_SOCKET: &str = "khz-link.sock";
 
-/// Where local sockets and the keys of hubs' runs may be, the own ones first; or there where somebody says so.
+/// Directories that may hold local sockets and run keys, the user's own first; or only the given one.
 pub fn run_dirs(told: Option<&Path>) -> Vec<PathBuf> {
     const SYSTEM: &str = "/run/khz";
     if let Some(folder) = told {
         return vec![folder.to_owned()];
     }
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    // Set by systemd for a unit with RuntimeDirectory=.
+    // systemd sets it for a unit with RuntimeDirectory=.
     let of_service = absolute("RUNTIME_DIRECTORY");
     let is_root = rustix::process::geteuid().is_root();
     let own = (!is_root).then(|| match absolute("XDG_RUNTIME_DIR").filter(|folder| is_safe(folder)) {
         Some(folder) => folder.join("khz"),
-        // Without a session, as under su or in a container.
+        // Without a login session, as under su or in a container.
         None => std::env::temp_dir().join(format!("khz-{}", rustix::process::geteuid().as_raw())),
     });
-    // Where everybody may make a folder, another user may have made this one.
+    // In a directory that all users can write to, another user may have made this one.
     let own = own.filter(|folder| !folder.exists() || is_safe(folder));
     let mut folders: Vec<PathBuf> = of_service.into_iter().chain(own).collect();
     if !folders.iter().any(|folder| folder == Path::new(SYSTEM)) {
@@ -37,7 +37,8 @@ pub fn run_dirs(told: Option<&Path>) -> Vec<PathBuf> {
     folders
 }
 
-/// True for a folder in which nobody but its owner makes files, where that is us, root, or, for root, anybody.
+/// True for a directory in which only its owner can make files, where the owner is us or root (for root: any
+/// user).
 pub fn is_safe(folder: &Path) -> bool {
     let own = rustix::process::geteuid();
     std::fs::metadata(folder).is_ok_and(|about| {
@@ -46,25 +47,26 @@ pub fn is_safe(folder: &Path) -> bool {
     })
 }
 
-/// The best local socket at which a khz speaks the link: a hub knows every node.
+/// The best local socket for the link protocol: a hub's, since a hub knows every node.
 pub fn link_socket(told: Option<&Path>) -> Option<PathBuf> {
     let of_folder = |folder: PathBuf| [HUB_LINK_SOCKET, ALONE_LINK_SOCKET].map(|name| folder.join(name));
     run_dirs(told).into_iter().flat_map(of_folder).find(|path| listens(path))
 }
 
-/// True where somebody listens at a local socket, be it one that stands still and whose queue is full.
+/// True where a process listens at a local socket, even one that is stopped and whose queue is full.
 pub fn listens(path: &Path) -> bool {
-    // So short a wait is enough for who answers, and for the kernel to say that there is a queue.
+    // This short wait is enough for a process that answers, and for the kernel to report a full queue.
     match connect(path, Some(Duration::from_millis(1))) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
     }
 }
 
-/// Connects to a local socket. Where the queue of one that stands still is full this waits, and no longer than that.
+/// Connects to a local socket. If the listening process is stopped and its queue is full, waits for at most
+/// this time.
 ///
 /// # Errors
-/// What the kernel says; `WouldBlock` when the time is over.
+/// The kernel's error; `WouldBlock` when the time is over.
 pub fn connect(path: &Path, wait: Option<Duration>) -> std::io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, wait)?;
@@ -73,7 +75,8 @@ pub fn connect(path: &Path, wait: Option<Duration>) -> std::io::Result<UnixStrea
     Ok(UnixStream::from(socket))
 }
 
-/// Where agents of this machine keep their rings and snapshots, the own ones first: a directory for each node.
+/// Directories in which agents of this machine keep rings and snapshots, the user's own first; each has a
+/// directory for each node.
 pub fn snapshot_dirs() -> Vec<PathBuf> {
     const SHARED: &str = "/dev/shm/khz";
     let own = rustix::process::geteuid();
@@ -87,7 +90,7 @@ pub fn snapshot_dirs() -> Vec<PathBuf> {
     folders
 }
 
-/// The snapshots that are there.
+/// The snapshots in these directories.
 pub fn snapshots() -> Vec<PathBuf> {
     let entries = snapshot_dirs().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
     let files = entries.filter_map(|entry| Some(entry.ok()?.path().join(khz_ring::SNAPSHOT_FILE)));
@@ -99,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_stands_still_with_a_full_queue_is_there_and_keeps_nobody_waiting() {
+    fn a_stopped_process_with_a_full_queue_counts_as_listening_and_delays_nobody() {
         let folder = std::env::temp_dir().join(format!("khz-queue-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("still.sock");

@@ -1,5 +1,5 @@
-//! What a subscription has to say, on its way to whoever reads it: a bounded queue that can be waited for by a thread
-//! or by a task.
+//! The events of a subscription on their way to its reader: a bounded queue on which a thread or a task can
+//! wait.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::event::Event;
 
-/// Events that wait for a reader; beyond that the oldest go, and how many is told.
+/// Most events that wait for a reader; beyond it the oldest are dropped, and the reader learns how many.
 pub const EVENTS_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
@@ -27,12 +27,12 @@ impl Queue {
         self.0.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Puts an event in; nobody is woken before [`Queue::wake`].
+    /// Adds an event; wakes no reader before [`Queue::wake`].
     pub fn push(&self, event: Event) {
         self.push_all([event]);
     }
 
-    /// Puts the events of one row in: a reader finds all of them or none.
+    /// Adds the events of one row: a reader finds all of them or none.
     pub fn push_all(&self, events: impl IntoIterator<Item = Event>) {
         let mut state = self.lock();
         for event in events {
@@ -44,7 +44,7 @@ impl Queue {
         }
     }
 
-    /// Wakes who waits, if there is something.
+    /// Wakes the waiting readers, if there is an event.
     pub fn wake(&self) {
         let mut state = self.lock();
         if state.events.is_empty() {
@@ -56,7 +56,7 @@ impl Queue {
         self.0.1.notify_all();
     }
 
-    /// True where nothing waits.
+    /// True when no event waits.
     pub fn is_empty(&self) -> bool {
         self.lock().events.is_empty()
     }
@@ -68,12 +68,12 @@ impl Queue {
         }
     }
 
-    /// The next event, without waiting.
+    /// The next event; never waits.
     pub fn try_next(&self) -> Option<Event> {
         Queue::take(&mut self.lock())
     }
 
-    /// The next event; waits for it so long, or for ever. `None`: none came.
+    /// The next event; waits for it at most this long, or for ever. `None`: none came.
     pub fn next(&self, within: Option<Duration>) -> Option<Event> {
         let until = within.map(|within| Instant::now() + within);
         let mut state = self.lock();
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_reader_is_told_how_much_it_has_missed() {
+    fn a_slow_reader_learns_how_many_events_it_has_missed() {
         let queue = Queue::default();
         for _ in 0..EVENTS_MAX + 7 {
             queue.push(Event::Up);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken() {
+    fn a_waiting_reader_is_woken() {
         let queue = Queue::default();
         let writer = queue.clone();
         let thread = std::thread::spawn(move || {
@@ -141,7 +141,7 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         assert_eq!(queue.poll_next(&mut context), Poll::Pending);
         queue.wake();
-        assert_eq!(count.0.load(std::sync::atomic::Ordering::Relaxed), 0, "there is nothing");
+        assert_eq!(count.0.load(std::sync::atomic::Ordering::Relaxed), 0, "there is no event");
         queue.push(Event::Up);
         queue.wake();
         assert_eq!(count.0.load(std::sync::atomic::Ordering::Relaxed), 1);

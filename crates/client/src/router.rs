@@ -1,5 +1,5 @@
-//! What comes on the link, brought to the subscriptions that asked for it: it decodes rows on the link's thread, and
-//! lets through what each one's condition does.
+//! Delivers the link's rows to their subscriptions: decodes rows on the link's thread, and passes on the
+//! values that each subscription's condition lets through.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,7 +21,7 @@ pub(crate) struct Route {
     pub queue: Queue,
 }
 
-/// Routes by the number of their interest. Held while an interest is said, so that its lanes find it.
+/// Routes by interest number. Locked while an interest is sent, so that its lanes find their route.
 #[derive(Clone, Default)]
 pub(crate) struct Routes(Arc<Mutex<HashMap<u32, Route>>>);
 
@@ -44,11 +44,11 @@ struct Lane {
     schema: SchemaDecoder,
     gates: Vec<Gate>,
     period: Nanos,
-    /// The last row, of this lane or of the one before it.
+    /// The last row of this lane, or of the lane before it.
     last: Option<Last>,
 }
 
-/// A row.
+/// A row's epoch and time.
 #[derive(Clone, Copy)]
 struct Last {
     epoch: u64,
@@ -56,7 +56,8 @@ struct Last {
 }
 
 impl Lane {
-    /// Rows that could have been made since the last one, where its lane was of another epoch; within one the hub says what is lost.
+    /// How many rows could have been made since the last one, if its lane had another epoch; within an epoch
+    /// the hub reports losses.
     fn ticks_missed(&self, epoch: u64, stamp: Stamp) -> u64 {
         let Some(last) = self.last.filter(|last| last.epoch != epoch) else { return 0 };
         let passed = stamp.real().since(last.stamp.real()).0.saturating_add(self.period.0 / 2);
@@ -64,11 +65,11 @@ impl Lane {
     }
 }
 
-/// The link's sink.
+/// Receives the rows of the link.
 pub(crate) struct Router {
     routes: Routes,
     lanes: HashMap<LaneKey, Lane>,
-    /// The last row of lanes that are over, by node and interest.
+    /// The last row of lanes that have ended, by node and interest.
     last: HashMap<(String, String), Last>,
     is_down: bool,
 }
@@ -110,7 +111,7 @@ impl FollowSink for Router {
     fn schema(&mut self, lane: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
         let Some(lane) = self.lanes.get_mut(lane) else { return };
         if offset == 0 {
-            // Another generation: its slots are others, and so are the values that stood in them.
+            // A new generation: the slots have other meanings, so their old values do not count.
             (lane.schema, lane.gates) = (SchemaDecoder::new(), Vec::new());
         }
         if lane.schema.feed(bytes).is_err() {

@@ -1,6 +1,6 @@
-//! Who asks and what that lets him do: by a token, by what his connection showed, or by where he comes from. What each of
-//! these is worth the table of all doors says ([`standing`]). It refuses to open files and to verify certificates: that has
-//! been done before.
+//! Which role a caller has at a door: by a token, by what its connection showed, or by the place it connects
+//! from. The table of all doors says what each of these is worth ([`standing`]). This file opens no files and
+//! verifies no certificates: that is already done.
 
 use std::sync::Arc;
 
@@ -9,68 +9,68 @@ use khz_trust::{
     ClusterKey, Door, Identity, Place, Proof, READER_RATE_MAX_HZ, Role, TokenError, Way, standing,
 };
 
-/// What a door lets whom do.
+/// The rules of a door: which callers it lets in, with which role.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// Which door it is.
     pub door: Door,
-    /// Who comes from elsewhere may show nothing.
+    /// Callers from elsewhere need to show nothing.
     pub insecure: bool,
     /// The key whose tokens count.
     pub key: Option<Arc<ClusterKey>>,
 }
 
 impl Default for Access {
-    /// As strict as it can be: readers here, nobody from elsewhere, no tokens.
+    /// The strictest rules: readers on this machine, nobody from elsewhere, no tokens.
     fn default() -> Self {
         Access { door: Door::Http, insecure: false, key: None }
     }
 }
 
-/// Why somebody may not ask, or not this.
+/// Why a caller is refused, altogether or for this request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// He shows a token that is none of this cluster's.
+    /// The token is not one of this cluster.
     #[error("{0}")]
     Unknown(String),
-    /// He comes from elsewhere and shows nothing.
+    /// The caller connects from elsewhere and shows nothing.
     #[error("this door asks who you are: show {}a certificate", if *tokens { "a token (Authorization: Bearer) or " } else { "" })]
     Nameless {
-        /// Whether tokens count here.
+        /// Whether this door takes tokens.
         tokens: bool,
     },
-    /// A node.
+    /// The caller is a node.
     #[error("you are {0}: a node sends, over the link, and reads nothing here")]
     Sender(String),
-    /// A rate that is not for his role.
+    /// The rate is above the limit of the caller's role.
     #[error(
         "{rate} is for operators: readers have at most {READER_RATE_MAX_HZ}Hz, and you are {caller}; ask on that \
          machine as root, or with an operator's token or certificate"
     )]
     TooFast {
-        /// What he asked.
+        /// The rate that the caller asked for.
         rate: Rate,
-        /// Who he is.
+        /// The caller's identity.
         caller: String,
     },
-    /// He wants to change what only operators may.
+    /// Only operators may change this.
     #[error(
         "{what} is for operators, and you are {caller}; ask on that machine as root, or with an operator's token or certificate"
     )]
     NoOperator {
-        /// What he wants.
+        /// What the caller wants to change.
         what: &'static str,
-        /// Who he is.
+        /// The caller's identity.
         caller: String,
     },
 }
 
-/// Where a connection comes from.
+/// Where a connection comes from, and what it showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The place.
     pub place: Place,
-    /// Who he is, where he has shown a certificate.
+    /// The caller's identity, if it has shown a certificate.
     pub certified: Option<Identity>,
 }
 
@@ -80,20 +80,20 @@ impl From<Place> for Origin {
     }
 }
 
-/// Who asks.
+/// The author of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// What lets him do what he may.
+    /// The role that decides what the caller may do.
     pub role: Role,
-    /// As refusals name him: `reader bob`.
+    /// The caller's name in refusals: `reader bob`.
     pub shown: String,
 }
 
 impl Access {
-    /// Who comes over such a connection and shows this token, if he may ask at all.
+    /// The caller with this connection and token; an error if it may not read here at all.
     pub fn caller(&self, origin: &Origin, token: Option<&str>) -> Result<Caller, AccessError> {
         let unknown = |error: TokenError| AccessError::Unknown(error.to_string());
-        // Who needs no token may show one all the same: his settings are the same for all servers.
+        // A caller that needs no token may still show one: its settings are the same for all servers.
         let token = self.key.as_ref().zip(token).map(|(key, token)| key.recognise(token));
         let token = token.transpose().map_err(unknown)?;
         let (proof, identity) = match (token, &origin.certified) {
@@ -101,7 +101,7 @@ impl Access {
             (None, Some(identity)) => (Proof::Certificate, Some(identity.clone())),
             (None, None) => (Proof::Nothing, None),
         };
-        // By a local socket too a token says more: who shows one wants to be that.
+        // A token wins over a local socket too: a caller that shows one asks for that role.
         let place = match (origin.place, &identity) {
             (Place::LocalRoot | Place::LocalOwn | Place::LocalOther, Some(_)) => Place::Loopback,
             (place, _) => place,
@@ -117,7 +117,7 @@ impl Access {
     }
 }
 
-/// Why somebody has the role that he has, for refusals.
+/// Why a caller without a name has its role, for refusals.
 fn because(way: Way) -> &'static str {
     match way {
         Way::LocalRoot | Way::LocalOwn => "by the local socket",
@@ -131,7 +131,7 @@ impl Caller {
         Caller { role: identity.role, shown: identity.to_string() }
     }
 
-    /// The fastest rate that this role may ask of somebody whose ceiling is that.
+    /// The fastest rate for this role where the answering program has this ceiling.
     pub fn rate_max(&self, ceiling: Rate) -> Rate {
         match Rate::from_hz(READER_RATE_MAX_HZ) {
             Some(readers) if !self.role.may_read_at(ceiling) => ceiling.at_most(readers),
@@ -139,7 +139,7 @@ impl Caller {
         }
     }
 
-    /// Refuses what only operators may.
+    /// An error unless the caller is an operator.
     pub fn check_operator(&self, what: &'static str) -> Result<(), AccessError> {
         if self.role == Role::Operator {
             return Ok(());
@@ -147,7 +147,7 @@ impl Caller {
         Err(AccessError::NoOperator { what, caller: self.shown.clone() })
     }
 
-    /// Refuses a rate that is not for this role.
+    /// An error if the rate is above the limit of the caller's role.
     pub fn check_rate(&self, rate: Rate) -> Result<(), AccessError> {
         if self.role.may_read_at(rate) {
             return Ok(());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_worth_the_same_from_wherever() {
+    fn a_certificate_gives_the_same_role_from_any_place() {
         for door in [Door::Http, Door::Text, Door::Alone] {
             for place in [Place::Loopback, Place::Elsewhere] {
                 let access = Access { door, ..Access::default() };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_more_than_where_somebody_comes_from() {
+    fn a_token_wins_over_the_place() {
         use Place::*;
         let key = Arc::new(ClusterKey::generate().unwrap());
         for door in [Door::Http, Door::Alone] {
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_looked_at_where_none_counts() {
+    fn a_token_is_ignored_where_tokens_do_not_count() {
         assert_eq!(outcome(&Access::default(), &Place::Loopback.into(), Some("any")), Ok(Role::Reader));
     }
 
     #[test]
-    fn what_changes_something_is_for_operators_alone() {
+    fn only_operators_may_change_something() {
         for role in Role::ALL {
             let caller = Caller::of(&identity(role));
             assert_eq!(caller.check_operator("forgetting nodes").is_ok(), role == Role::Operator, "{role}");

@@ -1,5 +1,5 @@
-//! The open connections: how many there are, which of them are idle, and which idle one gives way when a new
-//! one comes and the limit is reached. It refuses to touch sockets: a connection that must go is told so.
+//! The open connections of a door: how many there are, which are idle, and which idle one must leave when a
+//! new one comes at the limit. This file touches no sockets: it notifies a connection that must leave.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Connections {
     limit: usize,
-    /// Grows with each connection that turns idle, so that the smallest is the one idle longest.
+    /// Grows with each connection that turns idle, so that the smallest number belongs to the one idle
+    /// longest.
     turns: AtomicU64,
     open: Mutex<Vec<Arc<Place>>>,
 }
@@ -18,28 +19,28 @@ pub struct Connections {
 /// What [`Connections::admit`] did.
 #[derive(Debug)]
 pub enum Admission {
-    /// There was place.
+    /// There was room.
     Placed(Arc<Connection>),
-    /// The connection idle longest was told to go.
+    /// The connection idle longest was notified to leave.
     Evicting(Arc<Connection>),
     /// All are busy.
     Full,
 }
 
-/// One open connection; idle from the start and whenever no request is under way.
+/// One open connection. It is idle from the start, and whenever no request is under way.
 #[derive(Debug)]
 pub struct Connection {
     all: Arc<Connections>,
     place: Arc<Place>,
 }
 
-/// What others see of a connection. A request begins and ends with one store each: nobody looks at all connections unless
-/// one must go.
+/// What others see of a connection. A request begins and ends with one store each: nobody walks over all
+/// connections unless one must leave.
 #[derive(Debug)]
 struct Place {
-    /// When it turned idle; [`BUSY`] while a request is under way, [`GONE`] once it had to give way.
+    /// When it turned idle; [`BUSY`] while a request is under way, [`GONE`] once it must leave.
     turn: AtomicU64,
-    /// Told when this connection must give way.
+    /// Notified when this connection must leave.
     gone: Notify,
     streaming: AtomicBool,
 }
@@ -48,7 +49,7 @@ const BUSY: u64 = u64::MAX;
 const GONE: u64 = u64::MAX - 1;
 
 impl Connections {
-    /// A table for so many connections, one at least.
+    /// A table for `limit` connections, at least one.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Connections { limit: limit.max(1), turns: AtomicU64::new(0), open: Mutex::default() })
     }
@@ -68,7 +69,7 @@ impl Connections {
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
-        // Nothing panics while it is held; and if something did, the places would still be places.
+        // No code panics while it holds the lock; and even after a panic the list would be valid.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +78,7 @@ impl Connections {
     }
 }
 
-/// Tells the one that has been idle longest to go; `false`: all are busy.
+/// Notifies the connection that has been idle longest to leave; `false`: all are busy.
 fn evict(open: &mut Vec<Arc<Place>>) -> bool {
     loop {
         let turn_of = |place: &Arc<Place>| place.turn.load(Ordering::Relaxed);
@@ -92,13 +93,13 @@ fn evict(open: &mut Vec<Arc<Place>>) -> bool {
 }
 
 impl Connection {
-    /// Resolves when this connection must give way to a new one.
+    /// Resolves when this connection must leave for a new one.
     pub async fn evicted(&self) {
         self.place.gone.notified().await;
     }
 
-    /// A request is under way until what is returned is dropped. `None`: it is too late, the place is given
-    /// away already.
+    /// Marks the connection busy until the returned value is dropped. `None`: too late, its place is already
+    /// given away.
     pub fn busy(self: &Arc<Self>) -> Option<Busy> {
         let turn = self.place.turn.load(Ordering::Relaxed);
         let taken = turn < GONE
@@ -106,12 +107,12 @@ impl Connection {
         taken.then(|| Busy(Arc::clone(self)))
     }
 
-    /// Marks a stream as what is being sent here.
+    /// Records that this connection now sends a stream.
     pub fn set_streaming(&self) {
         self.place.streaming.store(true, Ordering::Relaxed);
     }
 
-    /// True while a stream is being sent here.
+    /// True while this connection sends a stream.
     pub fn is_streaming(&self) -> bool {
         self.place.streaming.load(Ordering::Relaxed)
     }
@@ -120,7 +121,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let mut open = self.all.open();
-        // The place of one that was evicted has gone to another already.
+        // The place of an evicted connection already belongs to another.
         if let Some(at) = open.iter().position(|place| Arc::ptr_eq(place, &self.place)) {
             open.swap_remove(at);
         }

@@ -1,5 +1,5 @@
-//! What doors count about themselves, and the catalogue entries of these numbers, so that whoever gathers the
-//! agent's own numbers can publish them like every metric. It refuses to publish anything itself.
+//! The counts of doors and their catalogue entries, so that the gatherer can publish them like every other
+//! metric. This file publishes nothing itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use khz_model::metric::Text;
 use khz_model::{Exposition, Kind, Metric, Origin, Refresh, Unit};
 
-/// A struct `Counters` of counts for the door of that name, each with its catalogue entry.
+/// Defines a struct `Counters` with the counts of the named door, each with its catalogue entry.
 #[macro_export]
 macro_rules! counters {
     ($door:literal; $($field:ident: $kind:ident, $help:literal;)*) => {
-        /// Counts of one door; clones share the same numbers. All are plain counts of things.
+        /// Counts of one door; clones share the same numbers.
         #[derive(Clone, Debug, Default)]
         pub struct Counters {
             $(#[doc = $help] pub $field: ::std::sync::Arc<::std::sync::atomic::AtomicU64>,)*
         }
 
         impl Counters {
-            /// The catalogue entry of every count beside the count: `khz.DOOR.<field>`, exposed as
+            /// The catalogue entry of every count, with the count: `khz.DOOR.<field>`, exposed as
             /// `khz_DOOR_<field>` (with `_total` for counters).
             pub fn metrics(&self) -> Vec<(::khz_model::Metric, ::std::sync::Arc<::std::sync::atomic::AtomicU64>)> {
                 vec![$((
@@ -41,18 +41,18 @@ pub fn count_n(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-/// A gauge that is one higher for as long as this lives.
+/// Raises a gauge by one until it is dropped.
 #[derive(Debug)]
 pub struct Held(Arc<AtomicU64>);
 
 impl Held {
-    /// One more.
+    /// Raises the gauge by one.
     pub fn new(gauge: &Arc<AtomicU64>) -> Self {
         count(gauge);
         Held(Arc::clone(gauge))
     }
 
-    /// The same, unless the gauge already stands at `limit`.
+    /// The same, unless the gauge is already at `limit`.
     pub fn below(gauge: &Arc<AtomicU64>, limit: usize) -> Option<Self> {
         let raise = |n: u64| (n < limit as u64).then_some(n + 1);
         gauge.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise).ok()?;

@@ -1,5 +1,6 @@
-//! From an accepted socket to a connection that can be talked on: TLS where it is spoken, and who is at the other
-//! end. It refuses plain text from elsewhere where there is TLS, and whoever takes too long.
+//! From an accepted socket to a connection that is ready for requests: TLS where the door has it, and the
+//! place and identity of the caller. Refuses plain text from elsewhere where there is TLS, and callers that
+//! take too long.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,46 +20,46 @@ use crate::local;
 /// The first byte of every TLS connection: a handshake record.
 const HANDSHAKE_RECORD: u8 = 0x16;
 
-/// A socket as it was accepted.
+/// A socket after accept.
 #[derive(Debug)]
 pub enum Accepted {
-    /// Over TCP, and from where.
+    /// Over TCP, and the caller's address.
     Tcp(TcpStream, SocketAddr),
     /// Over the local socket.
     Local(UnixStream),
 }
 
-/// By which way a request reached us: it decides which names of this door can be meant.
+/// The way by which a request came: it decides which host names a request may use for this door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Plain text to this address of ours.
     Address(IpAddr),
-    /// TLS: whoever came has checked our name against the certificate.
+    /// TLS: the caller has checked our name against the certificate.
     Tls,
     /// The local socket, which no browser speaks.
     Local,
 }
 
-/// A connection that can be talked on.
+/// A connection that is ready for requests.
 pub struct Entered {
     /// Its bytes.
     pub socket: Socket,
-    /// How it came.
+    /// The way by which it came.
     pub way: Way,
-    /// From where, or who.
+    /// The caller's place, and its identity if it has shown one.
     pub origin: Origin,
 }
 
-/// Why somebody did not come in; he has been told where he can understand it.
+/// Why a connection was refused. The caller got an answer if it can understand one.
 #[derive(Debug, thiserror::Error)]
 pub enum Turned {
-    /// The socket or TLS.
+    /// The socket or TLS failed.
     #[error("the socket failed")]
     Socket(#[from] io::Error),
-    /// Plain text where TLS is spoken.
+    /// Plain text from elsewhere, where the door has TLS.
     #[error("no TLS from elsewhere")]
     Plain,
-    /// A certificate that names nobody.
+    /// The certificate names no identity.
     #[error(transparent)]
     Stranger(#[from] PeerError),
     /// Too slow.
@@ -66,16 +67,16 @@ pub enum Turned {
     Slow,
 }
 
-/// Where TLS is spoken, and what is said to who comes from elsewhere and does not speak it.
+/// The TLS of a door, and its answer to callers from elsewhere that do not use it.
 #[derive(Clone)]
 pub struct Sealed {
-    /// Our side.
+    /// The server's side of TLS.
     pub tls: Arc<TlsServer>,
-    /// The advice, in the door's own protocol.
+    /// The answer, in the door's own protocol.
     pub advice: &'static [u8],
 }
 
-/// Lets a socket in, or not, within [`HANDSHAKE_TIMEOUT`].
+/// Admits or refuses a socket, within [`HANDSHAKE_TIMEOUT`].
 pub async fn enter(socket: Accepted, sealed: Option<Sealed>) -> Result<Entered, Turned> {
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, enter_slowly(socket, sealed)).await {
         Ok(entered) => entered,
@@ -95,7 +96,7 @@ async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entere
     let place = if is_here { Place::Loopback } else { Place::Elsewhere };
     let origin = Origin::from(place);
     let local = socket.local_addr()?.ip();
-    // Events must leave at once; without it they would only be late.
+    // Events must leave at once; if this fails, they only come later.
     let _ = socket.set_nodelay(true);
     let Some(Sealed { tls, advice }) = sealed else {
         return Ok(Entered { socket: Socket::Plain(socket), way: Way::Address(local), origin });
@@ -110,7 +111,7 @@ async fn enter_slowly(socket: Accepted, sealed: Option<Sealed>) -> Result<Entere
     }
 }
 
-/// Waits for the first byte, and leaves it where it is.
+/// Waits for the first byte, without consuming it.
 async fn speaks_tls(socket: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     match socket.peek(&mut first).await? {
@@ -127,13 +128,13 @@ async fn with_tls(socket: TcpStream, tls: &TlsServer, place: Place) -> Result<En
     Ok(Entered { socket: Socket::Tls(Box::new(stream)), way: Way::Tls, origin })
 }
 
-/// Says why, as far as that goes without reading what was asked.
+/// Sends the reason, without reading the request.
 async fn turn_away(mut socket: TcpStream, advice: &[u8]) {
     let _ = socket.write_all(advice).await;
     let _ = socket.shutdown().await;
 }
 
-/// The bytes of a connection, whichever way they come.
+/// The bytes of a connection, over any transport.
 #[derive(Debug)]
 pub enum Socket {
     /// TCP.
@@ -144,7 +145,7 @@ pub enum Socket {
     Local(UnixStream),
 }
 
-/// Hands a call to whichever socket it is.
+/// Forwards a call to the socket inside.
 macro_rules! each {
     ($self:ident, $socket:ident => $call:expr) => {
         match $self.get_mut() {

@@ -1,5 +1,5 @@
-//! What every door for readers shares: bound sockets, TLS, who is at the other end and what he may do, a place for
-//! each connection, patience with slow ones, and counts. It refuses to know what is spoken.
+//! What all doors for readers share: bound sockets, TLS, the caller's place and role, a limit of connections,
+//! time limits for slow callers, and counts. This crate knows no protocol.
 
 #![deny(unsafe_code)]
 

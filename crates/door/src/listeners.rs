@@ -1,4 +1,4 @@
-//! The sockets of a door: bound before anything is started, all or none, and accepted from in turn.
+//! The sockets of a door: bound before anything else starts, all or none, and polled in turn.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::entrance::Accepted;
 use crate::local::LocalSocket;
 
-/// Connections that the kernel holds until they are accepted; beyond it they wait a second and try again. A
-/// flood must not make an honest client wait, and accepting takes microseconds.
+/// Connections that the kernel holds until they are accepted; beyond that, a client waits a second and tries
+/// again. A flood must not delay an honest client, and accepting takes microseconds.
 const LISTEN_BACKLOG: i32 = 4_096;
-/// Bytes that the kernel may hold for one connection that does not read (it counts them double). Without it
-/// the kernel would take up to 4 MiB for each. It tells of room when a third is free: that must be less than what a
-/// client has to take while it is waited for.
+/// Bytes that the kernel may hold for one connection that does not read (it counts them double). By default
+/// the kernel would hold up to 4 MiB for each. The kernel reports room when a third is free; that must be
+/// less than what a client has to take before its time limit.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
-/// A client whose machine has vanished, so that nothing sent is acknowledged, is given up after this long;
-/// the kernel alone would wait a quarter of an hour.
+/// A client whose machine has vanished acknowledges nothing; it is given up after this time. The kernel alone
+/// would wait a quarter of an hour.
 const VANISHED_TIMEOUT: Duration = Duration::from_secs(30);
-/// When the process has no file descriptor left, accepting is tried again after this long.
+/// When the process has no file descriptor left, accepting is retried after this time.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Why a door cannot be opened.
@@ -52,8 +52,8 @@ pub enum DoorError {
     Socket(#[from] io::Error),
 }
 
-/// Binds every address, or none; `flag` is the one that names them, for the error. It needs no runtime: call it
-/// before anything else is started.
+/// Binds every address, or none; `flag` is the flag that sets the addresses, for the error. Needs no runtime:
+/// call it before anything else starts.
 pub fn listen(addrs: &[SocketAddr], flag: &'static str) -> Result<Vec<std::net::TcpListener>, DoorError> {
     addrs.iter().map(|&addr| listen_on(addr, flag)).collect()
 }
@@ -64,15 +64,15 @@ fn listen_on(addr: SocketAddr, flag: &'static str) -> Result<std::net::TcpListen
         _ => DoorError::Bind { addr, flag, source },
     })?;
     listener.set_nonblocking(true)?;
-    // The standard library lets 128 wait; listening again only changes that number.
+    // The standard library lets 128 connections wait; a second `listen` only changes that number.
     rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(io::Error::from)?;
-    // Accepted sockets inherit both.
+    // Accepted sockets inherit both options.
     set_socket_send_buffer_size(&listener, SEND_BUFFER_BYTES).map_err(io::Error::from)?;
     set_tcp_user_timeout(&listener, VANISHED_TIMEOUT.as_millis() as u32).map_err(io::Error::from)?;
     Ok(listener)
 }
 
-/// The sockets of a door, in a runtime.
+/// The sockets of a door, inside a runtime.
 #[derive(Debug)]
 pub struct Listeners {
     tcp: Vec<TcpListener>,
@@ -80,7 +80,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Takes what [`listen`] bound, and the local socket; in a tokio runtime with I/O.
+    /// Takes the sockets from [`listen`], and the local socket. Call it in a tokio runtime with I/O.
     pub fn new(tcp: Vec<std::net::TcpListener>, local: Option<&mut LocalSocket>) -> Result<Self, DoorError> {
         let tcp = tcp.into_iter().map(TcpListener::from_std).collect::<io::Result<Vec<_>>>()?;
         let local = match local {
@@ -90,7 +90,7 @@ impl Listeners {
         Ok(Listeners { tcp, local })
     }
 
-    /// All addresses, with their real ports.
+    /// All addresses, with their actual ports.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.tcp.iter().map(TcpListener::local_addr).collect()
     }

@@ -1,5 +1,5 @@
-//! The local socket: a door that only this machine has, where the kernel says who comes. It refuses to take
-//! another process' place, and leaves nothing behind.
+//! The local socket: a door for this machine alone, where the kernel names the caller's user. It never takes
+//! over the socket of a living process, and removes its file.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use khz_trust::Place;
 use tokio::net::{UnixListener, UnixStream};
 
-/// Everybody may connect: who he is decides what he may do.
+/// Every user may connect; the user decides the role.
 const MODE: u32 = 0o666;
 
-/// A bound socket in the file system; its file goes with it.
+/// A bound socket in the file system; dropping it removes its file.
 #[derive(Debug)]
 pub struct LocalSocket {
     listener: Option<net::UnixListener>,
@@ -23,30 +23,30 @@ pub struct LocalSocket {
 /// Why there is no local socket.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalSocketError {
-    /// Another process answers there.
+    /// Another process accepts connections there.
     #[error("{path} is in use by another khz")]
     InUse {
         /// The socket.
         path: PathBuf,
     },
-    /// Something that is no socket has that name.
+    /// A file that is no socket has that name.
     #[error("{path} is there, and is no socket")]
     NoSocket {
         /// The file.
         path: PathBuf,
     },
-    /// The kernel refused.
+    /// The kernel refused to bind it.
     #[error("cannot listen on {path}")]
     Bind {
         /// The socket.
         path: PathBuf,
-        /// What it said.
+        /// What the kernel said.
         source: io::Error,
     },
 }
 
 impl LocalSocket {
-    /// Binds `path`; a socket there that nobody answers on any more is taken over.
+    /// Binds `path`; replaces a socket on which nobody answers.
     pub fn bind(path: &Path) -> Result<Self, LocalSocketError> {
         let failed = |source| LocalSocketError::Bind { path: path.into(), source };
         match fs::symlink_metadata(path) {
@@ -66,19 +66,19 @@ impl LocalSocket {
         Ok(socket)
     }
 
-    /// The socket itself, for a runtime; once.
+    /// The socket, for a runtime; `None` after the first call.
     pub fn listener(&mut self) -> io::Result<Option<UnixListener>> {
         self.std_listener()?.map(UnixListener::from_std).transpose()
     }
 
-    /// The same for a thread without a runtime; it does not block.
+    /// The socket for a thread without a runtime, in non-blocking mode.
     pub fn std_listener(&mut self) -> io::Result<Option<net::UnixListener>> {
         let Some(listener) = self.listener.take() else { return Ok(None) };
         listener.set_nonblocking(true)?;
         Ok(Some(listener))
     }
 
-    /// Where it is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -90,7 +90,7 @@ impl Drop for LocalSocket {
     }
 }
 
-/// Who is at the other end: root and our own user own this process.
+/// The place of the caller: this process belongs to root and to our own user.
 pub fn place(socket: &UnixStream) -> Place {
     let own = rustix::process::geteuid().as_raw();
     match socket.peer_cred() {

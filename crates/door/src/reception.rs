@@ -1,4 +1,4 @@
-//! Receiving whoever comes, until the door is to close; and closing in a bounded time.
+//! Receives callers until the door closes, and closes it in a bounded time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,9 +16,9 @@ use crate::counts::count;
 use crate::entrance::Accepted;
 use crate::listeners::{ACCEPT_RETRY, Listeners};
 
-/// Hands every connection to `receive` until `shutdown` resolves; then tells `close`, and lets talks under way finish
-/// for at most `grace`. `kept` is let go when nobody is accepted any more: a socket's file goes with it. Needs no time
-/// when nobody is connected.
+/// Passes every connection to `receive` until `shutdown` resolves. Then notifies `close`, and lets open
+/// connections finish for at most `grace`. Drops `kept` when accepting ends, which removes a local socket's
+/// file. Needs no CPU time when nobody is connected.
 pub async fn receive_all<K>(
     (listeners, kept): (Listeners, K),
     failures: Failures<'_>,
@@ -50,31 +50,31 @@ pub async fn receive_all<K>(
     drop((listeners, kept));
     close.send_replace(true);
     let all_gone = async { while talks.join_next().await.is_some() {} };
-    // Who has not finished by then is cut off: dropping the set ends its tasks.
+    // Disconnects the rest: dropping the set ends its tasks.
     let _ = tokio::time::timeout(grace, all_gone).await;
 }
 
-/// Connections that a door could not accept.
+/// Counts connections that a door could not accept.
 #[derive(Clone, Copy, Debug)]
 pub struct Failures<'a> {
     /// Which door: `HTTP`.
     pub door: &'static str,
-    /// How often.
+    /// How many there were.
     pub count: &'a AtomicU64,
 }
 
-/// What a door counts of those who come.
+/// A door's counts of new connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Coming<'a> {
-    /// All.
+    /// All new connections.
     pub all: &'a AtomicU64,
-    /// Those who took the place of one who was idle.
+    /// Those that took the place of an idle one.
     pub evicting: &'a AtomicU64,
-    /// Those for whom there was none.
+    /// Those for which there was no place.
     pub refused: &'a AtomicU64,
 }
 
-/// A place for one more, counted; `None`: there is none.
+/// Takes a place for one more connection, and counts it; `None`: there is none.
 pub fn admit(connections: &Arc<Connections>, coming: Coming<'_>) -> Option<Arc<Connection>> {
     count(coming.all);
     match connections.admit() {

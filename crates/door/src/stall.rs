@@ -1,5 +1,6 @@
-//! A socket whose writer gives up: when bytes have waited for the other side for a while, all in all, and it has taken
-//! less than it must in that time, writing fails with `TimedOut`. It refuses to buffer; reading passes through.
+//! A socket with a time limit for writing. Writing fails with `TimedOut` when bytes have waited for the other
+//! side for longer than the limit in total, and it has taken less than it must in that time. No buffering;
+//! reading is unchanged.
 
 use std::io;
 use std::pin::Pin;
@@ -9,30 +10,31 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// A socket with a patience for writing.
+/// A socket with a time limit for writing.
 #[derive(Debug)]
 pub struct Stalling<S> {
     socket: S,
     patience: Duration,
-    /// What the other side takes at least within the patience.
+    /// The least that the other side must take within the limit.
     taken_min: u64,
-    /// What it has taken since the patience began.
+    /// What it has taken since the limit began.
     taken: u64,
     /// How long bytes have waited since then, without the present wait.
     waited: Duration,
-    /// Since when bytes wait.
+    /// When the present wait began.
     waiting: Option<Instant>,
-    /// When the patience ends, should nothing be taken.
+    /// When the limit ends if the other side takes nothing.
     end: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    /// Gives the other side this much time to take this number of bytes. Only time in which bytes wait for it counts.
+    /// Gives the other side this much time to take this number of bytes. Only time in which bytes wait
+    /// counts.
     pub fn new(socket: S, patience: Duration, taken_min: u64) -> Self {
         Stalling { socket, patience, taken_min, taken: 0, waited: Duration::ZERO, waiting: None, end: None }
     }
 
-    /// Passes `written` on, unless bytes have waited longer than the patience for too little.
+    /// Returns `written`, or the error if bytes have waited longer than the limit and too few were taken.
     fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(bytes)) => {
@@ -121,7 +123,8 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// Reads so many bytes every so often, until `whole` are read or the writer has given up; whether it got all.
+    /// Reads `bytes` bytes every `every`, until `whole` are read or the writer has given up. Returns whether
+    /// all were read.
     async fn read_slowly(every: Duration, bytes: usize, whole: usize, taken_min: u64) -> bool {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let mut socket = Stalling::new(ours, PATIENCE, taken_min);
@@ -144,21 +147,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_reader_that_takes_what_it_must_is_waited_for_and_a_slower_one_is_not() {
+    async fn a_slow_reader_that_takes_the_minimum_is_kept_and_a_slower_one_is_dropped() {
         let every = Duration::from_secs(3);
         assert!(read_slowly(every, 16, 640, 40).await, "48 bytes in nine seconds");
         assert!(!read_slowly(every, 8, 640, 40).await, "24 bytes in nine seconds");
-        assert!(
-            !read_slowly(Duration::from_millis(900), 1, 640, 40).await,
-            "a byte now and then is not enough"
-        );
+        assert!(!read_slowly(Duration::from_millis(900), 1, 640, 40).await, "a few bytes are not enough");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_in_which_nothing_waits_is_not_held_against_a_reader() {
+    async fn time_in_which_no_bytes_wait_does_not_count() {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let mut socket = Stalling::new(ours, PATIENCE, 40);
-        // Far less than forty bytes in ten seconds, but hardly a wait.
+        // Far fewer than forty bytes in ten seconds, but hardly any wait.
         for _ in 0..20 {
             tokio::time::sleep(Duration::from_secs(8)).await;
             let (written, ()) = tokio::join!(socket.write_all(&[0; 20]), async {

@@ -1,5 +1,5 @@
-//! When a burst of readers is over, so that what it took can be given back: once, a moment after the last of many has
-//! gone. It refuses to do anything while nobody comes and goes: an idle door is never woken.
+//! Detects the end of a burst of readers, so that its memory is returned: once, shortly after most of the
+//! readers have left. An idle door is never woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -9,30 +9,30 @@ use tokio::runtime::Handle;
 
 use crate::heap;
 
-/// Fewer connections than this are no burst.
+/// Fewer open connections than this are no burst.
 const OPEN_MIN: u64 = 32;
-/// So many bytes of answers are one, however few have asked for them.
+/// This many bytes of answers are a burst, even for few readers.
 const BYTES_MIN: u64 = 4 << 20;
-/// A burst is over when less than this part of it is left.
+/// A burst is over when at most one part in `REST` of it is left.
 const REST: u64 = 4;
-/// Those who go together are waited for, and giving back takes milliseconds: not more often than this.
+/// Waits for readers that leave together. Returning memory takes milliseconds: at most once in this time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What comes and goes at a door.
+/// Connections and answers of a door, rising and falling.
 #[derive(Debug)]
 pub struct Tide {
-    /// Connections that are open, and bytes that answers hold.
+    /// Open connections, and bytes that answers hold.
     open: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
-    /// The most of each since memory was given back.
+    /// The highest values since memory was last returned.
     open_most: AtomicU64,
     bytes_most: AtomicU64,
-    /// Giving back is due.
+    /// Memory will be returned soon.
     due: AtomicBool,
 }
 
 impl Tide {
-    /// A door's, by what it counts.
+    /// Watches these two counts of a door.
     pub fn new(open: &Arc<AtomicU64>, bytes: &Arc<AtomicU64>) -> Arc<Self> {
         Arc::new(Tide {
             open: Arc::clone(open),
@@ -43,14 +43,14 @@ impl Tide {
         })
     }
 
-    /// Somebody came, or an answer has grown.
+    /// A reader came, or an answer has grown.
     pub fn rises(&self) {
         self.open_most.fetch_max(self.open.load(Ordering::Relaxed), Ordering::Relaxed);
         self.bytes_most.fetch_max(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Somebody went: if with him a burst is over, memory is given back in a moment. Outside a tokio runtime with time,
-    /// where the process is ending, nothing is.
+    /// A reader left. If this ends a burst, memory is returned shortly after. Does nothing outside a tokio
+    /// runtime with time, where the process is ending.
     pub fn falls(self: &Arc<Self>) {
         let Ok(runtime) = Handle::try_current() else { return };
         if self.is_out() && !self.due.swap(true, Ordering::Relaxed) {
@@ -66,7 +66,7 @@ impl Tide {
         is_over(&self.open, &self.open_most, OPEN_MIN) || is_over(&self.bytes, &self.bytes_most, BYTES_MIN)
     }
 
-    /// What is there now is no burst any more.
+    /// Takes the present values as the new baseline.
     fn settle(&self) {
         self.open_most.store(self.open.load(Ordering::Relaxed), Ordering::Relaxed);
         self.bytes_most.store(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl Tide {
     }
 }
 
-/// The door may be closed meanwhile.
+/// Holds a weak reference, since the door may close meanwhile.
 async fn give_back(tide: Weak<Tide>) {
     tokio::time::sleep(PAUSE).await;
     if let Some(tide) = tide.upgrade() {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn memory_is_given_back_once_when_most_of_many_have_gone() {
+    async fn memory_is_returned_once_when_most_of_many_readers_have_left() {
         let (tide, open, _) = tide();
         open.store(500, Ordering::Relaxed);
         tide.rises();
@@ -105,11 +105,11 @@ mod tests {
         tokio::time::sleep(2 * PAUSE).await;
         assert!(!tide.due.load(Ordering::Relaxed), "done");
         tide.falls();
-        assert!(!tide.due.load(Ordering::Relaxed), "and not again for nobody");
+        assert!(!tide.due.load(Ordering::Relaxed), "and nothing more without readers");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_few_readers_of_much_are_a_burst_and_of_little_are_none() {
+    async fn a_few_readers_of_large_answers_are_a_burst_and_of_small_ones_are_not() {
         let (tide, open, bytes) = tide();
         let come_and_go = |held: u64| {
             open.store(3, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The agent: starts the gather thread from a checked plan, answers questions through it, and ends it.
+//! The agent: it starts the gather thread from a checked plan, passes requests to it, and ends it.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -20,10 +20,11 @@ use crate::query::NodeQuery;
 use crate::rings::{LaneSize, Rings};
 use crate::source::Source;
 
-/// Stack of the gather thread: its deepest call is a full parse, its largest buffer 4 KiB.
+/// The stack of the gather thread: its deepest call is a full parse, its largest buffer has 4 KiB.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The ticks in which the kernel counts CPU time, and the only ones we know how to write in hundredths.
+/// The unit in which the kernel counts CPU time. The catalogue writes hundredths of a second, so no other
+/// unit fits.
 const USER_HZ: u64 = 100;
 
 /// A running gather thread. Dropping it ends the thread.
@@ -34,21 +35,21 @@ pub struct Agent {
     wear: oneshot::Receiver<Outworn>,
 }
 
-/// Why an agent needs its owner.
+/// The reason why an agent needs its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The gather thread has panicked; what it printed says why.
+    /// The gather thread has panicked; its output says why.
     Panicked,
-    /// It goes on, but three quarters of its many slots stand for interfaces, disks or CPUs that are gone. Another
-    /// agent in its place, with the same rings, begins a new generation of slots without them.
+    /// It still runs, but three quarters of its many slots belong to interfaces, disks or CPUs that are gone,
+    /// or jobs have used up all names. Another agent, with the same rings, begins a new generation of slots.
     Outworn,
-    /// It goes on, but somebody has cut short or removed the file of a ring: what it records can be read by nobody after
-    /// its end. Another agent in its place makes new ones.
+    /// It still runs, but somebody has cut short, removed or overwritten the file of a ring: nobody can read
+    /// these rows after its end. Another agent makes new rings.
     RingsLost,
 }
 
 impl Agent {
-    /// Checks the plan, opens every source once, and starts the thread. Nothing runs when this fails.
+    /// Checks the plan, opens every source once, and starts the thread. After an error, nothing runs.
     pub fn start(plan: Plan) -> Result<Self, GatherError> {
         check(&plan)?;
         let mut sources = open_sources(&plan)?;
@@ -72,19 +73,19 @@ impl Agent {
             .spawn(move || {
                 let outcome = placement.apply();
                 let goes_on = outcome.is_ok();
-                // The starter waits for it, and for nothing else.
+                // The starter waits for this message only.
                 let _ = placed.send(outcome);
                 if goes_on {
                     gatherer.run();
                 }
             })
             .map_err(GatherError::Thread)?;
-        // A thread that ends without an answer has panicked, and said so.
+        // A thread that ends without a message has panicked and printed why.
         is_placed.recv().unwrap_or(Ok(()))?;
         Ok(Agent { inbox, query, thread: Some(thread), wear })
     }
 
-    /// The interface that doors read through.
+    /// The interface through which doors read.
     pub fn query(&self) -> Arc<dyn Query> {
         self.query.clone()
     }
@@ -94,25 +95,25 @@ impl Agent {
         self.shared_lanes().all()
     }
 
-    /// A lane for these patterns at this rate, as [`Lanes::follow`] describes.
+    /// Opens a lane for these patterns at this rate; see [`Lanes::follow`].
     ///
     /// # Errors
-    /// As there.
+    /// The same as of [`Lanes::follow`].
     pub fn follow(&self, patterns: &[Pattern], rate: Rate, exact: bool) -> Result<LaneHandle, QueryError> {
         self.shared_lanes().follow(patterns, rate, exact)
     }
 
-    /// The same for another thread.
+    /// The same for use in another thread.
     pub fn shared_lanes(&self) -> Lanes {
         Lanes::new(self.query.clone())
     }
 
-    /// Ready when the agent should not simply go on, which is rare.
+    /// Completes when the owner has to act, which is rare.
     pub async fn end(&mut self) -> Ending {
         match (&mut self.wear).await {
             Ok(Outworn::Slots) => Ending::Outworn,
             Ok(Outworn::Rings) => Ending::RingsLost,
-            // Its sender went with the thread.
+            // The thread has ended and dropped its sender.
             Err(oneshot::Canceled) => Ending::Panicked,
         }
     }
@@ -124,7 +125,7 @@ impl Agent {
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A thread that is already gone takes no request; a panic of its was printed when it happened.
+            // A thread that has ended takes no request; its panic, if any, is already printed.
             let _ = self.inbox.put(Request::Stop);
             let _ = thread.join();
         }
@@ -157,7 +158,7 @@ fn check(plan: &Plan) -> Result<(), GatherError> {
     Ok(())
 }
 
-/// Every source of the plan, each gathered once. At least one must have worked.
+/// Opens every source of the plan and gathers each once. At least one must work.
 fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
     let now = clock::stamp();
     let mut sources = Vec::with_capacity(plan.sources.len() + 1);
@@ -174,8 +175,8 @@ fn open_sources(plan: &Plan) -> Result<Vec<Source>, GatherError> {
     Ok(sources)
 }
 
-/// A lane that the plan wants: name, rate, the sources with the shortest time between two gathers, and its part
-/// of the rings' memory.
+/// A lane of the plan: name, rate, the shortest time between two gathers for each source, and its part of the
+/// rings' memory.
 struct PlannedLane {
     name: String,
     rate: Rate,
@@ -183,7 +184,7 @@ struct PlannedLane {
     part: f64,
 }
 
-/// The plan's lanes, each with its ring.
+/// The plan's lanes, each with a ring.
 fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lane>, GatherError> {
     let now = clock::stamp();
     let mut lanes = Vec::new();
@@ -198,7 +199,8 @@ fn fixed_lanes(plan: &Plan, sources: &[Source], rings: &Rings) -> Result<Vec<Lan
     Ok(lanes)
 }
 
-/// Base (everything), local (what has no rate of its own), and one for each rate that sources have of their own.
+/// The base lane (everything), the local lane (sources without their own rate), and one lane for each rate
+/// that sources have of their own.
 fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let own_rate = |i: usize| plan.sources.get(i).and_then(|s| s.rate);
     let natural = |source: &Source| match source.kernel_file() {
@@ -209,7 +211,8 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     let members =
         |wanted: &dyn Fn(usize) -> Option<Nanos>| (0..sources.len()).map(wanted).collect::<Vec<_>>();
 
-    // A source whose own rate is the base lane's needs no lane of its own: the base lane keeps it exactly.
+    // A source whose own rate equals the base rate needs no lane of its own: the base lane samples it
+    // exactly.
     let base_refresh =
         |i: usize| if own_rate(i) == Some(plan.base_rate) { Nanos(0) } else { natural(&sources[i]) };
     let base = members(&|i| Some(base_refresh(i)));
@@ -221,7 +224,7 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     rates.sort_by_key(|rate| rate.period());
     rates.dedup();
     let local = members(&|i| (own_rate(i).is_none() && !sources[i].is_own()).then(|| natural(&sources[i])));
-    // What jobs publish goes along with kernel files; for itself it wakes nobody ten times a second.
+    // What jobs publish goes along with kernel files; alone, it is no reason to wake up ten times a second.
     let has_files =
         local.iter().zip(sources).any(|(member, source)| member.is_some() && source.kernel_file().is_some());
     if has_files {
@@ -232,7 +235,7 @@ fn planned_lanes(plan: &Plan, sources: &[Source]) -> Vec<PlannedLane> {
     planned.extend(rates.into_iter().map(|rate| PlannedLane {
         name: format!("fixed-{rate}"),
         rate,
-        // Asked for by name: kept exactly, whatever the kernel's refresh.
+        // The plan asks for this rate: keep it exactly, whatever the kernel's refresh.
         members: members(&|i| (own_rate(i) == Some(rate)).then_some(Nanos(0))),
         part,
     }));

@@ -1,6 +1,7 @@
-//! What is gathered for those who ask: the kernel files of the plan once more, each opened when it is first wanted, and
-//! read by the thread that asks. So a question wakes nobody: two switches of threads cost more than the files. All
-//! who ask share what one of them has gathered; the gather thread knows nothing of it, and waits for none of them.
+//! Gathering in the thread that asks. It has its own copy of the plan's kernel files; each is opened when it
+//! is first requested, and read by the requesting thread. So a request wakes no other thread: two thread
+//! switches cost more than reading the files. All requesters share one gather. The gather thread is not
+//! involved.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,21 +13,21 @@ use crate::clock;
 use crate::plan::{Plan, SourcePlan};
 use crate::source::{Counts, Published, Source};
 
-/// So much of what the ceilings allow may be used in one go.
+/// At most this much of what the ceilings allow may be used at once.
 const BURST: Nanos = Nanos::from_millis(100);
 
-/// The files, and what was counted.
+/// The files and their counts.
 pub(crate) struct Asked {
     root: PathBuf,
     plans: Vec<SourcePlan>,
     desk: Mutex<Desk>,
-    /// Questions, also those that gathered nothing.
+    /// The number of requests, including those that gathered nothing.
     pub questions: AtomicU64,
-    /// What each file cost.
+    /// The cost of each file.
     pub tolls: Vec<Toll>,
 }
 
-/// What one file has counted, for the agent's own numbers.
+/// The counts of one file, for the agent's own numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Toll {
     gathers: AtomicU64,
@@ -35,7 +36,7 @@ pub(crate) struct Toll {
     gather_time: AtomicU64,
 }
 
-/// What one asker after the other uses.
+/// The state that the requesting threads use, one thread at a time.
 struct Desk {
     sources: Vec<Option<Source>>,
     room: Vec<u8>,
@@ -63,10 +64,10 @@ impl Asked {
         (1 << self.plans.len()) - 1
     }
 
-    /// The readings of some files, one bit each: no older than `age_max` at `asked`, unless the ceilings forbid to look
-    /// again so soon.
+    /// The readings of some files, one bit each, no older than `age_max` at the time `asked`. If the ceilings
+    /// do not allow another gather yet, they may be older.
     pub fn latest(&self, files: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
-        // A source is whole again at its next gather, whatever happened in the one before.
+        // A poisoned lock is harmless: the next gather repairs a source.
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         let Desk { sources, room, allowance } = &mut *desk;
         let start = clock::boot();
@@ -89,7 +90,7 @@ impl Asked {
         answer
     }
 
-    /// Gathers of all files.
+    /// The number of gathers of all files.
     pub fn gathers(&self) -> u64 {
         self.tolls.iter().map(|toll| toll.counts().gathers).sum()
     }
@@ -103,7 +104,7 @@ impl Toll {
         self.gather_time.store(counts.gather_time.0, Ordering::Relaxed);
     }
 
-    /// The same as what the gather thread counts; what is not counted here is 0.
+    /// The same counts as the gather thread's; a count that this does not have is 0.
     pub fn counts(&self) -> Counts {
         Counts {
             gathers: self.gathers.load(Ordering::Relaxed),
@@ -115,8 +116,9 @@ impl Toll {
     }
 }
 
-/// Time in which may be gathered. It fills as time passes; a question takes the period of the fastest rate out of it, or as
-/// long as its gathers would have to be apart to cost no more than their share of a core.
+/// The time that may be used for gathering. It fills as time passes. A request takes out the period of the
+/// fastest rate, or, if that is longer, the time that its gathers must be apart to cost no more than their
+/// share of a core.
 #[derive(Debug)]
 struct Allowance {
     period: Nanos,
@@ -130,7 +132,7 @@ impl Allowance {
         Allowance { period, cpu_max, left: 0, filled: Nanos(0) }
     }
 
-    /// True when something may be gathered now.
+    /// True when a gather is allowed now.
     fn may(&mut self, now: Nanos) -> bool {
         let passed = now.since(self.filled).0.min(BURST.0) as i64;
         self.left = (self.left + passed).min(BURST.0 as i64);
@@ -138,7 +140,8 @@ impl Allowance {
         self.left >= 0
     }
 
-    /// That took so long. One that was interrupted counts as one that was not: nobody waits for more than a burst.
+    /// Takes out the time for a gather that took `took`. At most a burst is taken, so that one interrupted
+    /// gather delays nobody for longer.
     fn spend(&mut self, took: Nanos) {
         let apart = (took.0 as f64 / self.cpu_max) as u64;
         self.left -= apart.clamp(self.period.0, BURST.0) as i64;
@@ -149,7 +152,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// Gathers of so long in ten seconds in which somebody asks every 50 µs.
+    /// The number of gathers in ten seconds, each of which takes `took`, with a request every 50 µs.
     fn gathers(took: Nanos) -> u64 {
         let mut allowance = Allowance::new(Nanos::from_millis(1), 0.1);
         let mut count = 0;
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn no_more_is_gathered_than_the_ceilings_allow() {
-        // 1,000 a second, and what was saved up before.
+        // 1,000 a second, and one burst.
         assert!((10_000..=10_110).contains(&gathers(Nanos::from_micros(50))));
         // A tenth of a core: 200 a second of half a millisecond each.
         assert!((2_000..=2_030).contains(&gathers(Nanos::from_micros(500))));

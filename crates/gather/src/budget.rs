@@ -1,33 +1,33 @@
-//! What a source may cost: a share of one core. One that would exceed it is gathered less often, and says so.
-//! Pure arithmetic.
+//! The budget of a source: a share of one core. A source that would exceed it is gathered less often. Pure
+//! arithmetic.
 
 use khz_model::Nanos;
 
-/// The mean follows the newest gathers with this weight (1/16).
+/// The weight of the mean: a new gather counts 1/16.
 const WEIGHT: u64 = 16;
 
-/// A gather that took longer than this many times the mean was interrupted by somebody else: it counts as
-/// that much, so that one stolen millisecond does not slow a source down.
+/// A gather that took longer than this many times the mean was probably interrupted. It counts only this
+/// much, so that one stolen millisecond does not slow a source down.
 const OUTLIER: u64 = 4;
 
-/// A source is not held back before it was gathered this often: the first gather opens the file and finds the layout, the
-/// next ones find cold caches, and on a busy machine each of them may be interrupted. Of all of them the shortest counts.
-/// What they cost has a limit: they are this number.
+/// A source is not held back before this many gathers. The first gather opens the file and finds the layout,
+/// the next ones find cold caches, and a busy machine may interrupt any of them; so only the shortest counts.
+/// Their cost is bounded by their number.
 const FIRST: u8 = 8;
 
 /// The cost of one source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// Share of a core, in millionths; `None` for no limit.
+    /// The share of a core, in millionths; `None` for no limit.
     share: Option<u64>,
-    /// Mean time of a gather, ns.
+    /// The mean time of a gather, ns.
     mean: u64,
-    /// How many of the first gathers there were.
+    /// The number of gathers, up to [`FIRST`].
     first: u8,
 }
 
 impl Budget {
-    /// `share` of one core: 0.05 is 5 %.
+    /// A budget of `share` of one core: 0.05 is 5 %.
     pub fn new(share: f64) -> Self {
         Budget { share: Some((share * 1e6).max(1.0) as u64), mean: 0, first: 0 }
     }
@@ -36,7 +36,7 @@ impl Budget {
         Budget { share: None, mean: 0, first: 0 }
     }
 
-    /// A gather took that long.
+    /// Counts a gather that took `took`.
     #[inline]
     pub fn spend(&mut self, took: Nanos) {
         if self.first < FIRST {
@@ -49,7 +49,7 @@ impl Budget {
         self.mean = (self.mean * (WEIGHT - 1) + took).div_ceil(WEIGHT);
     }
 
-    /// What a gather takes; `None`: too few have been seen.
+    /// The mean time of a gather; `None` before [`FIRST`] gathers.
     pub fn known_mean(&self) -> Option<Nanos> {
         (self.first >= FIRST).then_some(Nanos(self.mean))
     }
@@ -59,7 +59,7 @@ impl Budget {
         self.share.map(|share| share as f64 / 1e6)
     }
 
-    /// Shortest time between two gathers that the budget allows; none while the first gathers last.
+    /// The shortest time between two gathers that the budget allows; 0 before [`FIRST`] gathers.
     #[inline]
     pub fn period_min(&self) -> Nanos {
         match self.share {
@@ -92,7 +92,11 @@ mod tests {
     fn an_interrupted_first_gather_slows_nothing() {
         let mut budget = Budget::new(0.05);
         budget.spend(Nanos::from_millis(30));
-        assert_eq!(budget.period_min(), Nanos(0), "opening a file says nothing about reading it");
+        assert_eq!(
+            budget.period_min(),
+            Nanos(0),
+            "the time to open a file does not predict the time to read it"
+        );
         (0..7).for_each(|_| budget.spend(Nanos::from_micros(10)));
         assert_eq!(budget.period_min(), Nanos::from_micros(200));
     }

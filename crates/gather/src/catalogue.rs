@@ -1,4 +1,4 @@
-//! Every metric that an agent of this version knows: the kernel's and its own.
+//! The catalogue of this program version: the kernel's metrics and the agent's own.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use khz_model::Metric;
 
 use crate::own;
 
-/// Every metric that an agent on this program version knows: the kernel's and its own.
+/// Every metric that an agent of this program version knows: the kernel's and its own.
 pub fn catalogue() -> Vec<Arc<Metric>> {
     let mut metrics = khz_parse::catalogue();
     metrics.extend(own::metrics());

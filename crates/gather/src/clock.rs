@@ -1,9 +1,9 @@
-//! The two clocks of a row: CLOCK_BOOTTIME, which never jumps, and how far real time stands from it.
+//! The two clocks of a row: CLOCK_BOOTTIME, which never jumps, and the offset of real time from it.
 
 use khz_model::{Nanos, Stamp};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Reads one clock; the kernel gives both without a system call.
+/// Reads one clock, normally without a system call (vDSO).
 #[inline]
 fn nanos(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
@@ -16,11 +16,12 @@ pub(crate) fn boot() -> Nanos {
     Nanos(nanos(ClockId::Boottime))
 }
 
-/// Two readings of CLOCK_BOOTTIME further apart than this had an interruption between them.
+/// If two readings of CLOCK_BOOTTIME are further apart than this, something interrupted the thread between
+/// them.
 const UNDISTURBED: Nanos = Nanos::from_micros(2);
 
-/// Both clocks at one instant. When something came between the two readings their difference would be wrong,
-/// and with it the grid of all ticks: then they are read again.
+/// Both clocks at one instant. An interruption between the two readings would falsify the offset, and with it
+/// the grid of all ticks; so the clocks are read again.
 #[inline]
 pub(crate) fn stamp() -> Stamp {
     let mut boot = nanos(ClockId::Boottime);

@@ -1,47 +1,48 @@
-//! What the gather thread costs, looked at once a second, and how much slower than asked it must run to stay
-//! below its ceiling. Pure: times come in as arguments.
+//! The cost of the gather thread, measured once a second, and the slowdown that keeps it below its ceiling.
+//! Pure: times come in as arguments.
 
 use khz_model::{Nanos, Stamp};
 
-/// How often the thread looks at its own CPU time.
+/// The time between two measurements of the thread's CPU time.
 pub(crate) const LOOK_EVERY: Nanos = Nanos::SECOND;
 
-/// It never runs more than this many times slower than asked.
+/// The largest slowdown.
 const SLOWDOWN_MAX: u64 = 1_024;
 
-/// Gathering at a rate that somebody asks for surely exceeds the ceiling when the sources alone would take this many times as
-/// much: their times were measured by the clock, and somebody else may have run meanwhile.
+/// A requested rate surely exceeds the ceiling if the sources alone would take this many times as much. The
+/// margin is needed because their times are wall-clock times, which include other programs' work.
 const SURELY_ABOVE: f64 = 1.5;
 
-/// Below this part of the ceiling it becomes faster again: twice of it is still below.
+/// Below this part of the ceiling the thread runs faster again: even twice the cost is then below the
+/// ceiling.
 const WELL_BELOW: f64 = 0.45;
 
-/// Above the ceiling it becomes slower after two looks in a row, since one busy second of the machine is no reason; above this many times
-/// the ceiling at once.
+/// Above the ceiling the thread runs slower after two measurements in a row, because one busy second of the
+/// machine is no reason. Above this many times the ceiling, one measurement is enough.
 const FAR_ABOVE: f64 = 2.0;
 
-/// The thread's account.
+/// The thread's measurements.
 #[derive(Debug)]
 pub(crate) struct Cost {
     next: Nanos,
-    /// When it was looked at last; `None` before the first time.
+    /// When the last measurement was made; `None` before the first.
     since: Option<Nanos>,
     cpu: Nanos,
     ticks: u64,
-    /// Ticks of the last second at which some lane was due, in thousandths of a hertz.
+    /// The ticks of the last second at which some lane was due, in thousandths of a hertz.
     pub rate_millihertz: u64,
-    /// How many times slower than asked fast lanes run.
+    /// How many times slower than asked the fast lanes run.
     pub slowdown: u64,
-    /// Times the thread woke up.
+    /// How often the thread woke up.
     pub wakeups: u64,
-    /// It was above the ceiling at the last look.
+    /// True if the last measurement was above the ceiling.
     was_above: bool,
 }
 
-/// The thread must change its pace.
+/// A change of the thread's pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// Share of one core that it took.
+    /// The share of one core that the thread took.
     pub share: f64,
     /// How many times slower than asked it must run from now on.
     pub slowdown: u64,
@@ -62,13 +63,13 @@ impl Cost {
         }
     }
 
-    /// True once a second.
+    /// True when a measurement is due, once a second.
     #[inline]
     pub fn is_due(&self, now: Stamp) -> bool {
         now.boot >= self.next
     }
 
-    /// Takes the thread's CPU time and all the ticks it has met; says when the pace must change.
+    /// Takes the thread's CPU time and its number of ticks; returns a pace if the pace must change.
     pub fn look(&mut self, now: Nanos, cpu: Nanos, ticks: u64, ceiling: f64) -> Option<Pace> {
         let since = self.since.replace(now);
         let (cpu_before, ticks_before) = (self.cpu, self.ticks);
@@ -93,8 +94,8 @@ impl Cost {
 }
 
 impl Cost {
-    /// Somebody asks for more. `expected` says which share the sources will take at a slowdown; where that is surely too
-    /// much, the thread runs slower at once, and not when a second has shown it.
+    /// Checks a new demand. `expected` returns the share that the sources will take at a slowdown. If that is
+    /// surely too much, the thread slows down now, before a measurement shows it.
     pub fn foresee(&mut self, expected: impl Fn(u64) -> f64, ceiling: f64) -> Option<Pace> {
         let before = self.slowdown;
         while self.slowdown < SLOWDOWN_MAX && expected(self.slowdown) > ceiling * SURELY_ABOVE {
@@ -110,7 +111,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// A look a second at these percentages of a core, under a ceiling of 10; how many times slower it runs after each.
+    /// The slowdown after each second, at these percentages of a core and a ceiling of 10.
     fn slowdowns(percents: &[u64]) -> Vec<u64> {
         let (mut cost, mut cpu) = (Cost::new(Nanos(0)), 0);
         cost.look(Nanos(0), Nanos(0), 0, 0.1);
@@ -150,7 +151,7 @@ mod tests {
         let at = |share: f64| move |slowdown: u64| share / slowdown as f64;
         let mut cost = Cost::new(Nanos(0));
         assert_eq!(cost.foresee(at(0.1), 0.1), None);
-        assert_eq!(cost.foresee(at(0.14), 0.1), None, "perhaps somebody else ran meanwhile");
+        assert_eq!(cost.foresee(at(0.14), 0.1), None, "the time may include another program's work");
         assert_eq!(cost.foresee(at(0.7), 0.1), Some(Pace { share: 0.7, slowdown: 8 }));
         assert_eq!(cost.foresee(at(0.7), 0.1), None, "it runs slower already");
         let mut cost = Cost::new(Nanos(0));

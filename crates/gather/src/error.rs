@@ -1,10 +1,10 @@
-//! Why an agent could not be started.
+//! The reasons why an agent cannot start.
 
 use std::path::PathBuf;
 
 use khz_model::Rate;
 
-/// Why an agent could not be started.
+/// The reason why an agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// No source of the plan can be read below the root.
@@ -12,35 +12,35 @@ pub enum GatherError {
     NothingToRead {
         /// The root.
         root: PathBuf,
-        /// What the first source said.
+        /// The problem of the first source that has one.
         problem: String,
     },
     /// The plan has no sources.
-    #[error("no source is switched on; name at least one, as stat")]
+    #[error("no source is switched on: name at least one, for example stat")]
     NoSources,
     /// A rate of the plan is above its ceiling.
     #[error("{what} is {rate}, above the ceiling of {ceiling}; lower it or raise rate_max")]
     AboveCeiling {
-        /// Which rate.
+        /// The name of the rate.
         what: String,
         /// The rate.
         rate: Rate,
         /// The ceiling.
         ceiling: Rate,
     },
-    /// This machine counts CPU time in other ticks.
+    /// This kernel counts CPU time in another unit.
     #[error("this kernel counts CPU time {hz} times a second (USER_HZ); only 100 is supported")]
     UserHz {
-        /// What sysconf(_SC_CLK_TCK) says.
+        /// The value of sysconf(_SC_CLK_TCK).
         hz: u64,
     },
-    /// The rings cannot be had.
+    /// The rings cannot be made.
     #[error(transparent)]
     Ring(#[from] khz_ring::RingError),
-    /// The gather thread may not run as asked.
+    /// The kernel refuses the requested placement of the gather thread.
     #[error(transparent)]
     Placement(#[from] crate::placement::PlacementError),
-    /// The thread or its bell could not be made.
+    /// The thread or its bell cannot be created.
     #[error("cannot start the gather thread: {0}")]
     Thread(#[source] std::io::Error),
 }

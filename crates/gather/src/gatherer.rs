@@ -1,5 +1,6 @@
-//! The gather thread: sleeps in one `ppoll` on time and bell, gathers what is due or asked for, and writes the
-//! rows. It never waits for a reader, and on a tick without askers it allocates and locks nothing.
+//! The gather thread. It sleeps in one `ppoll` until the next tick or the bell, gathers the sources that are
+//! due or requested, and writes the rows. It never waits for a reader. A tick without requests allocates
+//! nothing and takes no lock.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,57 +23,57 @@ use crate::plan::Plan;
 use crate::rings::Rings;
 use crate::source::{Published, Source};
 
-/// There are never more lanes than this at once: fixed ones and those that readers opened.
+/// The most lanes at once, both the plan's and those that readers opened.
 pub const LANES_MAX: usize = 24;
 
-/// A lane that readers have opened lives on for so long after the last has gone: a hub or a reader that was away for a moment
-/// finds the same rows under the same numbers.
+/// A lane that readers opened lives on for this long after its last reader has gone. A hub or reader that was
+/// away for a moment then finds the same rows under the same numbers.
 pub const LINGER: Nanos = Nanos::from_secs(10);
 
-/// At most this number of lanes live on: each costs what it would with a reader.
+/// At most this many lanes live on without a reader: each costs as much as one with a reader.
 pub const LINGERING_MAX: usize = 8;
 
-/// Lanes slower than this are not worth slowing down.
+/// The CPU ceiling slows only lanes faster than this; slowing others saves too little.
 const SLOW_ENOUGH: Nanos = Nanos::from_millis(100);
 
-/// An agent with fewer slots never counts as outworn: it is small enough as it is.
+/// An agent with fewer slots never counts as outworn: it needs little memory.
 const OUTWORN_SLOTS: usize = 1 << 15;
 
-/// What the thread says of itself, once: another agent should take its place.
+/// The thread's one message to its owner: replace this agent by another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outworn {
-    /// Most of its slots stand for interfaces, disks or CPUs that are gone.
+    /// Most of its slots belong to interfaces, disks or CPUs that are gone.
     Slots,
-    /// Somebody has taken a ring's file away: what it records reaches nobody.
+    /// Somebody has cut short, removed or overwritten the file of a ring: nobody can read its rows.
     Rings,
 }
 
-/// Everything the thread owns.
+/// Everything that the thread owns.
 pub(crate) struct Gatherer {
     plan: Plan,
     inbox: Arc<Inbox>,
-    /// What askers gather themselves; its counts belong to the own numbers.
+    /// The files that the asking threads gather themselves. Its counts are part of the agent's own numbers.
     asked: Arc<Asked>,
     sources: Vec<Source>,
     lanes: Vec<Lane>,
     rings: Rings,
-    /// The snapshot in shared memory, where there is one.
+    /// The snapshot in shared memory, if there is one.
     page: Option<Page>,
-    /// Lanes before this index are the plan's; the others close when their readers go.
+    /// Lanes before this index are the plan's; the others close after their readers have gone.
     fixed_lanes: usize,
     lanes_opened: u16,
     cost: Cost,
     memory: OwnMemory,
-    /// Ticks at which some lane was due.
+    /// The ticks at which some lane was due.
     ticks: u64,
     requests: u64,
     request_gathers: u64,
     taken: Vec<Request>,
-    /// Who is to be called for the rows of this moment.
+    /// The calls to make for the rows of this tick.
     calls: Vec<Arc<Call>>,
-    /// Where texts are read to, one after the other.
+    /// The buffer for texts; the sources use it one after the other.
     room: Vec<u8>,
-    /// Dropped when the thread ends.
+    /// The message to the owner; dropped when the thread ends.
     outworn: Option<oneshot::Sender<Outworn>>,
 }
 
@@ -119,13 +120,14 @@ impl Gatherer {
         }
     }
 
-    /// Runs until somebody asks it to stop.
+    /// Runs until a request to stop.
     pub fn run(mut self) {
-        // However the thread ends, also by a panic, nobody waits for it in vain.
+        // Closes the inbox however the thread ends, even by a panic, so that nobody waits in vain.
         let _closing = CloseAtEnd(self.inbox.clone());
-        // The kernel may delay a sleeper by its slack, 50 us by default, to save wake-ups: ticks are punctual.
+        // By default the kernel may wake a sleeper up to 50 us late to save wake-ups; ticks need to be
+        // punctual.
         if let Err(errno) = rustix::thread::set_current_timer_slack(NonZeroU64::new(1)) {
-            tracing::debug!("timer slack stays as it is: {errno}");
+            tracing::debug!("cannot set the timer slack, ticks may be late: {errno}");
         }
         loop {
             let rung = self.sleep();
@@ -152,7 +154,7 @@ impl Gatherer {
         matches!(poll(&mut bell, Some(&timeout)), Ok(1..))
     }
 
-    /// Gathers what the due lanes want and writes their rows.
+    /// Gathers the sources of the due lanes and writes their rows.
     fn tick(&mut self, now: Stamp) {
         let mut due = 0u32;
         let mut late = 0u32;
@@ -183,15 +185,15 @@ impl Gatherer {
         }
     }
 
-    /// Bits of the lanes that the source belongs to.
+    /// A bit for each lane that the source belongs to.
     fn lanes_of(&self, source: usize) -> u32 {
         let member = |(i, lane): (usize, &Lane)| u32::from(lane.refresh_of(source).is_some()) << i;
         self.lanes.iter().enumerate().map(member).sum()
     }
 
-    /// True when a due lane wants the source and what it has is older than the kernel's refresh and the
-    /// source's budget allow. Half a period of tolerance keeps the refresh on the grid: ticks are not exactly a
-    /// period apart. The budget has no tolerance.
+    /// True when a due lane wants the source, and its readings are older than the kernel's refresh and the
+    /// source's budget require. Ticks are not exactly a period apart; half a period of tolerance keeps the
+    /// refresh on the grid. The budget has no tolerance.
     fn is_wanted(&self, source: usize, due: u32, now: Stamp) -> bool {
         let Some(gathered) = self.sources[source].gathered else { return true };
         let age = now.boot.since(gathered.boot).0;
@@ -202,7 +204,7 @@ impl Gatherer {
         }) && age > self.plan.window.0.min(Rate::PERIOD_MIN.0 / 2)
     }
 
-    /// Gathers one source and tells every lane what changed.
+    /// Gathers one source and notes in every lane what changed.
     fn gather(&mut self, index: usize, now: Stamp) {
         if self.sources[index].is_own() {
             self.put_own_numbers(index, now);
@@ -217,7 +219,7 @@ impl Gatherer {
         }
     }
 
-    /// Answers everything in the box; `false`: asked to stop.
+    /// Answers every request in the inbox; `false` after a request to stop.
     fn serve(&mut self) -> bool {
         let mut taken = std::mem::take(&mut self.taken);
         self.inbox.take(&mut taken);
@@ -245,8 +247,8 @@ impl Gatherer {
         go_on
     }
 
-    /// The latest readings of some sources. Those who ask within one window share one gather: a source that
-    /// was gathered after they asked, or not longer than `age_max` before, is not gathered again.
+    /// The latest readings of some sources. Requests within one window share a gather: a source is not
+    /// gathered again if its last gather came after the request, or at most `age_max` before it.
     fn latest(&mut self, sources: u64, asked: Nanos, age_max: Nanos) -> Vec<Arc<Published>> {
         let wanted = |i: usize| sources & (1 << i) != 0;
         for index in (0..self.sources.len()).filter(|&i| wanted(i)) {
@@ -260,8 +262,8 @@ impl Gatherer {
         (0..self.sources.len()).filter(|&i| wanted(i)).filter_map(|i| self.sources[i].publish()).collect()
     }
 
-    /// Answers a demand with a row gathered from now on. Demands within one window share a row, and so do those of more
-    /// time while gathering is above its CPU ceiling.
+    /// Answers a demand with a row gathered from now on. Demands within one window share a row; while
+    /// gathering is above its CPU ceiling, the window is longer.
     fn give(&mut self, view: &Arc<LaneView>, ask: u32) {
         let Some(at) = self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.view, view)) else { return };
         let now = clock::stamp();
@@ -284,8 +286,8 @@ impl Gatherer {
         self.lanes[at].give(ask, now, &mut self.sources, again, &mut self.calls);
     }
 
-    /// Answers a reader that wants to follow. It counts as a reader from here on, so that the lane cannot close
-    /// before it has taken its place; if it has given up waiting, it does not.
+    /// Answers a reader that wants to follow. The reader counts from here on, so that the lane cannot close
+    /// before the reader takes its place. If the reader has stopped waiting, it does not count.
     fn grant(
         &mut self,
         patterns: &[Pattern],
@@ -304,7 +306,7 @@ impl Gatherer {
         }
     }
 
-    /// Finds or opens a lane for a reader: where it stands among the lanes.
+    /// Finds or opens a lane for a reader, and returns its index.
     fn follow(&mut self, patterns: &[Pattern], rate: Option<Rate>, exact: bool) -> Result<usize, QueryError> {
         let members: Vec<_> = self.sources.iter().map(|source| refresh(source, patterns, exact)).collect();
         let serves = |lane: &&Lane| {
@@ -336,15 +338,15 @@ impl Gatherer {
         Ok(self.lanes.len() - 1)
     }
 
-    /// The lowest free one of `boost1`, `boost2` and so on: lanes come and go, and their own numbers must not
-    /// get new slots each time.
+    /// The lowest free name of `boost1`, `boost2` and so on. Names are used again, so that the agent's
+    /// numbers about lanes need no new slots each time.
     fn free_name(&self) -> String {
         let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.as_str() == name);
         let mut names = (1..).map(|n| format!("boost{n}"));
         names.find(|name| !taken(name)).unwrap_or_default()
     }
 
-    /// A lane's slots exist from its first row on: its sources are looked at once.
+    /// Gathers the sources of a new lane once: its slots exist from its first row on.
     fn fill_new_lane(&mut self) {
         let now = clock::stamp();
         let Some(lane) = self.lanes.len().checked_sub(1) else { return };
@@ -365,7 +367,7 @@ impl Gatherer {
         }
     }
 
-    /// Fast lanes run at another pace from now on.
+    /// Gives the fast lanes another pace.
     fn slow_down(&mut self, what: &str, pace: Pace, now: Stamp) {
         let (percent, ceiling, times) = (pace.share * 100.0, self.plan.cpu_max * 100.0, pace.slowdown);
         tracing::warn!(
@@ -376,8 +378,8 @@ impl Gatherer {
         }
     }
 
-    /// Lanes that nobody has read for long close, and the oldest of too many. The CPU ceiling holds for them as for others:
-    /// they run slower, and who comes back finds them all the same.
+    /// Closes lanes without a reader after [`LINGER`], and the oldest of too many. A lane that lives on obeys
+    /// the CPU ceiling like any other: it runs slower, and a reader that comes back still finds it.
     fn close_unread_lanes(&mut self) {
         let now = clock::boot();
         let mut index = 0;
@@ -390,7 +392,7 @@ impl Gatherer {
         }
     }
 
-    /// The lane that nobody has read for the longest makes room, if there is one.
+    /// Closes the lane that has been without a reader for the longest time, if there is one.
     fn close_longest_unread(&mut self) {
         let unread = |lane: &Lane| lane.unread_since.filter(|_| lane.readers() == 0);
         let lanes = self.lanes.iter().enumerate();
@@ -399,8 +401,8 @@ impl Gatherer {
         }
     }
 
-    /// Once a second: what did we cost, and is it below the ceiling? Above it fast lanes run at half their rate,
-    /// and half again; well below, they return.
+    /// Compares the cost with the ceiling, once a second. Above the ceiling, fast lanes run at half their
+    /// rate, and if necessary at half of that; well below it, they speed up again.
     fn look_at_cost(&mut self, now: Stamp) {
         if let Some(pace) = self.cost.look(now.boot, clock::thread_cpu(), self.ticks, self.plan.cpu_max) {
             self.slow_down("gathering took", pace, now);
@@ -408,15 +410,15 @@ impl Gatherer {
         self.tell_of_budgets();
         self.tell_of_wear(now.boot);
         self.tell_of_files();
-        // A reader that could not say that it has gone is noticed here.
+        // Finds the readers that could not report that they left.
         if self.lanes[self.fixed_lanes..].iter().any(|lane| lane.readers() == 0) {
             self.close_unread_lanes();
         }
     }
 
-    /// Slots are never used again, so that none ever changes its meaning. Where interfaces come and go by the thousand
-    /// (containers), or where jobs have used up all names, whoever owns this agent may begin anew, with a new generation
-    /// of slots.
+    /// Reports wear to the owner. A slot never changes its meaning, so slots are never used again. Where
+    /// interfaces come and go by the thousand (containers), or where jobs have used up all names, the owner
+    /// may start another agent with a new generation of slots.
     fn tell_of_wear(&mut self, now: Nanos) {
         if self.outworn.is_none() {
             return;
@@ -424,9 +426,9 @@ impl Gatherer {
         let slots: usize = self.sources.iter().map(Source::slots).sum();
         let gone = || self.sources.iter().map(Source::slots_gone).sum::<usize>();
         if slots >= OUTWORN_SLOTS && gone() >= slots / 4 * 3 {
-            tracing::info!("{} of {slots} slots stand for what is gone", gone());
+            tracing::info!("{} of {slots} slots belong to interfaces, disks or CPUs that are gone", gone());
         } else if self.sources.iter().any(|source| source.is_worn_by_jobs(now)) {
-            tracing::info!("jobs that have ended have used up the names of a node");
+            tracing::info!("jobs that have ended have used up all names for jobs");
         } else {
             return;
         }
@@ -436,15 +438,15 @@ impl Gatherer {
     fn say(&mut self, outworn: Outworn) {
         if let Some(owner) = self.outworn.take() {
             let _ = owner.send(outworn);
-            // An owner who does not listen has no use for being told again.
+            // The message needs no receiver: an owner may ignore it.
         }
     }
 
-    /// Files that were cut short or removed by somebody are noticed here. A snapshot is made again at once; a new ring takes another
-    /// agent, since all who read it hold on to this one.
+    /// Notices files that somebody cut short or removed. It makes a new snapshot at once. A new ring needs
+    /// another agent, because the readers of this agent hold on to the old one.
     fn tell_of_files(&mut self) {
         if let Some(problem) = self.page.as_ref().and_then(Page::problem) {
-            tracing::warn!("the snapshot in shared memory is lost: {problem}; another one is made");
+            tracing::warn!("the snapshot in shared memory is lost: {problem}; khz makes a new one");
             self.page = None;
             self.page = Page::open(&self.rings, &mut self.sources);
         }
@@ -458,7 +460,7 @@ impl Gatherer {
         }
     }
 
-    /// A source whose budget holds it back says so, once each time it begins and ends.
+    /// Logs when a source's budget begins and ceases to hold it back, once each time.
     fn tell_of_budgets(&mut self) {
         for index in 0..self.sources.len() {
             let lanes = self.lanes.iter().filter(|lane| lane.refresh_of(index).is_some());
@@ -475,7 +477,7 @@ impl Gatherer {
             if held_back {
                 let every = period_min.0 / 1_000;
                 tracing::warn!(
-                    "{} costs more than its budget of {percent:.1} % of a core: gathered every {every} us at most",
+                    "{} costs more than its budget of {percent:.1} % of a core: it is gathered at most every {every} us",
                     source.name()
                 );
             } else {
@@ -484,7 +486,7 @@ impl Gatherer {
         }
     }
 
-    /// Puts the agent's own numbers into its own source.
+    /// Puts the agent's own numbers into their source.
     fn put_own_numbers(&mut self, index: usize, now: Stamp) {
         let memory = self.memory.resident(now.boot);
         let process = [
@@ -504,7 +506,7 @@ impl Gatherer {
         for (i, source) in files.iter().enumerate() {
             let (counts, budget) = (&source.counts, &source.budget);
             let asked = self.asked.tolls.get(i).map(Toll::counts).unwrap_or_default();
-            // What a source holds and costs is not known before it was gathered.
+            // Before its first gather, the size and cost of a source are not known.
             let known = |number: u64| (counts.gathers > 0).then_some(number);
             let numbers = [
                 Some(counts.gathers + asked.gathers),
@@ -519,7 +521,7 @@ impl Gatherer {
             ];
             own.source(i, numbers);
         }
-        // A lane that only lives on for who comes back is not shown as running: nobody wants it.
+        // A lane that lives on without a reader is not shown as running: no reader wants it.
         let is_wanted = |(at, lane): &(usize, &Lane)| *at < self.fixed_lanes || lane.readers() > 0;
         for (_, lane) in self.lanes.iter().enumerate().filter(is_wanted) {
             let ticks = &lane.ticks;
@@ -527,7 +529,7 @@ impl Gatherer {
                 Some(lane.rows()),
                 Some(ticks.late),
                 Some(ticks.skipped),
-                // One on demand has no ticks: a period of 0 would be no time between them.
+                // An on-demand lane has no ticks, so it has no period; 0 would be wrong.
                 Some(ticks.period().0).filter(|&period| period > 0),
                 Some(lane.ring_used()),
                 Some(lane.readers() as u64),
@@ -537,8 +539,8 @@ impl Gatherer {
     }
 }
 
-/// The share of a core that gathering for these lanes takes where fast ones run so many times slower than asked, as far as
-/// the sources' costs are known: waking up and writing rows come on top.
+/// The share of a core that gathering for these lanes takes if fast lanes run `slowdown` times slower than
+/// asked. It counts only sources whose cost is known; wake-ups and writing rows are not included.
 fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
     let period = |lane: &Lane| match lane.asked {
         fast if fast > Nanos(0) && fast < SLOW_ENOUGH => fast.0 * slowdown,
@@ -553,7 +555,8 @@ fn expected_share(sources: &[Source], lanes: &[Lane], slowdown: u64) -> f64 {
     sources.iter().enumerate().filter_map(share).sum()
 }
 
-/// The refresh that a reader of these patterns wants from a source; `None`: nothing of it.
+/// The refresh that a reader of these patterns needs from a source; `None` if the patterns select nothing in
+/// it.
 pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Option<Nanos> {
     let matches = |metric: &str| patterns.iter().any(|p| p.matches_metric(metric));
     match source.kernel_file() {
@@ -565,7 +568,7 @@ pub(crate) fn refresh(source: &Source, patterns: &[Pattern], exact: bool) -> Opt
             let wanted = source.job_door().is_some_and(|door| door.may_match(patterns));
             wanted.then_some(Nanos(0))
         }
-        // Our own numbers are put together once a second, and on asking.
+        // The agent updates its own numbers once a second, and on request.
         None => own::metrics().iter().any(|m| matches(&m.name)).then_some(Nanos::SECOND),
     }
 }

@@ -1,5 +1,5 @@
-//! What other threads want from the gather thread. It sleeps in one `ppoll`; a request puts itself here and
-//! rings the bell. Nothing here is touched on a tick when nobody asked.
+//! The requests of other threads to the gather thread, which sleeps in one `ppoll`. A thread puts its request
+//! in and rings the bell. A tick without requests does not touch the inbox.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -13,30 +13,32 @@ use rustix::fd::OwnedFd;
 use crate::lane::{Bell, LaneView};
 use crate::source::Published;
 
-/// So many requests may wait at once. They wait for microseconds; who finds the box full asks again.
+/// At most this many requests may wait at once. They wait for microseconds; a thread that finds the inbox
+/// full tries again.
 pub const REQUESTS_MAX: usize = 4_096;
 
 /// One request.
 pub(crate) enum Request {
-    /// The latest readings of these sources (one bit each), which are no files, no older than `age_max` at `asked`.
+    /// The latest readings of these sources (one bit each; not files), no older than `age_max` at the time
+    /// `asked`.
     Latest { sources: u64, asked: Nanos, age_max: Nanos, reply: oneshot::Sender<Vec<Arc<Published>>> },
-    /// A lane for these patterns at this rate; the asker waits for the answer, microseconds as a rule.
-    /// Without a rate its rows are written on demand.
+    /// A lane for these patterns at this rate. The requester waits for the answer, usually some microseconds.
+    /// Without a rate, rows are written on demand.
     Follow { patterns: Vec<Pattern>, rate: Option<Rate>, exact: bool, reply: SyncSender<LaneAnswer> },
     /// A row of an on-demand lane, gathered from now on.
     Now { lane: Arc<LaneView>, ask: u32 },
-    /// Somebody wants to know of every row of a lane, for as long as the bell lives.
+    /// Rings the bell at every row of a lane, as long as the bell lives.
     Prompt { lane: Arc<LaneView>, bell: Weak<Bell> },
     /// A reader of some lane has gone.
     Gone,
-    /// The end.
+    /// The thread must end.
     Stop,
 }
 
-/// The lane that a reader was granted; it counts as one of its readers already.
+/// The lane that a reader was granted; it counts the reader already.
 pub(crate) type LaneAnswer = Result<Arc<LaneView>, QueryError>;
 
-/// The box and its bell.
+/// The requests and the bell.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bell: OwnedFd,
@@ -56,7 +58,7 @@ impl Inbox {
         Ok(Inbox { bell, requests: Mutex::default(), closed: AtomicBool::new(false) })
     }
 
-    /// Puts a request in and rings.
+    /// Puts a request in and rings the bell.
     pub fn put(&self, request: Request) -> Result<(), QueryError> {
         let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if self.is_closed() {
@@ -75,7 +77,7 @@ impl Inbox {
     }
 
     fn ring(&self) {
-        // It can only fail when the counter is full, and then the bell is ringing already.
+        // The write can only fail when the counter is full, and then the bell is ringing already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
@@ -84,19 +86,19 @@ impl Inbox {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// What `ppoll` waits on.
+    /// The bell on which `ppoll` waits.
     pub fn bell(&self) -> &OwnedFd {
         &self.bell
     }
 
-    /// Takes everything out, for the gather thread; `taken` is kept for its memory.
+    /// Takes all requests, for the gather thread; `taken` is reused for its memory.
     pub fn take(&self, taken: &mut Vec<Request>) {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
         let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         std::mem::swap(taken, &mut requests);
     }
 
-    /// Nothing goes in any more; what is inside is dropped, which its askers notice.
+    /// Refuses further requests and drops the waiting ones, which their senders notice.
     pub fn close(&self) {
         let mut requests = self.requests.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         self.closed.store(true, Ordering::Release);

@@ -1,5 +1,5 @@
-//! What jobs publish (`docs/publish.md`), as a source like others: at each gather it takes what has arrived in its
-//! socket. It never waits, and what is too much is dropped and counted.
+//! The numbers that jobs publish (`docs/publish.md`), as a source: each gather takes the datagrams that are
+//! in the socket. It never waits; beyond its limits it drops and counts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,41 +17,41 @@ use crate::own::Tally;
 use crate::publication::{Description, PREFIX, Publication};
 use crate::readings::Readings;
 
-/// The name of the source.
+/// The source's name.
 pub(crate) const SOURCE: &str = "jobs";
 
-/// Names that the jobs of a node may have: a program that makes them up without end must not fill every hub.
+/// The most names for the jobs of a node: a program that invents names without end must not fill every hub.
 pub const JOB_METRICS_MAX: usize = 256;
-/// The same with their instances: a few for each core of a large node.
+/// The most names with their instances: a few for each core of a large node.
 pub const JOB_SERIES_MAX: usize = 1_024;
-/// Spellings of them that are remembered: `queue` and `job.queue`.
+/// The most spellings of names that are remembered: `queue` and `job.queue` are two.
 const SPELLINGS_MAX: usize = 2 * JOB_SERIES_MAX;
-/// Bytes of a datagram.
+/// The largest datagram in bytes.
 pub const DATAGRAM_MAX: usize = 8_192;
-/// Lines of a datagram.
+/// The most lines of a datagram.
 pub const LINES_MAX: usize = 64;
-/// Datagrams taken at one gather: a fifth of a millisecond; the others wait in the socket.
+/// The most datagrams in one gather, which takes a fifth of a millisecond; the others wait in the socket.
 pub const DATAGRAMS_AT_ONCE: usize = 32;
-/// Lines a second: a hundredth of a core.
+/// The most lines in a second, which take a hundredth of a core.
 pub const LINES_A_SECOND: u64 = 10_000;
-/// A number of which nothing was heard for so long is absent.
+/// A number becomes absent after this time without a new value.
 pub const SILENT_AFTER: Nanos = Nanos::from_secs(30);
-/// When there is no room for new names, and of most of the old ones nothing was heard for so long, the agent begins
-/// anew: a job that makes names up cannot keep others out for longer, nor have it begin anew more often.
+/// The agent restarts with new slots when no new name fits and most old ones have had no value for this long.
+/// So a job that invents names cannot keep others out for longer, and cannot cause restarts more often.
 pub const STALE_AFTER: Nanos = Nanos::from_secs(300);
 
-/// Where jobs come in: the socket, what is counted there, and the names that came.
+/// The entrance for jobs: the socket, its counts, and the metrics that jobs have named.
 #[derive(Debug)]
 pub struct JobDoor {
     socket: UnixDatagram,
     counts: JobCounts,
-    /// Grows; locked by the gather thread only when it does.
+    /// It only grows; the gather thread locks it only then.
     metrics: RwLock<Vec<Arc<Metric>>>,
 }
 
 macro_rules! counts {
     ($($field:ident: $name:literal, $exposition:literal, $help:literal;)*) => {
-        /// What is counted of publishing; the gather thread alone writes it.
+        /// The counts about publishing; only the gather thread writes them.
         #[derive(Debug, Default)]
         struct JobCounts { $($field: Arc<AtomicU64>,)* }
 
@@ -80,7 +80,7 @@ fn count(name: &'static str, exposition: &'static str, help: &'static str) -> Me
     metric(name.into(), Kind::Counter, Unit::Count, 0, help.into(), origin, exposition.into(), false)
 }
 
-#[allow(clippy::too_many_arguments, reason = "a catalogue entry has so many fields")]
+#[allow(clippy::too_many_arguments, reason = "one argument for each field of a catalogue entry")]
 fn metric(
     name: Cow<'static, str>,
     kind: Kind,
@@ -114,7 +114,7 @@ fn metric(
     }
 }
 
-/// `job.queue.length` in seconds: `khz_job_queue_length_seconds`.
+/// The exposition's name: `job.queue.length` in seconds becomes `khz_job_queue_length_seconds`.
 fn exposition(name: &str, kind: Kind, unit: Unit) -> String {
     let unit = match unit {
         Unit::Bytes | Unit::Seconds => format!("_{unit}"),
@@ -125,7 +125,7 @@ fn exposition(name: &str, kind: Kind, unit: Unit) -> String {
 }
 
 impl JobDoor {
-    /// The door behind a socket that is bound; it will not block.
+    /// The entrance for a bound socket, which becomes non-blocking.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -134,12 +134,12 @@ impl JobDoor {
         Ok(Arc::new(JobDoor { socket, counts: JobCounts::default(), metrics: RwLock::default() }))
     }
 
-    /// What it counts, to be shown among the agent's own numbers.
+    /// Its counts, to be shown among the agent's own numbers.
     pub(crate) fn tallies(&self) -> Vec<Tally> {
         self.counts.tallies()
     }
 
-    /// The metrics that jobs have published so far.
+    /// The metrics that jobs have published until now.
     pub(crate) fn metrics(&self) -> Vec<Arc<Metric>> {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
@@ -148,7 +148,7 @@ impl JobDoor {
         self.metrics.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
     }
 
-    /// True where a pattern speaks of what jobs publish, or may publish yet.
+    /// True if a pattern selects a metric that jobs publish, or may publish later.
     pub(crate) fn may_match(&self, patterns: &[Pattern]) -> bool {
         let is_of_jobs = |pattern: &Pattern| {
             let text = pattern.to_string();
@@ -160,13 +160,14 @@ impl JobDoor {
             || self.metrics().iter().any(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name)))
     }
 
-    /// The metric of this name: as it was first described, or new. `None`: there are too many.
+    /// The metric of this name: the known one, or a new one. `None` if the limit is reached or the use of
+    /// instances differs.
     fn metric(&self, said: &Description, places: u8) -> Option<Arc<Metric>> {
         let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         let has_instances = said.instance.is_some();
         let known = metrics.iter().find(|metric| metric.name == said.name);
         if let Some(known) = known {
-            // A name has instances or has none: what Prometheus cannot tell apart is refused.
+            // A name always has an instance or never: Prometheus could not tell the two uses apart.
             return (known.instances.is_some() == has_instances).then(|| known.clone());
         }
         if metrics.len() >= JOB_METRICS_MAX {
@@ -191,14 +192,14 @@ impl JobDoor {
     }
 }
 
-/// What jobs have published, slot by slot.
+/// The numbers that jobs have published, slot by slot.
 pub(crate) struct Jobs {
     door: Arc<JobDoor>,
     readings: Readings,
-    /// When each slot was heard last.
+    /// When each slot last got a value.
     heard: Vec<Nanos>,
     spellings: HashMap<Box<str>, u32>,
-    /// The second that is counted, and its lines so far.
+    /// The current second, and its lines until now.
     second: (u64, u64),
 }
 
@@ -221,7 +222,7 @@ impl Jobs {
         &self.readings
     }
 
-    /// Takes what has arrived; `room` is anybody's.
+    /// Takes the datagrams in the socket; `room` is a buffer.
     pub fn gather(&mut self, now: Stamp, room: &mut Vec<u8>) {
         self.readings.changed.clear();
         if room.len() < DATAGRAM_MAX {
@@ -278,7 +279,7 @@ impl Jobs {
         self.readings.set(slot as usize, Reading::Present(value));
     }
 
-    /// A spelling that was not seen before: most likely a new slot.
+    /// Handles a new spelling, which usually means a new slot.
     #[cold]
     fn first_seen(&mut self, publication: &Publication<'_>) -> Option<u32> {
         let Ok(said) = publication.describe() else {
@@ -311,7 +312,8 @@ impl Jobs {
         Some(slot)
     }
 
-    /// No name or no instance can be new, and three quarters of those that are there are not used any more.
+    /// True when no new name or no new instance fits, and three quarters of the known ones are no longer in
+    /// use.
     pub fn is_worn(&self, now: Nanos) -> bool {
         let slots = self.heard.len();
         if slots < JOB_SERIES_MAX && self.door.metrics_count() < JOB_METRICS_MAX {
@@ -320,7 +322,7 @@ impl Jobs {
         self.heard.iter().filter(|&&heard| now.since(heard) >= STALE_AFTER).count() >= slots / 4 * 3
     }
 
-    /// Once a second.
+    /// Makes silent numbers absent; called once a second.
     fn forget_the_silent(&mut self, now: Nanos) {
         for slot in 0..self.heard.len() {
             if now.since(self.heard[slot]) >= SILENT_AFTER {
@@ -330,7 +332,7 @@ impl Jobs {
     }
 }
 
-/// One thread counts.
+/// Adds without an atomic addition: only one thread counts.
 fn add(count: &AtomicU64, n: u64) {
     count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
@@ -339,7 +341,7 @@ fn add(count: &AtomicU64, n: u64) {
 mod tests {
     use super::*;
 
-    /// A door on one end of a pair, and the other end.
+    /// An entrance on one end of a socket pair, and the other end.
     fn jobs() -> (Jobs, UnixDatagram) {
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_stands_in_its_slot_until_nothing_was_heard_for_a_while() {
+    fn a_published_number_stays_in_its_slot_until_it_was_silent_for_a_while() {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         jobs.gather(at(1), &mut room);
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_dropped_and_counted() {
+    fn numbers_beyond_the_limits_are_dropped_and_counted() {
         let (mut jobs, job) = jobs();
         let mut room = Vec::new();
         let mut say = |jobs: &mut Jobs, text: &str, second| {
@@ -405,7 +407,7 @@ mod tests {
         }
         assert_eq!(count(&jobs.door.counts.refused), 11, "'a' is one of them");
         say(&mut jobs, "m0[x]=1", 1);
-        assert_eq!(count(&jobs.door.counts.refused), 12, "with and without instances");
+        assert_eq!(count(&jobs.door.counts.refused), 12, "the same name with and without instances");
         for n in 0..JOB_SERIES_MAX {
             say(&mut jobs, &format!("m0[{n}]=1"), 1);
         }

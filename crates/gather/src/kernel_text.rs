@@ -1,4 +1,4 @@
-//! A kernel file that stays open: each gather reads it whole, from the start, into the parser's buffer.
+//! A kernel file that stays open: each gather reads the whole text, from the start, into the parser's buffer.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, pread};
 
-/// A kernel text longer than this is not read: 10,000 interfaces make 3 MiB.
+/// A longer kernel text is not read: 10,000 interfaces make 3 MiB.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// First size of a buffer: most files fit, and the kernel formats into a page at first itself.
+/// The first size of a buffer: most files fit, and the kernel itself first formats into one page.
 const FIRST_BYTES: usize = 8 << 10;
 
-/// The kernel hands records out about a page at a time, and pages have this size at least.
+/// The kernel hands out records about a page at a time, and a page has at least this size.
 const PAGE: usize = 4_096;
 
 /// One open kernel file.
@@ -33,16 +33,17 @@ impl KernelText {
         &self.path
     }
 
-    /// Forgets the open file, so that the next read opens it anew.
+    /// Closes the file, so that the next read opens it again.
     pub fn close(&mut self) {
         self.file = None;
     }
 
-    /// Reads the whole text into `buffer`; its length. The buffer grows as needed and is never shortened.
+    /// Reads the whole text into `buffer`; returns its length. The buffer grows as needed and never shrinks.
     #[inline]
     pub fn read(&mut self, buffer: &mut Vec<u8>) -> Result<usize, Errno> {
         if self.file.is_none() {
-            // Without waiting: below a captured root there might be a pipe that nobody writes to.
+            // NONBLOCK: below a captured root the file could be a pipe without a writer, and opening it would
+            // wait.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
             self.file = Some(rustix::fs::open(&self.path, flags, Mode::empty())?);
         }
@@ -71,9 +72,10 @@ impl KernelText {
         }
     }
 
-    /// True when a piece shows by its size that nothing follows, which saves a read that would return 0. The
-    /// kernel ends a piece when the next record does not fit its page: a piece that left room for the longest
-    /// record ended because there was no next one. (A single record is printed again, larger, until it fits.)
+    /// True when the size of a piece shows that nothing follows, which saves a read that would return 0. The
+    /// kernel ends a piece when the next record does not fit into its page. So a piece that leaves room for
+    /// the longest record was the last one. (If a single record is too long, the kernel prints it again into
+    /// a larger buffer.)
     #[inline]
     fn was_last(&self, length: usize, got: usize, room: usize) -> bool {
         match self.pieces {

@@ -1,5 +1,5 @@
-//! A lane: a set of sources sampled at one rate, and the ring that its rows go into. It gathers nothing itself;
-//! it knows when it is due, which slots changed since its last row, and how to write that row.
+//! A lane: the sources that are sampled at one rate, and the ring for their rows. It gathers nothing itself.
+//! It knows when it is due, which slots changed since its last row, and how to write a row.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, Weak};
@@ -12,41 +12,41 @@ use rustix::fd::OwnedFd;
 use crate::source::Source;
 use crate::ticks::Ticks;
 
-/// What is called after rows, on the gather thread.
+/// A function that the gather thread calls after rows.
 pub type Call = dyn Fn() + Send + Sync;
 
-/// How somebody learns of every row of a lane.
+/// How a reader learns of every row of a lane.
 pub(crate) enum Bell {
-    /// An eventfd that he sleeps on.
+    /// An eventfd on which the reader sleeps.
     Fd(OwnedFd),
-    /// He is called.
+    /// A function that the gather thread calls.
     Call(Arc<Call>),
 }
 
-/// What readers of a lane share with the gather thread.
+/// The part of a lane that readers share with the gather thread.
 #[derive(Debug)]
 pub(crate) struct LaneView {
     pub name: Instance,
     pub ring: Reader,
-    /// Generation of `schema`; the ring may hold blocks of older ones.
+    /// The generation of `schema`; the ring may hold blocks of older generations.
     pub generation: u32,
-    /// The period that was asked for.
+    /// The requested period.
     pub asked: Nanos,
-    /// What the lane's slots mean. Grows; locked by the gather thread only when it does.
+    /// The meaning of the lane's slots. It only grows; the gather thread locks it only then.
     pub schema: RwLock<Arc<Vec<Series>>>,
-    /// Subscriptions that follow the lane.
+    /// The number of subscriptions that follow the lane.
     pub readers: AtomicUsize,
-    /// Present period, ns; 0: on demand.
+    /// The current period in ns; 0: on demand.
     period: AtomicU64,
-    /// The newest demand that the ring's rows answer.
+    /// The newest demand that a row in the ring answers.
     answered: AtomicU32,
-    /// Rows recorded by this process, and when the newest of them was gathered (boot clock, ns).
+    /// The number of rows that this process recorded, and when it gathered the newest (boot clock, ns).
     rows: AtomicU64,
     newest: AtomicU64,
 }
 
 impl LaneView {
-    /// How it runs, for whoever lists lanes; `None`: it has no ticks.
+    /// Its state, for lists of lanes; `None` if it has no ticks.
     pub fn status(&self, now: Nanos) -> Option<LaneStatus> {
         let rows = self.rows.load(Ordering::Acquire);
         let newest = Nanos(self.newest.load(Ordering::Relaxed));
@@ -57,76 +57,77 @@ impl LaneView {
             slots: self.series().len() as u64,
             age: (rows > 0).then(|| now.since(newest)),
             rows,
-            // Here they are made: none is on its way.
+            // Rows are made here, so none can be on its way.
             awaited: 0,
             lost: 0,
             late: 0,
         })
     }
 
-    /// Time between two rows.
+    /// The time between two rows.
     pub fn period(&self) -> Nanos {
         Nanos(self.period.load(Ordering::Relaxed))
     }
 
-    /// The newest demand that the rows in the ring answer.
+    /// The newest demand that a row in the ring answers.
     pub fn answered(&self) -> u32 {
         self.answered.load(Ordering::Acquire)
     }
 
-    /// What the slots mean.
+    /// The meaning of the slots.
     pub fn series(&self) -> Arc<Vec<Series>> {
         self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
-/// One lane, as the gather thread has it.
+/// A lane, as the gather thread has it.
 pub(crate) struct Lane {
     pub view: Arc<LaneView>,
     pub ticks: Ticks,
-    /// The period that was asked for; `ticks` may run slower under the CPU ceiling.
+    /// The requested period; under the CPU ceiling, `ticks` may run slower.
     pub asked: Nanos,
-    /// Since when nobody reads it, if anybody has.
+    /// When its last reader left; `None` while it has one.
     pub unread_since: Option<Nanos>,
-    /// Its period has changed since the present block began.
+    /// True when its period has changed since the current block began.
     is_repaced: bool,
     /// When the last row on demand was gathered.
     pub given: Option<Nanos>,
-    /// For each source of the agent the shortest time between two gathers for this lane; `None`: not its source.
+    /// For each source of the agent, the shortest time between two gathers for this lane; `None` if the
+    /// source is not in the lane.
     members: Vec<Option<Nanos>>,
     /// The lane's slots: source and slot in the source.
     slots: Vec<(u16, u32)>,
-    /// For each source the lane's slot of each of its slots.
+    /// For each source, the lane's slot of each of its slots.
     by_source: Vec<Vec<u32>>,
     dirty: Vec<u64>,
     encoder: Encoder,
-    /// Number of the first row that this process wrote.
+    /// The number of the first row that this process wrote.
     first_row: u64,
     ring: Writer,
     schema: PublishedSchema,
-    /// Rung after every row.
+    /// The bells to ring after every row.
     bells: Vec<Weak<Bell>>,
-    /// The row under construction, kept for its memory.
+    /// The row under construction, kept to reuse its memory.
     bytes: Vec<u8>,
-    /// Rows that did not fit into the ring at all.
+    /// The number of rows that did not fit into the ring.
     pub refused: u64,
 }
 
-/// How far readers know what the lane's slots mean.
+/// The part of the schema that readers know.
 #[derive(Default)]
 struct PublishedSchema {
     encoder: SchemaEncoder,
-    /// Bytes of the encoder that are not in the ring yet.
+    /// Bytes from the encoder that are not in the ring yet.
     waiting: Vec<u8>,
-    /// Slots that readers know; rows have no others.
+    /// The number of slots that readers know; rows have only these.
     slots: usize,
-    /// Slots that there were when it was tried last.
+    /// The number of slots at the last attempt.
     tried: usize,
 }
 
 impl Lane {
-    /// A lane of the sources for which `members` has a refresh; its first tick is the next multiple of the period, and
-    /// without a rate there is none. Its name and number are the ring's.
+    /// A lane of the sources for which `members` has a refresh. Its first tick is the next multiple of the
+    /// period; without a rate it has no ticks. The ring gives it name and number.
     pub fn new(rate: Option<Rate>, members: Vec<Option<Nanos>>, ring: Ring, now: Stamp) -> Self {
         let Ring { writer, reader, next_row } = ring;
         let period = rate.map_or(Nanos(0), Rate::period);
@@ -167,26 +168,26 @@ impl Lane {
         }
     }
 
-    /// How long the lane lets a gather of that source stand; `None`: the source is not its.
+    /// The time between two gathers of that source for this lane; `None` if the source is not in the lane.
     #[inline]
     pub fn refresh_of(&self, source: usize) -> Option<Nanos> {
         self.members.get(source).copied().flatten()
     }
 
-    /// Runs `factor` times slower than asked.
+    /// Runs `factor` times slower than requested.
     pub fn slow_down(&mut self, factor: u64, now: Stamp) {
         let period = Nanos(self.asked.0 * factor);
         if period != self.ticks.period() {
             self.ticks.set_period(period, now);
             self.encoder.set_period(period);
             self.ring.set_period(period);
-            // A block tells the time between its rows.
+            // A block header contains the period, so a new block must begin.
             self.is_repaced = true;
             self.view.period.store(period.0, Ordering::Relaxed);
         }
     }
 
-    /// Remembers that a source has new readings. Called for every gather, whether this lane is due or not.
+    /// Notes which readings of a source changed. Called after every gather, whether this lane is due or not.
     #[inline]
     pub fn note(&mut self, index: usize, source: &Source) {
         if self.members[index].is_none() {
@@ -211,8 +212,8 @@ impl Lane {
         self.dirty.resize(self.slots.len().div_ceil(64), 0);
     }
 
-    /// Tells readers what new slots mean, before a block with these slots begins. Where the ring has no room for
-    /// it, rows stay without them until more have come.
+    /// Publishes the meaning of new slots before a block with these slots begins. If the ring has no room,
+    /// the rows continue without them; the next attempt comes when there are further slots.
     #[cold]
     fn publish_schema(&mut self, sources: &mut [Source]) {
         let mut series = Vec::clone(&self.view.series());
@@ -229,7 +230,7 @@ impl Lane {
         }
         if self.ring.extend_schema(waiting).is_err() {
             let name = &self.view.name;
-            tracing::warn!("lane {name}: no room in its ring for what new slots mean; they are left out");
+            tracing::warn!("lane {name}: no room in its ring for the names of new slots; they are left out");
             return;
         }
         waiting.clear();
@@ -237,7 +238,8 @@ impl Lane {
         *self.view.schema.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(series);
     }
 
-    /// Appends a row with the sources' present readings, and rings; who is to be called for it is put into `calls`.
+    /// Appends a row with the current readings of the sources and rings the bells. Calls for the gather
+    /// thread are added to `calls`.
     pub fn record(&mut self, stamp: Stamp, sources: &mut [Source], calls: &mut Vec<Arc<Call>>) {
         self.record_unrung(stamp, sources);
         if !self.bells.is_empty() {
@@ -281,7 +283,7 @@ impl Lane {
         self.view.rows.store(self.rows(), Ordering::Release);
     }
 
-    /// Writes a row that answers a demand, or says that the newest one does.
+    /// Answers a demand: writes a row if `again`, or else marks the newest row as the answer.
     pub fn give(
         &mut self,
         ask: u32,
@@ -293,24 +295,23 @@ impl Lane {
         if again {
             self.record_unrung(stamp, sources);
         }
-        // Behind the row: who sees the number finds the row.
+        // Store the number after the row: a reader that sees the number finds the row.
         self.view.answered.store(ask, Ordering::Release);
         self.ring_bells(calls);
     }
 
-    /// True when another row might not fit into half the ring with the open block.
+    /// True when the open block, with one more row, might be larger than half the ring.
     fn is_half_the_ring(&self) -> bool {
         let room = self.encoder.bytes_open() as usize + Encoder::row_bytes_max(self.slots.len());
         room as u64 > self.ring.size() / 2
     }
 
-    /// Rings this bell after every row, as long as somebody holds it.
+    /// Rings this bell after every row until its holder drops it.
     pub fn prompt(&mut self, bell: Weak<Bell>) {
         self.bells.push(bell);
     }
 
-    /// A bell that is ringing already stays so; one that nobody holds any more goes. Who is called for several lanes is
-    /// called once.
+    /// Rings the bells, and drops those without a holder. A call that several lanes share is added once.
     fn ring_bells(&mut self, calls: &mut Vec<Arc<Call>>) {
         self.bells.retain(|bell| {
             let Some(bell) = bell.upgrade() else { return false };
@@ -330,7 +331,7 @@ impl Lane {
         });
     }
 
-    /// Not even a key row fits into the ring: nothing was written, and the next row tries again.
+    /// Handles a key row that does not fit into the ring: nothing was written, and the next row tries again.
     #[cold]
     fn refuse(&mut self) {
         if self.refused == 0 {
@@ -343,28 +344,29 @@ impl Lane {
         self.encoder.close();
     }
 
-    /// Why its rows do not reach the ring's file any more, where that is so.
+    /// The reason why its rows no longer reach the ring's file.
     pub fn ring_problem(&self) -> Option<&'static str> {
         self.ring.problem()
     }
 
-    /// Rows recorded by this process.
+    /// The number of rows that this process recorded.
     pub fn rows(&self) -> u64 {
         self.encoder.rows() - self.first_row - self.refused
     }
 
-    /// Bytes of the ring in use.
+    /// The bytes of the ring in use.
     pub fn ring_used(&self) -> u64 {
         self.ring.used()
     }
 
-    /// One more subscription follows it.
+    /// Counts one more subscription.
     pub fn read_again(&mut self) {
         self.view.readers.fetch_add(1, Ordering::Relaxed);
         self.unread_since = None;
     }
 
-    /// True when nobody has read it for this long. Rows on demand are for nobody else.
+    /// True when it has had no reader for this long. An on-demand lane closes at once: no other reader could
+    /// use its rows.
     pub fn is_unread_for(&mut self, time: Nanos, now: Nanos) -> bool {
         if self.readers() > 0 {
             return false;
@@ -373,7 +375,7 @@ impl Lane {
         self.asked == Nanos(0) || now.since(since) >= time
     }
 
-    /// Subscriptions that follow it.
+    /// The number of subscriptions that follow it.
     pub fn readers(&self) -> usize {
         self.view.readers.load(Ordering::Relaxed)
     }
@@ -415,10 +417,10 @@ mod tests {
         lane.read_again();
         lane.view.readers.fetch_sub(1, Ordering::Relaxed);
         assert!(!lane.is_unread_for(time, second(0)));
-        // Nobody looks at the lane while it is read: nothing is due then.
+        // While the lane has a reader, nothing checks its age.
         lane.read_again();
         lane.view.readers.fetch_sub(1, Ordering::Relaxed);
-        assert!(!lane.is_unread_for(time, second(12)), "it was left a moment ago");
+        assert!(!lane.is_unread_for(time, second(12)), "its reader left a moment ago");
         assert!(!lane.is_unread_for(time, second(21)));
         assert!(lane.is_unread_for(time, second(22)));
     }

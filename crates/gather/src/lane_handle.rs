@@ -1,5 +1,5 @@
-//! A lane as other threads of the agent's process see it: its ring, what its slots mean, and a bell at every row. It
-//! is what a link sends from; it never touches what the gather thread works with.
+//! A lane, for other threads of the agent's process: its ring, the meaning of its slots, and a bell for every
+//! row. A link sends rows through it. It does not touch the gather thread's own data.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::inbox::{Inbox, Request};
 use crate::lane::{Bell, Call, LaneView};
 use crate::query::NodeQuery;
 
-/// The agent's lanes. Cheap to clone, for any thread; it does not keep the agent running.
+/// The agent's lanes. Cheap to clone, usable in any thread; it does not keep the agent running.
 #[derive(Clone)]
 pub struct Lanes {
     query: Arc<NodeQuery>,
@@ -32,9 +32,9 @@ impl Lanes {
         self.query.lanes().iter().map(take).collect()
     }
 
-    /// A lane with the sources of these patterns at this rate: one that is there and serves, or one that is opened
-    /// now and closes when its last handle or subscription goes. [`LaneHandle::period`] says what is granted at
-    /// present: under its CPU ceiling the agent runs slower than asked.
+    /// A lane with the sources of these patterns at this rate. It is either an existing lane that fits, or a
+    /// new one that closes after its last handle or subscription has gone. [`LaneHandle::period`] is the
+    /// granted period: under its CPU ceiling, the agent runs slower than asked.
     ///
     /// # Errors
     /// Nothing matches, the rate is above the agent's ceiling, there are too many lanes, or the agent has ended.
@@ -43,7 +43,7 @@ impl Lanes {
         Ok(LaneHandle { view, inbox: self.query.inbox().clone() })
     }
 
-    /// A lane with the sources of these patterns that has no ticks: [`LaneHandle::now`] writes its rows.
+    /// A lane without ticks, with the sources of these patterns; [`LaneHandle::now`] writes its rows.
     ///
     /// # Errors
     /// Nothing matches, there are too many lanes, or the agent has ended.
@@ -53,14 +53,15 @@ impl Lanes {
     }
 }
 
-/// One lane. It stays open as long as the handle lives.
+/// A lane. It stays open as long as the handle lives.
 pub struct LaneHandle {
     view: Arc<LaneView>,
     inbox: Arc<Inbox>,
 }
 
 impl LaneHandle {
-    /// Asks for a row of an on-demand lane, gathered from now on; [`LaneHandle::answered`] says when it is there.
+    /// Requests a row of an on-demand lane, gathered from now on; [`LaneHandle::answered`] shows when it is
+    /// in the ring.
     ///
     /// # Errors
     /// The agent has ended, or too many requests wait.
@@ -68,78 +69,80 @@ impl LaneHandle {
         self.inbox.put(Request::Now { lane: self.view.clone(), ask })
     }
 
-    /// The newest demand that the rows in the ring answer; 0: none.
+    /// The newest demand that a row in the ring answers; 0: none.
     pub fn answered(&self) -> u32 {
         self.view.answered()
     }
 
-    /// Its number in block headers; a lane that readers opened may get the number of one that was closed long ago.
+    /// Its number in block headers. A new lane may get the number of a lane that closed long ago.
     pub fn number(&self) -> u16 {
         self.view.ring.label().number
     }
 
-    /// Its name: `base`, `local`, `fixed-100Hz`, `boost1`. The same name comes again when a lane was closed: the
-    /// epoch is another one then.
+    /// Its name: `base`, `local`, `fixed-100Hz`, `boost1`. A new lane may get the name of a closed one; its
+    /// epoch differs.
     pub fn name(&self) -> &str {
         self.view.name.as_str()
     }
 
-    /// Given at random when its ring was made: row numbers run within it.
+    /// A random number from the ring's creation; row numbers run within it.
     pub fn epoch(&self) -> u64 {
         self.view.ring.label().epoch
     }
 
-    /// Generation of the present schema. The ring may also hold blocks of older ones, from before a restart.
+    /// The generation of the current schema. The ring may also hold blocks of older ones, from before a
+    /// restart.
     pub fn generation(&self) -> u32 {
         self.view.generation
     }
 
-    /// Present time between two rows.
+    /// The current time between two rows.
     pub fn period(&self) -> Nanos {
         self.view.period()
     }
 
-    /// The rate that was asked for when the lane was opened.
+    /// The rate that was requested when the lane was opened, as a period.
     pub fn asked(&self) -> Nanos {
         self.view.asked
     }
 
-    /// Its ring; clone it to keep it. A reader of a closed lane finds nothing new, ever.
+    /// Its ring; clone it to keep it. The reader of a closed lane finds no new rows.
     pub fn reader(&self) -> &Reader {
         &self.view.ring
     }
 
-    /// Bytes of the present generation's schema (docs/block.md, "The schema"). They only grow, and always before a
-    /// block with new slots begins.
+    /// The bytes of the current generation's schema (docs/block.md, "The schema"). They only grow, and always
+    /// before a block with new slots begins.
     pub fn schema_bytes(&self) -> u64 {
         self.view.ring.schema_bytes(self.view.generation).unwrap_or(0)
     }
 
-    /// Appends bytes of the present generation's schema from `from` on, `most` at most, to `out`, and tells how many.
+    /// Appends bytes of the current generation's schema from `from` on, at most `most`, to `out`; returns how
+    /// many.
     pub fn schema(&self, from: u64, most: usize, out: &mut Vec<u8>) -> usize {
         self.view.ring.schema(self.view.generation, from, most, out).unwrap_or(0)
     }
 
-    /// What the slots mean, for this process; the same `Arc` until it grows.
+    /// The meaning of the slots, for this process; the same `Arc` until it grows.
     pub fn series(&self) -> Arc<Vec<Series>> {
         self.view.series()
     }
 
-    /// Rings an eventfd (adds 1 to it) after every row, until the prompt is dropped. The descriptor should be
-    /// non-blocking. Lanes that nobody has prompted pay nothing.
+    /// Adds 1 to an eventfd after every row, until the prompt is dropped. The descriptor should be
+    /// non-blocking. A lane without prompts has no cost for this.
     ///
     /// # Errors
-    /// The agent has ended, or its box is full.
+    /// The agent has ended, or its inbox is full.
     pub fn prompt(&self, bell: OwnedFd) -> Result<Prompt, QueryError> {
         self.ring(Bell::Fd(bell))
     }
 
-    /// Calls this after every row, on the gather thread and when the rows of all its lanes of that moment are in their rings,
-    /// until the prompt is dropped: once for all lanes with the same call. What it does delays the next tick, so it neither
-    /// waits nor asks the agent for anything, and allocates nothing as a rule.
+    /// Calls `call` after every row, until the prompt is dropped. The gather thread calls it after the rows
+    /// of all lanes of that tick are in their rings, and once for all lanes with the same call. The call
+    /// delays the next tick, so it must not wait, must not send the agent a request, and should not allocate.
     ///
     /// # Errors
-    /// As there.
+    /// The same as of [`LaneHandle::prompt`].
     pub fn prompt_by(&self, call: Arc<Call>) -> Result<Prompt, QueryError> {
         self.ring(Bell::Call(call))
     }
@@ -154,12 +157,12 @@ impl LaneHandle {
 impl Drop for LaneHandle {
     fn drop(&mut self) {
         self.view.readers.fetch_sub(1, Ordering::Relaxed);
-        // If the gatherer has ended there is nothing left to close.
+        // If the gather thread has ended, there is nothing left to close.
         let _ = self.inbox.put(Request::Gone);
     }
 }
 
-/// A bell that is rung at every row of a lane, as long as this lives.
+/// A bell that rings at every row of a lane, until this is dropped.
 pub struct Prompt {
     _bell: Arc<Bell>,
 }

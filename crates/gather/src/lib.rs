@@ -1,5 +1,5 @@
-//! Gathering: doors to the kernel, lanes, budgets, ticks and the merge window. One thread reads every source
-//! at its time, writes rows into the rings of its lanes, and answers those who ask, without ever waiting.
+//! Gathering: sources, lanes, budgets, ticks and the merge window. One thread reads every source at its time,
+//! writes rows into the rings of its lanes, and answers requests. It never waits.
 
 #![deny(unsafe_code)]
 

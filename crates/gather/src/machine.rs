@@ -1,19 +1,19 @@
-//! Which machine this is, and which boot of it: what tells two machines of one name apart, and a ring of this boot
-//! from one of the boot before.
+//! The identity of this machine and of this boot. They distinguish two machines of the same name, and a ring
+//! of this boot from one of an earlier boot.
 
 use std::fs;
 
-/// A machine and its present boot.
+/// A machine and its current boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// `/etc/machine-id`; where there is none, the boot id, so that two such machines differ.
+    /// `/etc/machine-id`, or without that file the boot id, so that two such machines differ.
     pub id: [u8; 16],
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot: [u8; 16],
 }
 
 impl Machine {
-    /// The machine that this process runs on, whatever root is being watched.
+    /// The machine that this process runs on, whatever root it watches.
     pub fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok().and_then(|text| id(&text));
         let boot = read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -22,7 +22,7 @@ impl Machine {
     }
 }
 
-/// 32 hexadecimal digits, with or without dashes. Nothing but zeros is no id.
+/// Reads 32 hexadecimal digits, with or without dashes. All zeros are not an id.
 fn id(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u32> =
         text.trim().chars().filter(|&c| c != '-').map(|c| c.to_digit(16)).collect::<Option<_>>()?;

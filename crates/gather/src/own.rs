@@ -1,5 +1,5 @@
-//! The agent's own numbers, as metrics like all others: what each source and lane did and cost, and what the
-//! process takes. Other parts of the program add theirs as tallies.
+//! The agent's own numbers, as metrics like all others: the work and the cost of each source and lane, and of
+//! the process. Other parts of the program add theirs as tallies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,24 +13,25 @@ use crate::readings::Readings;
 /// The name of the source that these numbers come from.
 pub(crate) const SOURCE: &str = "khz";
 
-/// The file that stands in their origin.
+/// The file name in the origin of these metrics.
 const ORIGIN: &str = "khz itself";
 
-/// A tally with this value is not known, and is shown so.
+/// The value of a tally whose number is not known; it is shown as absent.
 const UNKNOWN: u64 = u64::MAX;
 
-/// A number that another part of the program counts and the agent shows; all ones: not known at present.
+/// A number that another part of the program counts and the agent shows; `u64::MAX` means that it is not
+/// known at present.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// Its catalogue entry.
     pub metric: Arc<Metric>,
     /// Its instance, if the metric has instances.
     pub instance: Option<Instance>,
-    /// The number itself.
+    /// The number.
     pub count: Arc<AtomicU64>,
 }
 
-/// Metrics of the process, in slot order.
+/// The metrics of the process, in slot order.
 static PROCESS: &[Entry] = &[
     counter("khz.process.cpu", "CLOCK_PROCESS_CPUTIME_ID", Unit::Seconds, "CPU time of the whole process.")
         .steps(9)
@@ -65,7 +66,7 @@ static PROCESS: &[Entry] = &[
         .exposed("khz_merge_gathers_total", &[]),
 ];
 
-/// Metrics of each source, in slot order behind the source's first.
+/// The metrics of each source, in slot order from the source's first slot.
 static PER_SOURCE: &[Entry] = &[
     counter("khz.source.gathers", "gathers", Unit::Count, "Times the source was gathered.")
         .exposed("khz_source_gathers_total", &[]),
@@ -106,7 +107,7 @@ static PER_SOURCE: &[Entry] = &[
     .exposed("khz_source_period_min_seconds", &[]),
 ];
 
-/// Metrics of each lane, in slot order behind the lane's first.
+/// The metrics of each lane, in slot order from the lane's first slot.
 static PER_LANE: &[Entry] = &[
     counter("khz.lane.rows", "rows", Unit::Count, "Rows recorded.").exposed("khz_lane_rows_total", &[]),
     counter("khz.lane.late_ticks", "late ticks", Unit::Count, "Ticks that came late.")
@@ -127,14 +128,14 @@ static PER_LANE: &[Entry] = &[
         .exposed("khz_lane_readers", &[]),
 ];
 
-/// Numbers of one source at this moment, in the order of its entries; `None`: nobody knows it yet.
+/// The current numbers of one source, in the order of its entries; `None` if a number is not known yet.
 pub(crate) type SourceNumbers = [Option<u64>; 9];
-/// Numbers of one lane at this moment; `None`: it has none, as a lane on demand has no period.
+/// The current numbers of one lane; `None` if it has no such number: an on-demand lane has no period.
 pub(crate) type LaneNumbers = [Option<u64>; 6];
-/// Numbers of the process at this moment; `None` where they could not be had.
+/// The current numbers of the process; `None` if the kernel did not give them.
 pub(crate) type ProcessNumbers = [Option<u64>; 9];
 
-/// The own numbers' slots and present readings.
+/// The slots and current readings of the agent's own numbers.
 pub(crate) struct OwnNumbers {
     readings: Readings,
     tallies: Vec<Tally>,
@@ -162,7 +163,7 @@ impl OwnNumbers {
         &self.readings
     }
 
-    /// A new round of numbers begins.
+    /// Begins a new round of numbers.
     pub fn begin(&mut self, process: ProcessNumbers) {
         self.readings.changed.clear();
         for (slot, number) in process.into_iter().enumerate() {
@@ -195,7 +196,7 @@ impl OwnNumbers {
                 let first = self.readings.schema.len();
                 append_instance(&mut self.readings, PER_LANE, "lane", name);
                 if self.readings.schema.len() != first + PER_LANE.len() {
-                    // The slots are used up: a lane without numbers of its own is better than none.
+                    // No slots are left: run the lane without numbers about it.
                     return;
                 }
                 self.lanes.push((name.clone(), first));
@@ -205,7 +206,7 @@ impl OwnNumbers {
         self.set(first, &numbers);
     }
 
-    /// Numbers that follow each other from a slot on.
+    /// Sets the slots from `first` on to these numbers.
     fn set(&mut self, first: usize, numbers: &[Option<u64>]) {
         for (slot, number) in (first..).zip(numbers) {
             self.readings.set(slot, number.map_or(Reading::Absent(Absence::NotYet), Reading::Present));
@@ -225,7 +226,7 @@ fn append_instance(
     }
 }
 
-/// The catalogue entries of the own numbers.
+/// The catalogue entries of the agent's own numbers.
 pub(crate) fn metrics() -> Vec<Arc<Metric>> {
     let process = PROCESS.iter().map(|e| e.metric(ORIGIN, None));
     let sources = PER_SOURCE.iter().map(|e| e.metric(ORIGIN, Some("source")));

@@ -1,11 +1,11 @@
-//! What memory this very process takes, whatever root is being watched. It keeps one small file open, and reads it only now and
-//! then: it must not cost more than a source.
+//! The memory of this process, whatever root it watches. It keeps one small file open and reads it rarely: it
+//! must not cost more than a source.
 
 use khz_model::Nanos;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
-/// What was read stands for this long: memory changes slowly.
+/// A measurement is valid for this long: memory changes slowly.
 const STANDS: Nanos = Nanos::from_secs(5);
 
 /// `/proc/self/statm`, kept open.
@@ -13,14 +13,14 @@ const STANDS: Nanos = Nanos::from_secs(5);
 pub(crate) struct OwnMemory {
     statm: Option<OwnedFd>,
     page_size: u64,
-    /// When it was read last, and what it said.
+    /// The last measurement and its time.
     read: Option<(Nanos, Option<Resident>)>,
 }
 
-/// Bytes in memory now.
+/// The resident memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Resident {
-    /// The process's own: heap, stacks, what it wrote to.
+    /// The process's own memory: heap, stacks, and other pages that it wrote.
     pub anon: u64,
     /// Mapped files and shared memory: the program itself, libraries, the rings.
     pub shared: u64,
@@ -33,7 +33,7 @@ impl OwnMemory {
         OwnMemory { statm, page_size: rustix::param::page_size() as u64, read: None }
     }
 
-    /// What is resident, or was a few seconds ago; `None` where the kernel does not tell.
+    /// The resident memory, at most some seconds old; `None` if the kernel does not give it.
     pub fn resident(&mut self, now: Nanos) -> Option<Resident> {
         match self.read {
             Some((at, known)) if now.since(at) < STANDS => known,
@@ -48,7 +48,7 @@ impl OwnMemory {
     }
 }
 
-/// `size resident shared text lib data dt`, in pages.
+/// Parses `size resident shared text lib data dt`, in pages.
 fn parse(text: &[u8], page_size: u64) -> Option<Resident> {
     let mut words = text.split(|&b| b == b' ').skip(1).map(khz_parse::number::digits);
     let (resident, shared) = (words.next()?.ok()?, words.next()?.ok()?);

@@ -1,23 +1,23 @@
-//! The snapshot in shared memory, as the gather thread keeps it: after every gather the changed values of a source.
-//! Without new slots it allocates nothing, locks nothing and asks nothing of the system.
+//! The snapshot in shared memory: after every gather of a source, the gather thread writes the changed
+//! values. Without new slots it allocates nothing, takes no lock and makes no system call.
 
 use khz_ring::{GROUPS_MAX, SlotName, SnapshotFull, SnapshotWriter};
 
 use crate::rings::Rings;
 use crate::source::Source;
 
-/// The snapshot and which slot of it is whose.
+/// The snapshot, and which source each of its slots belongs to.
 pub(crate) struct Page {
     writer: SnapshotWriter,
-    /// For each source the snapshot's slot of each of its slots.
+    /// For each source, the snapshot's slot of each of its slots.
     slots: Vec<Vec<u32>>,
-    /// There was no room for new slots: what is there goes on.
+    /// True when new slots no longer fit; the known slots continue.
     is_full: bool,
 }
 
 impl Page {
-    /// Beside the rings, where these are files, with what has been gathered so far. Without room for it there is none, and
-    /// the log says why.
+    /// Makes the snapshot beside the rings, if these are files, with the readings gathered until now. `None`
+    /// if there is no room for it; the log says why.
     pub fn open(rings: &Rings, sources: &mut [Source]) -> Option<Self> {
         match rings.snapshot()? {
             Ok(writer) => {
@@ -32,12 +32,12 @@ impl Page {
         }
     }
 
-    /// Why nobody finds it any more, where that is so.
+    /// The reason why readers no longer find it at its path.
     pub fn problem(&self) -> Option<&'static str> {
         self.writer.problem()
     }
 
-    /// A source was gathered.
+    /// Writes the readings that the source's last gather changed.
     #[inline]
     pub fn note(&mut self, index: usize, source: &mut Source) {
         if source.slots() > self.slots[index].len() && !self.is_full {
@@ -54,7 +54,7 @@ impl Page {
         self.writer.write(index as u8, stamp, changed);
     }
 
-    /// New slots, and then everything that the source has.
+    /// Adds new slots, and then writes all readings of the source.
     #[cold]
     fn grow(&mut self, index: usize, source: &mut Source) {
         if let Err(error) = self.append(index, source) {

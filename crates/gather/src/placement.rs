@@ -1,5 +1,5 @@
-//! On which CPUs and with which priority a thread of the agent runs. It changes the calling thread only, and says
-//! which privilege is missing when the kernel refuses.
+//! The CPUs and the priority of a thread of the agent. It changes only the calling thread. If the kernel
+//! refuses, the error names the missing privilege.
 
 use std::fmt;
 use std::fs;
@@ -10,51 +10,52 @@ use rustix::thread::CpuSet;
 
 use crate::sched;
 
-/// Where the kernel lists the CPUs that it keeps free of ordinary work.
+/// The kernel lists the CPUs that it keeps free of ordinary work in these files.
 const ISOLATED: [&str; 2] = ["/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full"];
 
-/// What is asked of the scheduler; the default leaves everything as it was inherited, but for isolated CPUs.
+/// The settings for the scheduler. The default keeps everything as inherited, except that it avoids isolated
+/// CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Only these CPUs. `None`: where the kernel isolates some, all others.
+    /// Only these CPUs. `None`: all CPUs that the kernel does not isolate.
     pub cpus: Option<CpuList>,
-    /// Nice value, -20 (first) to 19 (last).
+    /// The nice value, -20 (first) to 19 (last).
     pub nice: Option<i8>,
-    /// Scheduling policy.
+    /// The scheduling policy.
     pub sched: Option<Sched>,
 }
 
-/// A scheduling policy, as sched(7) describes them.
+/// A scheduling policy; see sched(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sched {
-    /// The usual one.
+    /// The default policy.
     Other,
-    /// As for work that nobody waits for.
+    /// For batch work that nobody waits for.
     Batch,
-    /// Only when nothing else runs.
+    /// Runs only when nothing else runs.
     Idle,
-    /// Real time, 1 to 99: before all others, until it sleeps.
+    /// Real time, priority 1 to 99: runs before all others until it sleeps.
     Fifo(u8),
-    /// Real time, 1 to 99, in turns with its equals.
+    /// Real time, priority 1 to 99: takes turns with threads of the same priority.
     RoundRobin(u8),
 }
 
-/// Some CPUs, as the kernel writes them: `0-3,8`.
+/// A list of CPUs in the kernel's notation: `0-3,8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(Vec<usize>);
 
-/// The kernel did not grant it.
+/// The kernel refused the placement.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run with {what}: {reason}{needs}")]
 pub struct PlacementError {
     what: String,
     reason: String,
-    /// What would help, with its comma.
+    /// The missing privilege, with the words that introduce it.
     needs: String,
 }
 
 impl Placement {
-    /// Applies it to the calling thread.
+    /// Applies the placement to the calling thread.
     pub fn apply(&self) -> Result<(), PlacementError> {
         if let Some(cpus) = &self.cpus {
             pin(cpus)?;
@@ -62,7 +63,7 @@ impl Placement {
             keep_off_isolated();
         }
         if let Some(nice) = self.nice {
-            // For Linux the "process" 0 is the calling thread.
+            // For Linux, "process" 0 is the calling thread.
             rustix::process::setpriority_process(None, nice.into()).map_err(|errno| {
                 refused(
                     format!("--nice {nice}"),
@@ -97,14 +98,14 @@ fn pin(cpus: &CpuList) -> Result<(), PlacementError> {
     rustix::thread::sched_setaffinity(None, &cpus.set()).map_err(|errno| {
         let allowed = CpuList::allowed().map_or_else(|| "unknown".to_owned(), |list| list.to_string());
         let reason = match errno {
-            Errno::INVAL => format!("none of these CPUs is there for us (allowed: {allowed})"),
+            Errno::INVAL => format!("this process may use none of these CPUs (allowed: {allowed})"),
             errno => std::io::Error::from(errno).to_string(),
         };
         PlacementError { what: format!("--cpu {cpus}"), reason, needs: String::new() }
     })
 }
 
-/// The housekeeping CPUs among those that we may use. Nobody asked for it: when it cannot be done, nothing is.
+/// Moves the thread off the isolated CPUs. No setting asks for this, so a refusal is not an error.
 fn keep_off_isolated() {
     let isolated: Vec<usize> = ISOLATED
         .iter()
@@ -120,13 +121,13 @@ fn keep_off_isolated() {
 }
 
 impl CpuList {
-    /// What the calling thread may use.
+    /// The CPUs that the calling thread may use.
     fn allowed() -> Option<Self> {
         let set = rustix::thread::sched_getaffinity(None).ok()?;
         Some(CpuList((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()))
     }
 
-    /// Those that are not among `others`; `None` when that is none or all of them.
+    /// These CPUs without `others`; `None` if that leaves none or changes nothing.
     fn without(&self, others: &[usize]) -> Option<Self> {
         let rest: Vec<usize> = self.0.iter().copied().filter(|cpu| !others.contains(cpu)).collect();
         (!rest.is_empty() && rest.len() < self.0.len()).then_some(CpuList(rest))
@@ -186,7 +187,7 @@ impl FromStr for Sched {
             ("fifo", _, Some(priority)) => Ok(Sched::Fifo(priority)),
             ("rr", _, Some(priority)) => Ok(Sched::RoundRobin(priority)),
             _ => Err(format!(
-                "'{text}' is none of other, batch, idle, fifo:PRIO and rr:PRIO, with PRIO from 1 to 99"
+                "'{text}' is not a policy: write it as other, batch, idle, fifo:PRIO or rr:PRIO, with PRIO from 1 to 99"
             )),
         }
     }
@@ -241,7 +242,7 @@ mod tests {
         let cpu = CpuList::allowed().unwrap().0[0];
         let placement =
             Placement { cpus: Some(CpuList(vec![cpu])), nice: Some(7), sched: Some(Sched::Batch) };
-        // A thread of its own: what it changes ends with it.
+        // A separate thread, so that its settings end with it.
         let (allowed, nice, policy) = std::thread::spawn(move || {
             placement.apply().unwrap();
             let nice = rustix::process::getpriority_process(None).unwrap();
@@ -250,7 +251,7 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!((allowed, nice), (CpuList(vec![cpu]), 7));
-        // SCHED_BATCH is 3, where the kernel has this file.
+        // SCHED_BATCH is 3; not every kernel has this file.
         let line = policy.as_deref().and_then(|text| text.lines().find(|line| line.starts_with("policy")));
         assert!(line.is_none_or(|line| line.trim_end().ends_with('3')), "{line:?}");
     }
@@ -260,7 +261,9 @@ mod tests {
         let placement = Placement { cpus: Some(CpuList(vec![CpuSet::MAX_CPU - 1])), ..Placement::default() };
         let error = std::thread::spawn(move || placement.apply().unwrap_err().to_string()).join().unwrap();
         assert!(
-            error.starts_with("cannot run with --cpu 1023: none of these CPUs is there for us (allowed: "),
+            error.starts_with(
+                "cannot run with --cpu 1023: this process may use none of these CPUs (allowed: "
+            ),
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! What the sources do on this host, found by trying each: for `khz check`. No thread, no rings.
+//! Tries each source on this host and reports the result: for `khz check`. It uses no thread and no rings.
 
 use std::path::Path;
 
@@ -9,26 +9,26 @@ use crate::budget::Budget;
 use crate::clock;
 use crate::source::Source;
 
-/// What one source does on this host, found by trying.
+/// The result of trying one source on this host.
 #[derive(Clone, Debug)]
 pub struct SourceReport {
     /// Its name.
     pub name: &'static str,
-    /// Path below the root.
+    /// The path below the root.
     pub path: &'static str,
-    /// What was wrong, in words; `None`: nothing.
+    /// The problem in words; `None` if there is none.
     pub problem: Option<String>,
-    /// Present readings.
+    /// The number of present readings.
     pub values: usize,
-    /// Absent or failed series with the reason.
+    /// The absent and failed series, with the reason.
     pub missing: Vec<(String, Reading)>,
-    /// Size of the text.
+    /// The size of the text.
     pub bytes: u64,
-    /// Median time of a gather; `None` when it did not work.
+    /// The median time of a gather; `None` if the source did not work.
     pub gather_time: Option<Nanos>,
 }
 
-/// Gathers of a probe: enough for a median, a few milliseconds in all.
+/// The gathers of a probe: enough for a median, and only some milliseconds in all.
 const PROBES: usize = 21;
 
 /// Tries every source below `root`.

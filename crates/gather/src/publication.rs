@@ -1,69 +1,69 @@
-//! One line of what a job publishes (`docs/publish.md`): its name, its value, and what it says of itself. Pure; any
-//! text gives a publication or says what is wrong with it.
+//! One line that a job publishes (`docs/publish.md`): a name, a value, and options. Pure: any text gives
+//! either a publication or an error.
 
 use khz_model::name::METRIC_NAME_MAX;
 use khz_model::{Instance, Kind, SeriesName, Unit};
 
-/// What every published name begins with.
+/// The prefix of every published name.
 pub const PREFIX: &str = "job.";
-/// Most decimal places: nanoseconds.
+/// The most decimal places: nanoseconds.
 pub const PLACES_MAX: u8 = 9;
-/// Longest help.
+/// The longest help.
 pub const HELP_MAX: usize = 200;
 
-/// A line, taken apart.
+/// A line, split into its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication<'a> {
-    /// Name and instance as they are written; the same for every line of a number, as a rule.
+    /// Name and instance in the job's spelling, which is normally the same in every line of a number.
     pub spelled: &'a str,
     /// The value.
     pub value: Number<'a>,
-    /// What it says of itself, not looked at yet.
+    /// The options, not parsed yet.
     options: &'a str,
 }
 
-/// A number as it is written: digits, and digits behind the point.
+/// A number in the job's spelling: digits before and after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number<'a> {
     whole: &'a str,
     rest: &'a str,
 }
 
-/// What a number says of itself when it is first seen.
+/// The description of a number, taken when it is first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// With [`PREFIX`].
+    /// The name with [`PREFIX`].
     pub name: String,
-    /// What tells it from others of its name.
+    /// The instance, which distinguishes numbers of the same name.
     pub instance: Option<Instance>,
     /// Its unit.
     pub unit: Unit,
-    /// How it behaves.
+    /// Counter or gauge.
     pub kind: Kind,
-    /// Its decimal places, if it says so.
+    /// Its decimal places, if an option gives them.
     pub places: Option<u8>,
-    /// For people.
+    /// The help for people.
     pub help: String,
 }
 
-/// What is wrong with a line.
+/// The problem of a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublicationError {
-    /// No value.
+    /// The line has no value.
     #[error("'{0}' has no value: write it as NAME=VALUE")]
     NoValue(String),
-    /// A value that is none.
-    #[error("'{0}' is not a number without sign, as 17 or 0.25")]
+    /// The value is not a number.
+    #[error("'{0}' is not a number without sign, such as 17 or 0.25")]
     NotANumber(String),
-    /// A name that cannot be one.
+    /// The name is not valid.
     #[error("{0}")]
     Name(String),
-    /// An option that is none.
+    /// The option is not valid.
     #[error("'{0}' is not one of unit=, kind=, places=, help=")]
     Option(String),
 }
 
-/// Texts from outside are not repeated beyond this.
+/// An error repeats at most this much of a text from outside.
 const SHOWN_MAX: usize = 60;
 
 fn shown(text: &str) -> String {
@@ -71,14 +71,14 @@ fn shown(text: &str) -> String {
 }
 
 impl<'a> Publication<'a> {
-    /// Reads a line, as far as is needed for a number that is known.
+    /// Splits a line, as far as a known number needs it.
     ///
     /// # Errors
-    /// It has no value, or one that is none.
+    /// The line has no value, or the value is not a number.
     pub fn read(line: &'a str) -> Result<Self, PublicationError> {
         let no_value = || PublicationError::NoValue(shown(line));
         let at = match (line.find('['), line.find('=')) {
-            // An instance may have a sign of equality itself.
+            // The instance itself may contain '='.
             (Some(open), Some(equals)) if open < equals => line.find("]=").ok_or_else(no_value)? + 1,
             (_, Some(equals)) => equals,
             (_, None) => return Err(no_value()),
@@ -88,10 +88,10 @@ impl<'a> Publication<'a> {
         Ok(Publication { spelled, value: Number::read(value)?, options: options.trim() })
     }
 
-    /// What it says of itself.
+    /// Parses name and options.
     ///
     /// # Errors
-    /// The name cannot be one, or there is an option that is none.
+    /// The name or an option is not valid.
     pub fn describe(&self) -> Result<Description, PublicationError> {
         let wrong = |error: khz_model::NameError| PublicationError::Name(error.to_string());
         let parsed = SeriesName::parse(self.spelled).map_err(wrong)?;
@@ -152,12 +152,12 @@ impl<'a> Number<'a> {
         Ok(Number { whole, rest })
     }
 
-    /// Its own decimal places, as far as there may be.
+    /// Its own decimal places, but at most [`PLACES_MAX`].
     pub fn places(&self) -> u8 {
         self.rest.len().min(usize::from(PLACES_MAX)) as u8
     }
 
-    /// As an integer with so many places, rounded to the nearest; `None`: beyond 64 bits.
+    /// The number as an integer with `places` decimal places, rounded to the nearest; `None` beyond 64 bits.
     pub fn to_units(self, places: u8) -> Option<u64> {
         let places = usize::from(places);
         let digit = |byte: u8| u64::from(byte - b'0');
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_line_is_said() {
+    fn the_error_names_what_is_wrong_with_a_line() {
         let problem = |line: &str| match Publication::read(line).and_then(|p| p.describe()) {
             Err(error) => error.to_string(),
             Ok(said) => panic!("{line}: {said:?}"),
         };
         assert_eq!(problem("queue"), "'queue' has no value: write it as NAME=VALUE");
         for value in ["-1", "", ".", "1.", "1e3", "0x1", "NaN", "1,5", "+1"] {
-            let expected = format!("'{value}' is not a number without sign, as 17 or 0.25");
+            let expected = format!("'{value}' is not a number without sign, such as 17 or 0.25");
             assert_eq!(problem(&format!("a={value}")), expected);
         }
         assert_eq!(problem("a=1 colour=red"), "'colour=red' is not one of unit=, kind=, places=, help=");

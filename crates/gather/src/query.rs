@@ -1,5 +1,5 @@
-//! The agent's answer to [`khz_model::Query`]: one node, its latest readings through the gather thread, its rows
-//! out of the rings.
+//! Answers [`khz_model::Query`] for one node: the latest readings come from the sources, rows come from the
+//! rings.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -25,30 +25,30 @@ use crate::publication::PREFIX;
 use crate::source::{Published, Source};
 use crate::subscription::{Columns, LaneSubscription, rows_since};
 
-/// The gather thread answers in microseconds; after this long it is not there any more.
+/// The gather thread answers in microseconds; after this time it has ended.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Questions to one node.
+/// The query interface of one node.
 pub(crate) struct NodeQuery {
     node: NodeName,
     rate_max: Rate,
     inbox: Arc<Inbox>,
-    /// Kernel files, read by who asks.
+    /// Kernel files, gathered by the asking thread.
     asked: Arc<Asked>,
-    /// What is as old as a row of the base lane may be is old enough for everybody.
+    /// Readings of this age are always fresh enough: a row of the base lane may be as old.
     age_max: Nanos,
-    /// The plan's lanes, which live as long as the agent: history is read from them.
+    /// The plan's lanes, which live as long as the agent. History is read from them.
     lanes: Vec<Arc<LaneView>>,
-    /// Those that readers have opened, as long as somebody has them.
+    /// The lanes that readers opened, until they close.
     opened: Mutex<Vec<Weak<LaneView>>>,
     metrics: Vec<Arc<Metric>>,
-    /// For each source the names of its metrics.
+    /// For each source, its metrics.
     sources: Vec<Vec<Arc<Metric>>>,
-    /// For each metric's name the bit of its source.
+    /// For each metric name, the bit of its source.
     source_of: HashMap<String, u64>,
-    /// Where jobs publish theirs, and the bit of that source.
+    /// The entrance for jobs, and the bit of its source.
     jobs: Option<(Arc<JobDoor>, u64)>,
-    /// Decoding ten minutes takes milliseconds and megabytes: one reader after the other.
+    /// Decoding ten minutes takes milliseconds and megabytes, so only one reader decodes at a time.
     history: Mutex<()>,
 }
 
@@ -65,7 +65,7 @@ impl NodeQuery {
         let of = |source: &Source| match source.kernel_file() {
             Some(file) => file.metrics(),
             None if source.is_own() => own(),
-            // What jobs publish is not known before.
+            // The metrics of jobs are not known before they are published.
             None => Vec::new(),
         };
         let jobs =
@@ -98,13 +98,13 @@ impl NodeQuery {
         &self.lanes
     }
 
-    /// Where requests to the gather thread go.
+    /// The requests to the gather thread.
     pub fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox
     }
 
-    /// A lane for these patterns, with a reader's place in it that is counted already; also the patterns that
-    /// speak of this node. Without a rate its rows are written on demand.
+    /// Opens a lane for these patterns; it already counts this reader. Also returns the patterns that select
+    /// this node. Without a rate, its rows are written on demand.
     pub fn follow(
         &self,
         patterns: &[Pattern],
@@ -121,14 +121,14 @@ impl NodeQuery {
         self.inbox.put(Request::Follow { patterns: patterns.clone(), rate, exact, reply })?;
         let lane = answer.recv_timeout(ANSWER_MAX).map_err(|_| QueryError::Stopped)??;
         let mut opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // Those that have closed go: there are never many more than lanes at once.
+        // Closed lanes are removed, so the list stays about as long as the number of lanes.
         opened.retain(|known| known.strong_count() > 0 && !std::ptr::eq(known.as_ptr(), Arc::as_ptr(&lane)));
         opened.push(Arc::downgrade(&lane));
         drop(opened);
         Ok((lane, patterns))
     }
 
-    /// The lanes that run: the plan's, and those that somebody reads. One that only lives on for who comes back does not
+    /// The running lanes: the plan's, and those with a reader. A lane that lives on without a reader does not
     /// count.
     fn running(&self) -> Vec<Arc<LaneView>> {
         let opened = self.opened.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -138,7 +138,7 @@ impl NodeQuery {
         self.lanes.iter().cloned().chain(read).collect()
     }
 
-    /// The patterns that speak of this node, and the names of other nodes that they ask for.
+    /// The patterns that select this node, and the names of the other nodes in the patterns.
     fn for_this_node(&self, patterns: &[Pattern]) -> (Vec<Pattern>, Vec<String>) {
         let ours = patterns.iter().filter(|p| p.matches_node(self.node.as_str())).cloned().collect();
         let named = named_nodes(patterns);
@@ -148,7 +148,7 @@ impl NodeQuery {
         (ours, others)
     }
 
-    /// One bit for each source that has a metric which a pattern selects.
+    /// One bit for each source with a metric that a pattern selects.
     fn sources_of(&self, patterns: &[Pattern]) -> u64 {
         let wanted = |metrics: &Vec<Arc<Metric>>| {
             metrics.iter().any(|m| patterns.iter().any(|p| p.matches_metric(&m.name)))
@@ -158,7 +158,7 @@ impl NodeQuery {
         fixed.sum::<u64>() | jobs.sum::<u64>()
     }
 
-    /// The patterns of this node that select some metric, or the error that says they do not.
+    /// The patterns of this node that select a metric, or an error if none does.
     fn checked(&self, patterns: &[Pattern]) -> Result<(Vec<Pattern>, u64), QueryError> {
         let (ours, _) = self.for_this_node(patterns);
         match self.sources_of(&ours) {
@@ -167,7 +167,7 @@ impl NodeQuery {
         }
     }
 
-    /// One bit for each source that has a wanted metric.
+    /// One bit for each source with a wanted metric.
     fn sources_of_wanted(&self, wanted: &Wanted) -> u64 {
         let all = (1 << self.sources.len()) - 1;
         let Some(metrics) = &wanted.metrics else { return all };
@@ -177,8 +177,8 @@ impl NodeQuery {
         metrics.iter().filter_map(|metric| bit(&metric.name)).fold(0, |bits, bit| bits | bit)
     }
 
-    /// What some sources hold, gathered anew where it is older than that: kernel files by who asks, the agent's own
-    /// numbers and those of jobs by the gather thread, which has them.
+    /// The readings of some sources, gathered again if they are older than `age_max`: kernel files by the
+    /// asking thread, the agent's own numbers and those of jobs by the gather thread.
     async fn published(&self, sources: u64, age_max: Nanos) -> Result<Vec<Arc<Published>>, QueryError> {
         if self.inbox.is_closed() {
             return Err(QueryError::Stopped);
@@ -198,7 +198,7 @@ impl NodeQuery {
 
     async fn ask_latest(&self, patterns: &[Pattern], age_max: Nanos) -> Result<Snapshot, QueryError> {
         if patterns.is_empty() {
-            // Nobody is asked for anything, but a gatherer that has ended says so.
+            // There is nothing to ask, but report an ended gather thread.
             return if self.inbox.is_closed() { Err(QueryError::Stopped) } else { Ok(Snapshot::default()) };
         }
         let (ours, missing) = self.for_this_node(patterns);
@@ -232,15 +232,15 @@ fn samples(published: &Published, patterns: &[Pattern]) -> Vec<Sample> {
     published.schema.select(patterns).into_iter().filter_map(sample).collect()
 }
 
-/// One look at this node.
+/// One look at this node, as [`Look`] defines it.
 struct NodeLook<'a> {
     query: &'a NodeQuery,
     sources: u64,
     age_max: Nanos,
     published: Vec<Arc<Published>>,
-    /// Names of other nodes that were asked for.
+    /// The names of other nodes in the request.
     missing: Vec<String>,
-    /// Why it shows nothing.
+    /// The reason why the look shows nothing.
     refusal: Option<QueryError>,
 }
 
@@ -297,7 +297,7 @@ impl Query for NodeQuery {
 
     fn series(&self, node: &NodeName) -> Option<Arc<dyn khz_model::Columns>> {
         let base = self.lanes.first().filter(|_| *node == self.node)?.series();
-        // Before the first row nobody knows.
+        // Before the first row the series are not known.
         if base.is_empty() { None } else { Some(base) }
     }
 
@@ -357,8 +357,8 @@ impl Query for NodeQuery {
         let _one_at_a_time = self.history.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let since = Nanos(clock::boot().0.saturating_sub(span.0));
         let lanes = &self.lanes;
-        // The base lane has everything; a faster one is taken when the span is too short for the base lane to
-        // fill the rows and it has as many of the series.
+        // The base lane has everything. Use a faster lane if it has as many of the series, and the span is
+        // too short for the slower ones to fill the rows.
         let columns = |lane: &Arc<LaneView>| Columns::new(lane, &patterns);
         let most = lanes.iter().map(|lane| columns(lane).len()).max().unwrap_or(0);
         let mut fitting: Vec<_> = lanes.iter().filter(|lane| columns(lane).len() == most).collect();

@@ -1,5 +1,5 @@
-//! Readings that no kernel file brings: what each slot means, what it reads at present, and which have another reading
-//! than at the gather before.
+//! The readings of a source that is not a kernel file: the meaning of each slot, its current reading, and the
+//! slots that the last gather changed.
 
 use khz_model::{Absence, Reading, Schema, Series};
 
@@ -9,12 +9,12 @@ pub(crate) struct Readings {
     pub schema: Schema,
     pub values: Vec<u64>,
     pub states: Vec<u8>,
-    /// Slots that were set to another reading; whoever gathers clears them.
+    /// Slots that were set to another reading. The source clears the list when it gathers.
     pub changed: Vec<u32>,
 }
 
 impl Readings {
-    /// Gives the series a slot, without a reading as yet; where there is no room for it, it has none.
+    /// Gives the series a slot, without a reading yet. If no slot is left, the series has none.
     pub fn append(&mut self, series: Series) {
         self.schema.append(series);
         self.values.resize(self.schema.len(), 0);

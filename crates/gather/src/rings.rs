@@ -1,5 +1,5 @@
-//! Where the lanes' rings come from: files in the node's directory for the plan's lanes, memory without a name for
-//! those that readers open. It decides how large each is, and what to do where there is no room.
+//! The rings of the lanes: files in the node's directory for the plan's lanes, anonymous memory for lanes
+//! that readers open. It decides the size of each ring, and what to do when there is no room.
 
 use khz_model::{ByteSize, Nanos, Rate};
 use khz_ring::{Folder, Found, Label, Ring, RingError, SnapshotLabel, SnapshotWriter, random_epoch};
@@ -9,23 +9,23 @@ use crate::error::GatherError;
 use crate::machine::Machine;
 use crate::plan::{Plan, RingSize};
 
-/// A ring is not made smaller than this where there is little room: it would hold no history worth a file.
+/// A ring in a file is never smaller than this: less would hold too little history to be worth a file.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// What it means that a ring has no file.
+/// The consequence of a ring without a file.
 const WITHOUT_FILE: &str = "is recorded in memory without a name, which ends with this process: nothing is left to be read after a crash";
 
-/// A lane opened by readers has this part of the rings' memory, and at least this much.
+/// The part of the rings' memory for a lane that readers open, and its minimum.
 const BOOST_PART: u64 = 16;
 const BOOST_BYTES_MIN: u64 = 1 << 20;
 
-/// A row takes so much for each slot, as `PROMISES.md` has it: up to 1 Hz, and from 10 Hz on, in halves of a byte.
+/// The size of a row for each slot, in halves of a byte (`PROMISES.md`): up to 1 Hz, and from 10 Hz on.
 const SLOW_HALF_BYTES: u64 = 4;
 const FAST_HALF_BYTES: u64 = 1;
-/// And so much in any case.
+/// The size of a row besides its slots.
 const ROW_BYTES: u64 = 8;
 
-/// The rings of one agent. Its directory stays locked as long as this lives.
+/// The rings of one agent. Their directory stays locked while this lives.
 pub(crate) struct Rings {
     folder: Option<Folder>,
     node: String,
@@ -33,18 +33,18 @@ pub(crate) struct Rings {
     size: RingSize,
 }
 
-/// What a lane is, as far as its ring is concerned.
+/// The facts about a lane that determine the size of its ring.
 #[derive(Clone, Copy)]
 pub(crate) struct LaneSize {
-    /// Part of all rings' memory.
+    /// Its part of the memory of all rings.
     pub part: f64,
     pub rate: Rate,
     pub slots: usize,
 }
 
 impl Rings {
-    /// Locks the plan's directory. Another agent that holds it is an error; one that cannot be used, as on a file system that is
-    /// read-only, or where another user was first, is not: what is gathered is shown all the same.
+    /// Locks the plan's directory. It is an error if another agent holds the lock. If the directory cannot be
+    /// used (a read-only file system, or another user's directory), the agent runs without files.
     pub fn open(plan: &Plan) -> Result<Self, GatherError> {
         let folder = match plan.ring_folder.as_deref().map(Folder::lock).transpose() {
             Err(error @ RingError::Locked { .. }) => return Err(error.into()),
@@ -55,12 +55,12 @@ impl Rings {
             Ok(folder) => folder,
         };
         if let Some(Err(error)) = folder.as_ref().filter(|_| plan.keep_rings).map(Folder::keep) {
-            tracing::warn!("{error}: what removes the rings of agents that have ended may remove these");
+            tracing::warn!("{error}: a clean end of khz may remove these rings");
         }
         Ok(Rings { folder, node: plan.node.to_string(), machine: Machine::this(), size: plan.ring })
     }
 
-    /// The ring of one of the plan's lanes.
+    /// The ring of a lane of the plan.
     pub fn of_plan(&self, number: u16, lane: &str, size: LaneSize) -> Result<Ring, RingError> {
         let bytes = self.bytes(size);
         let label = self.label(number, lane);
@@ -75,15 +75,17 @@ impl Rings {
         };
         match found {
             Found::Nothing => {}
-            Found::TakenUp => tracing::info!("lane {lane}: its ring is taken up at row {}", ring.next_row),
+            Found::TakenUp => tracing::info!("lane {lane}: its ring continues at row {}", ring.next_row),
             Found::PutAside(why) => {
-                tracing::info!("lane {lane}: the ring that was there is kept as {lane}.ring.old: {why}");
+                tracing::info!(
+                    "lane {lane}: the existing ring could not be continued and is now {lane}.ring.old: {why}"
+                );
             }
         }
         Ok(ring)
     }
 
-    /// The ring of a lane that readers have opened.
+    /// The ring of a lane that readers opened.
     pub fn of_readers(&self, number: u16, lane: &str) -> Result<Ring, RingError> {
         let bytes = match self.size {
             RingSize::Bytes(ByteSize(bytes)) => (bytes / BOOST_PART).max(BOOST_BYTES_MIN),
@@ -92,7 +94,7 @@ impl Rings {
         Ring::anonymous(bytes, self.label(number, lane))
     }
 
-    /// Bytes for a lane; a span is rounded up to a power of two, since rings round down.
+    /// The size of a lane's ring. A span is rounded up to a power of two, because rings round down.
     fn bytes(&self, lane: LaneSize) -> u64 {
         match self.size {
             RingSize::Bytes(ByteSize(bytes)) => (bytes as f64 * lane.part) as u64,
@@ -100,13 +102,13 @@ impl Rings {
         }
     }
 
-    /// A snapshot beside their files, where they have any.
+    /// A snapshot beside the files of the rings, if they have files.
     pub fn snapshot(&self) -> Option<Result<SnapshotWriter, RingError>> {
         let Label { node, machine, boot, epoch, created, .. } = self.label(0, "");
         Some(self.folder.as_ref()?.snapshot(&SnapshotLabel { node, machine, boot, epoch, created }))
     }
 
-    /// Whose a new ring is.
+    /// The label of a new ring.
     pub fn label(&self, number: u16, lane: &str) -> Label {
         Label {
             node: self.node.clone(),
@@ -120,19 +122,19 @@ impl Rings {
     }
 }
 
-/// What the rows of a lane take at most in this time.
+/// The most bytes that the rows of a lane take in this time.
 fn span_bytes(span: Nanos, lane: LaneSize) -> u64 {
     const MS: u64 = 1_000_000;
     let period = lane.rate.period().0.clamp(100 * MS, 1_000 * MS);
     let (least, most) = (FAST_HALF_BYTES, SLOW_HALF_BYTES);
-    // Between 10 Hz and 1 Hz in proportion to the period.
+    // Between 10 Hz and 1 Hz, the size grows in proportion to the period.
     let half_bytes = least * 900 * MS + (most - least) * (period - 100 * MS);
     let row = ROW_BYTES + (lane.slots as u128 * u128::from(half_bytes) / u128::from(2 * 900 * MS)) as u64;
     let rows = span.0.div_ceil(lane.rate.period().0);
     rows.saturating_mul(row).min(1 << 36)
 }
 
-/// A ring in a file as large as there is room for, or one without a name.
+/// A ring in a file, as large as there is room for, or one in anonymous memory.
 fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found), RingError> {
     let lane = &label.lane;
     let mut bytes = wanted;
@@ -140,7 +142,7 @@ fn in_file(folder: &Folder, label: &Label, wanted: u64) -> Result<(Ring, Found),
         match folder.ring(label.clone(), bytes) {
             Err(error @ RingError::NoRoom { .. }) => {
                 tracing::warn!("lane {lane}: {error}");
-                // What was put aside is worth less than what comes.
+                // New rows are worth more than the rings that were put aside.
                 if folder.remove_old()? {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! One system call that no safe library offers: sched_setscheduler(2) for the calling thread. The only unsafe code
-//! of this crate.
+//! A system call that no safe library offers: sched_setscheduler(2) for the calling thread. The only unsafe
+//! code of this crate.
 
 #![allow(unsafe_code, reason = "rustix has no sched_setscheduler")]
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::placement::Sched;
 
-/// Gives the calling thread this policy.
+/// Sets the policy of the calling thread.
 pub(crate) fn set(policy: Sched) -> Result<(), Errno> {
     let (number, priority) = match policy {
         Sched::Other => (libc::SCHED_OTHER, 0),
@@ -17,7 +17,7 @@ pub(crate) fn set(policy: Sched) -> Result<(), Errno> {
         Sched::RoundRobin(priority) => (libc::SCHED_RR, priority),
     };
     let priority = libc::c_int::from(priority);
-    // The system call itself, as musl's wrapper answers ENOSYS. The kernel's sched_param is one int.
+    // The raw system call, because musl's wrapper only returns ENOSYS. The kernel's sched_param is one int.
     // SAFETY: the kernel only reads the int behind the pointer, which lives until the call returns; 0 is the
     // calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, number, &raw const priority) };

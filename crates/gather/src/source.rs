@@ -1,5 +1,5 @@
-//! A source: one door to the kernel, gathered in one go at one instant, with its parser, its counts and its
-//! cost. Reading and parsing happen here and allocate nothing once warm.
+//! A source: one thing that the gather thread reads at one instant, with its parser, its counts and its cost.
+//! Reading and parsing happen here. After a warm-up they allocate nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::jobs::{JobDoor, Jobs};
 use crate::kernel_text::KernelText;
 use crate::own::OwnNumbers;
 
-/// A source that this host does not have is looked for again this often: a module may be loaded later.
+/// khz tries a missing source again after this time: a kernel module may be loaded later.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(10);
 
-/// What a source has counted about itself.
+/// The counts of a source about itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub gathers: u64,
     pub failures: u64,
     pub full_parses: u64,
     pub late: u64,
-    /// Size of the latest text.
+    /// The size of the latest text.
     pub bytes: u64,
     pub gather_time: Nanos,
     pub last_gather_time: Nanos,
@@ -36,24 +36,24 @@ pub(crate) struct Source {
     numbers: Numbers,
     pub counts: Counts,
     pub budget: Budget,
-    /// Its budget lets it be gathered less often than its lanes want.
+    /// True while its budget holds it back: it is gathered less often than its lanes want.
     pub held_back: bool,
     /// When it was last gathered; `None` before the first time.
     pub gathered: Option<Stamp>,
-    /// A copy of the readings for those who ask, made when somebody does.
+    /// A copy of the readings for other threads, made on the first request after a gather.
     published: Option<Arc<Published>>,
     schema: Arc<Schema>,
     absent_until: Nanos,
     problem: Option<String>,
 }
 
-/// Where the numbers come from.
+/// The origin of the numbers.
 enum Numbers {
     /// A kernel file.
     File { text: KernelText, parser: Box<Parser> },
-    /// What jobs publish.
+    /// The numbers that jobs publish.
     Jobs(Box<Jobs>),
-    /// The agent itself.
+    /// The agent's own numbers.
     Own(Box<OwnNumbers>),
 }
 
@@ -78,7 +78,7 @@ impl Source {
     }
 
     pub fn jobs(door: Arc<JobDoor>) -> Self {
-        // What is taken at one gather is bounded.
+        // One gather takes only a bounded number of datagrams.
         Self::new(crate::jobs::SOURCE, Numbers::Jobs(Box::new(Jobs::new(door))), Budget::unlimited())
     }
 
@@ -119,7 +119,7 @@ impl Source {
         matches!(self.numbers, Numbers::Own(_))
     }
 
-    /// Where jobs come in, when they are the source.
+    /// The socket of the jobs, if they are the source.
     pub fn job_door(&self) -> Option<&Arc<JobDoor>> {
         match &self.numbers {
             Numbers::Jobs(jobs) => Some(jobs.door()),
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// Slots now; the schema only grows.
+    /// The current number of slots; the schema only grows.
     #[inline]
     pub fn slots(&self) -> usize {
         self.values().len()
@@ -167,7 +167,7 @@ impl Source {
         }
     }
 
-    /// The schema as an `Arc` that stays the same until it grows.
+    /// The schema; the same `Arc` until it grows.
     pub fn schema(&mut self) -> Arc<Schema> {
         let current = match &self.numbers {
             Numbers::File { parser, .. } => parser.schema(),
@@ -180,12 +180,13 @@ impl Source {
         self.schema.clone()
     }
 
-    /// What was wrong at the last gather, in words.
+    /// The problem of the last gather, in words.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Reads the text into `room`, which all sources share so that it is in the cache, and parses it. Afterwards `changed` tells which slots have another reading than before.
+    /// Reads the text into `room` and parses it. All sources share `room`, so that it stays in the cache.
+    /// Afterwards, `changed` names the slots with a new reading.
     #[inline]
     pub fn gather(&mut self, now: Stamp, room: &mut Vec<u8>) {
         if let Numbers::Jobs(jobs) = &mut self.numbers {
@@ -195,7 +196,7 @@ impl Source {
             return;
         }
         let Numbers::File { text, parser } = &mut self.numbers else {
-            // The agent's own numbers were put in by the one who has them.
+            // The gather thread has already put the agent's own numbers in.
             self.counts.gathers += 1;
             self.gathered = Some(now);
             return;
@@ -267,17 +268,17 @@ impl Source {
         self.problem = Some(problem);
     }
 
-    /// Names were used up by jobs that have ended.
+    /// True when jobs that have ended have used up the names.
     pub fn is_worn_by_jobs(&self, now: Nanos) -> bool {
         matches!(&self.numbers, Numbers::Jobs(jobs) if jobs.is_worn(now))
     }
 
-    /// Slots whose instance is gone.
+    /// The number of slots whose instance is gone.
     pub fn slots_gone(&self) -> usize {
         self.states().iter().filter(|&&state| state == Absence::InstanceGone as u8).count()
     }
 
-    /// The readings as others may have them; the same `Arc` until the next gather.
+    /// The readings for other threads; the same `Arc` until the next gather.
     pub fn publish(&mut self) -> Option<Arc<Published>> {
         let stamp = self.gathered?;
         if let Some(published) = &self.published

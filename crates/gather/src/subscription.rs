@@ -1,4 +1,4 @@
-//! Rows out of a lane's ring, for a reader that follows and for one that looks back.
+//! Reads rows out of a lane's ring, for a reader that follows and for one that asks for history.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use khz_ring::{Cursor, Event};
 use crate::inbox::{Inbox, Request};
 use crate::lane::LaneView;
 
-/// A poll hands out at most this many rows; the rest comes with the next.
+/// A poll returns at most this many rows; the next poll returns the rest.
 const ROWS_A_POLL: usize = 4_096;
 
-/// The slots of a lane that a reader wants, and what they mean.
+/// The slots of a lane that a reader wants, and their meaning.
 pub(crate) struct Columns {
     slots: Vec<u32>,
     series: Arc<Vec<Series>>,
-    /// Slots of the lane that were looked at.
+    /// The number of the lane's slots that were checked.
     seen: usize,
-    /// Where the columns stand in blocks of an older generation, from before the agent's restart.
+    /// The slots of the columns in blocks of an older generation, from before the agent's restart.
     older: Option<(u32, Vec<Option<u32>>)>,
 }
 
@@ -35,7 +35,7 @@ impl Columns {
         columns
     }
 
-    /// Takes in slots that came since; `true` when there are more columns now.
+    /// Adds the columns of new slots; `true` if there are more columns now.
     fn refresh(&mut self, lane: &LaneView, patterns: &[Pattern]) -> bool {
         let schema = lane.series();
         let before = self.slots.len();
@@ -57,7 +57,7 @@ impl Columns {
         self.slots.len()
     }
 
-    /// Another block begins; `true` when there are more columns now.
+    /// Begins another block; `true` if there are more columns now.
     fn enter(&mut self, lane: &LaneView, patterns: &[Pattern], block: &Header) -> bool {
         if block.generation != lane.generation {
             if self.older.as_ref().is_none_or(|(generation, _)| *generation != block.generation) {
@@ -72,7 +72,7 @@ impl Columns {
     fn places_in(&self, lane: &LaneView, generation: u32) -> Vec<Option<u32>> {
         let (mut bytes, mut schema) = (Vec::new(), SchemaDecoder::new());
         lane.ring.schema(generation, 0, SCHEMA_BYTES_MAX, &mut bytes);
-        // What could be read of a damaged schema is right as far as it goes.
+        // If the schema is damaged, the part before the damage is still right.
         let _ = schema.feed(&bytes);
         let name = |series: &Series| (series.metric.name.to_string(), series.instance.clone());
         let slots: HashMap<_, _> = schema.series().iter().map(name).zip(0u32..).collect();
@@ -101,19 +101,20 @@ pub(crate) struct LaneSubscription {
     lane: Arc<LaneView>,
     patterns: Vec<Pattern>,
     rate: Rate,
-    /// What the reader knows of it.
+    /// The pace that the reader knows.
     pace: Pace,
     inbox: Arc<Inbox>,
     cursor: Cursor,
     columns: Columns,
-    /// The period of the block that the cursor is in; 0: not in one yet.
+    /// The period of the cursor's current block; 0 before the first block.
     period: Nanos,
-    /// The newest row that was there already is handed out first: a slow lane need not keep its reader waiting.
+    /// The newest row at the start, which is delivered first, so that the reader of a slow lane need not
+    /// wait.
     first: Option<Row>,
 }
 
 impl LaneSubscription {
-    /// Takes a reader's place that the gather thread has counted already.
+    /// Takes the reader's place that the gather thread has already counted.
     pub fn new(
         node: NodeName,
         lane: Arc<LaneView>,
@@ -123,7 +124,7 @@ impl LaneSubscription {
     ) -> Self {
         let mut cursor = Cursor::new(lane.ring.clone(), lane.ring.newest());
         let columns = Columns::new(&lane, &patterns);
-        // Before its first row a lane that was taken up holds only those of the agent before.
+        // Before its first row, a continued ring holds only rows of the agent before.
         let has_row = cursor.seek_newest()
             && cursor.decoder().header().is_some_and(|block| block.generation == lane.generation);
         let first = has_row.then(|| columns.row(&lane, cursor.decoder()));
@@ -193,12 +194,13 @@ impl Subscription for LaneSubscription {
 impl Drop for LaneSubscription {
     fn drop(&mut self) {
         self.lane.readers.fetch_sub(1, Ordering::Relaxed);
-        // If the gatherer has ended there is nothing left to close.
+        // If the gather thread has ended, there is nothing left to close.
         let _ = self.inbox.put(Request::Gone);
     }
 }
 
-/// The rows of a lane from `since` on, thinned evenly to `rows_max`; `None`: more readings than anybody sees at once.
+/// The rows of a lane from `since` on, thinned evenly to `rows_max`; `None` if there are more than
+/// [`HISTORY_READINGS_MAX`] readings.
 pub(crate) fn rows_since(
     node: &NodeName,
     lane: &LaneView,
@@ -206,7 +208,7 @@ pub(crate) fn rows_since(
     since: Nanos,
     rows_max: usize,
 ) -> Option<Delivery> {
-    // Counted first: rows that nobody sees are not kept for a moment. The lane goes on meanwhile.
+    // Count first, so that rows which the reader will not see need no memory. The lane continues meanwhile.
     let (count, last) = count_since(lane, since);
     let step = count.div_ceil(rows_max.max(1) as u64).max(1);
     let mut cursor = Cursor::new(lane.ring.clone(), block_before(lane, since));
@@ -217,7 +219,7 @@ pub(crate) fn rows_since(
             Event::Row => {
                 let decoder = cursor.decoder();
                 let Some(before_last) = last.checked_sub(decoder.next_row()) else { break };
-                // Counted from the end, so that the newest row is always there.
+                // Count from the end, so that the newest row is always included.
                 if decoder.stamp().boot >= since && before_last.is_multiple_of(step) {
                     let row = columns.row(lane, decoder);
                     readings += row.readings.len().max(1);
@@ -244,7 +246,7 @@ pub(crate) fn rows_since(
     })
 }
 
-/// The rows of a lane from `since` on: how many, and the number behind the last.
+/// Counts the rows of a lane from `since` on; returns their number and the number after the last row.
 fn count_since(lane: &LaneView, since: Nanos) -> (u64, u64) {
     let mut cursor = Cursor::new(lane.ring.clone(), block_before(lane, since));
     let (mut count, mut last) = (0, 0);
@@ -260,7 +262,7 @@ fn count_since(lane: &LaneView, since: Nanos) -> (u64, u64) {
     }
 }
 
-/// The newest block that begins at or before `since`, or the oldest that is there.
+/// The newest block that begins at or before `since`, or else the oldest block.
 fn block_before(lane: &LaneView, since: Nanos) -> u64 {
     let mut at = lane.ring.oldest();
     while let Some(next) = lane.ring.next_block(at) {

@@ -1,6 +1,6 @@
-//! Kernel texts: files below `/proc` as the kernel printed them, for whoever wants to see them. They are read in a slow
-//! lane, threads of its own, which run only while something is wanted; a file that blocks keeps nobody waiting but those
-//! who want that file. The gather thread knows nothing of it.
+//! Kernel texts: files below `/proc` in the kernel's own form. A slow lane reads them in threads of its own,
+//! which run only while some file is wanted. A file that blocks delays only the readers of that file. The
+//! gather thread is not involved.
 
 mod allow;
 mod door;
@@ -21,40 +21,42 @@ use door::TextDoor;
 use slow_lane::SlowLane;
 use wants::Wants;
 
-/// A text longer than this is not shown: `/proc/interrupts` of 256 CPUs and 1,000 interrupts has 3 MB.
+/// A longer text is not shown: `/proc/interrupts` of 256 CPUs and 1,000 interrupts has 3 MB.
 pub const KERNEL_TEXT_MAX: usize = 4 << 20;
 
-/// No file is read faster, whoever wants it: ticks are 10 ms.
+/// No file is read faster than this, for any reader: ticks are 10 ms.
 pub const TEXT_PERIOD_MIN: Nanos = Nanos::from_millis(10);
 
-/// Reading texts may take one part in so many of a core: 5 %.
+/// Reading texts may take this part of a core: one twentieth, 5 %.
 const SHARE: u32 = 20;
 
-/// So much of a core's time may be taken in one go, as by somebody who looks at all files once.
+/// Reading may take at most this much of a core's time at once, for example when a reader opens every file
+/// once.
 const AT_ONCE: Duration = Duration::from_millis(20);
 
-/// A file that is not read after so long is stuck.
+/// A file that is not read within this time is stuck.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Threads that may be stuck in the kernel. Beyond, nothing is read until one of them comes back.
+/// The most threads that may be stuck in the kernel. With that many, nothing is read until one of them comes
+/// back.
 const STUCK_MAX: usize = 4;
 
-/// Why a file is not shown.
+/// The reason why a file is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// The allow list has no such file, or nobody may show it.
-    #[error("{0} is not shown by this node (--proc-allow says what is)")]
+    /// The allow list does not contain the file, or no list may contain it.
+    #[error("{0} is not shown by this node; --proc-allow lists the files that it shows")]
     NotAllowed(String),
-    /// There is no such file.
+    /// The file does not exist.
     #[error("/proc/{0} does not exist on this node")]
     Missing(String),
-    /// It is longer than a text may be.
+    /// The file is longer than a text may be.
     #[error("/proc/{path} has more than {} bytes", KERNEL_TEXT_MAX)]
     TooLong {
         /// The file.
         path: String,
     },
-    /// Reading it does not come to an end.
+    /// Reading the file does not end.
     #[error("/proc/{path} was not read after {} s", DEADLINE.as_secs())]
     Stuck {
         /// The file.
@@ -63,47 +65,48 @@ pub enum TextError {
     /// Too many files are stuck.
     #[error("{STUCK_MAX} files are stuck: nothing more is read until one of them comes back")]
     Crowded,
-    /// Reading it has failed.
+    /// Reading the file failed.
     #[error("cannot read /proc/{path}: {errno}")]
     Failed {
         /// The file.
         path: String,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: rustix::io::Errno,
     },
 }
 
-/// Who takes texts. The slow lane calls it; what it does must be short.
+/// Takes texts. The slow lane calls it, so each call must be short.
 pub trait TextTaker: Send + 'static {
-    /// True when another text of this want may follow: the one before has left.
+    /// True when the want may get another text: the last one has been sent.
     fn has_room(&mut self, want: u64) -> bool;
-    /// The file's text is this one from here on.
+    /// The file has a new text.
     fn text(&mut self, want: u64, text: &Arc<[u8]>, stamp: Stamp);
-    /// The file was read after this was asked for ([`Texts::ask`]): what it had then was told before, if it was news.
+    /// The file was read after this ask ([`Texts::ask`]). If the text was new, [`TextTaker::text`] got it
+    /// before.
     fn given(&mut self, want: u64, ask: u32);
-    /// It cannot be shown.
+    /// The file cannot be shown.
     fn failed(&mut self, want: u64, error: &TextError);
 }
 
-/// What has been done so far.
+/// The counts of the slow lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextCounts {
-    /// Files read.
+    /// The number of reads.
     pub reads: u64,
-    /// Texts that differed from the one before.
+    /// The number of texts that differed from the one before.
     pub texts: u64,
-    /// Files that were not read in time.
+    /// The number of reads that did not end in time.
     pub stuck: u64,
-    /// Files that were not shown.
+    /// The number of files that could not be shown.
     pub refused: u64,
 }
 
-/// The slow lane of texts. Dropping it ends its threads, but for those that are stuck in the kernel.
+/// The slow lane of texts. Dropping it ends its threads, except those that are stuck in the kernel.
 pub struct Texts {
     shared: Arc<Shared>,
 }
 
-/// What the lane shares with who wants texts.
+/// The state that the lane shares with the callers.
 struct Shared {
     state: Mutex<State>,
     bell: Condvar,
@@ -125,7 +128,7 @@ impl Shared {
 }
 
 impl Texts {
-    /// Files below `root`, as far as the list allows; what is read goes to `taker`. No thread runs yet.
+    /// Shows the files below `root` that the list allows; texts go to `taker`. No thread runs yet.
     pub fn new(root: PathBuf, allow: AllowList, taker: impl TextTaker) -> Self {
         let state = State {
             wants: Wants::default(),
@@ -137,11 +140,11 @@ impl Texts {
         Texts { shared: Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new(), door }) }
     }
 
-    /// Wants to see a file, or the list of what may be seen (an empty path); the number says which want it is, and is never
-    /// used for another file. Again: at another pace.
+    /// Subscribes to a file, or to the list of all shown files (an empty path), under a number. A number must
+    /// not be used for another file later. A second call for the same number changes the pace.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system cannot start a thread.
     pub fn want(&self, want: u64, path: &str, period: Nanos) -> std::io::Result<()> {
         let mut state = self.shared.lock();
         state.wants.put(want, path, period.max(TEXT_PERIOD_MIN));
@@ -154,20 +157,20 @@ impl Texts {
         Ok(())
     }
 
-    /// Wants a file that is wanted already to be read at once, as far as [`TEXT_PERIOD_MIN`] and what reading may take allow.
-    /// The last ask of a want is answered, and so are those before it.
+    /// Asks to read a wanted file at once, as far as [`TEXT_PERIOD_MIN`] and the limit on reading allow. Only
+    /// the last ask of a want is answered; the answer holds for the earlier ones too.
     pub fn ask(&self, want: u64, ask: u32) {
         self.shared.lock().wants.ask(want, ask);
         self.shared.bell.notify_all();
     }
 
-    /// Does not want it any more.
+    /// Ends a subscription.
     pub fn dismiss(&self, want: u64) {
         self.shared.lock().wants.take(want);
         self.shared.bell.notify_all();
     }
 
-    /// What has been done so far.
+    /// The counts of the lane.
     pub fn counts(&self) -> TextCounts {
         self.shared.lock().counts
     }

@@ -1,10 +1,10 @@
-//! When a lane is due: at multiples of its period in wall-clock time, so that all nodes sample together, but
+//! The ticks of a lane: at multiples of its period in wall-clock time, so that all nodes sample together, but
 //! counted on the clock that never jumps. Pure: time comes in as an argument.
 
 use khz_model::{Nanos, Stamp};
 
-/// A tick that starts later than a tenth of its period is late, but small delays that every machine has do not
-/// count, and no tick may be a hundredth of a second behind unnoticed.
+/// A tick is late if it starts later than a tenth of its period. These limits bound that tenth: every machine
+/// has small delays, and a delay of a hundredth of a second always counts.
 const LATE_MIN: Nanos = Nanos::from_micros(100);
 const LATE_MAX: Nanos = Nanos::from_millis(10);
 
@@ -13,36 +13,36 @@ const LATE_MAX: Nanos = Nanos::from_millis(10);
 pub struct Ticks {
     period: Nanos,
     next: Nanos,
-    /// Ticks that were met, in time or late.
+    /// The ticks that were met, in time or late.
     pub met: u64,
-    /// Met ticks that came late.
+    /// The ticks that were met late.
     pub late: u64,
-    /// Ticks that were never met.
+    /// The ticks that were missed.
     pub skipped: u64,
 }
 
 impl Ticks {
-    /// Ticks of that period, the first one at the next multiple.
+    /// Ticks of this period; the first is at the next multiple.
     pub fn new(period: Nanos, now: Stamp) -> Self {
         Ticks { period, next: next_multiple(period, now), met: 0, late: 0, skipped: 0 }
     }
 
-    /// A lane that is never due: its rows are written when somebody asks.
+    /// No ticks: rows are written on demand.
     pub fn never() -> Self {
         Ticks { period: Nanos(0), next: Nanos(u64::MAX), met: 0, late: 0, skipped: 0 }
     }
 
-    /// Time between two ticks.
+    /// The time between two ticks.
     pub fn period(&self) -> Nanos {
         self.period
     }
 
-    /// When the next tick is due, on CLOCK_BOOTTIME.
+    /// The time of the next tick, on CLOCK_BOOTTIME.
     pub fn next(&self) -> Nanos {
         self.next
     }
 
-    /// Ticks of another period from now on; counts go on.
+    /// Changes the period from now on; the counts continue.
     pub fn set_period(&mut self, period: Nanos, now: Stamp) {
         self.period = period;
         self.next = next_multiple(period, now);
@@ -54,7 +54,7 @@ impl Ticks {
             return false;
         }
         let behind = now.boot.since(self.next);
-        // Whole periods that went by are skipped, never made up in a burst.
+        // Skip the periods that have passed; never make them up in a burst.
         self.skipped += behind.0 / self.period.0;
         let behind = behind.0 % self.period.0;
         self.met += 1;
@@ -64,12 +64,12 @@ impl Ticks {
     }
 }
 
-/// The next multiple of `period` in real time after `now`, on CLOCK_BOOTTIME. When the wall clock was set, the
-/// grid moves with it; the step to the next tick stays between half and one and a half periods.
+/// The next multiple of `period` in real time after `now`, on CLOCK_BOOTTIME. If the wall clock was set, the
+/// grid moves with it. The step to the next tick is between half and one and a half periods.
 fn next_multiple(period: Nanos, now: Stamp) -> Nanos {
     let into = now.real().0 % period.0;
     let rest = period.0 - into;
-    // A tick that was due a moment ago must not be met twice because a clock was trimmed.
+    // A clock that was trimmed back must not meet the same tick twice.
     let rest = if rest < period.0 / 2 && into > 0 && rest < 1_000 { rest + period.0 } else { rest };
     Nanos(now.boot.0 + rest)
 }
@@ -128,7 +128,7 @@ mod tests {
     fn a_trimmed_clock_does_not_meet_a_tick_twice() {
         let mut ticks = Ticks::new(Nanos(MS), at(0, 0));
         assert!(ticks.due(at(MS, 0)));
-        // The clock was slewed back by 200 ns: the same multiple lies just ahead again.
+        // The clock was slewed back by 200 ns: the same multiple lies ahead again.
         let mut ticks = Ticks { next: Nanos(2 * MS), ..ticks };
         assert!(ticks.due(at(2 * MS, -200)));
         assert!(ticks.next() > Nanos(2 * MS + MS / 2));

@@ -1,5 +1,5 @@
-//! After it has warmed up, a tick of the gather thread allocates nothing. One test in a process of its own,
-//! because it counts every allocation there is.
+//! After a warm-up, a tick of the gather thread allocates nothing. This test needs its own process, because
+//! it counts every allocation.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,22 +14,22 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches no memory that it manages.
+// SAFETY: every call goes unchanged to the system's allocator; counting touches none of its memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's promises hold for the system's allocator too.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's promises hold for the system's allocator too.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller's promises hold for the system's allocator too.
         unsafe { System.realloc(memory, layout, size) }
     }
 }
@@ -42,11 +42,11 @@ fn a_tick_allocates_nothing() {
     let mut plan = Plan::new("/", NodeName::new("n1").unwrap());
     let rate = "1kHz".parse().unwrap();
     plan.sources.iter_mut().for_each(|source| source.rate = Some(rate));
-    // With files, and so with a snapshot in shared memory.
+    // With files, so that there is a snapshot in shared memory too.
     let folder = std::env::temp_dir().join(format!("khz-allocations-{}", std::process::id()));
     plan.ring_folder = Some(folder.clone());
     plan.ring = khz_gather::RingSize::Bytes(khz_model::ByteSize(1 << 20));
-    // The ceiling would slow the lane down on a loaded machine.
+    // On a loaded machine, the usual ceiling would slow the lane down.
     plan.cpu_max = 1.0;
     let agent = Agent::start(plan).unwrap();
     let query = agent.query();
@@ -55,7 +55,7 @@ fn a_tick_allocates_nothing() {
         let snapshot = futures_executor::block_on(query.latest(&pattern, Nanos(0))).unwrap();
         snapshot.nodes[0].1[0].reading.value().unwrap()
     };
-    // Warm: blocks were opened and closed, layouts moved, buffers have their sizes.
+    // Warm: blocks have been opened and closed, layouts have moved, buffers have their sizes.
     while rows() < 1_500 {
         std::thread::sleep(Duration::from_millis(50));
     }

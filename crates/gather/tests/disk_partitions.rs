@@ -1,5 +1,5 @@
-//! A disk with so many partitions that the kernel hands `/proc/diskstats` out in several pieces, the first of
-//! them short: the disks behind it are read all the same. Needs root, a loop device and util-linux.
+//! A disk with many partitions: the kernel hands out `/proc/diskstats` in several pieces, and the first is
+//! short. The disks after it are read all the same. Needs root, a loop device and util-linux.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use futures_executor::block_on;
 use khz_gather::{Agent, Plan};
 use khz_model::{Nanos, NodeName, Pattern};
 
-/// Their lines make more than a page.
+/// Their lines fill more than a page.
 const PARTITIONS: usize = 100;
 const SECTORS: usize = 2_048;
 
@@ -21,7 +21,7 @@ struct LoopDisk {
 }
 
 impl LoopDisk {
-    /// `Err` says what is missing here.
+    /// Makes the device; `Err` names what is missing on this machine.
     fn new() -> Result<Self, String> {
         let image = std::env::temp_dir().join(format!("khz-partitions-{}.img", std::process::id()));
         let file = std::fs::File::create(&image).map_err(|e| e.to_string())?;
@@ -36,7 +36,7 @@ impl LoopDisk {
                 return Err(missing);
             }
         };
-        // From here on dropping it cleans up.
+        // From here on, dropping the disk cleans up.
         let disk = LoopDisk { device, image };
         for number in 1..=PARTITIONS {
             let (number, start) = (number.to_string(), (SECTORS * number).to_string());
@@ -60,8 +60,8 @@ impl Drop for LoopDisk {
     }
 }
 
-/// Makes a loop device of the image: not the first one, whose lines would begin the text, so that there is a
-/// short piece before the long one.
+/// Makes a loop device of the image. It is not the first device, whose lines would begin the text: a short
+/// piece must precede the long one.
 fn attach(image: &str) -> Result<String, String> {
     let mut last = Err("no free loop device".to_owned());
     for number in (1..8).rev() {
@@ -74,7 +74,7 @@ fn attach(image: &str) -> Result<String, String> {
     last
 }
 
-/// What the program printed.
+/// Runs a program and returns its output.
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().map_err(|e| format!("{program}: {e}"))?;
     if !output.status.success() {
@@ -84,7 +84,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 #[test]
-fn disks_behind_one_with_a_hundred_partitions_are_not_lost() {
+fn disks_after_one_with_a_hundred_partitions_are_not_lost() {
     let disk = match LoopDisk::new() {
         Ok(disk) => disk,
         Err(missing) => {

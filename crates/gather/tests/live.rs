@@ -1,4 +1,4 @@
-//! The agent on this machine's own kernel, and on captured hosts: rows arrive, questions are answered, gathers
+//! The agent on this machine's own kernel and on captured hosts: rows arrive, requests are answered, gathers
 //! are shared, instances come and go.
 
 #![allow(clippy::unwrap_used)]
@@ -27,7 +27,7 @@ fn latest(query: &dyn Query, pattern: &str, age_max: Nanos) -> Snapshot {
     block_on(query.latest(&patterns(pattern), age_max)).unwrap()
 }
 
-/// The one reading that the pattern selects.
+/// The only reading that the pattern selects.
 fn one(query: &dyn Query, pattern: &str) -> Reading {
     let snapshot = latest(query, pattern, Nanos(0));
     let samples = &snapshot.nodes[0].1;
@@ -39,7 +39,7 @@ fn value(query: &dyn Query, pattern: &str) -> u64 {
     one(query, pattern).value().unwrap_or_else(|| panic!("{pattern} has no value"))
 }
 
-/// Waits for something that must come; the limit only ends a hanging test.
+/// Waits for a condition that must come true; the limit only ends a hanging test.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -51,7 +51,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A host of files that a test may change.
+/// A host whose files a test can change.
 struct Host(PathBuf);
 
 impl Host {
@@ -68,7 +68,7 @@ impl Host {
 
     fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
         let path = self.0.join("proc").join(file);
-        // In place: the agent keeps the file open, as it does with the kernel's.
+        // Change the file in place: the agent keeps it open, as it does with the kernel's files.
         fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
     }
 }
@@ -106,7 +106,7 @@ fn a_hundred_concurrent_questions_make_one_gather() {
     let gathers = || value(&*query, "khz.source.gathers[stat]");
     let wanted = patterns("kernel.context_switches");
     let window = Nanos::from_secs(60);
-    // The first who asks opens the file; all others ask within the window of his gather.
+    // The first request opens the file; all others fall into the window of its gather.
     latest(&*query, "kernel.context_switches", window);
     let before = gathers();
     let answers = block_on(join_all((0..100).map(|_| query.latest(&wanted, window))));
@@ -115,8 +115,8 @@ fn a_hundred_concurrent_questions_make_one_gather() {
         let sample = &answer.as_ref().unwrap().nodes[0].1[0];
         assert_eq!((sample.stamp, sample.reading), (first.stamp, first.reading));
     }
-    assert_eq!(gathers(), before, "within the window nothing is gathered again");
-    // Without a window each question has a right to its own gather, as long as the ceiling allows.
+    assert_eq!(gathers(), before, "within the window there is no second gather");
+    // Without a window, each request may cause its own gather, as long as the ceiling allows it.
     block_on(join_all((0..100).map(|_| query.latest(&wanted, Nanos(0)))));
     let made = gathers() - before;
     assert!((1..=100).contains(&made), "{made}");
@@ -132,7 +132,7 @@ fn questions_without_end_make_no_more_gathers_than_the_ceiling_allows() {
     let asked = || value(&*query, "khz.merge.gathers");
     let (before, start) = (asked(), Instant::now());
     let uptimes: Vec<u64> = (0..2_000).map(|_| value(&*query, "uptime.up")).collect();
-    // One each tenth of a second, and those that had been saved up.
+    // One gather each tenth of a second, and those that the allowance had saved up.
     let most = 10 * (start.elapsed().as_secs() + 1) + 2;
     let made = asked() - before;
     assert!((1..=most).contains(&made), "{made} gathers, {most} at most");
@@ -159,8 +159,9 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
     let interrupts = |row: &khz_model::Row| row.readings[1].value().unwrap();
     assert!(rows.windows(2).all(|pair| interrupts(&pair[0]) <= interrupts(&pair[1])));
     assert!(interrupts(&rows[0]) < interrupts(&rows[199]));
-    // Rows stand at multiples of 2 ms in wall-clock time, but for delay: more than half of a hundred that follow one another are
-    // in the first quarter. Where others use the processors it takes a while until that is seen; off the grid it never is.
+    // Rows are at multiples of 2 ms in wall-clock time, except for delays. So of a hundred rows in sequence,
+    // more than half lie in the first quarter of their period. On a busy machine this takes a while; off the
+    // grid it never happens.
     wait_for("rows on the grid", || {
         rows.extend(subscription.poll().into_iter().flat_map(|delivery| delivery.rows));
         let is_early = |row: &&khz_model::Row| row.stamp.real().0 % 2_000_000 < 500_000;
@@ -180,8 +181,8 @@ fn every_row_of_a_boost_lane_arrives_in_order_and_on_the_grid() {
 }
 
 #[test]
-fn who_asks_for_what_surely_exceeds_the_ceiling_is_granted_less_at_once_and_told() {
-    // A hundredth of a core: at 10 Hz any machine stays below it, at 1,000 Hz none does.
+fn a_rate_that_surely_exceeds_the_ceiling_is_lowered_at_once_and_the_reader_learns_of_it() {
+    // A hundredth of a core: at 10 Hz every machine stays below it, at 1,000 Hz none does.
     let agent = Agent::start(Plan { cpu_max: 0.01, ..plan("/") }).unwrap();
     let query = agent.query();
     wait_for("what the sources cost", || (value(&*query, "khz.source.gathers[stat]") > 40).then_some(()));
@@ -324,7 +325,7 @@ fn a_granted_lane_lives_until_its_reader_has_come() {
         });
         for _ in 0..40 {
             let mut subscription = subscribe();
-            // Two rows: the first may be an old one, handed out to a late-comer.
+            // Two rows: the first may be old, because a reader that joins late gets the newest existing row.
             let mut rows = 0;
             wait_for("rows of a lane that others leave", || {
                 rows += subscription.poll().iter().map(|d| d.rows.len()).sum::<usize>();
@@ -352,13 +353,13 @@ fn lanes_that_come_and_go_take_no_new_slots_for_their_own_numbers() {
     let (slots, lanes) = (own_slots(), khz_gather::LINGERING_MAX + 1);
     assert!(
         slots <= first + 6 * lanes,
-        "{slots}: so many live on, and one may open before another has closed"
+        "{slots}: at most this many live on, and one may open before another has closed"
     );
     agent.stop();
 }
 
 #[test]
-fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
+fn a_lane_that_was_left_lives_on_for_readers_that_come_back_and_of_many_only_the_last() {
     let agent = Agent::start(plan("/")).unwrap();
     let follow = |hz| agent.follow(&patterns("load.*"), Rate::from_hz(hz).unwrap(), true).unwrap();
     let lane = follow(100);
@@ -376,9 +377,9 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
     assert_eq!(
         shown(),
         Reading::Absent(Absence::InstanceGone),
-        "nobody wants it: it is not shown as running"
+        "no reader wants it: it is not shown as running"
     );
-    // Rows are gathered while nobody is there.
+    // Rows are gathered while there is no reader.
     let rows = || {
         let mut cursor = khz_ring::Cursor::new(ring.clone(), ring.oldest());
         std::iter::from_fn(|| Some(cursor.advance()).filter(|e| *e != khz_ring::Event::UpToDate))
@@ -391,7 +392,7 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
     assert_eq!(shown(), Reading::Present(10_000_000));
     assert!(decoded(&again).iter().map(|(number, _)| *number).eq(0..decoded(&again).len() as u64));
     drop(again);
-    // Others that are left make it the oldest of too many.
+    // More lanes without readers make it the oldest of too many.
     for hz in 0..khz_gather::LINGERING_MAX as u64 {
         follow(200 + hz);
     }
@@ -400,14 +401,14 @@ fn a_lane_that_was_left_lives_on_for_who_comes_back_and_of_many_the_last() {
 }
 
 #[test]
-fn what_nobody_knows_of_a_lane_or_source_is_absent_and_never_0() {
+fn a_number_of_a_lane_or_source_that_is_not_known_is_absent_and_never_0() {
     let agent = Agent::start(plan("/")).unwrap();
     let query = agent.query();
     let lane = agent.shared_lanes().on_demand(&patterns("load.*")).unwrap();
     let of = |metric: &str| one(&*query, &format!("{metric}[{}]", lane.name()));
     assert_eq!(of("khz.lane.readers"), Reading::Present(1));
     assert_eq!(of("khz.lane.period"), Reading::Absent(Absence::NotYet), "it has no ticks");
-    // What gathering a source costs at the least follows from a few gathers.
+    // The shortest period follows from the cost, which is known only after some gathers.
     let periods = latest(&*query, "khz.source.period_min", Nanos(0));
     assert!(periods.nodes[0].1.iter().all(|sample| sample.reading != Reading::Present(0)), "{periods:?}");
     drop(lane);
@@ -440,7 +441,7 @@ fn two_readers_of_the_same_share_a_lane() {
     agent.stop();
 }
 
-/// A row's number and what the decoder holds, for every row from the start of the ring on.
+/// For every row from the start of the ring on: its number, and the number of slots that the decoder holds.
 fn decoded(lane: &LaneHandle) -> Vec<(u64, usize)> {
     let mut cursor = khz_ring::Cursor::new(lane.reader().clone(), lane.reader().oldest());
     let mut rows = Vec::new();
@@ -489,7 +490,7 @@ fn a_followed_lane_lives_as_long_as_its_handle_and_rings_at_every_row() {
     assert_eq!((lane.name(), lane.asked()), ("boost1", rate.period()));
     let bell = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
     let prompt = lane.prompt(rustix::io::dup(&bell).unwrap()).unwrap();
-    // The read waits for the bell; it says how often it was rung.
+    // The read waits for the bell, and returns how often it rang.
     let mut rung = 0;
     while rung < 50 {
         let mut count = [0; 8];
@@ -524,7 +525,7 @@ fn a_followed_lane_lives_as_long_as_its_handle_and_rings_at_every_row() {
 }
 
 #[test]
-fn an_agent_goes_on_with_the_rings_of_the_one_before_and_history_reaches_back_across_it() {
+fn an_agent_continues_the_rings_of_the_one_before_and_history_reaches_back_across_the_restart() {
     let host = Host::new("rings");
     let folder = host.0.join("rings/n1");
     let rate = "10ms".parse().unwrap();
@@ -539,7 +540,7 @@ fn an_agent_goes_on_with_the_rings_of_the_one_before_and_history_reaches_back_ac
     agent.stop();
     let before = decoded(lane).len();
 
-    // A disk more: the slots of the second agent are others than those of the first.
+    // One more disk: the slots of the second agent differ from those of the first.
     host.edit("net/dev", |text| {
         let line = text.lines().last().unwrap();
         text.replace(line, &format!("{}\n{line}", line.replace("eth0", "abc0")))
@@ -570,7 +571,7 @@ fn an_agent_goes_on_with_the_rings_of_the_one_before_and_history_reaches_back_ac
 }
 
 #[test]
-fn a_thread_that_may_not_run_as_asked_is_said_before_anything_starts() {
+fn a_placement_that_is_refused_stops_the_agent_before_anything_starts() {
     let placement = khz_gather::Placement { cpus: Some("1023".parse().unwrap()), ..Default::default() };
     let error = Agent::start(Plan { placement, ..plan("/") }).err().unwrap().to_string();
     assert!(error.starts_with("cannot run with --cpu 1023: "), "{error}");

@@ -1,8 +1,10 @@
-//! Five hundred interfaces in a network namespace of their own: /proc/net/dev comes in many pieces there, and
-//! every counter of every interface is read and is what /sys says. Interfaces come and go while the agent runs.
+//! Five hundred interfaces in a separate network namespace. There /proc/net/dev comes in many pieces. Every
+//! counter of every interface is read, and equals the number in /sys. Interfaces come and go while the agent
+//! runs.
 //!
-//! /proc/net/dev shows the namespace of the process that opens it, and a test runs in a thread: so the test runs
-//! this program again inside the namespace. Needs root and iproute2; elsewhere it says that it is skipped.
+//! /proc/net/dev shows the namespace of the process that opens it, and a test runs in a thread. So the test
+//! runs this program again inside the namespace. Needs root and iproute2; without them it reports that it was
+//! skipped.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,18 +18,18 @@ use futures_executor::block_on;
 use khz_gather::{Agent, Plan};
 use khz_model::{Absence, Nanos, NodeName, Pattern, Query, Reading};
 
-/// Set for the run inside the namespace: whoever runs ignored tests by hand must not have his own interfaces
-/// changed.
+/// Set only for the run inside the namespace, so that nobody who runs ignored tests by hand changes his own
+/// interfaces.
 const INSIDE: &str = "TEST_INSIDE_NAMESPACE";
 
-/// Besides the loopback.
+/// The number of interfaces besides the loopback.
 const INTERFACES: usize = 500;
 
-/// Sent over the namespace's loopback, each of 1,000 bytes.
+/// The number of datagrams sent over the namespace's loopback, each of 1,000 bytes.
 const DATAGRAMS: u64 = 100;
 
-/// Metric and file below /sys/class/net/NAME/statistics, where the kernel has the same number under both. The
-/// columns `errs`, `drop` and `frame` are sums of several files (net/core/net-procfs.c).
+/// Each metric, and its files below /sys/class/net/NAME/statistics. The columns `errs`, `drop` and `frame`
+/// are sums of several files (net/core/net-procfs.c).
 const COUNTERS: [(&str, &[&str]); 16] = [
     ("net.rx_bytes", &["rx_bytes"]),
     ("net.rx_packets", &["rx_packets"]),
@@ -50,7 +52,7 @@ const COUNTERS: [(&str, &[&str]); 16] = [
     ("net.tx_compressed", &["tx_compressed"]),
 ];
 
-/// A network namespace that goes when this does, whatever happened.
+/// A network namespace, removed when this is dropped.
 struct Namespace(String);
 
 impl Namespace {
@@ -67,7 +69,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Runs `ip` with text on its standard input.
+/// Runs `ip` with this text as its standard input.
 fn ip(arguments: &[&str], input: &str) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null());
@@ -82,7 +84,7 @@ fn ip(arguments: &[&str], input: &str) -> Result<(), String> {
     }
 }
 
-/// The names of all interfaces, as they are added: dummies, or pairs where this kernel has no dummies.
+/// Adds the interfaces and returns their names: dummies, or veth pairs if this kernel has no dummies.
 fn add_interfaces(namespace: &str) -> Result<BTreeSet<String>, String> {
     let dummies: Vec<_> = (0..INTERFACES).map(|n| format!("dm{n}")).collect();
     let pairs: Vec<_> = (0..INTERFACES / 2).map(|n| (format!("ve{n}a"), format!("ve{n}b"))).collect();
@@ -95,7 +97,7 @@ fn add_interfaces(namespace: &str) -> Result<BTreeSet<String>, String> {
             pairs.into_iter().flat_map(|(a, b)| [a, b]).collect()
         }
     };
-    // Those that are up greet their neighbours, so that not all counters are 0.
+    // Interfaces that are up send greetings, so that not all counters are 0.
     batch(added.iter().step_by(5).map(|name| format!("link set {name} up\n")).collect())?;
     batch(vec!["link set lo up\n".to_owned()])?;
     Ok(added.into_iter().chain(["lo".to_owned()]).collect())
@@ -118,11 +120,11 @@ fn five_hundred_interfaces_are_read_whole() {
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
-    // A wrong name above would run no test at all and succeed.
+    // If the test name above were wrong, the run would execute no test and succeed.
     assert!(printed.contains("1 passed"), "{printed}");
 }
 
-/// For each interface its sixteen readings, in [`COUNTERS`]' order.
+/// The sixteen readings of each interface, in the order of [`COUNTERS`].
 fn readings(query: &dyn Query) -> BTreeMap<String, Vec<Reading>> {
     let pattern = [Pattern::new("net.*[*]").unwrap()];
     let snapshot = block_on(query.latest(&pattern, Nanos(0))).unwrap();
@@ -136,7 +138,7 @@ fn readings(query: &dyn Query) -> BTreeMap<String, Vec<Reading>> {
     interfaces
 }
 
-/// The same from /sys. Every interface there is, because /sys is of this namespace too.
+/// The same numbers from /sys, for every interface: /sys belongs to this namespace too.
 fn from_sys() -> BTreeMap<String, Vec<u64>> {
     let number = |interface: &str, file: &str| -> u64 {
         let path = format!("/sys/class/net/{interface}/statistics/{file}");
@@ -149,7 +151,7 @@ fn from_sys() -> BTreeMap<String, Vec<u64>> {
     fs::read_dir("/sys/class/net").unwrap().map(name).map(|name| (name.clone(), counters(&name))).collect()
 }
 
-/// Everything was read, and each number lies between what /sys said before and after.
+/// Checks that everything was read, and that each number lies between the values in /sys before and after.
 fn all_agree(query: &dyn Query) -> BTreeMap<String, Vec<Reading>> {
     let before = from_sys();
     let read = readings(query);
@@ -177,7 +179,7 @@ fn all_agree(query: &dyn Query) -> BTreeMap<String, Vec<Reading>> {
 #[ignore = "run by five_hundred_interfaces_are_read_whole, inside its namespace"]
 fn inside_the_namespace() {
     if std::env::var_os(INSIDE).is_none() {
-        // Not a skipped test: the one that runs this again is counted where no namespace can be made.
+        // Not a skipped test: if no namespace can be made, the outer test counts as skipped.
         return println!("runs only inside a network namespace of its own");
     }
     let agent = Agent::start(Plan::new("/", NodeName::new("n1").unwrap())).unwrap();
@@ -190,13 +192,13 @@ fn inside_the_namespace() {
     }
     let read = all_agree(&*query);
     assert_eq!(read.len(), INTERFACES + 1);
-    // This namespace's own loopback has carried that and nothing else before.
+    // The namespace's own loopback has carried these datagrams and nothing else.
     let bytes = read["lo"][0].value().unwrap();
     assert!((DATAGRAMS * 1_000..DATAGRAMS * 2_000).contains(&bytes), "{bytes}");
     let pieces = fs::read("/proc/net/dev").unwrap().len() / 4_096;
     assert!(pieces >= 8, "{pieces} pieces prove little");
 
-    // One comes and one goes. Both ends of a pair go together.
+    // One interface comes and one goes. The ends of a pair go together.
     ip(&["link", "add", "khz-new", "type", "bridge"], "").unwrap();
     let gone: Vec<_> = ["dm7", "ve7a", "ve7b"].into_iter().filter(|name| read.contains_key(*name)).collect();
     ip(&["link", "del", gone[0]], "").unwrap();
@@ -208,7 +210,7 @@ fn inside_the_namespace() {
         assert!(read[*name].iter().all(|reading| *reading == absent), "{name}: {:?}", read[*name]);
     }
 
-    // It comes back: the same series goes on.
+    // The interface comes back: its series continues.
     ip(&["link", "add", gone[0], "type", "bridge"], "").unwrap();
     let read = all_agree(&*query);
     assert_eq!(read.len(), INTERFACES + 2);

@@ -1,4 +1,5 @@
-//! The snapshot in shared memory of an agent: what it says is what a question answers, under the same names.
+//! The snapshot of an agent in shared memory has the same values under the same names as the answer to a
+//! request.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +12,7 @@ use khz_model::{ByteSize, Nanos, NodeName, Pattern};
 use khz_ring::{SNAPSHOT_FILE, Snapshot};
 use khz_synthetic_host::{Host, Shape};
 
-/// A made-up host, and rings beside it; both go when this does.
+/// A made-up host and rings beside it; both are removed when this is dropped.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -21,14 +22,14 @@ impl Drop for Place {
 }
 
 #[test]
-fn the_snapshot_says_what_a_question_answers() {
+fn the_snapshot_has_what_a_request_answers() {
     let place = Place(std::env::temp_dir().join(format!("khz-page-{}", std::process::id())));
     let (root, folder) = (place.0.join("host"), place.0.join("rings"));
     let mut host = Host::new(Shape { cpus: 4, interrupts: 20, interfaces: 3, disks: 2 }, 2026);
     host.write(&root).unwrap();
     let rate = "1h".parse().unwrap();
     let agent = Agent::start(Plan {
-        // Its thread gathers when a row is asked for, so that no file is read while it is being written.
+        // The thread gathers only on request, so that it reads no file while the test writes it.
         base_rate: rate,
         local_rate: rate,
         ring_folder: Some(folder.clone()),
@@ -39,7 +40,7 @@ fn the_snapshot_says_what_a_question_answers() {
     let query = agent.query();
     let everything = [Pattern::new("*").unwrap()];
     let snapshot = Snapshot::open(&folder.join(SNAPSHOT_FILE));
-    // The page is there before the thread runs, and has slots once it has gathered.
+    // The snapshot exists before the thread runs, and has slots after the first gather.
     let snapshot = snapshot.unwrap();
     let lane = agent.shared_lanes().on_demand(&everything).unwrap();
     for round in 0..3 {
@@ -58,7 +59,7 @@ fn the_snapshot_says_what_a_question_answers() {
             let latest = snapshot.read(slot as u32).unwrap().unwrap();
             assert_eq!(latest.reading, sample.reading, "{name} in round {round}");
             assert_eq!(latest.places, sample.series.metric.places, "{name}");
-            assert!(latest.stamp.boot < sample.stamp.boot, "{name} was gathered before it was asked for");
+            assert!(latest.stamp.boot < sample.stamp.boot, "{name} was gathered before the request");
             compared += 1;
         }
         assert!(compared > 100, "only {compared} series");

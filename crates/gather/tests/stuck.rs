@@ -1,5 +1,6 @@
-//! Files that block for ever, as those of a file server that is gone: who wants one is told, and everybody else goes on.
-//! The files are those of a FUSE file system of this test's own: needs /dev/fuse and root.
+//! Files that block for ever, like those of a file server that is gone: a reader that wants one gets an
+//! error, and all other readers go on. The files are in a FUSE file system of this test: needs /dev/fuse and
+//! root.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,10 +21,10 @@ const FAST: Nanos = Nanos::from_millis(20);
 const TTL: Duration = Duration::from_secs(60);
 const TEXT: &[u8] = b"fine\n";
 
-/// The files: one that answers, and some that do not until they are let go.
+/// The files: one answers, the others block until they are released.
 const FILES: [&str; 7] = ["good", "stuck1", "stuck2", "stuck3", "stuck4", "stuck5", "stuck6"];
 
-/// Reads that nobody has answered.
+/// The reads that are not answered yet.
 type Held = Arc<Mutex<Option<Vec<ReplyData>>>>;
 
 struct Slow(Held);
@@ -81,7 +82,7 @@ impl Filesystem for Slow {
     }
 }
 
-/// What was told of a want.
+/// The texts and errors of a want.
 type Told = Vec<Result<Vec<u8>, TextError>>;
 
 #[derive(Clone, Default)]
@@ -115,7 +116,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_file_that_blocks_is_told_as_stuck_and_keeps_nobody_else_waiting() {
+fn a_file_that_blocks_is_reported_as_stuck_and_delays_nobody_else() {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("stuck-{}", std::process::id()));
     std::fs::create_dir_all(root.join("proc")).unwrap();
     let held: Held = Arc::new(Mutex::new(Some(Vec::new())));
@@ -126,23 +127,23 @@ fn a_file_that_blocks_is_told_as_stuck_and_keeps_nobody_else_waiting() {
     let taken = Taken::default();
     let texts = Texts::new(root.clone(), AllowList::new(["*"]).unwrap(), taken.clone());
     texts.want(0, "good", FAST).unwrap();
-    until("the good one is told", || taken.last(0) == Some(Ok(TEXT[..].to_vec())));
+    until("the good file's text comes", || taken.last(0) == Some(Ok(TEXT[..].to_vec())));
 
     let stuck = |number: u64| Some(Err(TextError::Stuck { path: format!("stuck{number}") }));
     for number in 1..=3 {
         texts.want(number, &format!("stuck{number}"), FAST).unwrap();
-        until("it is told as stuck", || taken.last(number) == stuck(number));
+        until("it is reported as stuck", || taken.last(number) == stuck(number));
     }
-    // Nobody waits for them: the others are read as often as before.
+    // Stuck files delay nobody: the others are read as often as before.
     let before = texts.counts();
-    until("the good one is read again and again", || texts.counts().reads > before.reads + 20);
-    assert_eq!(texts.counts().stuck, 3, "what is stuck is not tried again");
+    until("the good file is read again and again", || texts.counts().reads > before.reads + 20);
+    assert_eq!(texts.counts().stuck, 3, "a stuck file is not tried again");
 
     texts.want(4, "stuck4", FAST).unwrap();
-    until("it is told as stuck", || taken.last(4) == stuck(4));
+    until("it is reported as stuck", || taken.last(4) == stuck(4));
     texts.want(5, "stuck5", FAST).unwrap();
-    until("there are too many of them", || taken.last(5) == Some(Err(TextError::Crowded)));
-    until("nothing is read meanwhile", || taken.last(0) == Some(Err(TextError::Crowded)));
+    until("too many files are stuck", || taken.last(5) == Some(Err(TextError::Crowded)));
+    until("nothing is read at all", || taken.last(0) == Some(Err(TextError::Crowded)));
 
     let replies = held.lock().unwrap().take().unwrap_or_default();
     replies.into_iter().for_each(|reply| reply.data(TEXT));

@@ -1,5 +1,5 @@
-//! The agent on made-up hosts below a root of their own: as large as they come, going on while it runs, and with
-//! damaged files among good ones.
+//! The agent on made-up hosts below a root directory: very large ones, changing ones, and ones with damaged
+//! files among good ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use khz_gather::{Agent, Plan, probe};
 use khz_model::{Absence, Fault, Nanos, NodeName, Pattern, Query, Reading};
 use khz_synthetic_host::{Host, Shape};
 
-/// A host in a directory that goes when this does.
+/// A host in a directory, removed when this is dropped.
 struct OnDisk {
     host: Host,
     root: PathBuf,
@@ -26,7 +26,7 @@ impl OnDisk {
         on_disk
     }
 
-    /// An agent that gathers when it is asked, so that no file is read while it is being written.
+    /// An agent that gathers only on request, so that it reads no file while the test writes it.
     fn agent(&self) -> Agent {
         let rate = "1h".parse().unwrap();
         let plan = Plan::new(&self.root, NodeName::new("n1").unwrap());
@@ -50,7 +50,7 @@ impl Drop for OnDisk {
     }
 }
 
-/// Everything that is asked for now, but khz's own numbers.
+/// All requested readings, except khz's own numbers.
 fn latest(query: &dyn Query, pattern: &str) -> HashMap<(String, Option<String>), Reading> {
     let pattern = [Pattern::new(pattern).unwrap()];
     let snapshot = block_on(query.latest(&pattern, Nanos(0))).unwrap();
@@ -62,7 +62,7 @@ fn latest(query: &dyn Query, pattern: &str) -> HashMap<(String, Option<String>),
     series.filter(|((metric, _), _)| !metric.starts_with("khz.")).collect()
 }
 
-/// The files whose true values the agent does not show, or shows others.
+/// The files whose true values the agent shows wrongly or not at all.
 fn wrong_files(on_disk: &OnDisk, found: &HashMap<(String, Option<String>), Reading>) -> Vec<&'static str> {
     let right = |truth: khz_synthetic_host::Truth| {
         found.get(&(truth.metric.to_owned(), truth.instance)) == Some(&Reading::Present(truth.value))
@@ -72,7 +72,7 @@ fn wrong_files(on_disk: &OnDisk, found: &HashMap<(String, Option<String>), Readi
 }
 
 #[test]
-fn four_thousand_cpus_and_ten_thousand_interfaces_reach_the_reader_as_they_are() {
+fn four_thousand_cpus_and_ten_thousand_interfaces_reach_the_reader_unchanged() {
     let shape = Shape { cpus: 4_096, interrupts: 5_000, interfaces: 10_000, disks: 200 };
     let mut on_disk = OnDisk::new("huge", shape);
     let agent = on_disk.agent();
@@ -83,7 +83,7 @@ fn four_thousand_cpus_and_ten_thousand_interfaces_reach_the_reader_as_they_are()
         assert_eq!(wrong_files(&on_disk, &found), [""; 0], "round {round}");
         let truths: usize = on_disk.host.files().iter().map(|file| file.truth().len()).sum();
         let present = found.values().filter(|reading| reading.value().is_some()).count();
-        assert_eq!(present, truths, "round {round}: something has a value that the host has not");
+        assert_eq!(present, truths, "round {round}: a series has a value that the host does not have");
         series = series.max(found.len());
         on_disk.advance();
     }
@@ -100,7 +100,7 @@ fn one_damaged_file_takes_nothing_along_and_recovers() {
     let paths: Vec<_> = on_disk.host.files().iter().map(|file| file.path()).collect();
     for path in paths {
         for (damage, change) in DAMAGES {
-            // A node without disks is in order.
+            // A node without disks is correct.
             if (path, damage) == ("proc/diskstats", "emptied") {
                 continue;
             }
@@ -109,7 +109,7 @@ fn one_damaged_file_takes_nothing_along_and_recovers() {
             assert_eq!(wrong_files(&on_disk, &found), [path], "{path} {damage}");
             let failed = found.values().filter(|reading| matches!(reading, Reading::Failed(_))).count();
             assert!(failed > 0, "{path} {damage}: nothing failed");
-            // It is named with its path, and a line of it.
+            // The problem names the path and a line of it.
             let report = probe(&on_disk.root).into_iter().find(|report| report.path == path).unwrap();
             let problem = report.problem.unwrap_or_else(|| panic!("{path} {damage}: no problem"));
             assert!(problem.contains(path) && problem.contains("line "), "{path} {damage}: {problem}");
@@ -130,7 +130,7 @@ const DAMAGES: [Damage; 5] = [
     ("with numbers beyond 64 bits", |text| text.lines().map(beyond_64_bits).collect()),
 ];
 
-/// The line with each number behind a blank or `=` made too long.
+/// Makes each number after a blank or `=` in the line too long.
 fn beyond_64_bits(line: &str) -> String {
     let long = |word: &str| match word.strip_prefix(|c: char| c.is_ascii_digit()) {
         Some(rest) => format!("99999999999999999999{rest}"),
@@ -151,7 +151,7 @@ fn a_file_that_vanishes_is_absent_and_one_that_is_a_directory_failed() {
     let found = latest(&*agent.query(), "*");
     assert_eq!(wrong_files(&on_disk, &found), ["proc/loadavg", "proc/diskstats"]);
     assert_eq!(found[&("load.1m".to_owned(), None)], Reading::Failed(Fault::Unreadable));
-    assert!(!found.keys().any(|(metric, _)| metric.starts_with("disk.")), "a disk that nobody saw");
+    assert!(!found.keys().any(|(metric, _)| metric.starts_with("disk.")), "a disk that never existed");
     assert!(!found.values().any(|reading| *reading == Reading::Absent(Absence::NotYet)));
     agent.stop();
 }

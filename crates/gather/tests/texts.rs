@@ -1,11 +1,11 @@
-//! The slow lane of kernel texts, on directories of this test's own and on this machine's `/proc`.
+//! The slow lane of kernel texts, on directories of this test and on this machine's `/proc`.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,23 @@ const FAST: Nanos = Nanos::from_millis(10);
 
 type Told = Vec<Result<Vec<u8>, TextError>>;
 
-/// What came of each want.
+/// What the taker got for each want.
 #[derive(Clone, Default)]
 struct Taken {
     told: Arc<Mutex<BTreeMap<u64, Told>>>,
-    /// Asks that were answered, and how many texts of the want had been told then.
+    /// The answered asks, and how many texts the want had got by then.
     given: Arc<Mutex<Vec<(u64, u32, usize)>>>,
-    /// The link does not take anything along.
+    /// True while the link takes no text.
     is_full: Arc<AtomicBool>,
+    /// How often `has_room` returned false.
+    refusals: Arc<AtomicU64>,
 }
 
 impl TextTaker for Taken {
     fn has_room(&mut self, _: u64) -> bool {
-        !self.is_full.load(Ordering::Relaxed)
+        let is_full = self.is_full.load(Ordering::SeqCst);
+        self.refusals.fetch_add(u64::from(is_full), Ordering::SeqCst);
+        !is_full
     }
     fn text(&mut self, want: u64, text: &Arc<[u8]>, _: Stamp) {
         self.told.lock().unwrap().entry(want).or_default().push(Ok(text.to_vec()));
@@ -47,9 +51,9 @@ impl Taken {
         self.told.lock().unwrap().get(&want).cloned().unwrap_or_default()
     }
 
-    /// The first that is told of a want.
+    /// The first text or error of a want.
     fn first(&self, want: u64) -> Result<Vec<u8>, TextError> {
-        until("something is told", || !self.of(want).is_empty());
+        until("a text or an error comes", || !self.of(want).is_empty());
         self.of(want).swap_remove(0)
     }
 }
@@ -77,7 +81,7 @@ fn start(root: &Path, allow: &[&str]) -> (Texts, Taken) {
 }
 
 #[test]
-fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
+fn a_changed_text_is_sent_and_no_thread_runs_while_no_file_is_wanted() {
     let root = root("changes");
     let file = root.join("proc/loadavg");
     std::fs::write(&file, "one\n").unwrap();
@@ -85,17 +89,17 @@ fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
     assert!(!texts.is_awake());
     texts.want(1, "loadavg", FAST).unwrap();
     assert_eq!(taken.first(1), Ok(b"one\n".to_vec()));
-    until("it was looked at again and again", || texts.counts().reads > 5);
-    assert_eq!(taken.of(1).len(), 1, "what is the same is not told");
+    until("it was read again and again", || texts.counts().reads > 5);
+    assert_eq!(taken.of(1).len(), 1, "an unchanged text is not sent again");
     std::fs::write(&file, "two\n").unwrap();
-    until("the new one is told", || taken.of(1).last() == Some(&Ok(b"two\n".to_vec())));
-    taken.is_full.store(true, Ordering::Relaxed);
+    until("the new text comes", || taken.of(1).last() == Some(&Ok(b"two\n".to_vec())));
+    taken.is_full.store(true, Ordering::SeqCst);
     let before = texts.counts().reads;
     std::fs::write(&file, "three\n").unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    assert!(texts.counts().reads <= before + 1, "nothing is read for a link that takes nothing");
-    taken.is_full.store(false, Ordering::Relaxed);
-    until("the newest is told", || taken.of(1).last() == Some(&Ok(b"three\n".to_vec())));
+    until("the link has refused five times", || taken.refusals.load(Ordering::SeqCst) >= 5);
+    assert!(texts.counts().reads <= before + 1, "no file is read for a link that takes no text");
+    taken.is_full.store(false, Ordering::SeqCst);
+    until("the newest text comes", || taken.of(1).last() == Some(&Ok(b"three\n".to_vec())));
     std::fs::remove_file(&file).unwrap();
     until("it is gone", || taken.of(1).last() == Some(&Err(TextError::Missing("loadavg".into()))));
     std::fs::write(&file, "three\n").unwrap();
@@ -109,7 +113,8 @@ fn a_text_is_told_when_it_has_changed_and_nothing_runs_when_nobody_wants_it() {
 }
 
 #[test]
-fn who_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than_the_fastest_pace() {
+fn a_reader_that_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than_the_fastest_pace()
+{
     let root = root("now");
     let file = root.join("proc/stat");
     std::fs::write(&file, "0\n").unwrap();
@@ -122,14 +127,14 @@ fn who_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than
         find().unwrap_or(0)
     };
     for ask in 1..=20 {
-        // What is written before the ask is in what was told before its answer, another text or not.
+        // A text that is written before the ask is sent before the answer, whether it is new or not.
         let text = format!("{}\n", ask / 2);
         std::fs::write(&file, &text).unwrap();
         texts.ask(1, ask);
         let told = answered(ask);
         assert_eq!(taken.of(1)[told - 1], Ok(text.into_bytes()), "ask {ask}");
     }
-    assert_eq!(taken.of(1).len(), 11, "what is the same is not told");
+    assert_eq!(taken.of(1).len(), 11, "an unchanged text is not sent again");
     let (before, began) = (texts.counts().reads, Instant::now());
     let mut ask = 20;
     while began.elapsed() < Duration::from_millis(300) {
@@ -138,13 +143,13 @@ fn who_asks_for_a_file_now_gets_its_text_before_the_answer_and_never_faster_than
     }
     answered(ask);
     let most = began.elapsed().as_millis() / u128::from(FAST.0 / 1_000_000) + 2;
-    assert!(u128::from(texts.counts().reads - before) <= most, "many asks share a look");
-    // A link that takes nothing makes the answer late, and does not lose it.
+    assert!(u128::from(texts.counts().reads - before) <= most, "many asks share a read");
+    // A link that takes no text delays the answer, but does not lose it.
     taken.is_full.store(true, Ordering::Relaxed);
     texts.ask(1, ask + 1);
     std::thread::sleep(Duration::from_millis(30));
     assert!(taken.given.lock().unwrap().iter().all(|given| given.1 <= ask));
-    taken.is_full.store(false, Ordering::Relaxed);
+    taken.is_full.store(false, Ordering::SeqCst);
     answered(ask + 1);
     std::fs::remove_file(&file).unwrap();
     texts.ask(1, ask + 2);
@@ -186,7 +191,7 @@ fn no_name_leads_out_of_proc_or_to_what_is_not_allowed() {
         taken.first(number)
     };
     assert_eq!(read("meminfo"), Ok(b"fine\n".to_vec()));
-    assert_eq!(read("alias"), Ok(b"fine\n".to_vec()), "the file that it is, is allowed");
+    assert_eq!(read("alias"), Ok(b"fine\n".to_vec()), "the real file is allowed");
     assert_eq!(read("folder/dev"), Ok(b"dev\n".to_vec()));
     assert_eq!(read("large").map(|text| text.len()), Ok(KERNEL_TEXT_MAX));
     assert_eq!(read("huge"), Err(TextError::TooLong { path: "huge".into() }));
@@ -216,7 +221,7 @@ fn no_name_leads_out_of_proc_or_to_what_is_not_allowed() {
 }
 
 #[test]
-fn this_machines_files_are_shown_as_they_are_and_its_processes_are_not() {
+fn this_machines_files_are_shown_unchanged_and_its_processes_are_not() {
     let (texts, taken) = start(Path::new("/"), &["default", "*", "*/*", "*/*/*"]);
     let own = std::process::id();
     let mut number = 0;

@@ -1,11 +1,11 @@
-//! Content negotiation for the exposition: which of two formats an `Accept` header prefers. It refuses to
-//! answer 406: a scraper that names neither gets the older text, as Prometheus's own libraries do.
+//! Content negotiation for the exposition: which of two formats an `Accept` header prefers. Never answers
+//! 406: a scraper that names neither gets the older text format, as from Prometheus's own libraries.
 
 use axum::http::header::{self, HeaderMap};
 
 use crate::exposition::Format;
 
-/// The format that the client prefers; the older text where it does not care.
+/// The format that the client prefers; the older text format if it has no preference.
 pub(crate) fn negotiate(headers: &HeaderMap) -> Format {
     let ranges: Vec<Range> = headers
         .get_all(header::ACCEPT)
@@ -25,7 +25,7 @@ struct Range {
     kind: String,
     subkind: String,
     version: Option<String>,
-    /// In thousandths, as exact as the header can say it.
+    /// In thousandths, the precision of the header.
     quality: u16,
 }
 
@@ -62,14 +62,14 @@ impl Range {
     }
 }
 
-/// The closest range decides, as RFC 9110 has it; 0 when none matches.
+/// The quality by the closest range, as RFC 9110 says; 0 when none matches.
 fn quality(ranges: &[Range], kind: &str, subkind: &str, versions: &[&str]) -> u16 {
     let matching =
         ranges.iter().filter_map(|range| Some((range.closeness(kind, subkind, versions)?, range.quality)));
     matching.max().map_or(0, |(_, quality)| quality)
 }
 
-/// `0.75` as 750; `None` for what is no quality.
+/// `0.75` as 750; `None` where the text is no quality.
 pub(crate) fn thousandths(text: &str) -> Option<u16> {
     let quality: f64 = text.parse().ok()?;
     (0.0..=1.0).contains(&quality).then_some((quality * 1_000.0).round() as u16)

@@ -1,4 +1,4 @@
-//! The page's files, embedded when the door is built. It refuses to read files at run time.
+//! The page's files, embedded when the program is built. Nothing is read at run time.
 
 use axum::Extension;
 use axum::http::StatusCode;
@@ -16,17 +16,17 @@ pub(crate) struct Asset {
     /// Path in the URL.
     pub path: &'static str,
     pub content_type: &'static str,
-    /// In quotes, as in the header.
+    /// In quotes, as the header writes it.
     pub etag: &'static str,
     pub bytes: &'static [u8],
-    /// The same packed with gzip, and its tag: they are other bytes.
+    /// The file packed with gzip, and its own tag, since the bytes differ.
     pub packed: &'static [u8],
     pub packed_etag: &'static str,
 }
 
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The file, or 304 when the client has it already.
+/// The file, or 304 when the client already has it.
 pub(crate) fn answer(asset: &'static Asset, headers: &HeaderMap) -> Response {
     let (etag, bytes, coding) = match gzip::is_accepted(headers) {
         true => (asset.packed_etag, asset.packed, Some((header::CONTENT_ENCODING, GZIP))),

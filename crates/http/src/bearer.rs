@@ -1,4 +1,4 @@
-//! The token that a request shows. It refuses to judge it: what it is worth is the door's.
+//! The token of a request. This file only reads it; the door decides what it is worth.
 
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};

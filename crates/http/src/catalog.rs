@@ -1,4 +1,4 @@
-//! `/khz/v1/catalog` and the description of all routes: what can be asked for. It refuses to look at values.
+//! `/khz/v1/catalog` and the description of all routes: what a client can ask for. Reads no values.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
-/// The description that the tests hold against the server.
+/// The description; tests compare it with the server.
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
 /// `GET /khz/v1/openapi.json`
@@ -77,7 +77,7 @@ fn metric_json(out: &mut String, metric: &Metric) {
     out.push('}');
 }
 
-/// How it stands in `/metrics`.
+/// The metric's names in `/metrics`.
 fn exposition_json(out: &mut String, exposition: &Exposition) {
     out.push_str(",\"exposition\":{\"name\":");
     json::text(out, &exposition.name);

@@ -1,5 +1,5 @@
-//! `collect[]` of a scrape, node_exporter's way to ask for some of its collectors: their names and those of our sources, and the
-//! metrics that each stands for. It refuses names that it does not know, as node_exporter does.
+//! `collect[]` of a scrape, node_exporter's way to select some of its collectors. Lists their names, those of
+//! our sources, and the metrics of each. Refuses unknown names, as node_exporter does.
 
 use khz_model::Pattern;
 
@@ -9,7 +9,8 @@ use crate::refusal::Refusal;
 /// The parameter's name, with the brackets that Prometheus writes.
 pub(crate) const COLLECT: &str = "collect[]";
 
-/// What each name selects: node_exporter's collectors first, then our sources, `jobs` and `khz` (our own numbers).
+/// The metrics of each name: node_exporter's collectors first, then our sources, `jobs` and `khz` (khz's own
+/// numbers).
 const COLLECTORS: &[(&str, &[&str])] = &[
     ("cpu", &["cpu.*"]),
     ("diskstats", &["disk.*"]),
@@ -30,7 +31,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("khz", &["khz.*"]),
 ];
 
-/// The patterns, without a node, of what is to be collected; `None`: everything.
+/// The patterns to collect, without a node; `None`: everything.
 pub(crate) fn patterns(params: &Params) -> Result<Option<Vec<Pattern>>, Refusal> {
     let mut patterns: Vec<Pattern> = Vec::new();
     let mut is_asked = false;

@@ -1,4 +1,4 @@
-//! What the HTTP door counts about itself.
+//! The HTTP door's own counts.
 
 pub(crate) use khz_door::Held;
 pub(crate) use khz_door::counts::{count, count_n};

@@ -1,5 +1,5 @@
-//! The door itself: it binds, accepts, and hands each connection to the routes. It refuses to start anything
-//! before every address is bound, and closes in a bounded time.
+//! The HTTP door: binds, accepts, and starts a talk for each connection. Starts nothing before every address
+//! is bound, and closes in a bounded time.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,32 +20,32 @@ use crate::limits::{CLOSING_GRACE, HISTORIES_MAX, Limits};
 use crate::routes::{App, router};
 use crate::talk::{Open, Shared, Talk};
 
-/// For who speaks plain HTTP where TLS is spoken: browsers do when somebody leaves out the `s`.
+/// Answer to plain HTTP where the door has TLS: browsers send it when the user leaves out the `s`.
 const SPEAK_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 54\r\n\
     Connection: close\r\n\r\n{\"error\":\"this door speaks TLS: begin with https://\"}\n";
 
 /// An HTTP door that is not open yet.
 pub struct Door {
-    /// Who answers.
+    /// The query that answers.
     pub query: Arc<dyn Query>,
-    /// Where it listens.
+    /// The addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// How old a row may be that `/metrics` and, unless asked otherwise, queries answer with.
+    /// How old the rows in `/metrics` may be; also the default for queries.
     pub window: Nanos,
-    /// Host names that it answers to, besides `localhost` and its own addresses.
+    /// Host names that name this door, besides `localhost` and its own addresses.
     pub hosts: Vec<String>,
-    /// Whether `/metrics` says the node of every sample, as a hub must.
+    /// Whether every sample in `/metrics` has a label for its node, as a hub's must.
     pub node_label: bool,
-    /// Its side of TLS, for who comes from elsewhere; from this machine plain text is understood all the same.
+    /// TLS for callers from elsewhere; plain text from this machine still works.
     pub tls: Option<Arc<TlsServer>>,
-    /// Who may do what.
+    /// Which callers may do what.
     pub access: Access,
     /// The local socket.
     pub local: Option<LocalSocket>,
-    /// Its limits.
+    /// The limits of this door.
     pub limits: Limits,
-    /// What it counts; clone it to publish the numbers.
+    /// The door's counts; clone them to publish the numbers.
     pub counters: Counters,
 }
 
@@ -66,13 +66,13 @@ impl Door {
         }
     }
 
-    /// Binds every address; in a tokio runtime with I/O and time.
+    /// Binds every address; call it in a tokio runtime with I/O and time.
     pub async fn bind(self) -> Result<Bound, DoorError> {
         let listeners = khz_door::listen(&self.listen, "--listen")?;
         self.on(listeners)
     }
 
-    /// The door on sockets that [`khz_door::listen`] bound; in a tokio runtime with I/O and time.
+    /// The door on sockets from [`khz_door::listen`]; call it in a tokio runtime with I/O and time.
     pub fn on(mut self, listeners: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
         let listeners = Listeners::new(listeners, self.local.as_mut())?;
         let addrs = listeners.addresses()?;
@@ -80,7 +80,7 @@ impl Door {
     }
 }
 
-/// A door whose addresses are bound and that answers once it is served.
+/// A door with bound addresses; it answers once it is served.
 pub struct Bound {
     door: Door,
     listeners: Listeners,
@@ -88,18 +88,18 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The first address, with its real port.
+    /// The first address, with its actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.addrs.first().copied().unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
     }
 
-    /// All addresses, with their real ports.
+    /// All addresses, with their actual ports.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addrs
     }
 
-    /// Answers until `shutdown` resolves; then lets requests under way finish, for at most
-    /// [`CLOSING_GRACE`]. Needs no time when nobody is connected.
+    /// Answers until `shutdown` resolves; then lets open requests finish, for at most [`CLOSING_GRACE`].
+    /// Needs no CPU time when nobody is connected.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let (close, closing) = watch::channel(false);
         let mut door = self.door;
@@ -112,7 +112,7 @@ impl Bound {
     }
 }
 
-/// Where connections are received: what all of them share.
+/// What all connections of the door share.
 struct Hall {
     connections: Arc<Connections>,
     shared: Arc<Shared>,
@@ -131,6 +131,7 @@ impl Hall {
             counters: counters.clone(),
             answers: answers.clone(),
             histories: Arc::new(Semaphore::new(HISTORIES_MAX)),
+            turns: Arc::default(),
             closing: closing.clone(),
         };
         let connections = Connections::new(limits.connections);

@@ -1,6 +1,6 @@
-//! Deliveries as server-sent events: `columns` at the start and whenever they or the rate change, `rows` for the rest, and
-//! `notice` for what the reader should be told. It keeps what each node's columns and last readings were, and
-//! refuses to know time or sockets.
+//! Writes deliveries as server-sent events: `columns` at the start and whenever they or the rate change,
+//! `rows` for the readings, and `notice` for news about the subscription. Remembers each node's columns and
+//! last readings. Knows neither time nor sockets.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series, Stamp};
 use crate::json;
 use crate::limits::EVENT_BYTES;
 
-/// What the name of a node takes, usually.
+/// Usual length of a node's name.
 const NODE_NAME_BYTES: usize = 32;
 
 /// Writes the events of one stream.
@@ -20,41 +20,41 @@ pub(crate) struct Encoder {
     rate: Rate,
     changes: bool,
     nodes: HashMap<NodeName, Known>,
-    /// Readings in them.
+    /// How many readings they contain.
     readings: usize,
 }
 
-/// What [`Encoder::push`] has encoded.
+/// What one call of [`Encoder::push`] has encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
     pub rows: usize,
     pub lost: u64,
 }
 
-/// What the client knows of a node.
+/// What the client already knows about a node.
 #[derive(Debug)]
 struct Known {
     columns: Arc<Vec<Series>>,
-    /// The rate that was told with them.
+    /// The rate that was sent with the columns.
     rate: Rate,
-    /// The readings of the row sent last; `None` when the next row must be sent whole.
+    /// The readings of the last row that was sent; `None` when the next row must be sent whole.
     last: Option<Vec<Reading>>,
 }
 
 impl Encoder {
-    /// With `changes` only the first row after each `columns` is sent whole.
+    /// With `changes`, only the first row after each `columns` is sent whole.
     pub(crate) fn new(rate: Rate, changes: bool) -> Self {
         Encoder { rate, changes, nodes: HashMap::new(), readings: 0 }
     }
 
-    /// About the bytes that it remembers.
+    /// Roughly how many bytes the encoder remembers.
     pub(crate) fn held(&self) -> u64 {
         let nodes = self.nodes.len() * (size_of::<NodeName>() + size_of::<Known>() + NODE_NAME_BYTES);
         (nodes + self.readings * size_of::<Reading>()) as u64
     }
 
-    /// Appends the events of one delivery to `out`, from a row on, until there is enough for one event; tells how many
-    /// rows that were.
+    /// Appends the events of one delivery to `out`, starting at row `from`, until there is enough for one
+    /// event. Returns how many rows it has encoded.
     pub(crate) fn push(&mut self, delivery: &Delivery, from: usize, out: &mut String) -> Pushed {
         let rate = delivery.rate.unwrap_or(self.rate);
         let is_known = |known: &Known| known.rate == rate && Arc::ptr_eq(&known.columns, &delivery.columns);
@@ -73,7 +73,7 @@ impl Encoder {
         Pushed { rows, lost }
     }
 
-    /// Tells how many of the rows it has.
+    /// Returns how many of the rows the event has.
     fn rows_event(&mut self, delivery: &Delivery, rows: &[Row], lost: u64, out: &mut String) -> usize {
         out.push_str("event: rows\ndata: {\"node\":");
         json::text(out, delivery.node.as_str());
@@ -125,8 +125,8 @@ fn columns_event(delivery: &Delivery, rate: Rate, out: &mut String) {
     out.push_str("}\n\n");
 }
 
-/// Appends a `notice` for every sentence, with all nodes that it concerns: one refusal of four thousand nodes is
-/// one event.
+/// Appends one `notice` for each sentence, with all its nodes: if four thousand nodes refuse for the same
+/// reason, that is one event.
 pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &mut String) {
     let mut sentences: Vec<(&Notice, Vec<&NodeName>)> = Vec::new();
     for notice in notices {
@@ -151,12 +151,12 @@ pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &m
     }
 }
 
-/// What a node has become, where a notice is about that.
+/// The new state of a node, if the notice is about that.
 fn state(notice: &Notice) -> Option<&'static str> {
     notice.change.map(|(presence, _)| presence.as_str())
 }
 
-/// `,"c":[column,value,…]`: what differs from `last`, which becomes this row.
+/// `,"c":[column,value,…]`: the differences from `last`, which becomes this row.
 fn changed_json(out: &mut String, columns: &[Series], row: &Row, last: &mut Vec<Reading>) {
     out.push_str(",\"c\":[");
     let mut first = true;

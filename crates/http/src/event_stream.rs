@@ -1,5 +1,6 @@
-//! A body of server-sent events: on every tick it asks its source what is due, and keeps the connection alive
-//! while nothing is. It refuses to buffer: while the socket takes nothing, the source is not asked.
+//! A body of server-sent events. On every tick it asks its source for the events that are due, and sends
+//! heartbeats while there are none. It buffers nothing: while the socket takes no bytes, it does not ask the
+//! source.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,41 +26,42 @@ use crate::routes::App;
 
 /// Sixty times a second: a screen shows no more.
 const POLL_PERIOD_MIN: Duration = Duration::from_nanos(16_666_667);
-/// Slow rows are looked for four times a second, so that one that came late is shown soon all the same.
+/// Polls slow rows four times a second, so that a late row is still shown soon.
 const POLL_PERIOD_MAX: Duration = Duration::from_millis(250);
-/// Rows are gathered at multiples of their period; looking a little after that finds them fresh.
+/// Rows are gathered at multiples of their period; polling shortly afterwards finds them fresh.
 const POLL_AFTER_TICK: Duration = Duration::from_millis(2);
-/// A reader who hears nothing for three of these knows that nobody is there any more: as soon as a hub knows it of a node.
-/// The stream is awake that often anyway, and proxies take a silent connection for dead only after 30 seconds.
+/// A reader that gets nothing for three of these knows that the door is gone, as fast as a hub knows it of a
+/// node. The stream is awake that often anyway, and proxies consider a silent connection dead only after 30
+/// seconds.
 const HEARTBEAT_PERIOD: Duration = Duration::from_secs(1);
-/// Says so at the start of the answer, in seconds: an older door is silent for longer.
+/// Header with this period in seconds: an older door is silent for longer.
 const HEARTBEAT_HEADER: &str = "khz-heartbeat";
-/// What a client waits before it connects again, in the words of server-sent events.
+/// Tells the client how long to wait before it reconnects, in the syntax of server-sent events.
 pub(crate) const OPENING: &str = "retry: 1000\n\n";
 pub(crate) const HEARTBEAT: &str = ": heartbeat\n\n";
-/// The last words of a stream that would hold more than there is left.
-const OVER_BUDGET: &str = "event: dropped\ndata: {\"error\":\"the answers that others have not yet taken leave no room for this stream; come again in a few seconds\"}\n\n";
+/// The last event of a stream that would exceed the budget.
+const OVER_BUDGET: &str = "event: dropped\ndata: {\"error\":\"the answers that others have not yet taken leave no room for this stream; try again in a few seconds\"}\n\n";
 
-/// Where the events come from.
+/// A source of events.
 pub(crate) trait Source: Send + Unpin + 'static {
-    /// What is due now.
+    /// Returns the events that are due.
     fn due(&mut self) -> Due;
 
-    /// About the bytes that it holds between two calls.
+    /// Roughly how many bytes it holds between two calls.
     fn held(&self) -> u64;
 }
 
 /// The text of some events.
 pub(crate) enum Due {
-    /// All that is due; empty when nothing is.
+    /// All events that are due; may be empty.
     Events(String),
-    /// A part of what is due: the rest is asked for when this is taken.
+    /// Some of the events that are due; ask for the rest when these are taken.
     More(String),
-    /// All, and nothing after it.
+    /// All events; the stream ends after them.
     Last(String),
 }
 
-/// The body of a stream; what it holds is given back when the connection drops it.
+/// The body of a stream; dropping it releases what it holds.
 pub(crate) struct EventStream<S> {
     source: S,
     tick: Interval,
@@ -69,7 +71,7 @@ pub(crate) struct EventStream<S> {
     place: Place,
 }
 
-/// A place among the streams, and a share of what answers may hold.
+/// One of the places for streams, and a share of the budget for answers.
 pub(crate) struct Place {
     counters: Counters,
     share: Arc<Share>,
@@ -85,7 +87,7 @@ enum Phase {
     Ended,
 }
 
-/// A place among the streams, or the refusal when all are taken or there is nothing left to hold.
+/// A place for one more stream; a refusal when all places are taken or the budget is used up.
 pub(crate) fn place(app: &App) -> Result<Place, Refusal> {
     let limit = app.limits.streams;
     let open = Held::below(&app.counters.streams_open, limit).ok_or_else(|| {
@@ -97,7 +99,7 @@ pub(crate) fn place(app: &App) -> Result<Place, Refusal> {
 }
 
 impl<S: Source> EventStream<S> {
-    /// Events of `source`, which has something new about `rate` times a second.
+    /// Sends the events of `source`, which has news about `rate` times a second.
     pub(crate) fn new(source: S, rate: Rate, closing: watch::Receiver<bool>, place: Place) -> Self {
         EventStream {
             source,
@@ -181,7 +183,7 @@ impl<S: Source> http_body::Body for EventStream<S> {
     }
 }
 
-/// Ticks shortly after each multiple of the period, so that all streams of a rate wake together.
+/// Ticks shortly after each multiple of the period, so that all streams of one rate wake together.
 fn poll_timer(rate: Rate) -> Interval {
     let period = Duration::from(rate.period()).clamp(POLL_PERIOD_MIN, POLL_PERIOD_MAX);
     let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -194,7 +196,7 @@ fn poll_timer(rate: Rate) -> Interval {
 
 #[cfg(test)]
 impl Place {
-    /// A place that is nobody's, for tests.
+    /// A place that belongs to no door, for tests.
     pub fn of_a_test() -> Self {
         let gauge = || Arc::new(std::sync::atomic::AtomicU64::new(0));
         let budget = khz_model::Budget::new(crate::limits::ANSWERS_BYTES, gauge());

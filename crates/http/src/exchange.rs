@@ -1,5 +1,5 @@
-//! One request and its answer: counted, guarded, routed, and sent with the headers that every answer carries.
-//! It refuses bodies, and keeps its connection from being evicted until the answer has left.
+//! One request and its answer: counted, checked, routed, and sent with the headers that every answer has.
+//! Refuses request bodies, and protects its connection from eviction until the answer is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,14 +25,15 @@ use crate::refusal::{OverBudget, Refusal};
 use crate::routes::HEALTH_PATH;
 use crate::talk::Shared;
 
-/// Scripts and styles come from this door alone; nothing is embedded, framed or sent elsewhere.
+/// Scripts and styles come only from this door; nothing is embedded, framed or sent elsewhere.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Bytes handed to the connection at once, so that an answer counts as sent only when nearly all of it has left.
+/// Bytes passed to the connection at once. Small, so that an answer counts as sent only when nearly all of it
+/// is sent.
 const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// What the requests of one connection are answered with.
+/// What the requests of one connection need for their answers.
 #[derive(Clone)]
 pub(crate) struct Exchange {
     pub connection: Arc<Connection>,
@@ -65,10 +66,10 @@ impl Exchange {
         Response::from_parts(head, Body::new(Sending { body, rest: Bytes::new(), share, _busy: busy }))
     }
 
-    /// Who asks, if the request is in order and he may ask; `None` where that does not matter.
+    /// The caller, if the request is valid and the caller may make it; `None` for paths that need no caller.
     fn check(&self, request: &Request<Incoming>) -> Result<Option<Caller>, Refusal> {
         self.shared.guard.check(request, self.way)?;
-        // Who watches whether we live has no token, and learns nothing else.
+        // A health check needs no token, and learns nothing else.
         if request.uri().path() == HEALTH_PATH {
             return Ok(None);
         }
@@ -90,8 +91,8 @@ impl Exchange {
 }
 
 impl Shared {
-    /// What an answer holds of the budget: what it says itself, or its length; one that would be too much becomes a
-    /// refusal. Refusals are short, and always sent.
+    /// What an answer holds of the budget: the share it carries, or its length. An answer that would exceed
+    /// the budget becomes a refusal. Refusals are short, and always sent.
     fn counted(&self, mut response: Response) -> (Option<Arc<Share>>, Response) {
         if response.extensions().get::<OverBudget>().is_some() {
             count(&self.counters.answers_refused);
@@ -128,8 +129,8 @@ fn add_headers(headers: &mut HeaderMap) {
     }
 }
 
-/// A body in pieces of at most [`FRAME_BYTES_MAX`]; its connection is busy until it is dropped, and its share of the
-/// budget is taken until the last piece is sent.
+/// A body in pieces of at most [`FRAME_BYTES_MAX`]. Its connection stays busy until it is dropped; its share
+/// of the budget is held until the last piece is sent.
 struct Sending {
     body: Body,
     rest: Bytes,
@@ -137,7 +138,7 @@ struct Sending {
     _busy: Busy,
 }
 
-/// A piece that the connection has, and what it is counted by.
+/// A piece that the connection holds, and its share of the budget.
 struct Piece(Bytes, #[allow(dead_code, reason = "it is held, not read")] Option<Arc<Share>>);
 
 impl AsRef<[u8]> for Piece {
@@ -174,7 +175,8 @@ impl http_body::Body for Sending {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Asked before the first frame, when nothing has been taken out yet: then it is the answer's length.
+        // hyper asks before the first frame, when nothing has been taken out yet: then this is the answer's
+        // length.
         if self.rest.is_empty() { self.body.size_hint() } else { SizeHint::default() }
     }
 }

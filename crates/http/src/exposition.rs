@@ -1,5 +1,6 @@
-//! A snapshot as Prometheus reads it: the text format 0.0.4 or OpenMetrics 1.0, in node_exporter's names and
-//! units. Families stand together, and what is Absent or Failed is left out: unknown is never 0.
+//! Writes a snapshot for Prometheus: the text format 0.0.4 or OpenMetrics 1.0, with node_exporter's names and
+//! units. Samples of one family are written together. Absent and Failed readings are left out: unknown is
+//! never 0.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -25,33 +26,34 @@ impl Format {
     }
 }
 
-/// All samples of one name: several metrics may share it, told apart by labels.
+/// All samples of one name: several metrics may share it, with different labels.
 struct Family<'a> {
     metric: &'a Metric,
     samples: Vec<(Option<&'a NodeName>, &'a Sample)>,
 }
 
-/// Writes the Present samples of `snapshot`. With `node_label` every sample says its node, as a hub must.
+/// Writes the Present samples of `snapshot`. With `node_label` every sample has a label for its node, as a
+/// hub's must.
 pub fn render(snapshot: &Snapshot, format: Format, node_label: bool) -> String {
     Families::of(snapshot, format, node_label).whole()
 }
 
-/// Writes the Present samples that whoever answers has about itself; they belong to no node.
+/// Writes the Present samples that the answering program has about itself; they belong to no node.
 pub fn render_own(samples: &[Sample], format: Format) -> String {
     Families::of_own(samples, format).whole()
 }
 
-/// What is being written: the families, and how far they are.
+/// An exposition in progress: the families, and the position in them.
 pub(crate) struct Families<'a> {
     families: Vec<Family<'a>>,
     format: Format,
     taken: HashSet<&'a str>,
-    /// The family and the sample that come next.
+    /// The next family, and the next sample in it.
     at: (usize, usize),
 }
 
 impl<'a> Families<'a> {
-    /// The Present samples of some nodes.
+    /// Begins with the Present samples of some nodes.
     pub fn of(snapshot: &'a Snapshot, format: Format, node_label: bool) -> Self {
         let samples = snapshot.nodes.iter().flat_map(|(node, samples)| {
             let node = node_label.then_some(node);
@@ -60,7 +62,7 @@ impl<'a> Families<'a> {
         Families::new(families(samples), format)
     }
 
-    /// Those that whoever answers has about itself.
+    /// Begins with the samples that the answering program has about itself.
     pub fn of_own(samples: &'a [Sample], format: Format) -> Self {
         Families::new(families(samples.iter().map(|sample| (None, sample))), format)
     }
@@ -70,7 +72,7 @@ impl<'a> Families<'a> {
         Families { families, format, taken, at: (0, 0) }
     }
 
-    /// Writes on until there are this many bytes; `false`: that was all.
+    /// Continues until `out` has this many bytes; `false`: all is written.
     pub fn go_on(&mut self, out: &mut String, full: usize) -> bool {
         let Families { families, format, taken, at } = self;
         while let Some(family) = families.get(at.0) {
@@ -99,7 +101,7 @@ impl<'a> Families<'a> {
         out
     }
 
-    /// Bytes that it takes beside the samples.
+    /// Bytes that it takes besides the samples.
     pub fn held(&self) -> u64 {
         let samples = self.families.iter().map(|family| family.samples.capacity());
         let each = size_of::<(Option<&NodeName>, &Sample)>();
@@ -143,8 +145,8 @@ fn type_in_text(metric: &Metric) -> &'static str {
     if metric.exposition.untyped { "untyped" } else { metric.kind.as_str() }
 }
 
-/// OpenMetrics names a counter's family without the `_total` of its samples; a counter that node_exporter
-/// names otherwise, or whose bare name another family has, can only be `unknown` there.
+/// OpenMetrics writes a counter's family without the `_total` of its samples. A counter with another
+/// node_exporter name, or whose name without `_total` belongs to another family, can only be `unknown` there.
 fn family_in_open_metrics<'a>(
     metric: &Metric,
     name: &'a str,
@@ -185,7 +187,7 @@ fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
     let _ = writeln!(out, " {value}");
 }
 
-/// Escapes backslash, line feed and, where text stands in quotes, the quote.
+/// Escapes backslash, line feed and, in quoted text, the quote.
 fn escape(out: &mut String, text: &str, quotes: bool) {
     for c in text.chars() {
         match c {

@@ -1,5 +1,5 @@
-//! What is checked before any route is looked at: method, body, size, Host and Origin. It refuses to let a
-//! page of another site reach the door through somebody's browser; it knows nothing of users.
+//! The checks before any route: method, body, size, Host and Origin. Stops pages of other sites from using
+//! the door through a user's browser. Knows nothing of users.
 
 use std::net::IpAddr;
 
@@ -19,12 +19,12 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// `hosts` are names besides `localhost` and the address that the client connected to.
+    /// `hosts` are further names, besides `localhost` and the address that the client connected to.
     pub(crate) fn new(hosts: &[String]) -> Self {
         Guard { hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
     }
 
-    /// Lets a request through that came in by this way, or says why not.
+    /// Accepts a request that came in by this way, or returns the refusal.
     pub(crate) fn check<B>(&self, request: &Request<B>, way: Way) -> Result<(), Refusal> {
         check_method(request.method(), request.uri().path())?;
         check_uri(request)?;
@@ -33,11 +33,11 @@ impl Guard {
         check_origin(request.headers(), host.as_ref())
     }
 
-    /// The Host that was asked for. A name that anybody can point at this address (DNS rebinding) is refused.
+    /// The requested Host. Refuses a name that an attacker can point at this address (DNS rebinding).
     fn check_host<B>(&self, request: &Request<B>, way: Way) -> Result<Option<Authority>, Refusal> {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let Some(host) = hosts.next() else {
-            // HTTP/1.0 knows no Host, and no browser speaks it.
+            // HTTP/1.0 has no Host, and no browser speaks it.
             return match request.version() {
                 Version::HTTP_10 if request.uri().authority().is_none() => Ok(None),
                 _ => Err(Refusal::bad_request("the Host header is missing")),
@@ -59,12 +59,13 @@ impl Guard {
         Ok(Some(host))
     }
 
-    /// The port is not looked at: a forwarded port (`ssh -L 8080:localhost:7070`) is in order, and a rebound
-    /// name gains nothing by it.
+    /// Ignores the port: a forwarded port (`ssh -L 8080:localhost:7070`) is legitimate, and a rebound name
+    /// gains nothing by a port.
     fn names_us(&self, host: &str, way: Way) -> bool {
         let local = match way {
             Way::Address(local) => local,
-            // Nobody can make a browser take a rebound name for one of the certificate's, or speak to a file.
+            // A browser checks the name against the certificate, so a rebound name fails; and it cannot open
+            // a local socket.
             Way::Tls | Way::Local => return true,
         };
         let host = host.to_ascii_lowercase();
@@ -99,7 +100,7 @@ fn not_us(host: &str, way: Way) -> Refusal {
 fn check_method(method: &Method, path: &str) -> Result<(), Refusal> {
     match *method {
         Method::GET | Method::HEAD => Ok(()),
-        // A page of another origin cannot send it: browsers ask first, and are answered 405.
+        // A page of another origin cannot send it: browsers ask first, and get 405.
         Method::DELETE if path == NODES_PATH => Ok(()),
         _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this door is for reading: only GET and HEAD")),
     }
@@ -124,8 +125,8 @@ fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "a request to this door has no body"))
 }
 
-/// A page of another origin may link here, but neither read nor embed: browsers say who asks in `Origin` or,
-/// where they leave that out, in `Sec-Fetch-Site`.
+/// A page of another origin may link to this door, but neither read nor embed it. Browsers name the page's
+/// origin in `Origin` or, where they leave that out, in `Sec-Fetch-Site`.
 fn check_origin(headers: &HeaderMap, host: Option<&Authority>) -> Result<(), Refusal> {
     let foreign = || Refusal::new(StatusCode::FORBIDDEN, "requests from pages of another origin are refused");
     for origin in headers.get_all(header::ORIGIN) {

@@ -1,5 +1,5 @@
-//! Answers packed with gzip while they are sent, for who says that he understands it. It packs page by page as they are built,
-//! and refuses to hold back a stream of events.
+//! Packs answers with gzip while they are sent, for clients that accept it. Packs page by page, as pages are
+//! built, and never delays a stream of events.
 
 use std::io::Write;
 use std::pin::Pin;
@@ -18,11 +18,11 @@ use khz_model::{Budget, Share};
 use crate::accept::thousandths;
 use crate::limits::{HANDED_BYTES, PACKED_FROM, PACKER_BYTES};
 
-/// Text of names and numbers shrinks to a tenth at the fastest level, and costs a millisecond for some hundred kilobytes;
-/// higher levels take longer for little more.
+/// At the fastest level, text of names and numbers shrinks to a tenth, at one millisecond for some hundred
+/// kilobytes. Higher levels take longer for little gain.
 const LEVEL: Compression = Compression::fast();
 
-/// Whether the client prefers gzip, as RFC 9110 has it; without the header it gets the bytes as they are.
+/// Whether the client prefers gzip, by RFC 9110; without the header it gets the bytes unpacked.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let (mut gzip, mut any, mut identity) = (None, None, None);
     let fields = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
@@ -30,7 +30,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
         let mut parts = coding.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();
         let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-        // A weight that cannot be read is no wish.
+        // Ignores a weight that cannot be read.
         let Some(weight) = weight.map_or(Some(1_000), thousandths) else { continue };
         match name.as_str() {
             "gzip" | "x-gzip" => gzip = gzip.max(Some(weight)),
@@ -43,12 +43,12 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     gzip > 0 && gzip >= identity.unwrap_or(0)
 }
 
-/// Says that the answer would have been another one for another client.
+/// Tells caches that the answer depends on Accept-Encoding.
 pub(crate) fn vary(headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
 }
 
-/// The answer as a client gets it who accepts gzip, or not.
+/// The answer, packed if the client accepts gzip and packing helps.
 pub(crate) fn of(mut response: Response, is_accepted: bool, budget: &Budget) -> Response {
     if !is_text(response.headers()) || response.headers().contains_key(header::CONTENT_ENCODING) {
         return response;
@@ -58,7 +58,7 @@ pub(crate) fn of(mut response: Response, is_accepted: bool, budget: &Budget) -> 
     if !is_accepted || is_short {
         return response;
     }
-    // Who gets it as it is gets it all the same.
+    // Without room for packing, the client gets the answer unpacked.
     let Some(share) = budget.take(PACKER_BYTES) else { return response };
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
@@ -69,23 +69,23 @@ pub(crate) fn of(mut response: Response, is_accepted: bool, budget: &Budget) -> 
     })
 }
 
-/// Texts but streams of events, each of which is wanted at once.
+/// True for texts, except streams of events: their events must leave at once.
 fn is_text(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     matches!(kind, "application/json" | "application/openmetrics-text" | "text/plain")
 }
 
-/// A body that is packed as it is sent.
+/// A body that is packed while it is sent.
 struct Packed {
     body: Body,
-    /// `None` when all is said.
+    /// `None` when everything is packed.
     packer: Option<GzEncoder<Vec<u8>>>,
     _share: Share,
 }
 
 impl Packed {
-    /// What is packed; the packer goes on with an empty page.
+    /// Takes the packed bytes; the packer continues with an empty page.
     fn hand_over(packer: &mut GzEncoder<Vec<u8>>) -> Bytes {
         Bytes::from(std::mem::replace(packer.get_mut(), Vec::with_capacity(2 * HANDED_BYTES)))
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_coding_wins_and_without_a_wish_it_is_none() {
+    fn the_preferred_coding_wins_and_without_a_header_nothing_is_packed() {
         for (accept, expected) in [
             (None, false),
             (Some(""), false),

@@ -1,5 +1,5 @@
-//! `/khz/v1/history`: rows of the last while, node by node. Looking back is heavy, so it runs beside the streams, few
-//! at a time, and refuses a node's rows beyond a stated size.
+//! `/khz/v1/history`: the rows of a recent span, node by node. History is costly, so it runs beside the
+//! streams, few requests at a time. Refuses a node's rows beyond a stated size.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/history`.
 pub(crate) const HISTORY_PARAMS: &[&str] = &["match", "span", "rows"];
@@ -28,6 +29,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     let patterns = params.patterns()?;
     let span = params.duration("span", SPAN_DEFAULT)?;
     let rows = params.count("rows", ROWS_DEFAULT, HISTORY_ROWS_MAX)?;
+    app.turns.next(Queue::Answers).await;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| patterns.iter().any(|pattern| pattern.matches_node(node.as_str())));
     if nodes.is_empty() && patterns.iter().all(|pattern| pattern.nodes().is_none_or(|n| !n.is_countable())) {
@@ -39,7 +41,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, request: Request) -> Re
     pages::json(&app, async move |writer| past.write(writer, nodes).await).await
 }
 
-/// What is wanted of every node.
+/// What a request wants from every node.
 struct Past {
     app: Arc<App>,
     patterns: Arc<[Pattern]>,
@@ -48,7 +50,7 @@ struct Past {
 }
 
 impl Past {
-    /// One node after the other: no more is held than the rows of one.
+    /// Writes one node after the other, so that it holds at most the rows of one.
     async fn write(self, mut writer: Writer, nodes: Vec<NodeName>) -> Result<Writer, Refusal> {
         let names: usize = nodes.iter().map(|node| size_of::<NodeName>() + node.as_str().len()).sum();
         writer.page().push_str("{\"nodes\":[");
@@ -67,15 +69,16 @@ impl Past {
         Ok(writer)
     }
 
-    /// Off the thread that answers everybody.
+    /// Runs on a blocking thread, so that other requests do not wait.
     async fn look_back(&self, writer: &mut Writer, node: NodeName) -> Result<Option<Delivery>, Refusal> {
         let stopped = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the door is closing");
         let turn = Arc::clone(&self.app.histories).acquire_owned().await.map_err(|_| stopped(()))?;
-        // What looking back may hold is taken before: two who look back at once have it beside each other.
+        // Takes the memory for history from the budget first, since several requests may hold theirs at once.
         writer.hold(LOOKING_BACK_BYTES.min(self.app.answers.limit().0 / 4))?;
         let (query, patterns) = (Arc::clone(&self.app.query), Arc::clone(&self.patterns));
         let (span, rows) = (self.span, self.rows);
-        // A client that hangs up ends the wait, not the work; the permit goes along so that work stays counted.
+        // A client that disconnects ends the wait, but not the work; the work holds the permit, so that it
+        // stays counted.
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             query.history_of(&node, &patterns, span, rows)

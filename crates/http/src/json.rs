@@ -1,5 +1,5 @@
-//! JSON as this door writes it, straight into a string: values as decimal strings so that 64-bit counters stay
-//! exact, stamps as seconds with nanoseconds. It refuses to read JSON.
+//! Writes JSON straight into a string: values as decimal strings, so that 64-bit counters stay exact, and
+//! stamps as seconds with nanoseconds. Reads no JSON.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(crate) fn text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A row's two times as members: `"t"`, wall clock, and `"b"`, the clock that never jumps.
+/// A row's two times as members: `"t"`, the wall clock, and `"b"`, the clock that never jumps.
 pub(crate) fn stamp(out: &mut String, stamp: Stamp) {
     out.push_str("\"t\":");
     text(out, &stamp.real_text());
@@ -46,12 +46,12 @@ pub(crate) fn text_or_null(out: &mut String, value: Option<&str>) {
     }
 }
 
-/// A bare number: only for what is far below 2^53.
+/// A bare number: only for numbers far below 2^53.
 pub(crate) fn number(out: &mut String, value: u64) {
     let _ = write!(out, "{value}");
 }
 
-/// What stands before the element of a list with this number.
+/// The separator before the list element with this number.
 pub(crate) fn next(out: &mut String, number: usize) {
     if number > 0 {
         out.push(',');
@@ -124,14 +124,14 @@ fn value(out: &mut String, reading: Reading, places: u8) {
     let _ = write!(out, "\"{}\"", Decimal::new(reading.bits(), places));
 }
 
-/// A row's readings: shorter than the columns when the rest did not exist yet.
+/// A row's readings; fewer than the columns where later columns did not exist yet.
 pub(crate) fn readings(out: &mut String, columns: &[Series], readings: &[Reading]) {
     list(out, columns.iter().zip(readings), |out, (column, &element)| {
         reading(out, element, column.metric.places);
     });
 }
 
-/// A 200 answer that nobody may keep.
+/// A 200 answer that must not be cached.
 pub(crate) fn response(body: impl Into<Body>) -> Response {
     let body = body.into();
     let kind = HeaderValue::from_static("application/json");

@@ -1,6 +1,6 @@
-//! `/metrics`, `/khz/v1/query` and `/healthz`: what is there now. It refuses to gather; it asks for rows no older than
-//! the window. Of a hub's nodes a scrape asks for new rows, a query for what was sent last unless it says how old
-//! that may be.
+//! `/metrics`, `/khz/v1/query` and `/healthz`: the latest readings. Gathers nothing itself; asks the query
+//! for rows no older than the window. At a hub a scrape makes a node gather, while a query gets the newest
+//! rows that the hub has, unless it limits their age.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,19 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::turns::Queue;
 
-/// Nodes that are asked anew have so long to answer, as at the text door.
+/// How long a query waits for nodes that were asked for newer rows, as at the text door.
 const RENEW_DEADLINE: Duration = Duration::from_millis(50);
-/// A node that is scraped has so long: a scraper waits ten seconds, and a first answer takes two ways there and back.
+/// How long a scrape waits for its node: a scraper waits ten seconds, and a first answer takes two round
+/// trips.
 const SCRAPE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Parameters of `/metrics`.
 pub(crate) const METRICS_PARAMS: &[&str] = &["node", COLLECT];
 
-/// `GET /metrics`: of one node, where it is named; else what whoever answers says of itself; else of all nodes.
+/// `GET /metrics`: the numbers of one node, if a node is named; else the numbers that the answering program
+/// has about itself; else those of all nodes.
 pub(crate) async fn metrics(
     State(app): State<Arc<App>>,
     Extension(roster): Extension<Arc<Roster>>,
@@ -43,8 +46,12 @@ pub(crate) async fn metrics(
     let params = Params::parse(request.uri().query(), METRICS_PARAMS)?;
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
-    // No label says the node that was asked for: the scraper's target does, and two that say it would be at odds.
-    let (exposed, node_label) = match (params.get("node"), app.query.own()) {
+    // An exposition is built in its turn, like a page.
+    let queue = if params.get("node").is_some() { Queue::Answers } else { Queue::Own };
+    app.turns.next(queue).await;
+    // No label for a requested node: the scraper's target already has one, and two labels would conflict.
+    let own = || app.query.own();
+    let (exposed, node_label) = match (params.get("node"), params.get("node").map_or_else(own, |_| None)) {
         (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node, collected).await?), false),
         (None, Some(mut own)) => {
             let is_collected = |name: &str| {
@@ -63,12 +70,12 @@ pub(crate) async fn metrics(
     };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
-    let mut response = pages::answer(&app, kind, write).await?;
+    let mut response = pages::answer_in(queue, &app, kind, write).await?;
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
 
-/// What is exposed.
+/// The contents of an exposition.
 enum Exposed {
     Nodes(Snapshot),
     Own(Vec<Sample>),
@@ -91,9 +98,9 @@ impl Exposed {
     }
 }
 
-/// The samples of one node, gathered for this scrape: a rate that is computed from scrapes needs numbers that are of
-/// the moment of the scrape. A node that is down fails the scrape, so that Prometheus sets `up` to 0 and marks its
-/// series stale: old numbers must not pass for new ones.
+/// The samples of one node, gathered for this scrape: a rate computed from scrapes needs numbers from the
+/// moment of the scrape. If the node is down, the scrape fails, so that Prometheus sets `up` to 0 and marks
+/// its series stale: old numbers must not pass for new ones.
 async fn one_node(
     app: &App,
     roster: &Roster,
@@ -125,7 +132,7 @@ async fn one_node(
             of_node.collect::<Result<Vec<_>, _>>()?
         }
     };
-    // Who has not answered by then shows what it has sent last.
+    // If the node has not answered by then, its last rows are used.
     let _ = timeout(SCRAPE_DEADLINE, app.query.renew(&patterns, app.window)).await;
     let snapshot = match &collected {
         Some(_) => collect(app, &patterns).await?,
@@ -137,7 +144,7 @@ async fn one_node(
     Ok(snapshot)
 }
 
-/// What these collectors have; nothing where nothing is there that they select, as in node_exporter's answers.
+/// The samples of these collectors; none where nothing matches, like node_exporter.
 async fn collect(app: &App, patterns: &[Pattern]) -> Result<Snapshot, Refusal> {
     match app.query.latest(patterns, app.window).await {
         Err(QueryError::NothingMatches { .. }) => Ok(Snapshot::default()),
@@ -151,7 +158,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let patterns = params.patterns()?;
     let age_max = params.duration("age", app.window)?;
     if params.get("age").is_some() {
-        // Who has not answered by then shows what it has sent last, with its time.
+        // Nodes that have not answered by then show their last rows, with their time.
         let _ = timeout(RENEW_DEADLINE, app.query.renew(&patterns, age_max)).await;
     }
     let query = Arc::clone(&app.query);
@@ -161,7 +168,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
 /// Parameters of `/khz/v1/query`.
 pub(crate) const QUERY_PARAMS: &[&str] = &["match", "age"];
 
-/// `GET /healthz`: whether questions are still answered, without gathering for it.
+/// `GET /healthz`: whether the door still answers; gathers nothing.
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Response, Refusal> {
     match app.query.latest(&[], Nanos(u64::MAX)).await {
         Err(stopped @ QueryError::Stopped) => Err(stopped.into()),
@@ -169,7 +176,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Response, Refu
     }
 }
 
-/// What a query is answered with, node by node, each as it is when its turn comes.
+/// Writes the answer to a query node by node, each with its readings at that moment.
 async fn snapshot(
     mut writer: Writer,
     query: &dyn Query,

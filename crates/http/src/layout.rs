@@ -1,5 +1,5 @@
-//! Where the samples that a request selects stand in the parts of a node, and the JSON that says what each is: worked
-//! out once for each kind of node, and used for every node of that kind.
+//! Where the samples that a request selects are in the parts of a node, and the JSON that describes each.
+//! Worked out once for each kind of node, and used for every node of that kind.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -19,29 +19,29 @@ struct Cell {
     head: Range<u32>,
 }
 
-/// What is selected of one kind of node.
+/// The selected series of one kind of node.
 #[derive(Default)]
 struct Layout {
     cells: Vec<Cell>,
     heads: String,
 }
 
-/// A layout, and whom it is for.
+/// A layout, and the kind of node that it is for.
 struct Known {
     columns: Vec<Arc<dyn Columns>>,
-    /// One bit for each pattern that speaks of such nodes.
+    /// One bit for each pattern that selects such nodes.
     speaking: u64,
     layout: Layout,
 }
 
-/// The layouts of one answer, the one used last first.
+/// The layouts of one answer, the last used one first.
 pub(crate) struct Layouts {
     patterns: Vec<Pattern>,
     known: Vec<Known>,
 }
 
 impl Layouts {
-    /// For what these patterns select, [`crate::limits::PATTERNS_MAX`] of them at most.
+    /// For these patterns, at most [`crate::limits::PATTERNS_MAX`].
     pub fn new(patterns: Vec<Pattern>) -> Self {
         Layouts { patterns, known: Vec::new() }
     }
@@ -100,7 +100,7 @@ impl Known {
 }
 
 impl Layout {
-    /// Of several parts with the same series the first one counts; the widest says the order.
+    /// If several parts have the same series, the first part counts. The widest part determines the order.
     fn new(parts: &[Part<'_>], patterns: &[Pattern]) -> Self {
         let mut cells: Vec<(u16, u32)> = Vec::new();
         let (mut seen, mut overlap) = (HashSet::new(), false);
@@ -133,7 +133,7 @@ impl Layout {
     }
 }
 
-/// A lane that was gathered a moment ago has some of the base lane's series: they stand where they always stand.
+/// A lane that was gathered a moment ago has some of the base lane's series: they keep their usual positions.
 fn in_order_of_the_widest(parts: &[Part<'_>], cells: &mut [(u16, u32)]) {
     let Some(widest) = parts.iter().max_by_key(|part| part.columns.series().len()) else { return };
     let places: HashMap<_, usize> = widest.columns.series().iter().map(name).zip(0..).collect();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_lanes_the_newer_counts_and_the_wider_says_the_order() {
+    fn of_two_lanes_the_newer_counts_and_the_wider_sets_the_order() {
         let (base, newer) = (columns(&["a", "b", "c"]), columns(&["c", "b"]));
         let part = |columns: &Arc<dyn Columns>, values: &'static [u64], seconds| Part {
             columns: columns.clone(),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_node_has_what_the_patterns_that_speak_of_it_select() {
+    fn each_node_shows_what_its_patterns_select() {
         let base = columns(&["a", "b", "c"]);
         let parts = [Part { columns: base, stamp: Stamp::default(), values: &[1, 2, 3], states: &[0; 3] }];
         let mut layouts = Layouts::new(vec![Pattern::new("n1:a").unwrap(), Pattern::new("n2:b").unwrap()]);

@@ -1,6 +1,6 @@
 //! The HTTP door: the page, the Prometheus exposition, queries, streams and history over one listening
-//! socket. It reads only through [`khz_model::Query`] and refuses to know who answers; it starts no threads
-//! of its own, gathers nothing, and sleeps when nobody asks.
+//! socket. It reads only through [`khz_model::Query`], so it does not know what answers. It starts no threads
+//! of its own, gathers nothing, and sleeps when no request comes.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ mod history;
 mod json;
 mod latest;
 mod layout;
-mod limits;
+pub mod limits;
 mod measure;
 mod misses;
 mod nodes;
@@ -35,6 +35,7 @@ mod stream;
 mod talk;
 mod targets;
 mod tiles;
+mod turns;
 
 pub use counters::Counters;
 pub use door::{Bound, Door};

@@ -1,22 +1,22 @@
-//! One number a node: what of its series is added up, and over what it is divided. Counters become rates, by
-//! the stamps of the rows that carry them. It refuses to guess: what is not known yet, went backwards or failed
-//! gives no number. It knows neither time nor sockets.
+//! A measure: one number for each node, the sum of some series divided by the sum of others. Counters become
+//! rates, by the stamps of their rows. Makes no guesses: a counter that is new, went backwards or failed
+//! gives no number. Knows neither time nor sockets.
 
 use std::sync::Arc;
 
 use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series};
 
-/// What the number of a node is.
+/// How the number of a node is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Measure {
     /// These series...
     pub upper: Vec<Pattern>,
-    /// ...in per cent of these, where there are any.
+    /// ...as a percentage of these, if there are any.
     pub lower: Vec<Pattern>,
-    /// But never these.
+    /// Never these.
     pub except: Vec<Pattern>,
     pub fold: Fold,
-    /// What is missing to a hundred: busy out of idle, used out of available.
+    /// The difference to a hundred: busy from idle, used from available.
     pub rest: bool,
 }
 
@@ -28,12 +28,13 @@ pub(crate) enum Fold {
 }
 
 impl Measure {
-    /// Every pattern that it needs rows of.
+    /// Every pattern whose rows it needs.
     pub(crate) fn patterns(&self) -> Vec<Pattern> {
         self.upper.iter().chain(&self.lower).cloned().collect()
     }
 
-    /// The unit of its numbers as the door writes it (`bytes/s`); an error says why they are no one quantity.
+    /// The unit of its numbers as the door writes it (`bytes/s`); an error if the series have different
+    /// units.
     pub(crate) fn unit(&self, metrics: &[Arc<Metric>]) -> Result<String, String> {
         let upper = quantity(&self.upper, metrics)?;
         let lower = quantity(&self.lower, metrics)?;
@@ -52,7 +53,7 @@ impl Measure {
     }
 }
 
-/// The one unit of all metrics that the patterns select, `None` without any.
+/// The common unit of all metrics that the patterns select; `None` if they select none.
 fn quantity(patterns: &[Pattern], metrics: &[Arc<Metric>]) -> Result<Option<String>, String> {
     let mut first: Option<(&Metric, String)> = None;
     for metric in metrics.iter().filter(|metric| patterns.iter().any(|p| p.matches_metric(&metric.name))) {
@@ -72,7 +73,7 @@ fn quantity(patterns: &[Pattern], metrics: &[Arc<Metric>]) -> Result<Option<Stri
     Ok(first.map(|(_, unit)| unit))
 }
 
-/// The number of one node, kept up to date with its rows.
+/// The number of one node, updated with its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     columns: Arc<Vec<Series>>,
@@ -83,7 +84,7 @@ pub(crate) struct Meter {
     pub value: Option<f64>,
 }
 
-/// A column that counts.
+/// A column that the measure uses.
 #[derive(Debug)]
 struct Part {
     column: usize,
@@ -92,21 +93,21 @@ struct Part {
     counter: bool,
     /// Value of one raw step.
     step: f64,
-    /// The counter as it was in the last row.
+    /// The counter in the last row.
     last: Option<u64>,
 }
 
 /// What one column contributes.
 enum Term {
     Value(f64),
-    /// Nothing: not there on this node, or not long enough.
+    /// Nothing: this node does not have it, or has only just got it.
     None,
-    /// The whole number is unknown.
+    /// Makes the whole number unknown.
     Unknown,
 }
 
 impl Meter {
-    /// Takes some rows; only the newest is looked at.
+    /// Takes some rows; only the newest counts.
     pub(crate) fn take(&mut self, measure: &Measure, delivery: &Delivery) {
         if !Arc::ptr_eq(&self.columns, &delivery.columns) {
             self.bind(measure, &delivery.columns);
@@ -116,7 +117,7 @@ impl Meter {
         }
     }
 
-    /// New columns: what is known of a counter that was there before stays known.
+    /// New columns: the last values of counters that were there before are kept.
     fn bind(&mut self, measure: &Measure, columns: &Arc<Vec<Series>>) {
         let old = std::mem::take(&mut self.parts);
         let last_of = |series: &Series| {
@@ -139,7 +140,7 @@ impl Meter {
 
     fn row(&mut self, measure: &Measure, row: &Row) -> Option<f64> {
         let before = self.boot.replace(row.stamp.boot);
-        // The same row again, or a node that was started anew: nothing to compare with.
+        // The same row again, or a restarted node: nothing to compare with.
         let seconds = before.filter(|before| *before < row.stamp.boot).map(|b| row.stamp.boot.since(b));
         let seconds = seconds.map(Nanos::as_secs_f64);
         let (mut upper, mut lower) = (None, None);
@@ -155,7 +156,7 @@ impl Meter {
                     }
                 }
                 Term::None => {}
-                // Go on all the same: the others' counters must be remembered.
+                // Continue even so: the other counters must be remembered.
                 Term::Unknown => known = false,
             }
         }
@@ -241,7 +242,7 @@ mod tests {
         Measure { upper: patterns(upper), lower: patterns(lower), except: patterns(except), fold, rest }
     }
 
-    /// What a node shows after each row, given as seconds and readings.
+    /// A node's number after each row, given as seconds and readings.
     fn shown(measure: &Measure, columns: Vec<Series>, rows: &[(f64, &[Reading])]) -> Vec<Option<f64>> {
         let columns = Arc::new(columns);
         let mut meter = Meter::default();
@@ -260,7 +261,7 @@ mod tests {
     use Reading::{Absent, Failed, Present};
 
     #[test]
-    fn busy_is_what_is_missing_to_idle() {
+    fn busy_is_the_rest_of_idle() {
         let [user, idle] =
             ["cpu.all.user", "cpu.all.idle"].map(|name| metric(name, Kind::Counter, Unit::Seconds, 2));
         let busy = measure(&["cpu.all.idle"], &["cpu.all.*"], &[], Fold::Sum, true);
@@ -270,7 +271,7 @@ mod tests {
             (2.0, &[Present(125), Present(1_075)]),
             (3.0, &[Present(125), Present(1_075)]),
         ];
-        // The last row: no time was counted at all, so that no share of it is known.
+        // The last row: no time was counted at all, so no share of it is known.
         assert_eq!(shown(&busy, columns, &rows), [None, Some(25.0), None]);
     }
 
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_up_is_one_quantity() {
+    fn only_equal_units_are_added_up() {
         let metrics = [
             metric("net.rx_bytes", Kind::Counter, Unit::Bytes, 0),
             metric("net.rx_packets", Kind::Counter, Unit::Packets, 0),

@@ -1,11 +1,12 @@
-//! What a request asks for and nobody has, as JSON and as a refusal. It refuses to guess: what was meant, `khz_model` says.
+//! The misses of a request, as JSON and as a refusal. `khz_model` finds the misses and the
+//! suggestions.
 
 use khz_model::{Miss, Misses, Pattern, Query, QueryError};
 
 use crate::json;
 use crate::refusal::Refusal;
 
-/// What of these patterns is not there.
+/// The misses of these patterns.
 pub(crate) fn of(query: &dyn Query, patterns: &[Pattern]) -> Misses {
     Misses::of(&query, patterns)
 }
@@ -21,7 +22,7 @@ pub(crate) fn put(out: &mut String, misses: &Misses) {
     out.push('}');
 }
 
-/// The same as an event of a stream; nothing where everything is there.
+/// The same as an event of a stream; empty where nothing is missing.
 pub(crate) fn event(misses: &Misses) -> String {
     let mut out = String::new();
     if !misses.is_empty() {
@@ -40,7 +41,7 @@ fn miss_json(out: &mut String, miss: &Miss) {
     out.push('}');
 }
 
-/// A refusal that also names what was probably meant.
+/// A refusal that also suggests what was probably meant.
 pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError) -> Refusal {
     let misses = match &error {
         QueryError::NothingMatches { .. } => of(query, patterns),
@@ -54,7 +55,8 @@ pub(crate) fn refusal(query: &dyn Query, patterns: &[Pattern], error: QueryError
     refusal
 }
 
-/// The names of nodes that are known: who is known and does not answer is another matter than who is not.
+/// Those of these names that are known nodes: a known node that does not answer is not the same as an unknown
+/// one.
 pub(crate) fn known(query: &dyn Query, missing: &[String]) -> Vec<String> {
     if missing.is_empty() {
         return Vec::new();

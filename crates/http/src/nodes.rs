@@ -1,4 +1,4 @@
-//! `/khz/v1/nodes`: which nodes there are, how each is, and forgetting those that are gone. It refuses to look at values.
+//! `/khz/v1/nodes`: lists the nodes and the state of each, and forgets those that are gone. Reads no values.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +17,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/nodes`.
 pub(crate) const NODES_PARAMS: &[&str] = &["nodes", "brief"];
@@ -30,6 +31,7 @@ pub(crate) async fn nodes(
     let params = Params::parse(request.uri().query(), NODES_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let is_wanted = |name: &str| selected.as_ref().is_none_or(|pattern| pattern.matches_node(name));
+    app.turns.next(Queue::Answers).await;
     let status = (!params.switch("brief")?).then(|| {
         let mut status = app.query.status();
         status.retain(|node| is_wanted(node.node.as_str()));
@@ -39,13 +41,13 @@ pub(crate) async fn nodes(
         Some(status) => status.iter().map(|node| node.node.clone()).collect(),
         None => app.query.nodes().into_iter().filter(|name| is_wanted(name.as_str())).collect(),
     };
-    // What this caller may ask for: a page offers no rate that it would be refused.
+    // The fastest rate for this caller, so that the page offers no rate that would be refused.
     let rate_max = caller.rate_max(app.query.rate_max());
     let nodes = Listed { names, status, rate_max };
     pages::json(&app, async move |writer| nodes.write(writer).await).await
 }
 
-/// What is answered.
+/// The contents of the answer.
 struct Listed {
     names: Vec<NodeName>,
     status: Option<Vec<NodeStatus>>,
@@ -82,7 +84,7 @@ impl Listed {
         Ok(writer)
     }
 
-    /// About the bytes that this takes.
+    /// Roughly how many bytes this takes.
     fn held(&self) -> u64 {
         let of_status = |node: &NodeStatus| {
             let lanes = node.lanes.iter().map(|lane| size_of::<LaneStatus>() + lane.name.capacity());
@@ -95,7 +97,7 @@ impl Listed {
     }
 }
 
-/// `DELETE /khz/v1/nodes`: the nodes that a hostlist selects are forgotten, where they are not there.
+/// `DELETE /khz/v1/nodes`: forgets those nodes of a hostlist that are not connected.
 pub(crate) async fn forget(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -103,8 +105,8 @@ pub(crate) async fn forget(
 ) -> Result<Response, Refusal> {
     let params = Params::parse(request.uri().query(), FORGET_PARAMS)?;
     let selected = params.hostlist("nodes")?;
-    let selected = selected
-        .ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes are to be forgotten"))?;
+    let selected =
+        selected.ok_or_else(|| Refusal::bad_request("'nodes' is missing: which nodes to forget"))?;
     caller.check_operator("forgetting nodes")?;
     let hosts = selected.nodes();
     let misses = hosts.map(|hosts| Misses::of_nodes(hosts, &app.query.nodes())).unwrap_or_default();
@@ -116,10 +118,10 @@ pub(crate) async fn forget(
     }
 }
 
-/// Parameters of it.
+/// Parameters of `DELETE /khz/v1/nodes`.
 pub(crate) const FORGET_PARAMS: &[&str] = &["nodes"];
 
-/// Why nodes stay, each reason once.
+/// Why nodes are not forgotten, each reason once.
 fn told(refused: &[(NodeName, String)]) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (node, why) in refused {
@@ -222,8 +224,8 @@ fn lane_json(out: &mut String, lane: &LaneStatus) {
     out.push('}');
 }
 
-/// A moment so long ago, three times: `NAME_age`, `NAME_time` (since 1970), and under its name alone the age again, for a
-/// `khz` that is older than these names.
+/// A moment in three forms: `NAME_age`, `NAME_time` (since 1970), and `NAME`, which is the age again, for a `khz` that is
+/// older than the other names.
 fn moment(out: &mut String, name: &str, age: Option<Nanos>, now: Nanos) {
     span(out, &format!(",\"{name}\":"), age);
     span(out, &format!(",\"{name}_age\":"), age);
@@ -252,7 +254,7 @@ mod tests {
     use khz_model::Rate;
 
     #[test]
-    fn what_is_not_known_of_a_node_is_null() {
+    fn unknown_facts_about_a_node_are_null() {
         let mut out = String::new();
         status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()), Nanos::from_secs(1_000));
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_as_an_age_and_as_a_time_each_under_a_name_that_says_so() {
+    fn a_moment_has_an_age_and_a_time_each_under_a_name_that_says_so() {
         let status = NodeStatus {
             heard: Some(Nanos::from_millis(400)),
             since: Some(Nanos::from_secs(70)),
@@ -289,7 +291,7 @@ mod tests {
             ("heard_time", "1763689999.600000000"),
             ("since_age", "70.000000000"),
             ("since_time", "1763689930.000000000"),
-            // Readers of before these names take them for ages.
+            // Older readers take these for ages.
             ("heard", "0.400000000"),
             ("since", "70.000000000"),
         ] {
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_tells_what_was_lost_and_what_may_still_come() {
+    fn a_lane_counts_lost_and_missing_rows() {
         let lane = LaneStatus {
             name: "base".into(),
             rate: Rate::from_hz(1).unwrap(),

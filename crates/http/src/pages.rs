@@ -1,5 +1,6 @@
-//! Answers that are built while they are sent: a page is written, handed to the connection, and the next one is begun
-//! when there is room for it. What an answer holds comes out of the door's budget. It refuses to know what is written.
+//! Answers that are built while they are sent: a page is written and passed to the connection, and the next
+//! page begins when the connection has room. The door's budget pays for what an answer holds. Knows nothing
+//! of the contents.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,19 +19,23 @@ use crate::counters::{Counters, count};
 use crate::limits::{PAGE_BYTES, PAGES_BYTES};
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::{Queue, Turns};
 
-/// What an answer is written on. It is the answer's own: whoever drops it ends the answer.
+/// What an answer is written with. The function that writes the answer owns it until the end.
 pub(crate) struct Writer {
     desk: Desk,
     share: Arc<Share>,
+    /// Where it waits for its turn to write a page.
+    turns: Arc<Turns>,
+    queue: Queue,
     page: String,
-    /// Bytes that the answer is made of, besides its pages.
+    /// Bytes that the answer needs besides its pages.
     held: u64,
-    /// Bytes of the page that was handed over last: the connection may still have it.
+    /// Bytes of the last page that was passed on: the connection may still hold it.
     handed: u64,
 }
 
-/// Where a page lies until it is taken.
+/// Where a page waits until it is taken.
 #[derive(Clone, Default)]
 struct Desk(Arc<Mutex<Option<String>>>);
 
@@ -43,7 +48,7 @@ impl Desk {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(page);
     }
 
-    /// Puts a page there, and waits until it is taken: whoever takes it asks for the next one.
+    /// Puts a page there, and waits until it is taken; the taker then asks for the next one.
     async fn hand_over(&self, page: String) {
         let mut page = Some(page);
         std::future::poll_fn(|_| match page.take() {
@@ -58,23 +63,24 @@ impl Desk {
 }
 
 impl Writer {
-    /// The page, to be written on.
+    /// The page to write on.
     pub fn page(&mut self) -> &mut String {
         &mut self.page
     }
 
-    /// To be called after each piece: sends the page when it is full.
+    /// Call this after each piece: it sends the page when it is full.
     pub async fn turn(&mut self) -> Result<(), Refusal> {
         self.check()?;
         if self.page.len() >= PAGE_BYTES {
             let page = std::mem::replace(&mut self.page, String::with_capacity(PAGE_BYTES));
             self.handed = page.capacity() as u64;
             self.desk.hand_over(page).await;
+            self.turns.next(self.queue).await;
         }
         Ok(())
     }
 
-    /// From here on the answer holds this number of bytes besides its pages.
+    /// Sets how many bytes the answer holds from now on, besides its pages.
     pub fn hold(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.held = bytes;
         match self.share.set(self.needed()) {
@@ -100,20 +106,37 @@ fn share(app: &App) -> Result<Arc<Share>, Refusal> {
     app.answers.take(PAGES_BYTES).map(Arc::new).ok_or_else(Refusal::busy)
 }
 
-/// The answer that `write` writes, which gives the writer back when it is done. What it refuses before its first page
-/// is full is a refusal; later it ends the answer in the middle, which a client sees.
+/// The answer that `write` writes; it returns the writer at the end. An error before the first page is full
+/// becomes a refusal; a later one cuts the answer, which the client notices.
 pub(crate) async fn answer<F, W>(app: &App, kind: &'static str, write: W) -> Result<Response, Refusal>
 where
     W: FnOnce(Writer) -> F,
     F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
 {
+    answer_in(Queue::Answers, app, kind, write).await
+}
+
+/// The same, with turns from this queue.
+pub(crate) async fn answer_in<F, W>(
+    queue: Queue,
+    app: &App,
+    kind: &'static str,
+    write: W,
+) -> Result<Response, Refusal>
+where
+    W: FnOnce(Writer) -> F,
+    F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
+{
     let (desk, share) = (Desk::default(), share(app)?);
-    let writer = Writer { desk: desk.clone(), share: share.clone(), page: String::new(), held: 0, handed: 0 };
+    app.turns.next(queue).await;
+    let turns = Arc::clone(&app.turns);
+    let (page, held, handed) = (String::new(), 0, 0);
+    let writer = Writer { desk: desk.clone(), share: share.clone(), turns, queue, page, held, handed };
     let mut writing: Writing = Box::pin(write(writer));
     let body = match std::future::poll_fn(|cx| first(&mut writing, &desk, cx)).await? {
         Begun::Whole(text) => {
             drop(writing);
-            // It cannot be too much: it had more until now.
+            // This cannot exceed the budget: the share was larger until now.
             share.set(text.capacity() as u64);
             Body::from(text)
         }
@@ -128,7 +151,7 @@ where
     Ok(response)
 }
 
-/// The same in JSON, which nobody may keep.
+/// The same in JSON, which must not be cached.
 pub(crate) async fn json<F, W>(app: &App, write: W) -> Result<Response, Refusal>
 where
     W: FnOnce(Writer) -> F,
@@ -139,17 +162,17 @@ where
     Ok(response)
 }
 
-/// What a response holds of the budget until its last byte has left.
+/// What a response holds of the budget until its last byte is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Held(pub Arc<Share>);
 
 type Writing = Pin<Box<dyn Future<Output = Result<Writer, Refusal>> + Send>>;
 
-/// How an answer begins.
+/// The beginning of an answer.
 enum Begun {
-    /// With all of it.
+    /// The whole answer.
     Whole(String),
-    /// With a page, and more is to come.
+    /// The first page, with more to come.
     First(String),
 }
 

@@ -1,5 +1,5 @@
-//! The part of a URL behind the `?`: known names only, percent-decoded, and turned into patterns, rates and
-//! durations. It refuses unknown names, so that a misspelt one is not silently ignored.
+//! The part of a URL after the `?`: known names only, percent-decoded, and turned into patterns, rates and
+//! durations. Refuses unknown names, so that a misspelt one is not silently ignored.
 
 use khz_model::{Nanos, Pattern, Rate};
 
@@ -15,7 +15,7 @@ const REPEATABLE: &[&str] = &["match", "of", "except", COLLECT];
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Reads `query`; only `known` names may stand in it, and only patterns more than once.
+    /// Reads `query`; accepts only `known` names, and only patterns more than once.
     pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let mut params: Vec<(String, String)> = Vec::new();
         for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
@@ -42,7 +42,7 @@ impl Params {
         self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// The patterns of all `match`; without one, everything.
+    /// The patterns of every `match`; without one, the pattern for everything.
     pub(crate) fn patterns(&self) -> Result<Vec<Pattern>, Refusal> {
         let patterns = self.all("match")?;
         Ok(if patterns.is_empty() { vec![Pattern::everything()] } else { patterns })
@@ -58,7 +58,7 @@ impl Params {
         Ok(self.texts(name).map(Pattern::new).collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// A hostlist, as a pattern of everything that its nodes have.
+    /// A hostlist, as the pattern of everything on its nodes.
     pub(crate) fn hostlist(&self, name: &str) -> Result<Option<Pattern>, Refusal> {
         Ok(self.get(name).map(|nodes| Pattern::new(&format!("{nodes}:*"))).transpose()?)
     }

@@ -1,5 +1,5 @@
-//! Which metrics of jobs the catalogue still lists: a job that has ended leaves it after a while. What it has published
-//! stays in the history. It refuses to judge what a node gathers itself: that is listed whether it has a value or not.
+//! Which metrics of jobs the catalogue still lists: the metrics of a job that has ended leave it after a while. What the
+//! job published stays in the history. It leaves alone what a node gathers itself: the catalogue lists that with or without a value.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use khz_model::{Absence, Metric, Nanos, NodeName, Part, Pattern, Query, Stay};
 /// What the names of jobs' metrics begin with.
 const PREFIX: &str = "job.";
 
-/// What was seen of them by those who asked for the catalogue.
+/// What requests for the catalogue have found of these metrics.
 #[derive(Debug)]
 pub(crate) struct Published {
     began: Instant,
-    /// At most the metrics that whoever answers knows.
+    /// At most one for each metric that the query knows.
     stays: Mutex<HashMap<String, Stay>>,
 }
 
@@ -24,7 +24,7 @@ impl Default for Published {
     }
 }
 
-/// What the nodes say of them.
+/// What the nodes report of these metrics.
 #[derive(Debug, Default)]
 struct Census {
     nodes: usize,
@@ -33,7 +33,7 @@ struct Census {
 }
 
 impl Published {
-    /// Leaves those out that no node has had for a while.
+    /// Leaves out the metrics that no node has had for a while.
     pub(crate) async fn sift(&self, query: &dyn Query, metrics: &mut Vec<Arc<Metric>>) {
         if !metrics.iter().any(|metric| metric.name.starts_with(PREFIX)) {
             return;
@@ -41,7 +41,7 @@ impl Published {
         let Ok(pattern) = Pattern::new(&format!("{PREFIX}*")) else { return };
         let mut census = Census::default();
         {
-            // What is there is enough: nothing is gathered for it.
+            // The rows at hand are enough: nothing is gathered for this.
             let patterns = [pattern];
             let mut look = query.look_at(&patterns, Nanos(u64::MAX));
             if look.ready().await.is_err() {
@@ -56,7 +56,7 @@ impl Published {
 }
 
 impl Census {
-    /// Takes in what one more node has.
+    /// Adds what one more node has.
     fn count(&mut self, parts: &[Part<'_>]) {
         const GONE: u8 = Absence::InstanceGone as u8;
         self.nodes += 1;
@@ -73,7 +73,7 @@ impl Census {
         }
     }
 
-    /// One of which nobody has said anything may be one of a node that is down: it is gone only where all were counted.
+    /// A metric that no counted node reports may belong to a node that is down: it is gone only if all nodes were counted.
     fn is_there(&self, name: &str, nodes: usize) -> bool {
         self.there.contains(name) || !self.gone.contains(name) && self.nodes < nodes
     }
@@ -93,7 +93,7 @@ fn sift(
             return true;
         }
         let mut stay = before.get(name).copied().unwrap_or_default();
-        let is_listed = stay.look(census.is_there(name, nodes), now);
+        let is_listed = stay.note(census.is_there(name, nodes), now);
         stays.insert(name.to_owned(), stay);
         is_listed
     });
@@ -139,7 +139,7 @@ mod tests {
         Series { metric: Arc::new(metric), instance }
     }
 
-    /// What the catalogue lists at that second when the nodes say this.
+    /// What the catalogue lists in this second if the nodes report this.
     fn listed(
         stays: &mut HashMap<String, Stay>,
         second: u64,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_job_publishes_any_more_leaves_the_catalogue_after_a_while() {
+    fn a_metric_that_no_job_publishes_any_more_leaves_the_catalogue_after_a_while() {
         let mut stays = HashMap::new();
         let both: &[_] = &[("job.a", None, THERE), ("job.b", Some("x"), THERE), ("job.b", Some("y"), GONE)];
         let one: &[_] = &[("job.a", None, THERE), ("job.b", Some("x"), GONE), ("job.b", Some("y"), GONE)];
@@ -171,11 +171,11 @@ mod tests {
         assert_eq!(listed(&mut stays, 2, &[one], 1), all, "a job that is started again");
         assert_eq!(listed(&mut stays, 2 + GONE_WHILE.0 / 1_000_000_000, &[one], 1), ["mem.free", "job.a"]);
         assert_eq!(listed(&mut stays, 20, &[one, both], 2), all, "another node has it");
-        // An agent that was started again does not know of what was; a node that is down may.
+        // An agent that was restarted does not know what was there before; a node that is down may know it.
         assert_eq!(listed(&mut stays, 30, &[&[]], 2), all);
         assert_eq!(listed(&mut stays, 40, &[&[], &[]], 2), all);
         assert_eq!(listed(&mut stays, 60, &[&[], &[]], 2), ["mem.free"]);
-        // And where nobody has asked before it is not listed for having been there.
+        // If nobody asked before, nobody saw it there, and it is not listed.
         assert_eq!(listed(&mut HashMap::new(), 60, &[one], 1), ["mem.free", "job.a"]);
     }
 }

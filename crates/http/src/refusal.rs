@@ -1,5 +1,5 @@
-//! A refusal: the status and the one sentence that a client gets instead of an answer. It refuses to repeat
-//! foreign bytes outside JSON strings.
+//! A refusal: the status and the one sentence that a client gets if its request is refused. Foreign bytes
+//! appear only in JSON strings.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -15,11 +15,11 @@ pub(crate) struct Refusal {
     pub error: String,
     /// Column from 1 in the pattern, and the pattern with a caret under that column.
     pub column: Option<(usize, String)>,
-    /// Because answers hold as much as they may.
+    /// Refused because answers hold all that they may.
     pub busy: bool,
 }
 
-/// Marks a response that is no answer because answers hold as much as they may.
+/// Marks a response that was refused because answers hold all that they may.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverBudget;
 
@@ -32,7 +32,7 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// Answers hold as much as they may.
+    /// Answers hold all that they may.
     pub(crate) fn busy() -> Self {
         let error = "others have not yet taken their answers, and this door may hold no more; try again in a few seconds";
         Refusal { busy: true, ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error) }
@@ -96,7 +96,7 @@ impl IntoResponse for Refusal {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
             }
-            // What follows on this connection is a body that nobody reads.
+            // The rest of this connection is a body that nobody reads.
             StatusCode::PAYLOAD_TOO_LARGE => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

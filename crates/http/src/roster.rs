@@ -1,5 +1,5 @@
-//! How every node is, looked up a few times a second however many ask: four thousand scrapes and sixty screens
-//! share one look. It refuses to judge; up and down are the answerer's words.
+//! The state of every node, refreshed a few times a second at most, for any number of requests: four thousand
+//! scrapes and sixty screens share one list. Decides nothing: the query says which nodes are up and down.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use khz_model::{NodeStatus, Query};
 use tokio::time::Instant;
 
-/// A look serves for this long. A node counts as down after 3 s of silence: this adds little.
+/// A list is used for this long. A node counts as down after 3 s of silence, to which this adds little.
 const AGE_MAX: Duration = Duration::from_millis(200);
 
-/// The last look.
+/// The last list.
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
     last: Mutex<Option<(Instant, Arc<Vec<NodeStatus>>)>>,
 }
 
 impl Roster {
-    /// How every node is, in name order, as seen at most [`AGE_MAX`] ago.
+    /// The state of every node, in name order, at most [`AGE_MAX`] old.
     pub(crate) fn nodes(&self, query: &dyn Query) -> Arc<Vec<NodeStatus>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! The routes: one table, from which the router is built and against which the description is tested. It
-//! refuses to do the work of a route.
+//! The routes: one table that builds the router and that a test compares with the description. Does no
+//! route's work.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use crate::limits::Limits;
 use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
+use crate::turns::Turns;
 use crate::{assets, catalog, history, latest, nodes, stream, targets, tiles};
 
-/// The one path that is not for reading alone: nodes are forgotten here.
+/// The only path that does more than read: here nodes are forgotten.
 pub(crate) const NODES_PATH: &str = "/khz/v1/nodes";
 
-/// The one path that needs no token: it says that we live, and nothing else.
+/// The only path that needs no token: it says that the program runs, and nothing else.
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 
 /// What the routes share.
@@ -30,13 +31,15 @@ pub(crate) struct App {
     pub node_label: bool,
     pub limits: Limits,
     pub counters: Counters,
-    /// What answers may hold.
+    /// The memory that all answers together may take.
     pub answers: Budget,
     pub histories: Arc<Semaphore>,
+    /// The turns for writing pages.
+    pub turns: Arc<Turns>,
     pub closing: watch::Receiver<bool>,
 }
 
-/// A path, the parameters that it takes, and who answers.
+/// A path, its parameters, and its handler.
 type Route = (&'static str, &'static [&'static str], MethodRouter<Arc<App>>);
 
 fn table() -> Vec<Route> {
@@ -54,8 +57,7 @@ fn table() -> Vec<Route> {
     ]
 }
 
-/// Every path that must stand in the description, with the parameters that it takes; the page's files are one
-/// path there, `/{file}`.
+/// Every path of the description, with its parameters; there the page's files are one path, `/{file}`.
 pub fn documented() -> Vec<(&'static str, &'static [&'static str])> {
     let page: [(&str, &[&str]); 2] = [("/", &[]), ("/{file}", &[])];
     page.into_iter().chain(table().into_iter().map(|(path, params, _)| (path, params))).collect()

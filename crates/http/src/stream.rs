@@ -1,5 +1,5 @@
-//! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second,
-//! whatever its rate; nothing is done per row. Who falls too far behind is dropped.
+//! `/khz/v1/stream`: one subscription as server-sent events. A timer empties it at most sixty times a second
+//! at any rate; no work is done for a single row. A reader with too many waiting rows is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::misses;
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/stream`.
 pub(crate) const STREAM_PARAMS: &[&str] = &["match", "rate", "exact", "changes"];
@@ -35,6 +36,7 @@ pub(crate) async fn stream(
     let changes = params.switch("changes")?;
     let open = place(&app)?;
     let patterns = interest.patterns.clone();
+    app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(interest);
     let subscription = subscription.map_err(|error| misses::refusal(&*app.query, &patterns, error))?;
     connection.set_streaming();
@@ -55,11 +57,11 @@ fn interest(params: &Params) -> Result<Interest, Refusal> {
 
 /// The rows of a subscription.
 struct Rows {
-    /// What is said before them.
+    /// Text to send before the rows.
     first: String,
     subscription: Box<dyn Subscription>,
     encoder: Encoder,
-    /// What was fetched and is not encoded yet: deliveries, and how many rows of the first one are.
+    /// Fetched deliveries that are not encoded yet, and how many rows of the first one are already encoded.
     waiting: VecDeque<Delivery>,
     encoded: usize,
     backlog_readings: usize,
@@ -85,7 +87,7 @@ impl Rows {
         count_n(&self.counters.stream_rows_lost, pushed.lost);
     }
 
-    /// Encodes what waits until there is enough for an event; `true`: there is more.
+    /// Encodes waiting rows until there is enough for an event; `true`: there are more.
     fn encode(&mut self, events: &mut String) -> bool {
         while let Some(delivery) = self.waiting.front() {
             if events.len() >= EVENT_BYTES {
@@ -104,7 +106,7 @@ impl Rows {
         false
     }
 
-    /// The last event of a reader who did not keep up.
+    /// The last event of a reader that did not keep up.
     fn drop_slow(&self, waiting: usize) -> Due {
         count(&self.counters.streams_dropped_slow);
         Due::Last(format!(
@@ -118,7 +120,7 @@ impl Source for Rows {
     fn due(&mut self) -> Due {
         let mut events = std::mem::take(&mut self.first);
         if self.waiting.is_empty() {
-            // What is beyond need not be fetched to be known as too much.
+            // More need not be fetched: this is already too much.
             let deliveries = self.subscription.poll_some(self.backlog_readings);
             let waiting: usize = deliveries.iter().flat_map(|d| &d.rows).map(|row| row.readings.len()).sum();
             if waiting > self.backlog_readings {
@@ -152,7 +154,7 @@ mod tests {
     use tokio::sync::watch;
     use tokio::time::Instant;
 
-    /// Rows at their rate, on tokio's own clock, which the test holds still and moves.
+    /// Rows at their rate, on tokio's own clock, which the test stops and moves.
     struct Paced {
         rate: Rate,
         from: Instant,

@@ -1,5 +1,5 @@
-//! One connection, from its first byte to its last: reading heads within their limits, giving way when evicted,
-//! giving up on who is too slow. It refuses to know what is asked.
+//! One connection from its first byte to its last: reads request heads within their limits, leaves when
+//! evicted, and ends on a client that is too slow. Knows nothing of the requests.
 
 use std::convert::Infallible;
 use std::error::Error as _;
@@ -28,9 +28,9 @@ pub(crate) struct Shared {
     pub sealed: Option<Sealed>,
     pub limits: Limits,
     pub counters: Counters,
-    /// What answers may hold.
+    /// The memory that all answers together may take.
     pub answers: Budget,
-    /// Who comes and goes.
+    /// Detects the end of bursts of readers.
     pub tide: Arc<Tide>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Talk {
     pub _open: Open,
 }
 
-/// One open connection, as it is counted.
+/// One open connection, for the counts.
 pub(crate) struct Open {
     tide: Arc<Tide>,
     open: Option<Held>,
@@ -64,7 +64,7 @@ impl Drop for Open {
 }
 
 impl Talk {
-    /// Lets it in, and talks until either side ends it.
+    /// Admits the client, and talks until either side ends the connection.
     pub(crate) async fn run(mut self, socket: Accepted) {
         let entered = tokio::select! {
             entered = enter(socket, self.shared.sealed.clone()) => entered,
@@ -112,7 +112,7 @@ impl Talk {
         }
     }
 
-    /// Counts why it ended, where that is worth a number.
+    /// Counts why the connection ended, if there is a count for it.
     fn count(&self, ended: hyper::Result<()>) {
         let Err(error) = ended else { return };
         if stalled(&error) && self.connection.is_streaming() {
@@ -136,7 +136,7 @@ fn protocol(limits: &Limits) -> http1::Builder {
     protocol
 }
 
-/// True when the socket gave up on a client that does not read.
+/// True when writing failed because the client does not read.
 fn stalled(error: &hyper::Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| source.kind() == io::ErrorKind::TimedOut)

@@ -1,5 +1,5 @@
-//! `/khz/v1/targets`: every node as a target for Prometheus' HTTP service discovery. It refuses to leave out
-//! nodes that are down or missing: a scrape that fails is how Prometheus learns of it.
+//! `/khz/v1/targets`: every node as a target for Prometheus' HTTP service discovery. Includes nodes that are
+//! down or missing: a failed scrape is how Prometheus learns of it.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::pages::{self, Writer};
 use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/targets`.
 pub(crate) const TARGETS_PARAMS: &[&str] = &["nodes"];
@@ -22,6 +23,7 @@ pub(crate) async fn targets(State(app): State<Arc<App>>, request: Request) -> Re
     let params = Params::parse(request.uri().query(), TARGETS_PARAMS)?;
     let selected = params.hostlist("nodes")?;
     let door = door(&request)?;
+    app.turns.next(Queue::Answers).await;
     let mut nodes = app.query.nodes();
     nodes.retain(|node| selected.as_ref().is_none_or(|nodes| nodes.matches_node(node.as_str())));
     pages::json(&app, async move |writer| write(writer, nodes, &door).await).await
@@ -40,15 +42,15 @@ async fn write(mut writer: Writer, nodes: Vec<NodeName>, door: &str) -> Result<W
     Ok(writer)
 }
 
-/// This door as whoever asks has called it: he reaches it by that name, behind whatever tunnel.
+/// The name by which the client called this door: the client reaches the door by it, through any tunnel.
 fn door(request: &Request) -> Result<String, Refusal> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let authority = request.uri().authority().map(|authority| authority.as_str());
     authority.or(host).map(str::to_owned).ok_or_else(|| Refusal::bad_request("the Host header is missing"))
 }
 
-/// The door, asked for one node. `instance` is what dashboards tell machines apart by; without it Prometheus
-/// would give all of them the door's address.
+/// A target: the door's address, asked for one node. Dashboards tell machines apart by `instance`; without it
+/// Prometheus would give all of them the door's address.
 fn target_json(out: &mut String, door: &str, node: &NodeName) {
     out.push_str("{\"targets\":[");
     json::text(out, door);

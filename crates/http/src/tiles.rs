@@ -1,6 +1,6 @@
-//! `/khz/v1/tiles`: one number of every node, again and again, as server-sent events: `nodes` when the list of
-//! nodes changes, `tiles` once a period with a number for each of them. Four thousand nodes are some 20 kB. The
-//! numbers are rounded for the eye; whoever computes with them takes the stream.
+//! `/khz/v1/tiles`: one number of every node, repeatedly, as server-sent events: `nodes` when the list of
+//! nodes changes, `tiles` once a period with a number for each. Four thousand nodes take about 20 kB. The
+//! numbers are rounded for display; to compute with them, use the stream.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -24,21 +24,22 @@ use crate::params::Params;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::routes::App;
+use crate::turns::Queue;
 
 /// Parameters of `/khz/v1/tiles`.
 pub(crate) const TILES_PARAMS: &[&str] = &["match", "of", "except", "fold", "rest", "rate"];
 
-/// Faster, CPU time that the kernel counts in 10 ms shows its steps, and nobody's eye follows thousands of tiles.
+/// At higher rates CPU time shows the kernel's 10 ms steps, and no eye follows thousands of tiles.
 const RATE_MAX_HZ: u64 = 10;
-/// A number is no longer what is now when so many periods passed without a row...
+/// A number is out of date when this many periods have passed without a row...
 const STALE_PERIODS: u32 = 3;
 /// ...or this long, whichever is later.
 const STALE_MIN: Duration = Duration::from_secs(3);
-/// About what the number of one node takes, with the columns that it is made of.
+/// Roughly what the number of one node takes, with its columns.
 const TILE_BYTES: usize = 1_024;
-/// What the name of a node takes, usually.
+/// Usual length of a node's name.
 const NAME_BYTES: usize = 32;
-/// Digits of a number: no eye tells more apart.
+/// Digits of a number: an eye cannot tell more apart.
 const DIGITS: i32 = 4;
 
 /// `GET /khz/v1/tiles`
@@ -53,6 +54,7 @@ pub(crate) async fn tiles(
     let unit = measure.unit(&app.query.metrics()).map_err(Refusal::bad_request)?;
     let rate = rate(&params)?;
     let open = place(&app)?;
+    app.turns.next(Queue::Answers).await;
     let subscription = app.query.subscribe(Interest { patterns: measure.patterns(), rate, exact: false })?;
     connection.set_streaming();
     let rate = subscription.rate();
@@ -110,9 +112,9 @@ struct Tiles {
     unit: String,
     rate: Rate,
     counters: Counters,
-    /// At most the nodes that the roster has.
+    /// At most as many as the roster has.
     nodes: HashMap<NodeName, Tile>,
-    /// The nodes as the client knows them.
+    /// The list of nodes that the client has.
     told: Vec<NodeName>,
     /// How many of them had a number in the last event.
     known: usize,
@@ -127,7 +129,7 @@ struct Tile {
 
 impl Tiles {
     fn take_rows(&mut self, now: Instant) {
-        // What is left comes with the next event.
+        // The next event takes the rest.
         for delivery in self.subscription.poll_some(BACKLOG_READINGS_MAX) {
             let tile = self.nodes.entry(delivery.node.clone());
             let tile = tile.or_insert_with(|| Tile { meter: Meter::default(), heard: now });
@@ -143,7 +145,7 @@ impl Tiles {
         tile.meter.value.filter(|_| now.duration_since(tile.heard) <= patience)
     }
 
-    /// Tells the list of nodes, if it is another than before.
+    /// Sends the list of nodes if it has changed.
     fn nodes_event(&mut self, roster: &[NodeStatus], events: &mut String) {
         if !self.told.is_empty() && roster.iter().map(|status| &status.node).eq(&self.told) {
             return;
@@ -191,9 +193,9 @@ impl Source for Tiles {
         let roster = self.roster.nodes(&*self.query);
         let values: Vec<Option<f64>> = roster.iter().map(|node| self.value(node, now)).collect();
         let known = values.iter().flatten().count();
-        // Numbers that have just become known are told at once: the first ones should not take a period.
+        // Sends numbers at once when they first become known: the first ones should not take a period.
         let mut events = String::new();
-        // Who is there stands in every event.
+        // Every event already lists the nodes that are up.
         let told = self.subscription.notices();
         notices(told.iter().filter(|notice| notice.change.is_none()), &mut events);
         if now < self.next_at && known <= self.known {
@@ -211,7 +213,7 @@ impl Source for Tiles {
     }
 }
 
-/// A number with [`DIGITS`] digits that mean something: `0.003142`, `31.42`, `31416`.
+/// A number with [`DIGITS`] significant digits: `0.003142`, `31.42`, `31416`.
 fn rounded(out: &mut String, value: f64) {
     if value == 0.0 {
         return out.push('0');

@@ -1,7 +1,8 @@
-//! What readers make the door hold: for every route, clients that ask and do not read. What answers hold stays within
-//! their budget, beyond it there is 503 until the clients are gone, and all of it comes back.
+//! The memory that readers make the door hold: for every route, clients that send a request and do not read. Answers
+//! stay within their budget; beyond it the door answers 503 until the clients are gone, and all memory is
+//! released.
 
-// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+// clippy's `allow-unwrap-in-tests` does not cover helpers of tests.
 #![allow(clippy::unwrap_used)]
 
 mod fake;
@@ -18,17 +19,17 @@ use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt::set_socke
 
 const MIB: u64 = 1 << 20;
 
-/// Clients that do not read: more than any budget here has room for.
+/// How many clients do not read: more than any budget here has room for.
 const DEAF: usize = 40;
 
-/// What the kernel may take for such a client; without this it would take megabytes.
+/// The kernel's buffer for such a client; by default it would take megabytes.
 const CLIENT_ROOM: usize = 4_096;
 
 fn at(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::SeqCst)
 }
 
-/// So many metrics, each alone.
+/// This many metrics, each in its own column.
 fn columns(count: usize) -> Arc<Vec<Series>> {
     let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let series = |n: usize| {
@@ -43,7 +44,7 @@ fn cluster(nodes: usize, metrics: usize) -> FakeNode {
     FakeNode { columns: columns(metrics), ..FakeNode::many(nodes) }
 }
 
-/// A client that asks and does not read.
+/// A client that sends a request and does not read.
 fn deaf(server: &Server, path: &str) -> TcpStream {
     let raw = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     set_socket_recv_buffer_size(&raw, CLIENT_ROOM).unwrap();
@@ -53,10 +54,10 @@ fn deaf(server: &Server, path: &str) -> TcpStream {
     socket
 }
 
-/// A route, who answers, and the budget.
+/// A route, the node that answers, and the budget.
 type Case = (&'static str, FakeNode, u64);
 
-/// Every route that has more to say than the kernel takes.
+/// Every route whose answer is longer than the kernel buffers.
 fn large() -> Vec<Case> {
     let own = |n: usize| {
         let reading = Reading::Present(n as u64);
@@ -82,12 +83,12 @@ fn large() -> Vec<Case> {
 fn server(node: FakeNode, budget: u64) -> Server {
     Server::start_with(Arc::new(node), |door| {
         door.limits.answers = ByteSize(budget);
-        // Nobody is given up before the test has looked.
+        // No client is dropped before the test has checked.
         door.limits.stall_timeout = 2 * PATIENCE;
     })
 }
 
-/// What a client is told first.
+/// The first line of the answer.
 fn beginning(client: &mut TcpStream) -> String {
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut room = [0; 1_024];
@@ -95,18 +96,18 @@ fn beginning(client: &mut TcpStream) -> String {
     String::from_utf8_lossy(&room[..read]).into_owned()
 }
 
-/// Waits until that many requests were looked at, and holds what is held against the budget all the while.
+/// Waits until this many requests were handled, and checks the budget meanwhile.
 fn wait_for_requests(server: &Server, case: &str, requests: u64, budget: u64) {
     server.wait(case, |counters| {
         let held = at(&counters.answer_bytes);
-        assert!(held <= budget, "{case}: {held} bytes are held, {budget} may be");
+        assert!(held <= budget, "{case}: {held} bytes are held, the budget is {budget}");
         at(&counters.requests) >= requests
     });
 }
 
 #[test]
 fn every_route_is_large_enough_to_be_tried_or_says_why_not() {
-    // Their answers are part of the program, or a line.
+    // Their answers are part of the program, or one line.
     let small = ["/", "/{file}", "/healthz", "/khz/v1/openapi.json"];
     let tried: Vec<&str> = large().iter().map(|(path, ..)| path.split('?').next().unwrap()).collect();
     for (path, _) in khz_http::documented() {
@@ -124,7 +125,7 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
         let case = format!("{path}: not all have room");
         server.wait(&case, |counters| {
             assert!(at(&counters.answer_bytes) <= budget, "{path}");
-            // A stream may have begun before there was too much.
+            // A stream may have begun while there was still room.
             at(&counters.answers_refused) + at(&counters.answers_cut) > 0
         });
         let refusal = clients.iter_mut().map(beginning).find(|text| text.starts_with("HTTP/1.1 503"));
@@ -132,7 +133,7 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
             Some(text) => {
                 assert!(text.contains("\r\nretry-after: 5\r\n") && text.contains("try again"), "{text}")
             }
-            None => assert!(is_stream, "{path}: nobody was answered with 503"),
+            None => assert!(is_stream, "{path}: no client got 503"),
         }
         for small in ["/", "/healthz", "/khz/v1/openapi.json"] {
             assert_eq!(server.get(small).status, 200, "{small} while {path} is not read");
@@ -143,7 +144,7 @@ fn clients_that_do_not_read_hold_no_more_than_the_budget_on_any_route() {
             let answer = server.get(path);
             assert_eq!(answer.status, 200, "{path} afterwards");
             assert!(answer.body.len() > 128 << 10, "{path}: {} bytes", answer.body.len());
-            // The last piece is counted until the socket has taken it.
+            // The last piece counts until the socket has taken it.
             server.wait("all comes back again", |counters| at(&counters.answer_bytes) == 0);
         }
     }
@@ -159,18 +160,19 @@ fn small_answers_are_sent_however_little_there_is_left() {
         let answer = server.get(path);
         assert_eq!((answer.status, answer.headers["retry-after"].as_str()), (503, "5"), "{path}");
     }
-    assert_eq!(server.get("/khz/v1/query?match=nothing").status, 503, "there is no room to find out");
+    assert_eq!(server.get("/khz/v1/query?match=nothing").status, 503, "no room to look for it");
     assert_eq!(server.get("/khz/v1/query?match=[").status, 400, "a refusal needs none");
     assert_eq!(server.count(|c| &c.answer_bytes), 0);
 }
 
 #[test]
 fn an_answer_that_outgrows_the_budget_ends_in_the_middle_and_is_counted() {
-    // Two clients that read; the second one's rows have no room beside the first one's when they come.
+    // Two clients that read; when the second one's rows come, there is no room for them beside the first
+    // one's.
     let node = FakeNode { rows_a_poll: 400, ..cluster(4, 200) };
     let server = server(node, MIB);
     let mut stream = deaf(&server, "/khz/v1/stream?rate=1000Hz");
-    server.wait("it is dropped", |counters| at(&counters.answers_cut) == 1);
+    server.wait("the second one is dropped", |counters| at(&counters.answers_cut) == 1);
     let mut text = String::new();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_to_string(&mut text).unwrap_or_default();
@@ -185,14 +187,14 @@ fn a_client_that_reads_too_slowly_is_cut_off_and_counted() {
         door.limits.taken_min = 1 << 30;
     });
     let mut slow = deaf(&server, "/khz/v1/query");
-    // It does take something all the while.
+    // It does take bytes all the time.
     let mut room = [0; 1_024];
     let mut taken = 0;
     while let Ok(read @ 1..) = slow.read(&mut room) {
         taken += read;
         std::thread::sleep(Duration::from_millis(1));
     }
-    server.wait("it is counted", |counters| at(&counters.connections_expired) == 1);
+    server.wait("the slow client is counted", |counters| at(&counters.connections_expired) == 1);
     server.wait("all comes back", |counters| at(&counters.answer_bytes) == 0);
     let whole = server.get("/khz/v1/query").body.len();
     assert!(taken < whole, "{taken} of {whole} bytes");

@@ -1,4 +1,4 @@
-//! Several nodes behind one door: how they are, their numbers one by one, and all of them at a glance.
+//! Several nodes of one door: their states, the numbers of one node, and the numbers of all.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
 #![allow(clippy::unwrap_used)]
@@ -20,7 +20,7 @@ fn four() -> FakeNode {
 }
 
 #[test]
-fn every_node_tells_how_it_is() {
+fn every_node_shows_its_state() {
     let server = Server::start(Arc::new(four()));
     let answer = server.get("/khz/v1/nodes").json();
     assert_eq!(answer["nodes"], json!(["n1", "n2", "n3", "n4"]));
@@ -62,16 +62,13 @@ fn a_scrape_asks_the_node_for_a_new_row_and_does_not_wait_for_ever() {
     let renewed = || std::mem::take(&mut *node.renewed.lock().unwrap());
     let window = khz_model::Nanos::from_micros(100);
     assert_eq!(server.get("/metrics?node=n1").status, 200);
-    assert_eq!(renewed(), [("n1:*".to_owned(), window)], "all of that node, no older than the window");
+    assert_eq!(renewed(), [("n1:*".to_owned(), window)], "everything of that node, no older than the window");
     assert_eq!(server.get("/metrics?node=n3").status, 503);
     assert_eq!(server.get("/metrics").status, 200);
     assert_eq!(renewed(), [], "neither one that is down nor all of them");
     node.silent.store(true, std::sync::atomic::Ordering::SeqCst);
     let last = server.get("/metrics?node=n1");
-    assert!(
-        last.status == 200 && last.body.contains("\nnode_load1 12.34\n"),
-        "it shows what it has sent last"
-    );
+    assert!(last.status == 200 && last.body.contains("\nnode_load1 12.34\n"), "its last rows are shown");
     assert_eq!(renewed().len(), 1);
 }
 
@@ -83,7 +80,7 @@ fn no_sample_says_when_it_was_gathered_so_that_prometheus_sees_series_end() {
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         for sample in samples {
             let (_, value) = sample.rsplit_once("} ").or_else(|| sample.split_once(' ')).unwrap();
-            assert!(value.parse::<f64>().is_ok(), "'{sample}' has a time behind its value");
+            assert!(value.parse::<f64>().is_ok(), "'{sample}' has a time after its value");
         }
     }
 }
@@ -101,7 +98,7 @@ fn a_node_that_is_down_fails_its_scrape_and_an_unknown_one_is_not_found() {
 }
 
 #[test]
-fn whoever_has_numbers_of_its_own_exposes_those() {
+fn a_hub_exposes_its_own_numbers() {
     let own = Sample {
         series: Series {
             metric: Arc::new(metric("khz.hub.nodes", Kind::Gauge, Unit::Count, "khz_hub_nodes")),
@@ -132,7 +129,7 @@ fn every_node_is_a_target_up_or_down() {
     );
 }
 
-/// The scrape configuration that the README shows, pointed at this server.
+/// The scrape configuration in the README, pointed at this server.
 fn scrape_config(server: &Server) -> String {
     let readme = include_str!("../../../README.md");
     let (_, rest) = readme.split_once("```yaml\n").expect("the README shows a scrape configuration");
@@ -146,7 +143,7 @@ fn promtool_finds_every_node_with_the_configuration_of_the_readme() {
     let server = Server::start(Arc::new(four()));
     let config = std::env::temp_dir().join(format!("khz-prometheus-{}.yml", server.addr.port()));
     std::fs::write(&config, scrape_config(&server)).unwrap();
-    // It always waits for the whole of its timeout.
+    // It always waits for its full timeout.
     let words = ["check", "service-discovery", "--timeout=5s"];
     let output = Command::new("promtool").args(words).arg(&config).arg("khz").output();
     std::fs::remove_file(&config).unwrap();
@@ -192,7 +189,7 @@ fn a_stream_of_several_nodes_has_columns_and_rows_for_each() {
 }
 
 #[test]
-fn a_notice_to_many_nodes_is_told_once() {
+fn a_notice_about_many_nodes_is_one_event() {
     let notice = |node: &str, text: &str| Notice::of(NodeName::new(node).unwrap(), text);
     let slow = "1000Hz is above this node's ceiling of 100Hz";
     let notices = vec![notice("n1", slow), notice("n2", "busy \"now\""), notice("n4", slow)];
@@ -206,7 +203,7 @@ fn a_notice_to_many_nodes_is_told_once() {
     );
 }
 
-/// The next event of that name.
+/// The next event with this name.
 fn next(events: &mut fake::Events, wanted: &str) -> Value {
     loop {
         let (name, data) = events.next().expect("the stream goes on");
@@ -234,7 +231,7 @@ fn tiles_hold_one_number_a_node_and_tell_down_from_unknown() {
 
 #[test]
 fn tiles_of_counters_are_rates_by_the_stamps_of_their_rows() {
-    // Rows are a nanosecond apart, and the counter grows by one in ten of them.
+    // Rows are a nanosecond apart, and every tenth row the counter grows by one.
     let server = Server::start(Arc::new(FakeNode { rows_a_poll: 10, ..four() }));
     let mut events = server.stream("/khz/v1/tiles?match=net.rx_bytes[eth0]&rate=10Hz");
     assert_eq!(next(&mut events, "nodes")["unit"], "bytes/s");
@@ -245,7 +242,7 @@ fn tiles_of_counters_are_rates_by_the_stamps_of_their_rows() {
 }
 
 #[test]
-fn a_list_of_nodes_that_changes_is_told_again_and_a_node_that_falls_silent_goes_down() {
+fn a_changed_list_of_nodes_is_sent_again_and_a_silent_node_goes_down() {
     let node = Arc::new(four());
     let server = Server::start(Arc::clone(&node));
     let mut events = server.stream("/khz/v1/tiles?match=load.1m&rate=10Hz");

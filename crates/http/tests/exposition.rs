@@ -1,4 +1,4 @@
-//! `/metrics` in both formats: against the expected text, promtool, and OpenMetrics's own rules.
+//! `/metrics` in both formats, compared with the expected text, promtool, and the rules of OpenMetrics.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
 #![allow(clippy::unwrap_used)]
@@ -85,7 +85,7 @@ fn a_counter_whose_bare_name_is_taken_is_no_counter_in_open_metrics() {
     assert!(text.contains("# TYPE node_intr unknown\n"), "{text}");
 }
 
-/// node_exporter itself names these so; promtool would like them otherwise, and compatibility goes first.
+/// node_exporter itself uses these names; promtool would prefer others, but compatibility comes first.
 fn is_node_exporters_own(complaint: &str) -> bool {
     complaint.starts_with("node_memory_")
         && complaint.ends_with("should be written in 'snake_case' not 'camelCase'")
@@ -111,7 +111,7 @@ fn promtool_is_content_with_the_doors_own_numbers() {
     check_open_metrics(&render(&snapshot, Format::OpenMetrics, false)).unwrap();
 }
 
-/// The complaints of `promtool check metrics`, one a line.
+/// The complaints of `promtool check metrics`, one for each line.
 fn promtool(text: &str) -> Vec<String> {
     let spawned = Command::new("promtool")
         .args(["check", "metrics"])
@@ -135,7 +135,8 @@ fn promtool(text: &str) -> Vec<String> {
     lines
 }
 
-/// OpenMetrics 1.0 as far as it concerns us: order of lines, names, suffixes, units, escapes, values, the end.
+/// Checks OpenMetrics 1.0 as far as we use it: order of lines, names, suffixes, units, escapes, values, the
+/// end.
 fn check_open_metrics(text: &str) -> Result<(), String> {
     let body = text.strip_suffix("# EOF\n").ok_or("no # EOF at the end")?;
     let mut families: BTreeMap<&str, &str> = BTreeMap::new();
@@ -149,7 +150,7 @@ fn check_open_metrics(text: &str) -> Result<(), String> {
             if name != family {
                 (family, told, sampled) = (name, BTreeSet::new(), false);
                 if families.insert(name, "unknown").is_some() {
-                    return Err(wrong("the family stands in two places"));
+                    return Err(wrong("the family is in two places"));
                 }
             }
             if sampled || !told.insert(what) || !is_name(name) {
@@ -181,7 +182,7 @@ fn check_open_metrics(text: &str) -> Result<(), String> {
             return Err(wrong("the sample is there twice"));
         }
     }
-    // A family's name must not be a sample's name of another family.
+    // A family must not have the name of another family's sample.
     let clash = families
         .iter()
         .find(|(name, kind)| **kind == "counter" && families.contains_key(format!("{name}_total").as_str()));

@@ -1,4 +1,5 @@
-//! Packed answers: the same bytes for who accepts gzip, fewer of them, and few enough before the page shows something.
+//! Packed answers: clients that accept gzip get the same contents in fewer bytes, few enough to show the page
+//! soon.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
 #![allow(clippy::unwrap_used)]
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use fake::{FakeNode, Server};
 use khz_model::ByteSize;
 
-/// A line of 20 kB a second carries the first within a second, and all of the page within three. Headers are some 450 bytes a
-/// file beside it.
+/// A line of 20 kB a second carries the first part within a second, and the whole page within three. Headers
+/// add about 450 bytes for each file.
 const FIRST_PAINT_BYTES: usize = 12_000;
 const PAGE_BYTES: usize = 60_000;
 
-/// An answer as it was on the wire.
+/// An answer as it came over the wire.
 struct Raw {
     status: u16,
     headers: HashMap<String, String>,
@@ -29,7 +30,7 @@ impl Raw {
         self.headers.get("content-encoding").is_some_and(|coding| coding == "gzip")
     }
 
-    /// The text, unpacked where it is packed.
+    /// The text, unpacked if it came packed.
     fn text(&self) -> String {
         let mut text = String::new();
         match self.is_packed() {
@@ -75,21 +76,21 @@ fn of_chunks(mut rest: &[u8]) -> Vec<u8> {
 
 const GZIP: &str = "Accept-Encoding: gzip, deflate, br\r\n";
 
-/// The page's files as a browser asks for them: `/` and the others.
+/// The page's files as a browser requests them: `/` and the others.
 fn files() -> Vec<String> {
     let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web")).unwrap();
     let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.map(|name| format!("/{}", if name == "index.html" { "" } else { &name })).collect()
 }
 
-/// What `attribute="..."` says in each line of the page that has this mark.
+/// The value of `attribute="..."` in each line of the page that has this mark.
 fn named<'t>(page: &'t str, mark: &str, attribute: &str) -> Vec<&'t str> {
     let lines = page.lines().filter(|line| line.contains(mark));
     lines.map(|line| line.split_once(attribute).unwrap().1.split('"').next().unwrap()).collect()
 }
 
 #[test]
-fn every_file_of_the_page_is_packed_for_who_accepts_it_and_the_same() {
+fn every_file_of_the_page_comes_packed_to_clients_that_accept_gzip_with_the_same_contents() {
     let server = Server::start(Arc::new(FakeNode::default()));
     for path in files() {
         let (plain, packed) = (ask(&server, "GET", &path, ""), ask(&server, "GET", &path, GZIP));
@@ -98,7 +99,7 @@ fn every_file_of_the_page_is_packed_for_who_accepts_it_and_the_same() {
         assert_eq!(packed.text(), plain.text(), "{path}");
         assert_eq!(packed.headers["content-length"], packed.body.len().to_string(), "{path}");
         let tags = [&plain.headers["etag"], &packed.headers["etag"]];
-        assert_ne!(tags[0], tags[1], "{path}: other bytes have another tag");
+        assert_ne!(tags[0], tags[1], "{path}: different bytes have different tags");
         for (answer, tag) in [&plain, &packed].into_iter().zip(tags) {
             assert_eq!(answer.headers["vary"], "accept-encoding", "{path}");
             let again = ask(&server, "GET", &path, &format!("{GZIP}If-None-Match: {tag}\r\n"));
@@ -122,7 +123,8 @@ fn answers_are_packed_page_by_page_and_mean_the_same() {
     {
         let (plain, packed) = (ask(&server, "GET", path, ""), ask(&server, "GET", path, GZIP));
         assert!(!plain.is_packed() && packed.is_packed(), "{path}");
-        assert!(steady(&packed.text()) == steady(&plain.text()), "{path}: what is unpacked differs");
+        let same = steady(&packed.text()) == steady(&plain.text());
+        assert!(same, "{path}: the unpacked text differs");
         assert!(
             3 * packed.body.len() < plain.body.len(),
             "{path}: {} of {}",
@@ -140,7 +142,7 @@ fn answers_are_packed_page_by_page_and_mean_the_same() {
 }
 
 #[test]
-fn who_does_not_want_it_short_answers_and_heads_are_not_packed() {
+fn answers_stay_unpacked_when_gzip_is_unwanted_or_the_answer_is_short_or_for_head() {
     let server = Server::start(Arc::new(FakeNode::default()));
     for (method, path, headers) in [
         ("GET", "/metrics", "Accept-Encoding: gzip;q=0\r\n"),
@@ -156,7 +158,7 @@ fn who_does_not_want_it_short_answers_and_heads_are_not_packed() {
 }
 
 #[test]
-fn where_packing_has_no_room_the_answer_comes_as_it_is() {
+fn without_room_for_packing_the_answer_comes_unpacked() {
     let server = Server::start_with(Arc::new(FakeNode::many(300)), |door| {
         door.limits.answers = ByteSize(400 * 1024);
     });
@@ -165,8 +167,7 @@ fn where_packing_has_no_room_the_answer_comes_as_it_is() {
     assert!(!answer.is_packed());
     let text: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
     assert_eq!(text["nodes"].as_array().unwrap().len(), 300);
-    server
-        .wait("everything is given back", |c| c.answer_bytes.load(std::sync::atomic::Ordering::Relaxed) == 0);
+    server.wait("all memory is released", |c| c.answer_bytes.load(std::sync::atomic::Ordering::Relaxed) == 0);
 }
 
 #[test]
@@ -178,14 +179,14 @@ fn few_bytes_go_over_a_slow_line_before_the_page_shows_something() {
         answer.body.len()
     };
     let page = ask(&server, "GET", "/", GZIP).text();
-    // A browser paints when it has the page, its styles, and the scripts that are no modules.
+    // A browser paints when it has the page, its styles, and all scripts except modules.
     let styles = named(&page, "rel=\"stylesheet\"", "href=\"");
     let blocking: Vec<&str> =
         named(&page, "<script ", "src=\"").into_iter().filter(|name| *name != "main.js").collect();
     assert_eq!((styles.as_slice(), blocking.as_slice()), (&["style.css"][..], &["theme.js"][..]));
     let first = bytes("/") + bytes("/style.css") + bytes("/theme.js");
     assert!(first <= FIRST_PAINT_BYTES, "{first} bytes before the first paint");
-    // And there is something to paint before a script has run.
+    // And there is something to paint before any script runs.
     for shown in ["<h1>", "connecting", "Kilohertz", "data-rate=\"10\""] {
         assert!(page.contains(shown), "{shown}");
     }

@@ -1,4 +1,4 @@
-//! What strangers send: oversized, slow and malformed requests, foreign names, floods of idle connections, and
+//! Hostile clients: oversized, slow and malformed requests, foreign names, floods of idle connections, and
 //! readers that do not read. Bytes over real sockets.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
@@ -15,6 +15,7 @@ use std::time::Duration;
 use fake::{Answer, FakeNode, Server};
 use khz_door::DoorError;
 use khz_http::Door;
+use khz_model::{Reading, Sample};
 
 fn at(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::SeqCst)
@@ -60,7 +61,7 @@ fn heads_too_large_or_with_too_many_fields_are_refused() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let large = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(64 * 1024));
     let many = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(100));
-    // The server may close while the client still sends; what it said first may then be lost on the way.
+    // The server may close while the client still sends; its answer may then be lost.
     assert!(["431", ""].contains(&status(&server.raw(large.as_bytes())).as_str()));
     assert_eq!(status(&server.raw(many.as_bytes())), "431");
     server.wait("both counted", |c| at(&c.requests_refused) == 2);
@@ -87,7 +88,7 @@ fn foreign_hosts_and_origins_are_refused_and_counted() {
 }
 
 #[test]
-fn a_foreign_host_is_told_which_setting_would_allow_it() {
+fn the_refusal_of_a_foreign_host_names_the_setting_that_would_allow_it() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let answer = server.ask("GET", "/metrics", &[("Host", "hub.example:7070")]);
     let error = answer.json()["error"].as_str().unwrap().to_owned();
@@ -100,7 +101,7 @@ fn a_foreign_host_is_told_which_setting_would_allow_it() {
 }
 
 #[test]
-fn health_is_told_without_a_token_and_with_a_wrong_one_and_nothing_else_is() {
+fn only_health_is_answered_without_a_token_or_with_a_wrong_one() {
     let server = Server::start_with(Arc::new(FakeNode::default()), |door| {
         door.access.key = Some(Arc::new(khz_trust::ClusterKey::generate().unwrap()));
     });
@@ -186,7 +187,37 @@ fn an_idle_connection_gives_way_and_a_busy_one_does_not() {
     assert_eq!((refused.len(), server.count(|c| &c.connections_refused)), (0, 1), "both are busy");
 }
 
-/// How many sockets this process may have, after asking for as many as it can get.
+#[test]
+fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
+    const UNREAD: usize = 100;
+    let own =
+        Sample { series: fake::columns()[6].clone(), reading: Reading::Present(1), stamp: fake::stamp(0) };
+    let node = Arc::new(FakeNode { own: Some(vec![own]), ..FakeNode::many(300) });
+    let server = Server::start(Arc::clone(&node));
+    let ask = |path: &str| {
+        let mut socket = server.connect();
+        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+        socket
+    };
+    // The first request holds up the door until all others wait in its sockets, the two short ones last.
+    let held_up = node.held_up.lock().unwrap();
+    let mut unread = vec![ask("/khz/v1/query?match=*:*")];
+    server.wait("the first has begun", |_| !node.asked.lock().unwrap().is_empty());
+    unread.extend((1..UNREAD).map(|_| ask("/khz/v1/query?match=*:*")));
+    let (mut health, mut metrics) = (ask("/healthz"), ask("/metrics"));
+    drop(held_up);
+    for little in [&mut health, &mut metrics] {
+        assert!(little.read(&mut [0; 16]).unwrap() > 0);
+    }
+    server.wait("all have begun", |_| node.asked.lock().unwrap().len() == UNREAD + 2);
+    let asked = node.asked.lock().unwrap().clone();
+    let before = |what: &str| asked.iter().position(|asked| asked == what).unwrap();
+    assert!(before("") < UNREAD / 4, "{} long answers were begun before health was answered", before(""));
+    assert!(before("own") < UNREAD / 4, "{} long answers were begun before the own numbers", before("own"));
+    drop(unread);
+}
+
+/// How many sockets this process may have, after it has raised its limit as far as it may.
 fn sockets_possible() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! A door that nobody uses costs nothing: its thread is never woken.
+//! A door without connections costs nothing: its thread never wakes.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
 #![allow(clippy::unwrap_used)]
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fake::{FakeNode, Server};
 
-/// How often the threads named `door` have gone to sleep so far.
+/// How often the threads named `door` have gone to sleep.
 fn sleeps_of_the_door() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let texts = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok());
@@ -29,7 +29,7 @@ fn an_idle_door_is_never_woken_not_even_by_an_open_connection() {
     let mut kept = server.connect();
     kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     assert!(kept.read(&mut [0; 4_096]).unwrap() > 0);
-    // This is no waiting for something to happen: the longer, the more wake-ups a timer would show.
+    // This waits for nothing to happen: the longer, the more wake-ups a timer would show.
     std::thread::sleep(Duration::from_millis(300));
     let before = sleeps_of_the_door();
     assert!(before > 0, "the door's thread is found");

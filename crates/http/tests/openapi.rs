@@ -1,4 +1,5 @@
-//! The description in docs/openapi.json against a real server: every path, parameter, status and schema.
+//! The description in docs/openapi.json, compared with a real server: every path, parameter, status and
+//! schema.
 
 // Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
 #![allow(clippy::unwrap_used)]
@@ -31,7 +32,7 @@ fn parameters<'a>(doc: &'a Value, path: &str) -> Vec<&'a Value> {
     listed.into_iter().flatten().map(|parameter| resolved(doc, parameter)).collect()
 }
 
-/// Holds `value` against a schema of the description.
+/// Checks `value` against a schema of the description.
 fn check_schema(doc: &Value, schema: &Value, value: &Value) {
     let whole = json!({ "allOf": [schema], "components": doc["components"] });
     let validator = jsonschema::validator_for(&whole).unwrap();
@@ -40,7 +41,7 @@ fn check_schema(doc: &Value, schema: &Value, value: &Value) {
     assert!(errors.is_empty(), "{errors:?} in {value}");
 }
 
-/// Holds an answer against what the path promises for its status.
+/// Checks an answer against what the description promises for this path and status.
 fn check(doc: &Value, path: &str, answer: &Answer) {
     check_method(doc, path, "get", answer);
 }
@@ -72,18 +73,18 @@ fn every_route_and_parameter_is_described_and_nothing_else() {
     }
 }
 
-/// What a request to the path cannot do without.
+/// The parameters that a request to this path must have.
 fn needed(path: &str) -> &'static str {
     if path == "/khz/v1/tiles" { "?match=load.1m" } else { "" }
 }
 
-/// Method, target, headers, and the status that must come.
+/// Method, target, headers, and the expected status.
 type Try = (&'static str, String, Vec<(&'static str, &'static str)>, u16);
 
 /// A request for every status that the description promises, for every path.
 fn requests(path: &str, long: &str) -> Vec<Try> {
     let get = |query: &str, status| ("GET", format!("{path}{query}"), vec![], status);
-    // Health is nobody's secret.
+    // Health needs no token.
     let stranger = if path == "/healthz" { 200 } else { 401 };
     let mut requests = vec![
         ("POST", path.to_owned(), vec![], 405),
@@ -155,7 +156,7 @@ fn every_described_status_is_answered_as_described() {
     let node = Arc::new(FakeNode::default());
     let server = Server::start(Arc::clone(&node));
     let long = "x".repeat(9_000);
-    // One that has no room for any answer.
+    // This one has no room for any answer.
     let crowded = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.answers.0 = 1);
     for (path, item) in doc["paths"].as_object().unwrap() {
         if path == "/{file}" {
@@ -325,7 +326,7 @@ fn forgetting_nodes_is_described_with_each_of_its_answers() {
 }
 
 #[test]
-fn what_nobody_has_is_told_apart_from_what_does_not_answer() {
+fn unknown_names_and_silent_nodes_are_told_apart() {
     let doc = description();
     let node = FakeNode::many(3);
     node.set_down(&["n2"]);

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use fake::{Events, FakeNode, Server, row, stamp};
 use serde_json::Value;
 
-/// Reads rows until `count` have come; each as its stamp and its object.
+/// Reads `count` rows; returns each as its stamp and its object.
 fn rows(events: &mut Events, count: usize) -> Vec<(String, Value)> {
     let mut rows = Vec::new();
     while rows.len() < count {
@@ -46,7 +46,7 @@ fn every_row_is_delivered_once_and_in_order() {
 }
 
 #[test]
-fn what_is_unknown_says_why() {
+fn unknown_readings_give_their_reason() {
     let server = Server::start(Arc::new(FakeNode::default()));
     let mut events = server.stream("/khz/v1/stream?match=mem.high_total&match=broken.*&rate=100Hz");
     let rows = rows(&mut events, 1);
@@ -92,7 +92,7 @@ fn changes_add_up_to_the_same_rows_even_when_columns_come() {
 }
 
 #[test]
-fn a_reader_who_falls_behind_is_told_and_counted() {
+fn a_reader_that_falls_behind_gets_the_reason_and_is_counted() {
     let node = Arc::new(FakeNode { rows_a_poll: 1_000, ..FakeNode::default() });
     let server = Server::start_with(Arc::clone(&node), |door| door.limits.backlog_readings = 5_000);
     let mut events = server.stream("/khz/v1/stream?rate=1000Hz");
@@ -117,7 +117,7 @@ fn streams_are_limited_and_their_places_come_back() {
     assert_eq!(server.count(|c| &c.streams_open), 1);
     drop(first);
     server.wait("the stream is gone", |c| c.streams_open.load(Ordering::SeqCst) == 0);
-    assert_eq!(node.subscriptions.load(Ordering::SeqCst), 0, "the interest is taken back");
+    assert_eq!(node.subscriptions.load(Ordering::SeqCst), 0, "the subscription is cancelled");
     server.stream("/khz/v1/stream").next().unwrap();
 }
 

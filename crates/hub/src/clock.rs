@@ -45,3 +45,39 @@ pub(crate) mod played {
         pub static NOW: Cell<Option<khz_model::Nanos>> = const { Cell::new(None) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use super::*;
+
+    /// What the kernel's clock says, in nanoseconds.
+    fn kernel(clock: ClockId) -> u128 {
+        let time = clock_gettime(clock);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
+    }
+
+    #[test]
+    fn each_clock_is_the_kernels_in_nanoseconds() {
+        let clocks: [(ClockId, fn() -> u128); 2] =
+            [(ClockId::Boottime, || boot().0.into()), (ClockId::ProcessCPUTime, || process_cpu().into())];
+        for (clock, ours) in clocks {
+            let (before, now, after) = (kernel(clock), ours(), kernel(clock));
+            assert!((before..=after).contains(&now), "{now} is not in {before}..={after}");
+        }
+        // Somebody may set the wall clock meanwhile, but not by years.
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_nanos() as i64;
+        assert!(wall().abs_diff(real) < 3_600 * 1_000_000_000);
+    }
+
+    #[test]
+    fn an_instant_is_as_long_ago_on_both_clocks_and_the_future_is_now() {
+        let hour = 3_600 * 1_000_000_000;
+        let (now, then) = (Nanos(10 * hour), Nanos(7 * hour));
+        let ago = ago(at(then, now)).0;
+        assert!(ago.abs_diff(3 * hour) < hour, "{ago} ns ago");
+        assert!(at(now, then).abs_diff(wall()) < hour, "what is later than now is now");
+        assert_eq!(super::ago(i64::MAX), Nanos(0));
+    }
+}

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, Weak};
 
 use khz_link::HubName;
-use khz_model::{Budget, ByteSize, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
+use khz_model::{Budget, ByteSize, Choice, Forgotten, Metric, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::counts::Counts;
+use crate::known::Known;
 use crate::limits::{
-    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, NODES_AT_ONCE, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN,
-    READERS_OUT_BYTES_MAX,
+    FOLLOW_BYTES_A_NODE, FOLLOW_BYTES_MAX, GONE_KEPT, NODES_AT_ONCE, NODES_BYTES_EACH, NODES_BYTES_MAX,
+    NODES_DROPPED, NODES_MAX, OUT_BYTES_MAX, OUT_BYTES_MIN, READERS_OUT_BYTES_MAX,
 };
 use crate::mailbox::Mailbox;
 use crate::memory::{Changes, Entry};
@@ -21,6 +22,9 @@ use crate::texts::TextBytes;
 
 /// Metrics of different names that the cluster may have.
 const METRICS_MAX: usize = 16_384;
+
+/// Given back at once, it is worth going through all that is free.
+const MUCH: u64 = 4 << 20;
 
 /// What a hub is told.
 #[derive(Clone, Debug)]
@@ -39,7 +43,7 @@ pub struct Cluster {
     pub(crate) settings: Settings,
     /// Random at every start: nodes see that they talk to another hub.
     pub(crate) identity: [u8; 16],
-    nodes: RwLock<BTreeMap<NodeName, Arc<SharedNode>>>,
+    nodes: RwLock<Known>,
     pub(crate) schemas: Schemas,
     metrics: RwLock<Metrics>,
     pub(crate) counts: Counts,
@@ -47,14 +51,21 @@ pub struct Cluster {
     sources: Mutex<BTreeMap<usize, Vec<[u8; 16]>>>,
     /// Counts changes of them.
     pub(crate) sources_changed: AtomicU64,
-    /// Counts nodes as they appear, so that readers look for new ones.
+    /// The turn of the node that appeared last, so that readers look for new ones, and how many were forgotten.
     appeared: AtomicU64,
+    forgotten: AtomicU64,
     /// Kernel texts of all nodes.
     pub(crate) text_bytes: TextBytes,
     /// Readers on links: they share what may wait for all of them.
     pub(crate) readers: AtomicU64,
     /// What the places of readers at nodes hold.
     pub(crate) follow_bytes: Budget,
+    /// What nodes hold beside schemas and history.
+    pub(crate) node_bytes: Budget,
+    /// A node was refused because others hold too much: those that have gone give back what they hold.
+    pub(crate) is_short_of_memory: AtomicBool,
+    /// Does something when much was given back.
+    gave_back: OnceLock<fn()>,
     /// Lanes of all nodes: they share the history's memory.
     pub(crate) lanes: AtomicU64,
     /// Rung when a node comes, goes or is forgotten.
@@ -90,10 +101,15 @@ impl Cluster {
             sources: Mutex::default(),
             sources_changed: AtomicU64::new(0),
             appeared: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
             text_bytes: TextBytes::default(),
             readers: AtomicU64::new(0),
             // Its limit follows the number of nodes: see `may_follow`.
             follow_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
+            // The same.
+            node_bytes: Budget::new(ByteSize(u64::MAX), Arc::default()),
+            is_short_of_memory: AtomicBool::new(false),
+            gave_back: OnceLock::new(),
             lanes: AtomicU64::new(0),
             changes: Arc::default(),
             door: Mutex::default(),
@@ -101,18 +117,51 @@ impl Cluster {
         })
     }
 
-    /// Every node, in name order.
-    pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).values().cloned().collect()
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn nodes_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<NodeName, Arc<SharedNode>>> {
-        self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Every node, in name order.
+    pub(crate) fn nodes(&self) -> Vec<Arc<SharedNode>> {
+        self.read().all().cloned().collect()
+    }
+
+    /// At most this number of the nodes that appeared after this turn, each with its own.
+    pub(crate) fn appeared_after(&self, turn: u64, most: usize) -> Vec<(u64, Arc<SharedNode>)> {
+        self.read().after(turn, most)
+    }
+
+    /// The nodes that some patterns speak of: looked up where they write out their names.
+    pub(crate) fn chosen(&self, choice: &Choice) -> Vec<Arc<SharedNode>> {
+        let known = self.read();
+        match choice.names() {
+            Some(names) => {
+                let names = names.filter_map(|name| NodeName::new(name).ok());
+                let mut nodes: Vec<Arc<SharedNode>> =
+                    names.filter_map(|name| known.get(&name).cloned()).collect();
+                nodes.sort_by(|one, two| one.name.cmp(&two.name));
+                nodes
+            }
+            None => {
+                let is_meant = |node: &&Arc<SharedNode>| !choice.speaking(node.name.as_str()).is_empty();
+                known.all().filter(is_meant).cloned().collect()
+            }
+        }
+    }
+
+    /// Changes the list, and tells readers.
+    fn change<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
+        let mut known = self.nodes.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let done = change(&mut known);
+        let (appeared, forgotten) = known.changes();
+        self.appeared.store(appeared, Ordering::Release);
+        self.forgotten.store(forgotten, Ordering::Release);
+        done
     }
 
     /// How many nodes are known.
     fn known(&self) -> usize {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len()
+        self.read().len()
     }
 
     /// So few nodes that they need not take turns in sending.
@@ -122,7 +171,7 @@ impl Cluster {
 
     /// The node of that name, if it was ever heard.
     pub(crate) fn node(&self, name: &NodeName) -> Option<Arc<SharedNode>> {
-        self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(name).cloned()
+        self.read().get(name).cloned()
     }
 
     /// The node of that name, new when it must be. `None`: there are too many, and all of them are up or expected.
@@ -131,16 +180,30 @@ impl Cluster {
             return Some(node);
         }
         if self.known() >= NODES_MAX {
-            let oldest = oldest(&self.nodes())?;
-            tracing::warn!("{} was down the longest: it is forgotten to make room for {name}", oldest.name);
-            self.nodes_mut().remove(&oldest.name);
-            Counts::add(&self.counts.nodes_dropped, 1);
+            self.make_room(name)?;
         }
-        let mut nodes = self.nodes_mut();
-        let new = || Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
-        let node = nodes.entry(name.clone()).or_insert_with(new);
-        self.appeared.fetch_add(1, Ordering::Release);
-        Some(node.clone())
+        Some(self.change(|known| match known.get(name) {
+            Some(node) => node.clone(),
+            None => {
+                let node = Arc::new(SharedNode::new(name.clone(), now, self.changes.clone()));
+                known.insert(node.clone());
+                node
+            }
+        }))
+    }
+
+    /// Forgets the nodes that were down the longest. `None`: there are none.
+    fn make_room(&self, name: &NodeName) -> Option<()> {
+        let oldest = oldest(&self.nodes());
+        let first = oldest.first()?;
+        tracing::warn!(
+            "{} nodes that were down the longest, {} first, are forgotten to make room for {name} and others",
+            oldest.len(),
+            first.name
+        );
+        self.change(|known| oldest.iter().for_each(|node| known.remove(&node.name)));
+        Counts::add(&self.counts.nodes_dropped, oldest.len() as u64);
+        Some(())
     }
 
     /// These nodes should be there: they are known, whether they ever come or not.
@@ -185,7 +248,7 @@ impl Cluster {
                 forgotten.refused.push((node.name.clone(), why));
                 continue;
             }
-            self.nodes_mut().remove(&node.name);
+            self.change(|known| known.remove(&node.name));
             if is_expected {
                 self.expect(std::slice::from_ref(&node.name));
                 forgotten.expected.push(node.name.clone());
@@ -195,8 +258,9 @@ impl Cluster {
                 self.keep(&node);
             }
         }
-        self.appeared.fetch_add(1, Ordering::Release);
         self.changes.ring();
+        // Readers hear that its lanes are over.
+        self.stir();
         forgotten
     }
 
@@ -205,8 +269,7 @@ impl Cluster {
         if self.node(&node.name).is_some_and(|known| Arc::ptr_eq(&known, node)) {
             return;
         }
-        self.nodes_mut().insert(node.name.clone(), node.clone());
-        self.appeared.fetch_add(1, Ordering::Release);
+        self.change(|known| known.insert(node.clone()));
     }
 
     /// Where the epochs of a connection's lanes begin: a lane of another connection, or of a hub that was restarted, is
@@ -217,16 +280,22 @@ impl Cluster {
         random.wrapping_add(connection.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Changes when a node appears.
+    /// The turn of the node that appeared last.
     pub(crate) fn appeared(&self) -> u64 {
         self.appeared.load(Ordering::Acquire)
     }
 
-    /// Takes in the metrics of a schema that is new.
-    pub(crate) fn note_metrics(&self, schema: &Schema) {
+    /// Changes when a node is forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
+    }
+
+    /// Takes in the metrics of a schema whose slots from this one on are new.
+    pub(crate) fn note_metrics(&self, schema: &Schema, from: usize) {
+        let new = schema.series().get(from..).unwrap_or_default();
         let is_known = |metrics: &Metrics| {
             let mut last: Option<&Arc<Metric>> = None;
-            schema.series().iter().all(|series| {
+            new.iter().all(|series| {
                 let same = last.is_some_and(|metric| Arc::ptr_eq(metric, &series.metric));
                 last = Some(&series.metric);
                 same || metrics.names.contains(&*series.metric.name)
@@ -236,7 +305,7 @@ impl Cluster {
             return;
         }
         let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for series in schema.series() {
+        for series in new {
             if metrics.all.len() < METRICS_MAX && !metrics.names.contains(&*series.metric.name) {
                 metrics.names.insert(series.metric.name.to_string());
                 metrics.all.push(series.metric.clone());
@@ -275,19 +344,68 @@ impl Cluster {
         }
     }
 
-    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody keeps more than his share, be he down.
-    pub(crate) fn keep_house(&self) {
+    /// Whoever keeps this process' memory is told when nodes that have gone have given back much.
+    pub fn when_given_back(&self, act: fn()) {
+        // Who has said so first is told.
+        let _ = self.gave_back.set(act);
+    }
+
+    /// About once a second while anything comes, and once after it: how many lanes share the history's memory, and nobody
+    /// keeps more than his share, be he down. Tells when the next node gives back what it holds.
+    pub(crate) fn keep_house(&self, now: Nanos) -> Option<Nanos> {
         let nodes = self.nodes();
         let lanes: usize = nodes.iter().map(|node| node.lock().history_lanes()).sum();
         self.lanes.store(lanes as u64, Ordering::Relaxed);
         let share = self.history_share();
-        let now = crate::clock::boot();
+        let is_short = self.is_short_of_memory.swap(false, Ordering::Relaxed);
+        let before = self.node_bytes.held() + self.schemas.held();
+        let (mut next, mut gives_back) = (None, false);
         for node in nodes {
             let mut node = node.lock();
             node.trim(share);
             node.forget_late(now);
             node.forget_demand(now);
+            let due = node.gives_back_at();
+            if due.is_some_and(|due| now >= due) || is_short && node.link.is_none() {
+                gives_back |= node.give_back(self, is_short);
+            }
+            // One that is read is asked again after as long.
+            let again = node.gives_back_at().map(|at| if at > now { at } else { Nanos(now.0 + GONE_KEPT.0) });
+            next = next.into_iter().chain(again).min();
         }
+        if gives_back || is_short || self.schemas.has_changed() {
+            self.tidy(before);
+        }
+        next
+    }
+
+    /// Lets go of what nodes had in common and none has any more.
+    fn tidy(&self, before: u64) {
+        {
+            // Those that only this list and the schemas' have are no node's.
+            let mut metrics = self.metrics.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let Metrics { names, all } = &mut *metrics;
+            all.retain(|metric| {
+                let is_used = Arc::strong_count(metric) > 2;
+                if !is_used {
+                    names.remove(&*metric.name);
+                }
+                is_used
+            });
+        }
+        self.schemas.tidy();
+        let given = before.saturating_sub(self.node_bytes.held() + self.schemas.held());
+        if given >= MUCH
+            && let Some(act) = self.gave_back.get()
+        {
+            act();
+        }
+    }
+
+    /// Whether nodes may hold this number of bytes more.
+    pub(crate) fn may_hold(&self, bytes: u64) -> bool {
+        let most = NODES_BYTES_MAX + self.connections() * NODES_BYTES_EACH;
+        self.node_bytes.held().saturating_add(bytes) <= most
     }
 
     /// Bytes that may wait for one reader on a link.
@@ -303,8 +421,7 @@ impl Cluster {
 
     /// What the places of all readers may hold.
     pub(crate) fn follow_bytes_max(&self) -> u64 {
-        let nodes = self.nodes.read().unwrap_or_else(|poisoned| poisoned.into_inner()).len() as u64;
-        FOLLOW_BYTES_MAX + nodes * FOLLOW_BYTES_A_NODE
+        FOLLOW_BYTES_MAX + self.known() as u64 * FOLLOW_BYTES_A_NODE
     }
 
     /// A lane's share of the history.
@@ -356,24 +473,26 @@ impl Cluster {
     }
 }
 
-/// The node that was down the longest, of those that nobody expects.
-fn oldest(nodes: &[Arc<SharedNode>]) -> Option<Arc<SharedNode>> {
+/// The nodes that were down the longest, of those that nobody expects, the first of them first.
+fn oldest(nodes: &[Arc<SharedNode>]) -> Vec<Arc<SharedNode>> {
     let now = crate::clock::boot();
     let gone = nodes.iter().filter(|node| !node.up.load(Ordering::Relaxed)).filter_map(|node| {
         let state = node.lock();
         // One that was never heard came before all others.
         let heard = state.entry(now).map_or(i64::MIN, |entry| entry.heard);
-        (!state.is_expected).then_some((heard, node))
+        (!state.is_expected).then(|| (heard, node.clone()))
     });
-    gone.min_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)))
-        .map(|(_, node)| node.clone())
+    let mut gone: Vec<(i64, Arc<SharedNode>)> = gone.collect();
+    gone.sort_by(|(a, one), (b, two)| a.cmp(b).then_with(|| one.name.cmp(&two.name)));
+    gone.truncate(NODES_DROPPED);
+    gone.into_iter().map(|(_, node)| node).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::follow::Numbers;
-    use crate::query::{ClusterSubscription, Pace};
+    use crate::subscription::{ClusterSubscription, Pace};
     use khz_model::{Interest, Pattern, QueryError};
 
     fn cluster() -> Arc<Cluster> {
@@ -411,5 +530,142 @@ mod tests {
         drop(all);
         assert!(follow().is_ok());
         assert_eq!(cluster.follow_bytes.held(), 0, "what nobody holds any more is given back");
+    }
+
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).unwrap()
+    }
+
+    fn told(names: &[&str]) -> Vec<NodeName> {
+        names.iter().map(|text| name(text)).collect()
+    }
+
+    #[test]
+    fn who_makes_room_was_down_the_longest_and_is_neither_up_nor_expected() {
+        let cluster = cluster();
+        let entry = |text: &str, heard| Entry {
+            node: name(text),
+            state: crate::memory::State::Down,
+            heard,
+            since: heard,
+            address: String::new(),
+            version: String::new(),
+        };
+        cluster.remember(vec![entry("late", 70), entry("early", 50), entry("alike", 50), entry("up", 10)]);
+        cluster.expect(&told(&["expected"]));
+        cluster.node(&name("up")).unwrap().set_up(true);
+        let names = || oldest(&cluster.nodes()).iter().map(|node| node.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(), told(&["alike", "early", "late"]));
+        // One that was never heard, and that nobody expects, goes before all others.
+        cluster.node_or_new(&name("never"), Nanos(0)).unwrap();
+        assert_eq!(names(), told(&["never", "alike", "early", "late"]));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_gone_but_for_what_is_expected_and_what_must_stay_is_told() {
+        let cluster = cluster();
+        let before = (cluster.appeared(), cluster.changes.seen().count, cluster.forgotten());
+        cluster.expect(&told(&["n1", "n2"]));
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        for text in ["n3", "n4", "other"] {
+            let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
+            let link = crate::node::Link { mailbox: mailbox.clone(), connection: 1 };
+            node.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
+            if text != "n4" {
+                node.lock().disconnect(1, None, Nanos(0));
+            }
+        }
+        assert_eq!(cluster.appeared(), before.0 + 5, "readers look for each");
+        let forgotten = cluster.forget(&Pattern::new("n*:*").unwrap());
+        assert_eq!(forgotten.nodes, told(&["n3"]));
+        let refused: Vec<&str> = forgotten.refused.iter().map(|(node, _)| node.as_str()).collect();
+        assert_eq!((refused, forgotten.expected), (vec!["n1", "n2", "n4"], vec![]));
+        assert!(cluster.forgotten() > before.2 && cluster.changes.seen().count > before.1);
+        assert_eq!(cluster.nodes().len(), 4);
+        // An expected one that was here stays known: it should be there.
+        let one = cluster.node(&name("n1")).unwrap();
+        let link = crate::node::Link { mailbox, connection: 2 };
+        one.lock().connect(crate::node::Identity::default(), "", None, link, Nanos(0));
+        one.lock().disconnect(2, None, Nanos(0));
+        let forgotten = cluster.forget(&Pattern::new("n1:*").unwrap());
+        assert_eq!((forgotten.nodes, forgotten.expected), (told(&["n1"]), told(&["n1"])));
+        let again = cluster.node(&name("n1")).unwrap();
+        assert!(again.lock().is_expected && !Arc::ptr_eq(&again, &one));
+        // It connects in the moment in which it was forgotten: it is the one of its name.
+        cluster.keep(&one);
+        assert!(Arc::ptr_eq(&cluster.node(&name("n1")).unwrap(), &one));
+        let appeared = cluster.appeared();
+        cluster.keep(&one);
+        assert_eq!(cluster.appeared(), appeared, "it is known already");
+    }
+
+    #[test]
+    fn lanes_with_a_past_share_the_history_alike() {
+        let rate_max = Rate::from_hz(1_000).unwrap();
+        let settings = Settings { name: "hub".into(), history: ByteSize(3_000), rate_max };
+        let cluster = Cluster::new(settings, [7; 16]);
+        assert!(cluster.keeps_history() && !self::cluster().keeps_history());
+        assert_eq!(cluster.history_share(), 3_000, "nobody is there");
+        let mut nodes = Vec::new();
+        for text in ["a", "b", "c"] {
+            let node = cluster.node_or_new(&name(text), Nanos(0)).unwrap();
+            let mut state = node.lock();
+            let id = state.offered(1, "base", 7, Nanos::SECOND).unwrap();
+            for row in 0..30 {
+                crate::lane::tests::gets_rows(state.lane_mut(id).unwrap(), row, 1);
+            }
+            assert!(state.lane(id).unwrap().recent_bytes > 1_000);
+            drop(state);
+            nodes.push((node, id));
+        }
+        cluster.keep_house(Nanos(0));
+        assert_eq!(cluster.history_share(), 1_000);
+        for (node, id) in &nodes {
+            let bytes = node.lock().lane(*id).unwrap().recent_bytes;
+            assert!((900..=1_000).contains(&bytes), "{bytes} bytes of the history");
+        }
+    }
+
+    #[test]
+    fn places_at_nodes_may_hold_so_much_for_all_and_so_much_more_for_each_node() {
+        let cluster = cluster();
+        assert_eq!(cluster.follow_bytes_max(), FOLLOW_BYTES_MAX);
+        cluster.expect(&told(&["n1", "n2"]));
+        let most = FOLLOW_BYTES_MAX + 2 * FOLLOW_BYTES_A_NODE;
+        let _taken = cluster.follow_bytes.take(most - 10).unwrap();
+        assert!(cluster.may_follow(10) && !cluster.may_follow(11) && !cluster.may_follow(u64::MAX));
+    }
+
+    #[test]
+    fn so_few_nodes_as_may_send_at_once_are_a_small_cluster() {
+        let cluster = cluster();
+        for n in 0..NODES_AT_ONCE {
+            cluster.expect(&told(&[&format!("n{n}")]));
+        }
+        assert!(cluster.is_small());
+        cluster.expect(&told(&["one-more"]));
+        assert!(!cluster.is_small());
+    }
+
+    #[test]
+    fn hubs_that_nodes_come_from_are_known_once_each_and_a_loop_is_refused() {
+        let cluster = cluster();
+        let hub = |identity: u8, behind: &[u8]| HubName {
+            identity: [identity; 16],
+            sources: behind.iter().map(|&identity| [identity; 16]).collect(),
+            ..HubName::default()
+        };
+        let changes = || cluster.sources_changed.load(Ordering::Relaxed);
+        assert!(cluster.set_source(0, &hub(1, &[2])) && cluster.set_source(1, &hub(3, &[2])));
+        assert_eq!((cluster.all_sources(), changes()), (vec![[1; 16], [2; 16], [3; 16]], 2));
+        assert!(cluster.set_source(1, &hub(3, &[2])));
+        assert_eq!(changes(), 2, "that is no news");
+        assert!(
+            !cluster.set_source(2, &hub(7, &[])) && !cluster.set_source(2, &hub(4, &[5, 7])),
+            "that is us"
+        );
+        assert_eq!(cluster.origins(), [[7; 16], [1; 16], [2; 16], [3; 16]]);
+        cluster.forget_source(0);
+        assert_eq!(cluster.all_sources(), [[2; 16], [3; 16]]);
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct Connection {
     pub told: u64,
     /// There was more than one flush may say.
     pub more: bool,
-    /// How much of `out` is sent.
-    sent: usize,
+    /// Bytes of its unfinished frame.
+    pub kept: usize,
     /// Whether epoll tells when the socket has room.
     waits: bool,
 }
@@ -90,7 +90,7 @@ impl Connection {
             flush_at: Nanos(0),
             told: 0,
             more: false,
-            sent: 0,
+            kept: 0,
             waits: false,
         }
     }
@@ -137,22 +137,15 @@ impl Connection {
     /// Sends what waits, as far as it goes at once.
     pub fn flush(&mut self, epoll: &OwnedFd) -> Result<(), Ended> {
         let failed = |error: crate::wire::WireError| Ended::Wire(error.to_string());
+        let mut sent = 0;
         loop {
-            let taken = self.wire.write(&self.out[self.sent..]).map_err(failed)?;
-            self.sent += taken;
-            if self.sent == self.out.len() {
-                self.out.clear();
-                self.sent = 0;
-                break;
-            }
-            if taken == 0 {
+            let taken = self.wire.write(&self.out[sent..]).map_err(failed)?;
+            sent += taken;
+            if taken == 0 || sent == self.out.len() {
                 break;
             }
         }
-        if self.sent > 0 {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.out.drain(..sent);
         if self.out.len() > 4 * OUT_BYTES_MAX {
             return Err(Ended::Deaf);
         }

@@ -284,6 +284,31 @@ mod tests {
         assert!(demand.has_answered(2) && !demand.has_answered(3));
     }
 
+    /// Counts how often it was woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl std::task::Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_several_nodes_is_woken_once_by_the_last_of_them() {
+        let (round, woken) = (Round::default(), Arc::<Woken>::default());
+        let waker = Waker::from(woken.clone());
+        let poll = || round.poll(&mut Context::from_waker(&waker));
+        assert_eq!(poll(), Poll::Ready(()), "nobody is waited for");
+        (0..3).for_each(|_| round.expect());
+        assert_eq!(poll(), Poll::Pending);
+        for (left, expected) in [(2, 0), (1, 0), (0, 1)] {
+            round.done();
+            assert_eq!((self::left(&round), woken.0.load(Ordering::Relaxed)), (left, expected));
+        }
+        assert_eq!(poll(), Poll::Ready(()));
+    }
+
     #[test]
     fn beyond_its_ceiling_a_node_is_left_alone() {
         let mut demand = Demand::new(Files::new(), 1, micros(0));

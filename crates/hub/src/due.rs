@@ -88,25 +88,34 @@ pub(crate) struct House {
     /// What had come then.
     news: u64,
     is_waiting: bool,
+    /// When a node that has gone gives back what it holds.
+    gives_back: Option<Nanos>,
 }
 
 impl House {
     pub fn new(now: Nanos) -> Self {
-        House { kept: now, news: 0, is_waiting: false }
+        House { kept: now, news: 0, is_waiting: false, gives_back: None }
     }
 
     /// When it is a reason to wake up.
     pub fn next(&self) -> Option<Nanos> {
-        self.is_waiting.then_some(Nanos(self.kept.0 + HOUSE_AT_LATEST.0))
+        let waiting = self.is_waiting.then_some(Nanos(self.kept.0 + HOUSE_AT_LATEST.0));
+        waiting.into_iter().chain(self.gives_back).min()
+    }
+
+    /// House was kept, and the next node that has gone gives back what it holds then.
+    pub fn was_kept(&mut self, gives_back: Option<Nanos>) {
+        self.gives_back = gives_back;
     }
 
     /// True when house is to be kept now; `news` counts what has come.
     pub fn is_due(&mut self, now: Nanos, news: u64) -> bool {
         self.is_waiting = news != self.news;
-        if !self.is_waiting || now.since(self.kept) < HOUSE {
+        let gives_back = self.gives_back.is_some_and(|at| now >= at);
+        if !gives_back && (!self.is_waiting || now.since(self.kept) < HOUSE) {
             return false;
         }
-        (self.kept, self.news, self.is_waiting) = (now, news, false);
+        (self.kept, self.news, self.is_waiting, self.gives_back) = (now, news, false, None);
         true
     }
 }
@@ -189,5 +198,13 @@ mod tests {
         assert!(!house.is_due(ms(6_100), 2));
         assert_eq!(house.next(), Some(ms(9_000)));
         assert!(house.is_due(ms(9_000), 2) && house.next().is_none());
+    }
+
+    #[test]
+    fn a_node_that_has_gone_is_a_reason_to_wake_up_once() {
+        let mut house = House::new(ms(0));
+        house.was_kept(Some(ms(60_000)));
+        assert!(!house.is_due(ms(59_999), 0) && house.next() == Some(ms(60_000)));
+        assert!(house.is_due(ms(60_000), 0) && house.next().is_none());
     }
 }

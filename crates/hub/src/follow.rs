@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, Notice, Pace, Pattern, Presence, Rate, Stamp};
+use khz_model::{Delivery, Nanos, NodeName, Notice, Pace, Presence, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
 use crate::clock;
-use crate::interest::Wish;
 use crate::lane::{Lane, Piece, Place};
+use crate::limits::BYTES_A_SLOT;
 use crate::node::{Node, SharedNode};
 use crate::schemas::Schema;
 
 mod columns;
 mod late;
 
-pub(crate) use columns::Columns;
+pub(crate) use columns::{Columns, Selection};
 
 /// One call hands out at most about this number of bytes of one lane; the rest comes with the next. A second at 1,000 Hz.
 const BYTES_A_LOOK: usize = 128 << 10;
@@ -26,8 +26,8 @@ const BYTES_A_LOOK: usize = 128 << 10;
 /// A follower keeps no more than this of what it has copied: there is one for each node of each reader.
 const BYTES_KEPT: usize = 16 << 10;
 
-/// What a decoder holds of a slot: value, state, and a place in the list of what has changed.
-const BYTES_A_SLOT: usize = 8 + 1 + 4;
+/// What a follower takes beside its slots, with the reader's lane for it, measured: 448,000 took 500 MB.
+const BESIDE_SLOTS: usize = 1_120;
 
 /// Rows that a lane may have lost in one go: a year at 1,000 Hz.
 const LEAP_MAX: u64 = 1 << 35;
@@ -50,7 +50,9 @@ pub(crate) enum Numbers {
 /// Follows one node.
 pub(crate) struct Follower {
     pub node: Arc<SharedNode>,
-    patterns: Arc<Vec<Pattern>>,
+    /// Its turn among the nodes that appeared.
+    turn: u64,
+    selection: Arc<Selection>,
     numbers: Numbers,
     /// What is wanted beyond the base lane, and its number at the node.
     wish: Option<u32>,
@@ -65,7 +67,7 @@ pub(crate) struct Follower {
     columns: Columns,
     /// The period that was told with them.
     period_told: Nanos,
-    /// The next number that was not handed out or told of.
+    /// The next number that was not handed out or told of; before the reader wants the lane, the newest when it was offered.
     expected: u64,
     /// When the last row that was handed out was gathered.
     last: Option<Stamp>,
@@ -82,6 +84,8 @@ pub(crate) struct Follower {
     pace: Option<Pace>,
     /// Whether the reader knows the node as up.
     up: bool,
+    /// The node was forgotten: nothing more comes of it.
+    is_ending: bool,
     /// What [`SharedNode::touched`] was when everything that there was had been copied.
     touched: Option<u64>,
     /// What was copied out of the node, kept for its memory.
@@ -125,6 +129,11 @@ impl Followed {
         row / self.every
     }
 
+    /// The first row that has the reader's number.
+    fn first_row(&self, number: u64) -> u64 {
+        number.saturating_mul(self.every)
+    }
+
     /// The number of the newest row that there is; before any has come, as the node has said it.
     fn newest(&self, lane: &Lane) -> Option<u64> {
         let next = if lane.has_rows() { lane.next_row() } else { lane.next_offered };
@@ -166,22 +175,23 @@ pub(crate) enum Seen<'a> {
 }
 
 impl Follower {
-    /// Begins to follow; `wish` is what the base lane does not serve. `None`: the node has too many wishes.
+    /// Begins to follow; with `is_wished` the base lane does not serve it. `None`: the node has too many wishes.
     pub fn new(
         node: Arc<SharedNode>,
-        patterns: Arc<Vec<Pattern>>,
-        wish: Option<&Wish>,
+        selection: Arc<Selection>,
+        is_wished: bool,
         period: Nanos,
         numbers: Numbers,
     ) -> Option<Self> {
-        let wish = match wish {
+        let wish = match selection.wish.as_ref().filter(|_| is_wished) {
             Some(wish) => Some(node.lock().wish(wish)?),
             None => None,
         };
         Some(Follower {
             up: node.up.load(Ordering::Relaxed),
+            turn: node.turn.load(Ordering::Acquire),
             node,
-            patterns,
+            selection,
             numbers,
             wish,
             period,
@@ -199,6 +209,7 @@ impl Follower {
             late: None,
             told: false,
             pace: wish.and(Rate::from_period(period)).map(Pace::new),
+            is_ending: false,
             touched: None,
             bytes: Vec::new(),
             pieces: Vec::new(),
@@ -222,6 +233,11 @@ impl Follower {
             }
         };
         Some(Notice::of(self.node.name.clone(), text))
+    }
+
+    /// The node that it follows.
+    pub fn node_name(&self) -> &NodeName {
+        &self.node.name
     }
 
     /// The reader thinks that the node is not there.
@@ -290,19 +306,38 @@ impl Follower {
             from = from.max(lane.first_number_since(want.span, followed.every));
             late::Lacking::new(lane, from, live, is_same.then(|| want.have()).into_iter().flatten())
         });
-        self.place = lane.join();
+        // What has come since the lane was offered is not lost.
+        self.place = if from >= self.expected { lane.join_at(followed.first_row(from)) } else { lane.join() };
         (self.decoder, self.expected, self.touched) = (Decoder::new(), from, None);
         (self.skipped, self.begun, self.since) = (true, true, Nanos(0));
     }
 
     /// The lane is not wanted any more.
     pub fn leave(&mut self) {
-        (self.begun, self.touched) = (false, None);
+        (self.begun, self.touched, self.expected) = (false, None, ANY);
     }
 
     /// True when there was nothing more at the last look.
     pub fn is_caught_up(&self) -> bool {
         self.touched.is_some()
+    }
+
+    /// The cluster has forgotten the node: what is here is handed out, and then it is over. Nothing is said of rows that are
+    /// missing: the node still has them when it comes back, and then it is another one.
+    pub fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// True from then on.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// True once everything of a forgotten node was handed out.
+    pub fn is_over(&self) -> bool {
+        let is_copied = || self.touched == Some(self.node.touched.load(Ordering::Acquire));
+        // To one that was never looked at nothing was offered.
+        self.is_ending && (!self.columns.are_chosen() || is_copied())
     }
 
     /// The oldest row of the lane that can be had, by this reader's numbers, and the one that comes next.
@@ -342,19 +377,35 @@ impl Follower {
         }
     }
 
+    /// True when nobody knows the node any more, or knows it anew.
+    pub fn is_forgotten(&self) -> bool {
+        let turn = self.node.turn.load(Ordering::Acquire);
+        turn == 0 || turn != self.turn
+    }
+
+    /// True where the next look may have to choose columns.
+    pub fn is_dear(&self) -> bool {
+        !self.columns.are_chosen() && self.touched != Some(self.node.touched.load(Ordering::Acquire))
+    }
+
+    /// Operations that its looks have cost since this was asked last.
+    pub fn take_cost(&mut self) -> usize {
+        self.columns.take_cost()
+    }
+
     /// About the bytes that it holds.
     pub fn held(&self) -> u64 {
         let decoded = self.decoder.slots() * BYTES_A_SLOT;
-        (size_of::<Follower>() + self.columns.held() + decoded + self.bytes.capacity()) as u64
+        (BESIDE_SLOTS + self.columns.held() + decoded + self.bytes.capacity()) as u64
     }
 
     /// What a follower of a node with so many slots will hold at the least.
     pub fn held_at_least(slots: usize) -> u64 {
-        (size_of::<Follower>() + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
+        (BESIDE_SLOTS + slots * (BYTES_A_SLOT + size_of::<Option<u32>>())) as u64
     }
 
     fn choose(&mut self, schema: &Arc<Schema>, seen: &mut impl FnMut(Seen<'_>)) {
-        let are_others = self.columns.choose(schema, &self.patterns);
+        let are_others = self.columns.choose(schema, &self.selection);
         if let Some(followed) = self.lane
             && (are_others || self.period_told != followed.period())
         {
@@ -460,8 +511,12 @@ impl Follower {
         let id = match self.wish.map(|number| node.interest(number)) {
             None => node.base(),
             Some(Some(interest)) if interest.told.as_ref().is_some_and(|told| !told.granted) => node.base(),
-            // Until the node has answered, and while it is away, the lane that served stays.
-            Some(Some(interest)) => interest.lane.or(present),
+            // Until the node has answered, and while it is away, the lane that served stays. One that was left is joined when it
+            // flows again: what it has of before is not what is wanted, and what lies between is not lost.
+            Some(Some(interest)) => {
+                let flows = |id| present == Some(id) || node.lane(id).is_some_and(|lane| !lane.late.begins());
+                interest.lane.filter(|&id| flows(id)).or(present)
+            }
             Some(None) => None,
         };
         let lane = |id| Some(Followed::of(node.lane_or_former(id)?, id, self.period));
@@ -580,6 +635,20 @@ pub(crate) fn deliveries(follower: &mut Follower, readings_max: usize) -> Vec<De
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_follower_holds_and_copies_is_what_the_documents_say() {
+        let text = include_str!("../../../docs/limits.md");
+        let copied = format!("{} KiB a node; {} KiB are kept", BYTES_A_LOOK >> 10, BYTES_KEPT >> 10);
+        for line in [copied, format!("{BYTES_A_SLOT} bytes a slot")] {
+            assert!(text.contains(&line), "docs/limits.md does not say: {line}");
+        }
+        // Decoded, and in a column: the number of the series that it is, where it was chosen.
+        let grows = Follower::held_at_least(100) - Follower::held_at_least(0);
+        assert_eq!(grows, 100 * (BYTES_A_SLOT + size_of::<Option<u32>>()) as u64);
+        assert_eq!(Follower::held_at_least(0), BESIDE_SLOTS as u64);
+        assert!(size_of::<Follower>() < BESIDE_SLOTS);
+    }
 
     #[test]
     fn a_slower_reader_gets_one_of_so_many_rows() {

@@ -58,9 +58,19 @@ impl Generations {
         here.map_or(0, |schema| schema.bytes())
     }
 
-    /// Bytes of all of them.
-    pub fn bytes(&self) -> u64 {
-        self.known.iter().map(|(_, schema)| schema.bytes()).sum()
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.known.iter().map(|(_, schema)| schema)
+    }
+
+    /// True where another generation takes the place of one that is here.
+    pub fn is_full(&self) -> bool {
+        self.known.len() == GENERATIONS_MAX
+    }
+
+    /// Forgets those that nobody needs.
+    pub fn retain(&mut self, is_needed: impl Fn(&Arc<Schema>) -> bool) {
+        self.known.retain(|(_, schema)| is_needed(schema));
     }
 
     /// The node offers a schema, which is `whole` if another lane has it. What does not continue in it was the schema of
@@ -107,17 +117,17 @@ impl Generations {
             return Ok(None);
         }
         let offered = self.offered.filter(|&(generation, _)| generation == piece.generation);
-        match schemas.grow(self.of(piece.generation), news, offered.map(|(_, offered)| offered)) {
-            Ok(schema) => {
-                self.set(piece.generation, schema.clone());
-                Ok(Some(schema))
-            }
-            Err(reject) => {
-                // On its next connection the node says it from the start.
-                self.forget(piece.generation);
-                Err(reject)
-            }
-        }
+        // Taken out, so that one which nobody else has can grow where it is. Where it is refused the node says it from the start
+        // on its next connection.
+        let before = self.take_out(piece.generation);
+        let schema = schemas.grow(before, news, offered.map(|(_, offered)| offered))?;
+        self.set(piece.generation, schema.clone());
+        Ok(Some(schema))
+    }
+
+    fn take_out(&mut self, generation: u32) -> Option<Arc<Schema>> {
+        let at = self.known.iter().position(|(number, _)| *number == generation)?;
+        self.known.remove(at).map(|(_, schema)| schema)
     }
 
     fn forget(&mut self, generation: u32) {

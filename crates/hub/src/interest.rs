@@ -1,12 +1,14 @@
 //! What readers want of one node beyond its base lane. Those that want the same share one interest: the node
 //! hears of it once, and once when the last of them has gone.
 
+use std::sync::Arc;
+
 use khz_model::{Pattern, Rate};
 
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
-    /// Which series; the node part is already decided.
+    /// Which series, of whatever node.
     pub patterns: Vec<Pattern>,
     /// How often; `None`: on demand.
     pub rate: Option<Rate>,
@@ -21,7 +23,8 @@ pub(crate) struct Wish {
 pub(crate) struct Interest {
     /// Its number, never used twice for one node.
     pub number: u32,
-    pub wish: Wish,
+    /// Nodes of which the same is wanted share it.
+    pub wish: Arc<Wish>,
     /// Readers that share it.
     pub readers: usize,
     /// What the node said: granted or not, and why.

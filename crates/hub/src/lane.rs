@@ -9,7 +9,7 @@ use khz_link::{Ranges, SchemaPiece};
 use khz_model::{Nanos, Stamp};
 
 use crate::generations::{Generations, Offered};
-use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX};
+use crate::limits::{BLOCK_BYTES_MAX, BLOCKS_FOR_READERS, BLOCKS_MAX, BYTES_A_SLOT, LANE_BYTES_KEPT};
 use crate::schemas::{Schema, Schemas};
 
 mod late;
@@ -179,20 +179,43 @@ impl Lane {
         piece: &SchemaPiece<'_>,
         schemas: &Schemas,
     ) -> Result<Option<Arc<Schema>>, Reject> {
-        let before = self.schema(piece.generation).cloned();
+        let is_new = self.schema(piece.generation).is_none();
+        // One that no block has need not be put in the place of itself.
+        let before = self.schema(piece.generation).filter(|schema| is_shared(schema)).cloned();
         let grown = self.schemas.take(piece, schemas)?;
         if let (Some(before), Some(schema)) = (before, &grown) {
             self.share(&before, schema);
+        }
+        if is_new {
+            self.forget_meaningless();
         }
         Ok(grown)
     }
 
     /// A generation has this schema now.
     pub fn set_schema(&mut self, generation: u32, schema: Arc<Schema>) {
-        if let Some(before) = self.schema(generation).cloned() {
-            self.share(&before, &schema);
+        let before = self.schema(generation).cloned();
+        if let Some(before) = &before {
+            self.share(before, &schema);
         }
         self.schemas.set(generation, schema);
+        if before.is_none() {
+            self.forget_meaningless();
+        }
+    }
+
+    /// Blocks of a generation that another has pushed out are given up: they would keep its schema, and what a lane holds of
+    /// schemas has a limit.
+    fn forget_meaningless(&mut self) {
+        if !self.schemas.is_full() {
+            return;
+        }
+        let Lane { recent, recent_bytes, schemas, .. } = self;
+        recent.retain(|block| {
+            let is_known = schemas.all().any(|schema| Arc::ptr_eq(schema, &block.schema));
+            *recent_bytes -= if is_known { 0 } else { block.bytes.len() as u64 };
+            is_known
+        });
     }
 
     /// Blocks of a generation have its longest schema, so that a lane whose slots grow with every block does not
@@ -215,15 +238,42 @@ impl Lane {
     pub fn growth(&self, generation: u32, bytes: u64) -> usize {
         match self.schema(generation) {
             Some(here) if here.bytes() >= bytes => 0,
+            Some(here) if !is_shared(here) => 0,
             Some(here) => here.series().len().max(self.recent.len()),
+            None if self.schemas.is_full() => self.recent.len(),
             None => 0,
         }
     }
 
-    /// Bytes of blocks that have not ended, and of schemas.
+    /// Memory of blocks that have not ended, of the newest row as it is decoded when somebody asks, and of itself.
     pub fn held(&self) -> u64 {
-        let blocks = self.past.len() + self.open.as_ref().map_or(0, |open| open.bytes.len());
-        blocks as u64 + self.schemas.bytes()
+        let blocks = self.past.capacity() + self.open.as_ref().map_or(0, |open| open.bytes.capacity());
+        (size_of::<Lane>() + self.name.len() + blocks + self.slots() * BYTES_A_SLOT) as u64
+    }
+
+    /// Its schemas, each with the memory that it takes.
+    pub fn schemas_held(&self) -> impl Iterator<Item = (*const Schema, u64)> {
+        let open = self.open.as_ref().map(|open| &open.schema);
+        self.schemas.all().chain(open).map(|schema| (Arc::as_ptr(schema), schema.held()))
+    }
+
+    /// Its node has gone, and nobody reads it: what is not history is given back, and with `all` that, too.
+    pub fn give_back(&mut self, keeps_history: bool, all: bool) {
+        self.latest = None;
+        self.past = Vec::new();
+        // History is told from the newest row on.
+        let is_small = |open: &Open| open.bytes.len() as u64 <= LANE_BYTES_KEPT;
+        if all || !keeps_history || !self.open.as_ref().is_some_and(is_small) {
+            self.open = None;
+            self.recent = VecDeque::new();
+            self.recent_bytes = 0;
+        }
+        let Lane { schemas, recent, open, .. } = self;
+        let is_needed = |schema: &Arc<Schema>| {
+            let in_open = open.iter().map(|open| &open.schema);
+            recent.iter().map(|block| &block.schema).chain(in_open).any(|known| Arc::ptr_eq(known, schema))
+        };
+        schemas.retain(is_needed);
     }
 
     /// Rows received.
@@ -279,11 +329,17 @@ impl Lane {
         (open.scanner.rows() > 0).then(|| open.scanner.stamp())
     }
 
+    /// What the slots of a block mean. Of one without slots nothing was said: there is nothing to say.
+    fn schema_of(&self, header: &Header) -> Result<Arc<Schema>, Reject> {
+        let empty = || (header.slots == 0).then(Schema::empty).flatten();
+        self.schema(header.generation).cloned().or_else(empty).ok_or("a block before its schema")
+    }
+
     /// A block begins. Tells how many rows came that were not there yet.
     pub fn begin(&mut self, bytes: &[u8], keep: bool) -> Result<u64, Reject> {
         let head = bytes.first_chunk::<HEADER_BYTES>().ok_or("a block without its header")?;
         let header = Header::from_bytes(head, 0).map_err(|_| "not a block")?;
-        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        let schema = self.schema_of(&header)?;
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
@@ -406,7 +462,7 @@ impl Lane {
         if scanner.rows() != rows {
             return Err("a block of the past with other rows than it says");
         }
-        let schema = self.schema(header.generation).cloned().ok_or("a block before its schema")?;
+        let schema = self.schema_of(&header)?;
         if header.slots as usize > schema.series().len() {
             return Err("a block with more slots than its schema");
         }
@@ -497,6 +553,15 @@ impl Lane {
     /// The start of the present block, for a reader that joins; the past is history's.
     pub fn join(&self) -> Place {
         Place { first_row: self.open.as_ref().map_or(0, |open| open.header.first_row), offset: 0 }
+    }
+
+    /// The start of the block that has this row, as far as it is here; else of the present one.
+    pub fn join_at(&self, row: u64) -> Place {
+        let present = self.join();
+        match self.recent.get(self.recent_behind(row).wrapping_sub(1)).filter(|block| row < block.end()) {
+            Some(block) if present.first_row > row => Place { first_row: block.header.first_row, offset: 0 },
+            _ => present,
+        }
     }
 
     /// The block in which the rows from `since` (the node's boot clock) on begin, as far as they are here.
@@ -595,6 +660,11 @@ impl Lane {
     }
 }
 
+/// True where somebody else has it, a block or another lane: it is copied where it grows.
+fn is_shared(schema: &Arc<Schema>) -> bool {
+    Arc::strong_count(schema) > 1
+}
+
 fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>) -> Piece {
     let begins = place.offset == 0;
     let Some(rest) = bytes.get(place.offset..).filter(|rest| !rest.is_empty()) else { return Piece::Nothing };
@@ -604,4 +674,4 @@ fn take(bytes: &[u8], schema: &Arc<Schema>, place: &mut Place, out: &mut Vec<u8>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@ mod due;
 mod follow;
 mod generations;
 mod interest;
+mod known;
 mod lane;
 pub mod limits;
 mod listener;
@@ -36,8 +37,10 @@ mod simulation;
 mod source;
 #[cfg(test)]
 mod storm;
+mod subscription;
 mod text_source;
 mod texts;
+mod turn;
 mod wire;
 
 pub use cluster::{Cluster, Settings};

@@ -89,4 +89,19 @@ mod tests {
         assert!(log.happened(Nanos::from_secs(1_000), "later".to_owned()).is_some());
         assert_eq!(log.repeats.len(), 1);
     }
+
+    #[test]
+    fn a_second_has_its_lines_and_the_next_one_has_as_many_again() {
+        let mut limit = LogLimit::default();
+        // Lines that this second has had, and those of them that were left out.
+        let mut said = |second: u64, lines: u64| {
+            // At the end of a second as at its beginning.
+            (0..lines).for_each(|n| limit.warn(Nanos(second * Nanos::SECOND.0 + n * 1_000_000), String::new));
+            (u64::from(limit.lines), limit.left_out)
+        };
+        assert_eq!(said(7, 15), (15, 0));
+        assert_eq!(said(7, 15), (30, 10));
+        assert_eq!(said(8, 20), (20, 0), "what was left out is told once");
+        assert_eq!(said(9, 21), (21, 1));
+    }
 }

@@ -174,3 +174,102 @@ fn part(lane: &Lane) -> Option<Part<'_>> {
     let (values, states) = (decoder.values(), decoder.states());
     Some(Part { columns: schema, stamp: decoder.stamp(), values, states })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use khz_model::{ByteSize, NodeName, Rate};
+
+    use super::*;
+    use crate::cluster::Settings;
+    use crate::interest::Told;
+    use crate::lane::tests::gets_rows;
+    use crate::mailbox::Mailbox;
+    use crate::node::{Identity, Link};
+
+    fn cluster() -> Arc<Cluster> {
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16])
+    }
+
+    /// A node, which is up where it has a connection, and has sent so many rows of its base lane.
+    fn node(cluster: &Cluster, name: &str, connection: Option<u64>, rows: u64) -> Arc<SharedNode> {
+        let name = NodeName::new(name).expect("a good name");
+        let node = cluster.node_or_new(&name, Nanos(0)).expect("room for a node");
+        let Some(connection) = connection else { return node };
+        let mailbox = Arc::new(Mailbox::new().expect("an eventfd"));
+        let mut state = node.lock();
+        state.connect(Identity::default(), "", None, Link { mailbox, connection }, Nanos(0));
+        let id = state.offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
+        let lane = state.lane_mut(id).expect("the lane");
+        lane.alive = true;
+        if rows > 0 {
+            gets_rows(lane, 0, rows);
+        }
+        drop(state);
+        node.set_up(true);
+        node
+    }
+
+    /// The names that it shows, each with the values of its newest row.
+    fn shown(look: &mut HubLook<'_>) -> Vec<String> {
+        let mut names = Vec::new();
+        while look.next(&mut |name, parts| names.push(format!("{name} {:?}", parts[0].values))) {}
+        names
+    }
+
+    fn is_ready(look: &mut HubLook<'_>) -> Option<Result<(), QueryError>> {
+        let mut ready = look.ready();
+        match Pin::new(&mut ready).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_left_out_and_counted_and_the_others_are_shown() {
+        let cluster = cluster();
+        let nodes = vec![
+            node(&cluster, "answers", Some(1), 5),
+            node(&cluster, "down", None, 0),
+            node(&cluster, "silent", Some(2), 5),
+            node(&cluster, "slow", Some(3), 5),
+        ];
+        let mut look = HubLook::of(&cluster, nodes.clone(), everything(), Nanos(1));
+        assert_eq!(is_ready(&mut look), None, "three are asked");
+        let mut state = nodes[0].lock();
+        let interest = state.interests[0].number;
+        state.told(interest, Told { granted: false, text: "it shows what it has".into() }, None);
+        drop(state);
+        assert_eq!(shown(&mut look), ["answers [4]"]);
+        assert_eq!((look.left_out(), cluster.counts.now_left_out.load(Ordering::Relaxed)), (2, 2));
+        // Who takes rows of any age asks nobody.
+        let mut look = HubLook::of(&cluster, nodes, everything(), ANY_AGE);
+        assert_eq!(is_ready(&mut look), Some(Ok(())));
+        assert_eq!(shown(&mut look), ["answers [4]", "silent [4]", "slow [4]"]);
+        assert_eq!(look.left_out(), 0);
+    }
+
+    #[test]
+    fn what_shows_nothing_is_named_once_where_somebody_wants_to_hear_of_it() {
+        let cluster = cluster();
+        let nodes = vec![
+            node(&cluster, "down", None, 0),
+            node(&cluster, "new", Some(1), 0),
+            node(&cluster, "up", Some(2), 1),
+        ];
+        let mut look = HubLook::as_sent(&cluster, nodes.clone(), vec!["nobody".into(), "down".into()]);
+        assert_eq!(is_ready(&mut look), Some(Ok(())));
+        assert_eq!(shown(&mut look), ["up [0]"]);
+        assert!(look.held() >= 3 * size_of::<Chosen>() as u64);
+        assert_eq!(look.missing(), ["down", "new", "nobody"]);
+        let mut look = HubLook::of(&cluster, nodes, Files::new(), ANY_AGE);
+        assert_eq!((shown(&mut look).len(), look.missing()), (1, vec![]), "nobody wants to hear of them");
+        let mut look = HubLook::refused(&cluster, QueryError::NoMemory);
+        assert_eq!(is_ready(&mut look), Some(Err(QueryError::NoMemory)));
+        assert_eq!(shown(&mut look), [""; 0]);
+    }
+}

@@ -1,6 +1,6 @@
 //! What readers want from the server's thread: commands for connections, and a bell that wakes it.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_link::texts::ReadFrame;
 use khz_link::{Ask, HubEnd};
@@ -14,7 +14,7 @@ use crate::interest::Wish;
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Open a lane for this.
-    Interest { number: u32, wish: Wish },
+    Interest { number: u32, wish: Arc<Wish> },
     /// A row of an on-demand interest is wanted at once.
     Now { number: u32, ask: u32 },
     /// Nobody wants it any more.
@@ -40,7 +40,7 @@ impl Command {
     pub fn say(self, end: &mut HubEnd, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Command::Interest { number, wish } => {
-                // Without their nodes, which are chosen here: an older agent reads no lists of several hosts.
+                // The nodes are chosen here: an older agent reads no lists of several hosts.
                 let patterns: Vec<&str> = wish.patterns.iter().map(khz_model::Pattern::series).collect();
                 let (exact, prompt) = (wish.exact, wish.prompt);
                 let period = wish.rate.map_or(Nanos(0), Rate::period);

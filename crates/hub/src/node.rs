@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use khz_link::Allowance;
 use khz_link::Reason;
 use khz_link::texts::{TextFault, TextGiven, TextPiece, Why};
-use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Rate};
+use khz_model::{Away, LaneStatus, Nanos, NodeName, NodeStatus, Rate, Share};
 
 use crate::caller::Caller;
 use crate::clock;
+use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::demand::{self, Demand, Files, Keeping, Round, Verdict};
 use crate::interest::{Interest, Told, Wish};
 use crate::lane::Lane;
 use crate::limits::{
-    INTERESTS_MAX, LANE_BYTES_FREE, LANES_MAX, NODE_BYTES_MAX, SCHEMA_WORK_A_SECOND, SCHEMA_WORK_MAX,
-    WISHES_A_SECOND, WISHES_AT_ONCE,
+    GONE_KEPT, INTERESTS_MAX, LANES_MAX, NODE_BYTES_MAX, NODE_BYTES_UNCOUNTED, SCHEMA_WORK_A_SECOND,
+    SCHEMA_WORK_MAX, WISHES_A_SECOND, WISHES_AT_ONCE,
 };
 use crate::mailbox::{Command, Mailbox};
 use crate::memory::{Changes, Entry, State};
@@ -40,6 +41,8 @@ pub(crate) struct SharedNode {
     pub touched: AtomicU64,
     /// Connected; a glance without the lock.
     pub up: AtomicBool,
+    /// Its turn among the nodes that appeared; 0: it is forgotten, and who follows it lets go.
+    pub turn: AtomicU64,
     state: Mutex<Node>,
     /// Rung when it comes or goes.
     changes: Arc<Changes>,
@@ -48,7 +51,8 @@ pub(crate) struct SharedNode {
 impl SharedNode {
     pub fn new(name: NodeName, now: Nanos, changes: Arc<Changes>) -> Self {
         let state = Mutex::new(Node::new(name.clone(), now));
-        SharedNode { name, touched: AtomicU64::new(0), up: AtomicBool::new(false), state, changes }
+        let (touched, turn) = (AtomicU64::new(0), AtomicU64::new(0));
+        SharedNode { name, touched, up: AtomicBool::new(false), turn, state, changes }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Node> {
@@ -125,6 +129,27 @@ pub(crate) struct Past {
     pub address: String,
 }
 
+/// Why there is no room for what a node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// It has more than one may have.
+    OfOne,
+    /// All of them together have as much as they may.
+    OfAll,
+}
+
+impl NoRoom {
+    /// For the node.
+    pub fn text(self) -> &'static str {
+        match self {
+            NoRoom::OfOne => "this node holds more memory of the hub than one may (NODE_BYTES_MAX)",
+            NoRoom::OfAll => {
+                "all nodes hold as much memory as a hub gives them: try again, or give it fewer nodes"
+            }
+        }
+    }
+}
+
 /// What the hub knows of a node.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -167,6 +192,11 @@ pub(crate) struct Node {
     wishes: Allowance<WISHES_AT_ONCE, WISHES_A_SECOND>,
     /// What its schemas may still cost, and when that was.
     schema_work: (u64, Nanos),
+    /// What it holds beside its schemas, when that was counted last, and bytes that came since.
+    share: Option<Share>,
+    uncounted: u64,
+    /// What nobody needs of it was given back since it went.
+    has_given_back: bool,
     pub interests: Vec<Interest>,
     /// What is asked of it right now.
     demand: Option<Demand>,
@@ -212,6 +242,9 @@ impl Node {
             gone: Counted::default(),
             wishes: Allowance::full(now),
             schema_work: (SCHEMA_WORK_MAX, now),
+            share: None,
+            uncounted: 0,
+            has_given_back: true,
             interests: Vec::new(),
             demand: None,
             keeping: Keeping::default(),
@@ -278,6 +311,7 @@ impl Node {
         });
         self.knows_again = false;
         self.away = None;
+        self.has_given_back = false;
         self.forget_connection();
     }
 
@@ -493,10 +527,80 @@ impl Node {
         rest.is_some()
     }
 
-    /// Whether the lane of this number has made the node hold more than one may.
-    pub fn is_overfull(&mut self, number: u32) -> bool {
-        self.numbered(number).is_some_and(|lane| lane.held() > LANE_BYTES_FREE)
-            && self.lanes.iter().map(Lane::held).sum::<u64>() > NODE_BYTES_MAX
+    /// Memory of its blocks that have not ended and of the newest rows, and of its schemas, each once.
+    fn held(&self) -> (u64, u64) {
+        let lanes = || self.lanes.iter().chain(&self.former);
+        let mut schemas: Vec<(*const Schema, u64)> = lanes().flat_map(Lane::schemas_held).collect();
+        schemas.sort_unstable();
+        schemas.dedup();
+        let schemas = schemas.into_iter().map(|(_, held)| held).sum();
+        (size_of::<SharedNode>() as u64 + lanes().map(Lane::held).sum::<u64>(), schemas)
+    }
+
+    /// So many bytes have come from it: what it holds is counted, now and then, and why it may not hold that is said.
+    pub fn take_bytes(&mut self, bytes: usize, cluster: &Cluster) -> Result<(), NoRoom> {
+        self.uncounted = self.uncounted.saturating_add(bytes as u64);
+        if self.uncounted < NODE_BYTES_UNCOUNTED {
+            return Ok(());
+        }
+        self.count(cluster)
+    }
+
+    /// Counts what it holds.
+    pub fn count(&mut self, cluster: &Cluster) -> Result<(), NoRoom> {
+        self.uncounted = 0;
+        let (held, schemas) = self.held();
+        let more = held.saturating_sub(self.share.as_ref().map_or(0, Share::bytes));
+        let has_room = more == 0 || cluster.may_hold(more);
+        match &self.share {
+            Some(share) => _ = share.set(held),
+            None => self.share = cluster.node_bytes.take(held),
+        }
+        if held + schemas > NODE_BYTES_MAX {
+            return Err(NoRoom::OfOne);
+        }
+        if !has_room {
+            return Err(NoRoom::OfAll);
+        }
+        Ok(())
+    }
+
+    /// When it gives back what nobody needs, if it has gone and has not done so.
+    pub fn gives_back_at(&self) -> Option<Nanos> {
+        (self.link.is_none() && !self.has_given_back).then_some(Nanos(self.changed.0 + GONE_KEPT.0))
+    }
+
+    /// It has gone: what is neither history nor read goes, with `all` history too. What is known of it stays: its name, how
+    /// it is, which rows came. `true`: there was something.
+    pub fn give_back(&mut self, cluster: &Cluster, all: bool) -> bool {
+        let keeps_history = cluster.keeps_history();
+        let is_read = |lane: &Lane| lane.readers > 0 || lane.late_readers > 0;
+        let before = self.held();
+        let mut at = 0;
+        while at < self.lanes.len() {
+            let lane = &mut self.lanes[at];
+            if is_read(lane) || lane.name == BASE {
+                if !is_read(lane) {
+                    lane.give_back(keeps_history, all);
+                }
+                at += 1;
+            } else {
+                self.remove_lane(at);
+            }
+        }
+        let Node { former, former_ids, .. } = self;
+        for at in (0..former.len()).rev().filter(|&at| !is_read(&former[at])).collect::<Vec<_>>() {
+            former[at].give_back(keeps_history, all);
+            if former[at].name != BASE || former[at].recent_bytes == 0 {
+                former.remove(at);
+                former_ids.remove(at);
+            }
+        }
+        // Those that are read are asked again later.
+        self.has_given_back = !self.lanes.iter().chain(&self.former).any(is_read);
+        // It holds less than before.
+        let _ = self.count(cluster);
+        before != self.held()
     }
 
     /// What was counted of its rows so far.
@@ -538,7 +642,7 @@ impl Node {
     }
 
     /// One more reader has this wish. `None`: too many different ones, at once or one after the other.
-    pub fn wish(&mut self, wish: &Wish) -> Option<u32> {
+    pub fn wish(&mut self, wish: &Arc<Wish>) -> Option<u32> {
         if let Some(known) = self.interests.iter_mut().find(|interest| interest.wish == *wish) {
             known.readers += 1;
             return Some(known.number);
@@ -562,18 +666,25 @@ impl Node {
         if self.interests[at].readers > 0 {
             return;
         }
-        let gone = self.interests.remove(at);
-        let Some(link) = self.link.clone() else { return };
-        link.mailbox.put(link.connection, Command::Dismiss { number });
-        // A lane that the node has anyway goes on unless it is told that nobody wants it.
-        let is_shared = self.interests.iter().any(|interest| interest.lane == gone.lane);
-        if let Some(id) = gone.lane.filter(|&id| !is_shared && Some(id) != self.base())
-            && let Some(&(lane, _)) = self.numbers.iter().find(|&&(_, known)| known == id)
-        {
-            if let Some(known) = self.lane_mut(id) {
-                known.late.leave();
+        self.interests.remove(at);
+        if let Some(link) = &self.link {
+            link.mailbox.put(link.connection, Command::Dismiss { number });
+        }
+        self.leave_unwanted();
+    }
+
+    /// Leaves the lanes that serve no interest: one that the node has anyway goes on unless it is told that nobody wants it. While
+    /// an interest is not answered none is left: it may be the one that will serve, and its Want may be said before the Leave.
+    fn leave_unwanted(&mut self) {
+        let is_answered = |interest: &Interest| interest.told.is_some();
+        let Some(link) = self.link.clone().filter(|_| self.interests.iter().all(is_answered)) else { return };
+        let base = self.base();
+        let serves = |id| Some(id) == base || self.interests.iter().any(|known| known.lane == Some(id));
+        let unwanted: Vec<_> = self.numbers.iter().copied().filter(|&(_, id)| !serves(id)).collect();
+        for (lane, id) in unwanted {
+            if self.lane_mut(id).is_some_and(|known| known.late.leave()) {
+                link.mailbox.put(link.connection, Command::Leave { lane });
             }
-            link.mailbox.put(link.connection, Command::Leave { lane });
         }
     }
 
@@ -611,7 +722,7 @@ impl Node {
     fn demand_more(&mut self, files: &Files, now: Nanos) -> bool {
         let mut files = files.clone();
         files.extend(self.demand.iter().flat_map(|demand| demand.files.clone()));
-        let Some(number) = self.wish(&demand::wish(&files)) else { return false };
+        let Some(number) = self.wish(&Arc::new(demand::wish(&files))) else { return false };
         self.demand_less();
         self.demand = Some(Demand::new(files, number, now));
         true
@@ -661,15 +772,17 @@ impl Node {
         self.demand.as_ref().is_some_and(|demand| demand.has_answered(ask))
     }
 
-    /// What the node answered to an interest.
-    pub fn told(&mut self, number: u32, told: Told) {
+    /// What the node answered to an interest, and the lane that serves it.
+    pub fn told(&mut self, number: u32, told: Told, lane: Option<u64>) {
         if let Some(demand) = self.demand.as_mut().filter(|demand| demand.number == number && !told.granted) {
             demand.refused = true;
             demand.give_up();
         }
         if let Some(interest) = self.interests.iter_mut().find(|interest| interest.number == number) {
             interest.told = Some(told);
+            interest.lane = lane.or(interest.lane);
         }
+        self.leave_unwanted();
     }
 
     /// The interest with that number.
@@ -849,3 +962,8 @@ impl SharedNode {
         self.changes.ring();
     }
 }
+
+#[cfg(test)]
+mod held_tests;
+#[cfg(test)]
+mod tests;

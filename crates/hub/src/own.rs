@@ -69,6 +69,24 @@ pub(crate) fn samples(cluster: &Cluster, tallies: &[(Arc<Metric>, Arc<AtomicU64>
         None,
     );
     put(&Arc::new(following), None, Reading::Present(cluster.follow_bytes.held()));
+    let schemas = own_metric(
+        "khz.hub.schema_bytes",
+        "khz_hub_schema_bytes",
+        "Memory that the schemas of all nodes take, those that several have once.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(schemas), None, Reading::Present(cluster.schemas.held()));
+    let nodes = own_metric(
+        "khz.hub.node_bytes",
+        "khz_hub_node_bytes",
+        "Memory that nodes take beside schemas and history: blocks that have not ended, the newest rows.",
+        Kind::Gauge,
+        Unit::Bytes,
+        None,
+    );
+    put(&Arc::new(nodes), None, Reading::Present(cluster.node_bytes.held()));
     for (metric, value) in process() {
         put(&metric, None, value.map_or(Reading::Failed(Fault::Unreadable), Reading::Present));
     }
@@ -224,4 +242,98 @@ fn node_columns() -> Vec<(Arc<Metric>, Value)> {
             |node| node.retransmitted,
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use khz_model::{ByteSize, Nanos, NodeName, Rate};
+
+    use super::*;
+    use crate::cluster::Settings;
+    use crate::lane::tests::gets_rows;
+    use crate::mailbox::Mailbox;
+    use crate::node::{BASE, Identity, Link};
+
+    fn cluster() -> Arc<Cluster> {
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        Cluster::new(Settings { name: "hub".into(), history: ByteSize(1 << 20), rate_max }, [7; 16])
+    }
+
+    /// Every number by its series.
+    fn numbers(cluster: &Cluster) -> BTreeMap<String, Option<u64>> {
+        let samples = samples(cluster, &[]);
+        samples.into_iter().map(|sample| (sample.series.to_string(), sample.reading.value())).collect()
+    }
+
+    #[test]
+    fn every_number_of_a_node_is_what_is_known_of_it_and_what_is_not_known_is_absent() {
+        let cluster = cluster();
+        let name = |text: &str| NodeName::new(text).expect("a good name");
+        cluster.expect(&[name("expected")]);
+        let node = cluster.node_or_new(&name("a"), clock::boot()).expect("room for a node");
+        let hour = 3_600 * Nanos::SECOND.0;
+        {
+            let mut state = node.lock();
+            let link = Link { mailbox: Arc::new(Mailbox::new().expect("an eventfd")), connection: 1 };
+            let heard = Nanos(clock::boot().0.saturating_sub(10 * Nanos::SECOND.0));
+            state.connect(Identity::default(), "", None, link, heard);
+            let id = state.offered(1, BASE, 7, Nanos::SECOND).expect("room for a lane");
+            let lane = state.lane_mut(id).expect("the lane");
+            gets_rows(lane, 0, 5);
+            gets_rows(lane, 20, 2);
+            lane.lose(5, 9);
+            lane.late_rows = 3;
+            (state.round_trip, state.clock_offset, state.retransmitted) =
+                (Some(Nanos(70)), Some(-6), Some(9));
+        }
+        node.set_up(true);
+        let known = numbers(&cluster);
+        let of = |name: &str| known[&format!("khz.node.{name}[a]")];
+        let names = [
+            "up",
+            "connects",
+            "rows",
+            "rows_awaited",
+            "rows_lost",
+            "rows_late",
+            "round_trip",
+            "clock_behind",
+            "clock_ahead",
+            "retransmitted",
+        ];
+        let values =
+            [Some(1), Some(1), Some(7), Some(11), Some(4), Some(3), Some(70), Some(6), None, Some(9)];
+        assert_eq!(names.map(of), values);
+        assert!(of("heard").is_some_and(|age| age < hour), "{:?}", of("heard"));
+        let of = |name: &str| known[&format!("khz.node.{name}[expected]")];
+        assert_eq!(
+            ["up", "connects", "rows", "heard", "round_trip", "retransmitted"].map(of),
+            [Some(0), Some(0), Some(0), None, None, None]
+        );
+        let hub = ["nodes", "nodes_up", "nodes_missing", "follow_bytes"]
+            .map(|name| known[&format!("khz.hub.{name}")]);
+        assert_eq!(hub, [Some(2), Some(1), Some(1), Some(0)]);
+        let past = node.lock().lanes[0].recent_bytes;
+        assert!(past > 0 && known["khz.hub.history_bytes"] == Some(past));
+        node.lock().clock_offset = Some(8);
+        let known = numbers(&cluster);
+        assert_eq!((known["khz.node.clock_behind[a]"], known["khz.node.clock_ahead[a]"]), (None, Some(8)));
+    }
+
+    #[test]
+    fn what_the_process_takes_is_what_the_kernel_says() {
+        let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel of these days");
+        let kernel = line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024;
+        // Other tests take memory beside this one, but not many times as much.
+        let ours = rss_anon().expect("procfs");
+        assert!((kernel / 8..kernel * 8 + (64 << 20)).contains(&ours), "{ours} and {kernel}");
+        let known = numbers(&cluster());
+        assert!(
+            known["khz.process.cpu"].is_some_and(|time| time > 0) && known["khz.process.rss_anon"].is_some()
+        );
+    }
 }

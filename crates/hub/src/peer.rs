@@ -19,11 +19,12 @@ use crate::counts::Counts;
 use crate::generations::Offered;
 use crate::interest::Told;
 use crate::lane::Lane;
-use crate::limits::HISTORY_SPAN;
+use crate::limits::{HISTORY_SPAN, SCHEMA_PIECE_WORK};
 use crate::mailbox::Mailbox;
-use crate::node::{self, BASE, Link, Node, SharedNode};
+use crate::node::{self, BASE, Link, NoRoom, Node, SharedNode};
 use crate::proofs::Proofs;
 use crate::reader::Reader;
+use crate::schemas::FULL;
 use crate::texts::Knows;
 
 /// Who is at the other end.
@@ -126,15 +127,22 @@ impl Talk<'_> {
         done
     }
 
-    /// The same for what makes a lane larger.
-    fn grown<T>(&self, lane: u32, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
+    /// The same for what makes a lane larger, by so many bytes that came.
+    fn grown<T>(&self, bytes: usize, act: impl FnOnce(&mut Node) -> Result<T, Reject>) -> Result<T, Reject> {
         self.node(|node| {
             let done = act(node)?;
-            if node.is_overfull(lane) {
-                let text = "more bytes of unfinished blocks and schemas than one node may have";
-                return Err(Reject { reason: Reason::Full, text: text.into() });
-            }
+            self.held(node.take_bytes(bytes, self.cluster))?;
             Ok(done)
+        })
+    }
+
+    /// Where all nodes leave no room for what this one holds, those that have gone give theirs back before it comes again.
+    fn held(&self, counted: Result<(), NoRoom>) -> Taken {
+        counted.map_err(|no_room| {
+            if no_room == NoRoom::OfAll {
+                self.cluster.is_short_of_memory.store(true, Ordering::Relaxed);
+            }
+            Reject { reason: Reason::Full, text: no_room.text().into() }
         })
     }
 
@@ -180,21 +188,20 @@ impl Talk<'_> {
         if lane.has_rows() && lane.late_readers > 0 {
             return Some(missed(lane, self.is_prompt(node, id)));
         }
-        // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
-        let span = if is_boost || !(self.cluster.keeps_history() || lane.has_rows()) {
-            Nanos(0)
-        } else {
-            HISTORY_SPAN
+        let (from_row, span) = match lane.received().first() {
+            _ if is_boost => (offer.next_row, Nanos(0)),
+            // A connection may have ended before all of the past had come: what is here may begin too late.
+            Some(&(oldest, end)) if self.cluster.keeps_history() => {
+                (if oldest == 0 { end } else { 0 }, HISTORY_SPAN)
+            }
+            None if self.cluster.keeps_history() => (0, HISTORY_SPAN),
+            // Without memory for the past only what was missed meanwhile is asked for, so that it is counted.
+            Some(&(_, end)) => (end, HISTORY_SPAN),
+            None => (0, Nanos(0)),
         };
         Some(Want {
             epoch: lane.epoch,
-            from_row: if is_boost {
-                offer.next_row
-            } else if lane.awaited() > 0 || !lane.has_rows() {
-                0
-            } else {
-                lane.complete_until()
-            },
+            from_row,
             span,
             schema_bytes: lane.schema_bytes(),
             prompt: self.is_prompt(node, id),
@@ -236,10 +243,11 @@ impl HubSide for Talk<'_> {
                 lane.next_offered = offer.next_row;
             }
             self.offer_schema(node, id, offer);
+            self.held(node.count(self.cluster))?;
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {
-                node.wants(id, wanted_from(want));
+                node.wants(id, wanted_from(want, node.knows_again));
             }
             Ok(want)
         })
@@ -247,25 +255,31 @@ impl HubSide for Talk<'_> {
 
     fn schema(&mut self, piece: &SchemaPiece<'_>) -> Taken {
         let (schemas, cluster) = (&self.cluster.schemas, self.cluster);
-        self.grown(piece.lane, |node| {
+        self.grown(piece.bytes.len(), |node| {
             let no_lane = || protocol("a schema of no lane");
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
             let cost = lane.growth(piece.generation, piece.offset.saturating_add(piece.bytes.len() as u64));
-            if !node.may_grow(cost, self.now) {
+            let known = lane.schema(piece.generation).map_or(0, |schema| schema.series().len());
+            if !node.may_grow(cost.max(SCHEMA_PIECE_WORK), self.now) {
                 return Err(protocol("a schema in too many small pieces"));
             }
             let lane = node.numbered(piece.lane).ok_or_else(no_lane)?;
-            if let Some(schema) = lane.grow_schema(piece, schemas).map_err(protocol)? {
-                cluster.note_metrics(&schema);
+            match lane.grow_schema(piece, schemas) {
+                Ok(Some(schema)) => {
+                    cluster.note_metrics(&schema, known);
+                    self.held(node.count(cluster))
+                }
+                Ok(None) => Ok(()),
+                Err(FULL) => self.held(Err(NoRoom::OfAll)),
+                Err(reject) => Err(protocol(reject)),
             }
-            Ok(())
         })
     }
 
     fn block(&mut self, lane: u32, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, 1);
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("a block of no lane"))?;
             let rows = lane.begin(bytes, keep).map_err(protocol)?;
@@ -277,7 +291,7 @@ impl HubSide for Talk<'_> {
     }
 
     fn rows(&mut self, lane: u32, bytes: &[u8]) -> Taken {
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             node.heard = self.now;
             let lane = node.numbered(lane).ok_or_else(|| protocol("rows of no lane"))?;
             lane.append(bytes).map_err(protocol)
@@ -296,7 +310,7 @@ impl HubSide for Talk<'_> {
     fn past(&mut self, lane: u32, last: bool, bytes: &[u8]) -> Taken {
         let (keep, share) = (self.cluster.keeps_history(), self.cluster.history_share());
         Counts::add(&self.cluster.counts.blocks, u64::from(last));
-        let rows = self.grown(lane, |node| {
+        let rows = self.grown(bytes.len(), |node| {
             let lane = node.numbered(lane).ok_or_else(|| protocol("a past block of no lane"))?;
             let rows = lane.past(last, bytes, keep).map_err(protocol)?;
             lane.trim(share);
@@ -326,14 +340,9 @@ impl HubSide for Talk<'_> {
     fn told(&mut self, told: &khz_link::Told<'_>) -> Result<Option<Want>, Reject> {
         self.node(|node| {
             let answer = Told { granted: told.granted, text: told.text.to_owned() };
-            node.told(told.interest, answer);
             let served = node.numbers.iter().find(|(number, _)| *number == told.lane).map(|&(_, id)| id);
-            let (Some(id), Some(interest)) =
-                (served, node.interests.iter_mut().find(|i| i.number == told.interest))
-            else {
-                return Ok(None);
-            };
-            interest.lane = Some(id);
+            node.told(told.interest, answer, served);
+            let (Some(id), true) = (served, node.interest(told.interest).is_some()) else { return Ok(None) };
             node.demand_lane(told.interest, &self.cluster.counts);
             let Some(lane) = node.lane(id) else { return Ok(None) };
             let want = if lane.has_rows() && lane.late_readers > 0 {
@@ -348,7 +357,7 @@ impl HubSide for Talk<'_> {
                     have: Vec::new(),
                 }
             };
-            node.wants(id, wanted_from(&want));
+            node.wants(id, wanted_from(&want, node.knows_again));
             Ok(Some(want))
         })
     }
@@ -380,7 +389,8 @@ impl HubSide for Talk<'_> {
 
     fn interest(&mut self, interest: &InterestFrame<'_>) -> Taken {
         let cluster = self.cluster.clone();
-        self.reader()?.interest(&cluster, interest)
+        self.reader()?.interest(&cluster, interest);
+        Ok(())
     }
 
     fn dismiss(&mut self, number: u32) -> Taken {
@@ -479,9 +489,11 @@ fn missed(lane: &Lane, prompt: bool) -> Want {
     }
 }
 
-/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes.
-fn wanted_from(want: &Want) -> Option<u64> {
-    (want.span > Nanos(0)).then_some(want.from_row)
+/// Rows from here on come because of this Want, or are told as lost; `None`: from the first that comes. Of rows that are older than
+/// the span nothing is said: who lacks some asks for them once more, where the node can be asked; what comes anyway it sends once.
+fn wanted_from(want: &Want, knows_again: bool) -> Option<u64> {
+    let is_told_of_all = want.span == Nanos(u64::MAX) || want.span > Nanos(0) && !knows_again;
+    is_told_of_all.then_some(want.from_row)
 }
 
 /// The newest of the ranges, as many as a Want can carry.

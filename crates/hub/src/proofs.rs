@@ -33,15 +33,26 @@ impl Proofs {
         proof: Option<(&[u8; NONCE_BYTES], &[u8; PROOF_BYTES])>,
         place: Place,
     ) -> Result<Proof, String> {
+        let shown = match proof {
+            Some((nonce, proof)) => self.judge_token(said, nonce, proof, place),
+            None => Ok(Proof::Nothing),
+        };
         match certified {
-            Some(Ok(certified)) if certified == said => return Ok(Proof::Certificate),
-            Some(Ok(certified)) => {
-                return Err(format!("it says it is {said}, its certificate says {certified}"));
-            }
-            Some(Err(problem)) => return Err(problem.clone()),
-            None => {}
+            // Who has a certificate may show a token too, and one of another cluster says that his settings are not for here.
+            Some(Ok(certified)) if certified == said => shown.map(|_| Proof::Certificate),
+            Some(Ok(certified)) => Err(format!("it says it is {said}, its certificate says {certified}")),
+            Some(Err(problem)) => Err(problem.clone()),
+            None => shown,
         }
-        let Some((nonce, proof)) = proof else { return Ok(Proof::Nothing) };
+    }
+
+    fn judge_token(
+        &self,
+        said: &Identity,
+        nonce: &[u8; NONCE_BYTES],
+        proof: &[u8; PROOF_BYTES],
+        place: Place,
+    ) -> Result<Proof, String> {
         let holds = |key: &ClusterKey| key.verify(said, nonce, proof);
         // The run key is for this machine.
         if place == Place::Loopback && self.run.as_ref().is_some_and(|run| holds(run.key())) {
@@ -50,10 +61,10 @@ impl Proofs {
         match &self.key {
             Some(key) if holds(key) => Ok(Proof::Token),
             // By the local socket the kernel says more than a token.
-            Some(_) if matches!(place, Place::Loopback | Place::Elsewhere) => {
-                Err(format!("the token of {said} is not one of this cluster"))
-            }
-            // Settings are the same for all hubs: a token where none counts is no token.
+            Some(_) if matches!(place, Place::Loopback | Place::Elsewhere) => Err(format!(
+                "the token of {said} is not one of this cluster: show one that `khz certs token {said}` prints here, or none"
+            )),
+            // Settings are the same for all hubs: a token where none counts is no token, nobody could tell whose it is.
             _ => Ok(Proof::Nothing),
         }
     }
@@ -106,5 +117,64 @@ impl Proofs {
             }
             _ => format!("run it as {user}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use khz_model::NodeName;
+
+    const NONCE: [u8; NONCE_BYTES] = [5; NONCE_BYTES];
+
+    fn identity(name: &str) -> Identity {
+        Identity { role: Role::Node, name: NodeName::new(name).unwrap() }
+    }
+
+    fn key(byte: u8) -> ClusterKey {
+        ClusterKey::from_bytes([byte; 32])
+    }
+
+    /// What is said to who comes with a certificate, a token of this key, or both.
+    fn judged(proofs: &Proofs, certified: bool, token: Option<u8>) -> Result<Proof, String> {
+        let said = identity("n1");
+        let token = token.map(|byte| key(byte).token(said.role, &said.name).proof(&NONCE));
+        let certified = certified.then_some(Ok(&said));
+        proofs.judge(&said, certified, token.as_ref().map(|proof| (&NONCE, proof)), Place::Elsewhere)
+    }
+
+    #[test]
+    fn a_token_of_another_cluster_is_refused_wherever_tokens_count_and_whatever_else_is_shown() {
+        let counts = Proofs { key: Some(key(7)), certificates: true, ..Proofs::default() };
+        for (certified, token, expected) in [
+            (true, None, Some(Proof::Certificate)),
+            (true, Some(7), Some(Proof::Certificate)),
+            (true, Some(8), None),
+            (false, Some(7), Some(Proof::Token)),
+            (false, Some(8), None),
+            (false, None, Some(Proof::Nothing)),
+        ] {
+            let judged = judged(&counts, certified, token);
+            assert_eq!(judged.as_ref().ok(), expected.as_ref(), "{certified} {token:?}: {judged:?}");
+        }
+        let refused = judged(&counts, true, Some(8)).unwrap_err();
+        assert!(refused.contains("the token of node n1 is not one of this cluster"), "{refused}");
+    }
+
+    #[test]
+    fn where_no_token_counts_nobody_can_tell_whose_it_is() {
+        let without = Proofs { certificates: true, ..Proofs::default() };
+        assert_eq!(judged(&without, true, Some(8)), Ok(Proof::Certificate));
+        let believing = Proofs { insecure: true, ..Proofs::default() };
+        assert_eq!(judged(&believing, false, Some(8)), Ok(Proof::Nothing));
+    }
+
+    #[test]
+    fn a_token_does_not_make_up_for_another_ones_certificate() {
+        let counts = Proofs { key: Some(key(7)), certificates: true, ..Proofs::default() };
+        let (said, other) = (identity("n1"), identity("n2"));
+        let proof = key(7).token(said.role, &said.name).proof(&NONCE);
+        let judged = counts.judge(&said, Some(Ok(&other)), Some((&NONCE, &proof)), Place::Elsewhere);
+        assert!(judged.unwrap_err().contains("its certificate says node n2"));
     }
 }

@@ -1,26 +1,26 @@
 //! The hub's answer to [`khz_model::Query`]: many nodes behind the interface that every door reads through.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
 use khz_block::{Decoder, Step};
 use khz_model::pattern::named_nodes;
 use khz_model::{
-    Absence, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos, NodeName,
-    NodeStatus, Notice, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Share, Snapshot,
+    Absence, Choice, Delivery, Forgotten, HISTORY_READINGS_MAX, Instance, Interest, Look, Metric, Nanos,
+    NodeName, NodeStatus, Pattern, Presence, Query, QueryError, Rate, Reading, Sample, Series, Snapshot,
     Stamp, Subscription, WaitFor, Wanted,
 };
 
 use crate::clock;
 use crate::cluster::Cluster;
 use crate::demand::Files;
-use crate::follow::{Columns, Follower, Numbers, deliveries};
-use crate::interest::Wish;
+use crate::follow::{Columns, Numbers, Selection};
 use crate::lane::{Block, Lane};
 use crate::look::{self, HubLook};
 use crate::node::{BASE, SharedNode};
 use crate::own;
+use crate::subscription::{ClusterSubscription, Pace};
 
 /// Questions to a cluster.
 #[derive(Debug)]
@@ -44,13 +44,12 @@ impl HubQuery {
 
     /// The nodes that a pattern speaks of, and the names that it names and nobody has.
     fn chosen(&self, patterns: &[Pattern]) -> (Vec<Arc<SharedNode>>, Vec<String>) {
-        let nodes = self.cluster.nodes();
+        let nodes = self.cluster.chosen(&Choice::new(patterns.into()));
         let known: HashSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let named = named_nodes(patterns);
-        let missing: Vec<String> = named.into_iter().filter(|name| !known.contains(name.as_str())).collect();
-        let spoken_of =
-            |node: &Arc<SharedNode>| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str()));
-        (nodes.iter().filter(|node| spoken_of(node)).cloned().collect(), missing)
+        let missing = named.into_iter().filter(|name| !known.contains(name.as_str())).collect();
+        drop(known);
+        (nodes, missing)
     }
 
     /// True where no metric that is known is selected. What nodes have that are not there, and were not since this hub's
@@ -306,11 +305,11 @@ fn history_of(
     let mut left: usize = 0;
     blocks().for_each(|(block, is_former)| each_row(block, is_former, &mut |_| left += 1));
     let step = left.div_ceil(rows_max.max(1)).max(1);
-    let mut columns = Columns::default();
+    let (mut columns, selection) = (Columns::default(), Selection::all(&patterns));
     let mut wide: Vec<Series> = Vec::new();
     let (mut rows, mut readings) = (Vec::new(), 0);
     for (block, is_former) in blocks() {
-        if columns.choose(&block.schema, &patterns) && columns.series.len() >= wide.len() {
+        if columns.choose(&block.schema, &selection) && columns.series.len() >= wide.len() {
             wide = columns.series.to_vec();
         }
         each_row(block, is_former, &mut |decoder| {
@@ -326,171 +325,6 @@ fn history_of(
         return Err(QueryError::TooMuch { node: node.name.clone() });
     }
     Ok(Some(Delivery { node: node.name.clone(), columns: Arc::new(wide), rows, lost: 0, rate: None }))
-}
-
-/// How the rows of a subscription come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// In flushes.
-    Flushed,
-    /// Each at once.
-    Prompt,
-    /// Those of the base lane that there are, whatever the rate.
-    Past,
-}
-
-/// Rows of all nodes that the patterns speak of, also of those that appear later.
-pub(crate) struct ClusterSubscription {
-    cluster: Arc<Cluster>,
-    /// What its followers hold.
-    share: Share,
-    interest: Interest,
-    /// How its rows come.
-    pace: Pace,
-    /// How they are counted.
-    numbers: Numbers,
-    followers: Vec<Follower>,
-    /// Whose turn is first when not all come to theirs.
-    next: usize,
-    seen: u64,
-    /// The nodes that are followed. One that was forgotten and came back is another.
-    known: HashMap<NodeName, Weak<SharedNode>>,
-    notices: Vec<Notice>,
-}
-
-impl ClusterSubscription {
-    /// Refused where readers hold as much as they may.
-    pub fn new(
-        cluster: Arc<Cluster>,
-        interest: Interest,
-        pace: Pace,
-        numbers: Numbers,
-    ) -> Result<Self, QueryError> {
-        let needed = needed(&cluster, &interest.patterns);
-        let share = cluster.may_follow(needed).then(|| cluster.follow_bytes.take(needed)).flatten();
-        let Some(share) = share else {
-            let limit = cluster.follow_bytes_max() as usize;
-            return Err(QueryError::Full { what: "bytes that readers' places at nodes may hold", limit });
-        };
-        let mut subscription = ClusterSubscription {
-            share,
-            cluster,
-            interest,
-            pace,
-            numbers,
-            followers: Vec::new(),
-            next: 0,
-            seen: u64::MAX,
-            known: HashMap::new(),
-            notices: Vec::new(),
-        };
-        subscription.look_for_nodes();
-        Ok(subscription)
-    }
-
-    /// What it holds now, as it is counted.
-    fn count(&self) {
-        // Who has been taken in is not thrown out: it is newcomers who are refused.
-        self.share.set(self.followers.iter().map(Follower::held).sum());
-    }
-
-    /// One follower for each node.
-    pub fn followers(&mut self) -> &mut [Follower] {
-        self.look_for_nodes();
-        self.count();
-        &mut self.followers
-    }
-
-    fn look_for_nodes(&mut self) {
-        let appeared = self.cluster.appeared();
-        if appeared == self.seen {
-            return;
-        }
-        self.seen = appeared;
-        for node in self.cluster.nodes() {
-            let patterns = for_node(&self.interest.patterns, &node.name);
-            let known = self.known.insert(node.name.clone(), Arc::downgrade(&node));
-            if patterns.is_empty() || known.as_ref().is_some_and(|k| k.ptr_eq(&Arc::downgrade(&node))) {
-                continue;
-            }
-            self.follow(node, patterns);
-            if let (Some(_), Some(follower)) = (known, self.followers.last_mut()) {
-                // It was gone, and forgotten: that it is here is news.
-                follower.knows_as_gone();
-            }
-        }
-    }
-
-    fn follow(&mut self, node: Arc<SharedNode>, patterns: Vec<Pattern>) {
-        let (rate, exact) = (self.interest.rate, self.interest.exact);
-        let is_base = {
-            let state = node.lock();
-            let base = state.base().and_then(|id| state.lane(id)).map_or(Nanos::SECOND, |lane| lane.period);
-            self.pace == Pace::Past || rate.period() >= base && self.pace == Pace::Flushed
-        };
-        let period = if self.pace == Pace::Past { Nanos(0) } else { rate.period() };
-        let prompt = self.pace == Pace::Prompt;
-        let wish = Wish { patterns: patterns.clone(), rate: Some(rate), exact, prompt };
-        let wish = (!is_base).then_some(&wish);
-        let (name, patterns) = (node.name.clone(), Arc::new(patterns));
-        let mut follower = Follower::new(node.clone(), patterns.clone(), wish, period, self.numbers);
-        if follower.is_none() {
-            let text = "is asked for too many different things; showing the base lane: try again when others have gone";
-            self.notices.push(Notice::of(name, text));
-            follower = Follower::new(node, patterns, None, period, self.numbers);
-        }
-        self.followers.extend(follower);
-    }
-}
-
-/// What following these nodes will hold at the least.
-fn needed(cluster: &Cluster, patterns: &[Pattern]) -> u64 {
-    let nodes = cluster.nodes();
-    let meant =
-        nodes.iter().filter(|node| patterns.iter().any(|pattern| pattern.matches_node(node.name.as_str())));
-    let slots = |node: &Arc<SharedNode>| {
-        let node = node.lock();
-        node.base().and_then(|id| node.lane(id)).map_or(0, Lane::slots)
-    };
-    meant.map(|node| Follower::held_at_least(slots(node))).sum()
-}
-
-impl Subscription for ClusterSubscription {
-    fn poll(&mut self) -> Vec<Delivery> {
-        self.look_for_nodes();
-        self.count();
-        self.followers.iter_mut().flat_map(|follower| deliveries(follower, usize::MAX)).collect()
-    }
-
-    fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
-        self.look_for_nodes();
-        self.count();
-        let (all, mut some, mut left) = (self.followers.len(), Vec::new(), readings_max);
-        for at in (0..all).map(|n| (self.next + n) % all) {
-            if left == 0 {
-                self.next = at;
-                break;
-            }
-            for delivery in deliveries(&mut self.followers[at], left) {
-                left = left.saturating_sub(delivery.rows.iter().map(|row| row.readings.len()).sum());
-                some.push(delivery);
-            }
-        }
-        some
-    }
-
-    fn rate(&self) -> Rate {
-        self.interest.rate
-    }
-
-    fn notices(&mut self) -> Vec<Notice> {
-        let mut notices = std::mem::take(&mut self.notices);
-        for follower in &mut self.followers {
-            notices.extend(follower.take_change());
-            notices.extend(follower.take_notice());
-        }
-        notices
-    }
 }
 
 impl Cluster {

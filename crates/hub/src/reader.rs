@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
-use khz_link::{InterestFrame, Reason, Reject, Told, WantFrame};
+use khz_link::{InterestFrame, Told, WantFrame};
 use khz_model::{Interest, Misses, Nanos, Pattern, Rate};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
-use crate::limits::INTERESTS_MAX;
-use crate::query::{ClusterSubscription, HubQuery, Pace};
+use crate::limits::{INTERESTS_MAX, MISSES_EFFORT, WISH_BYTES_MAX};
+use crate::query::HubQuery;
 use crate::reader_texts::ReaderTexts;
 use crate::roster::Roster;
+use crate::subscription::{ClusterSubscription, Pace};
+use crate::turn::Turn;
 
 mod feed_lane;
 mod generations;
@@ -41,11 +43,19 @@ struct Feed {
     number: u32,
     pace: Pace,
     subscription: ClusterSubscription,
+    /// What it is granted, once there is room for it: until then it was not answered.
+    asked: Option<Asked>,
     lanes: Vec<FeedLane>,
     /// The follower that is looked after first.
     next: usize,
     /// It, or a lane of it, was not wanted a moment ago: nobody waits for the next flush to see the newest row.
     fresh: bool,
+}
+
+/// An interest that was not answered yet.
+struct Asked {
+    rate: Rate,
+    patterns: Vec<Pattern>,
 }
 
 impl Reader {
@@ -63,18 +73,22 @@ impl Reader {
         }
     }
 
-    /// A new interest.
-    pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<(), Reject> {
-        if self.feeds.len() >= INTERESTS_MAX {
-            let text = format!("more than {INTERESTS_MAX} interests on one connection");
-            return Err(Reject { reason: Reason::Full, text });
+    /// A new interest. Which nodes it speaks of is found out afterwards, in turns; then it is answered.
+    pub fn interest(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) {
+        // It takes the place of the one that had its number.
+        self.dismiss(frame.number);
+        match self.begin(cluster, frame) {
+            Ok(feed) => self.feeds.push(feed),
+            Err(text) => self.answers.push((frame.number, Err(text))),
         }
-        let answer = self.open(cluster, frame);
-        self.answers.push((frame.number, answer));
-        Ok(())
     }
 
-    fn open(&mut self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Rate, String> {
+    fn begin(&self, cluster: &Arc<Cluster>, frame: &InterestFrame<'_>) -> Result<Feed, String> {
+        if self.feeds.len() >= INTERESTS_MAX {
+            return Err(format!(
+                "more than {INTERESTS_MAX} interests on one connection: dismiss one, or connect twice"
+            ));
+        }
         let rate = Rate::from_period(frame.period).ok_or("no such rate")?;
         if !self.identity.role.may_read_at(rate) {
             return Err(format!(
@@ -88,27 +102,55 @@ impl Reader {
         }
         let patterns: Result<Vec<Pattern>, _> = frame.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
-        let misses = Misses::of(&&HubQuery::new(cluster.clone()), &patterns).sentences();
-        self.remarks.extend(misses.into_iter().map(|text| (frame.number, text)));
-        let interest = Interest { patterns, rate, exact: frame.exact };
+        let said: usize = patterns.iter().map(|pattern| pattern.series().len()).sum();
+        if said > WISH_BYTES_MAX {
+            return Err(format!(
+                "the patterns have {said} bytes without their nodes, and may have {WISH_BYTES_MAX}: ask in several interests"
+            ));
+        }
+        let interest = Interest { patterns: patterns.clone(), rate, exact: frame.exact };
         let pace = match (frame.past, frame.prompt) {
             (true, _) => Pace::Past,
             (false, true) => Pace::Prompt,
             (false, false) => Pace::Flushed,
         };
-        let subscription =
-            ClusterSubscription::new(cluster.clone(), interest, pace, self.numbering.numbers());
-        let subscription = subscription.map_err(|error| error.to_string())?;
-        self.dismiss(frame.number);
-        self.feeds.push(Feed {
+        let numbers = self.numbering.numbers();
+        let subscription = ClusterSubscription::begin(cluster.clone(), interest, pace, numbers);
+        Ok(Feed {
             number: frame.number,
             pace,
-            subscription,
+            subscription: subscription.map_err(|error| error.to_string())?,
+            asked: Some(Asked { rate, patterns }),
             lanes: Vec::new(),
             next: 0,
             fresh: true,
+        })
+    }
+
+    /// Finds out whom its interests speak of, as far as the turn goes, and answers those of which that is known.
+    fn open(&mut self, cluster: &Arc<Cluster>, turn: &mut Turn) {
+        let Reader { feeds, answers, remarks, .. } = self;
+        feeds.retain_mut(|feed| {
+            if turn.is_over() || !feed.subscription.is_behind() && feed.asked.is_none() {
+                return true;
+            }
+            if let Err(error) = feed.subscription.go_on(turn) {
+                answers.push((feed.number, Err(error.to_string())));
+                return false;
+            }
+            if let Some(Asked { rate, patterns }) = feed.asked.take_if(|_| feed.subscription.is_open()) {
+                let mut effort = MISSES_EFFORT;
+                let misses = Misses::within(&&HubQuery::new(cluster.clone()), &patterns, &mut effort);
+                turn.spend(MISSES_EFFORT - effort);
+                answers.push((feed.number, Ok(rate)));
+                remarks.extend(misses.sentences().into_iter().map(|text| (feed.number, text)));
+            }
+            let notices = feed.subscription.take_notices();
+            remarks.extend(
+                notices.into_iter().map(|notice| (feed.number, format!("{}: {}", notice.node, notice.text))),
+            );
+            true
         });
-        Ok(rate)
     }
 
     /// An interest is taken back.
@@ -158,7 +200,8 @@ impl Reader {
 
     /// True where an interest waits for its answer, or for its first rows.
     pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty() || self.feeds.iter().any(|feed| feed.fresh) || self.texts.has_news()
+        let is_new = |feed: &Feed| feed.fresh || feed.has_new();
+        !self.answers.is_empty() || self.feeds.iter().any(is_new) || self.texts.has_news()
     }
 
     /// True where there is something to look for.
@@ -174,8 +217,16 @@ impl Reader {
 
     /// Says what there is to say: answers, lanes, and the rows that came since; nothing while `out` is full. `true`: there
     /// is more, whether anything comes or not.
-    pub fn pump(&mut self, cluster: &Cluster, prompt_only: bool, out: &mut Vec<u8>) -> bool {
+    pub fn pump(
+        &mut self,
+        cluster: &Arc<Cluster>,
+        turn: &mut Turn,
+        prompt_only: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let mut has_more = false;
+        self.let_go(out);
+        self.open(cluster, turn);
         for (interest, answer) in self.answers.drain(..) {
             let (granted, period, text) = match &answer {
                 Ok(rate) => (true, rate.period(), ""),
@@ -190,32 +241,104 @@ impl Reader {
         if let Some(roster) = self.roster.as_mut().filter(|_| !prompt_only) {
             roster.pump(cluster, out);
         }
-        let is_due = |feed: &&mut Feed| feed.pace == Pace::Prompt || feed.fresh || !prompt_only;
-        for feed in self.feeds.iter_mut().filter(is_due) {
-            feed.fresh = false;
-            let (number, pace) = (feed.number, feed.pace);
-            let followers = feed.subscription.followers();
-            while feed.lanes.len() < followers.len() {
-                feed.lanes.push(FeedLane::new(&mut self.numbering));
+        for feed in &mut self.feeds {
+            let is_due = feed.pace == Pace::Prompt || feed.fresh || !prompt_only;
+            if is_due {
+                has_more |= feed.pump(&mut self.numbering, cluster, turn, out);
             }
-            // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
-            let (all, first) = (followers.len(), feed.next);
-            for index in (0..all).map(|n| (first + n) % all) {
-                if out.len() > out_max {
-                    feed.next = index;
-                    return true;
-                }
-                let (lane, follower) = (&mut feed.lanes[index], &mut followers[index]);
-                if lane.is_over {
-                    continue;
-                }
-                has_more |= lane.pump(number, follower, &mut self.numbering, cluster, out);
-                if pace == Pace::Past && lane.wanted && follower.is_caught_up() {
-                    lane.close(out);
-                }
+            feed.look_at_new(&mut self.numbering, cluster, turn, out);
+            if out.len() > out_max {
+                return true;
             }
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more
+    }
+
+    /// Nothing more comes of nodes that were forgotten.
+    fn let_go(&mut self, out: &mut Vec<u8>) {
+        for feed in &mut self.feeds {
+            let places = feed.subscription.let_go();
+            let mut followed = feed.subscription.followers().len() + places.len();
+            for at in places {
+                // The last follower takes its place, with its lane where it has one already.
+                if feed.lanes.len() == followed {
+                    feed.lanes.swap_remove(at).end(out);
+                } else if let Some(lane) = feed.lanes.get_mut(at) {
+                    std::mem::replace(lane, FeedLane::new(&mut self.numbering)).end(out);
+                }
+                followed -= 1;
+            }
+        }
+    }
+}
+
+impl Feed {
+    /// Says what has come since, of the followers that were looked at before; `true`: that is not all.
+    fn pump(
+        &mut self,
+        numbering: &mut Numbering,
+        cluster: &Cluster,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let (mut has_more, mut held, mut waits) = (false, 0, false);
+        let out_max = cluster.out_bytes_max();
+        let followers = self.subscription.followers();
+        // A reader that is behind goes on where it stopped, so that no node waits behind the others for ever.
+        let (all, first) = (self.lanes.len(), self.next);
+        for index in (0..all).map(|n| (first + n) % all) {
+            if out.len() > out_max {
+                (self.next, self.fresh) = (index, false);
+                return true;
+            }
+            let (lane, follower) = (&mut self.lanes[index], &mut followers[index]);
+            if !lane.is_over {
+                // Columns that have to be chosen first wait for another turn, rows do not.
+                if turn.is_over() && follower.is_dear() {
+                    waits = true;
+                } else {
+                    has_more |= lane.pump(self.number, follower, numbering, cluster, out);
+                    turn.spend(follower.take_cost());
+                }
+                if self.pace == Pace::Past && lane.wanted && follower.is_caught_up() {
+                    lane.close(out);
+                }
+            }
+            held += follower.held();
+        }
+        self.fresh = waits;
+        if all == followers.len() {
+            self.subscription.counted(held);
+        }
+        has_more
+    }
+
+    /// Looks at followers for the first time, in their order, as far as the turn goes.
+    fn look_at_new(
+        &mut self,
+        numbering: &mut Numbering,
+        cluster: &Cluster,
+        turn: &mut Turn,
+        out: &mut Vec<u8>,
+    ) {
+        let out_max = cluster.out_bytes_max();
+        let new = self.subscription.followers().iter_mut().skip(self.lanes.len());
+        for follower in new {
+            if turn.is_over() || out.len() > out_max {
+                return;
+            }
+            let mut lane = FeedLane::new(numbering);
+            lane.pump(self.number, follower, numbering, cluster, out);
+            turn.spend(1 + follower.take_cost());
+            self.lanes.push(lane);
+        }
+    }
+
+    /// True where it has nodes that were not looked at.
+    fn has_new(&self) -> bool {
+        self.asked.is_some()
+            || self.subscription.is_behind()
+            || self.lanes.len() < self.subscription.followed()
     }
 }

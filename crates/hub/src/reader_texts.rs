@@ -1,23 +1,28 @@
 //! The kernel texts that one reader wants, of whichever nodes: each change is told him once, behind his rows, and as far
 //! as he reads. It holds no text but the one that is being said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_link::limits::READS_MAX;
 use khz_link::texts::{NoText, ReadFrame, TextGiven, TextSender, Why, is_text_path};
 use khz_link::{Reason, Reject};
-use khz_model::{Nanos, NodeName, Rate};
+use khz_model::{Nanos, NodeName, Rate, Share};
 use khz_trust::Identity;
 
 use crate::cluster::Cluster;
 use crate::node::SharedNode;
 use crate::texts::{News, TextInbox};
 
+/// What a wish takes, here and at its node, with the longest path.
+const READ_BYTES: u64 = 1_024;
+
 /// A wish of the reader.
 struct Read {
     node: Arc<SharedNode>,
     path: String,
+    period: Nanos,
     /// The node's number for it.
     wanted: u32,
     /// The version that the reader has.
@@ -32,8 +37,13 @@ pub(crate) struct ReaderTexts {
     /// Wishes for nodes that have not come yet: node, path, period. After a hub has begun anew its readers are there before its
     /// nodes.
     early: HashMap<u32, (NodeName, String, Nanos)>,
-    /// The nodes that had appeared when these were looked at last.
+    /// The turn of the node that had appeared last when these were looked at: those of nodes that were there then are no more
+    /// among them.
     appeared: u64,
+    /// The count of forgotten nodes when these were looked at.
+    forgotten: u64,
+    /// What all of them hold of what readers may.
+    share: Option<Share>,
     /// Wishes that came to nothing.
     refusals: Vec<(u32, Why, String)>,
     saying: Option<TextSender>,
@@ -72,20 +82,41 @@ impl ReaderTexts {
         let name =
             NodeName::new(node).map_err(|error| (Why::Missing, format!("'{node}': {}", error.problem)))?;
         self.early.remove(&number);
+        if !self.reads.contains_key(&number) && !self.has_room(cluster) {
+            let limit = cluster.follow_bytes_max();
+            return Err((
+                Why::TooMany,
+                format!("readers hold the {limit} bytes that they may; try again when others have gone"),
+            ));
+        }
         let Some(shared) = cluster.node(&name) else {
             self.early.insert(number, (name, path.to_owned(), period));
             return Ok(());
         };
-        if let Some(read) = self.reads.get(&number) {
+        if let Some(read) = self.reads.get_mut(&number) {
             if read.path == path && Arc::ptr_eq(&read.node, &shared) {
+                read.period = period;
                 shared.lock().pace_text(read.wanted, &self.inbox, number, period);
                 return Ok(());
             }
             self.unread(number);
         }
         let wanted = shared.lock().want_text(path, (&self.inbox, number, period), &cluster.text_bytes)?;
-        self.reads.insert(number, Read { node: shared, path: path.to_owned(), wanted, version: 0 });
+        self.reads.insert(number, Read { node: shared, path: path.to_owned(), period, wanted, version: 0 });
         Ok(())
+    }
+
+    /// Whether there is room for one wish more beside what all readers hold.
+    fn has_room(&mut self, cluster: &Cluster) -> bool {
+        let held = (self.reads.len() + self.early.len() + 1) as u64 * READ_BYTES;
+        match &self.share {
+            Some(share) if held <= share.bytes() => true,
+            Some(share) => cluster.may_follow(READ_BYTES) && share.set(held),
+            None => {
+                self.share = cluster.may_follow(held).then(|| cluster.follow_bytes.take(held)).flatten();
+                self.share.is_some()
+            }
+        }
     }
 
     /// A file that is wanted is to be read at once.
@@ -96,13 +127,43 @@ impl ReaderTexts {
         }
     }
 
-    /// Looks again for nodes that had not come.
+    /// What is wanted of nodes that were forgotten waits for those that come back: these are others.
+    fn put_back_forgotten(&mut self, cluster: &Cluster) {
+        let is_forgotten = |node: &Arc<SharedNode>| {
+            !node.up.load(Ordering::Relaxed)
+                && cluster.node(&node.name).is_none_or(|known| !Arc::ptr_eq(&known, node))
+        };
+        let reads = self.reads.iter().filter(|(_, read)| is_forgotten(&read.node));
+        let forgotten: Vec<_> =
+            reads.map(|(&n, read)| (n, (read.node.name.clone(), read.path.clone(), read.period))).collect();
+        for (number, wish) in forgotten {
+            self.unread(number);
+            self.early.insert(number, wish);
+        }
+    }
+
+    /// Looks again for nodes that had not come, and for those that were forgotten: one that comes back is another.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
         let appeared = cluster.appeared();
-        if self.early.is_empty() || std::mem::replace(&mut self.appeared, appeared) == appeared {
+        let before = std::mem::replace(&mut self.appeared, appeared);
+        let forgotten = cluster.forgotten();
+        let has_forgotten = std::mem::replace(&mut self.forgotten, forgotten) != forgotten;
+        if has_forgotten {
+            self.put_back_forgotten(cluster);
+        }
+        if self.early.is_empty() || before == appeared && !has_forgotten {
             return;
         }
-        for (number, (node, path, period)) in std::mem::take(&mut self.early) {
+        let new = cluster.appeared_after(if has_forgotten { 0 } else { before }, usize::MAX);
+        let new: HashSet<&NodeName> = new.iter().map(|(_, node)| &node.name).collect();
+        let come: Vec<u32> = self
+            .early
+            .iter()
+            .filter(|(_, (node, ..))| new.contains(node))
+            .map(|(number, _)| *number)
+            .collect();
+        let come: Vec<_> = come.into_iter().filter_map(|number| self.early.remove_entry(&number)).collect();
+        for (number, (node, path, period)) in come {
             let wish = ReadFrame { number, node: node.as_str(), period, path: &path };
             if let Err((why, text)) = self.open(cluster, who, &wish) {
                 self.refusals.push((number, why, text));

@@ -54,3 +54,66 @@ impl Roster {
         self.next = Nanos(now.0 + periods * PERIOD.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use khz_link::{Frame, frame, limits::FRAME_MAX};
+    use khz_model::{ByteSize, Rate};
+
+    use super::*;
+    use crate::cluster::Settings;
+
+    /// The nodes that are told of in these bytes, and how many there are where the list ends.
+    fn told(bytes: &[u8]) -> (Vec<String>, Option<u64>) {
+        let (mut at, mut names, mut end) = (0, Vec::new(), None);
+        while let Some(found) = frame::split(&bytes[at..], FRAME_MAX).expect("whole frames") {
+            match Frame::decode(found.kind, found.body).expect("a frame") {
+                Frame::Node(status) => names.push(status.node.as_str().to_owned()),
+                Frame::Nodes { count } => end = Some(count),
+                other => panic!("{other:?}"),
+            }
+            at += found.length;
+        }
+        (names, end)
+    }
+
+    fn at(seconds: u64) -> Nanos {
+        let now = Nanos::from_secs(1_000 + seconds);
+        clock::played::NOW.set(Some(now));
+        now
+    }
+
+    #[test]
+    fn all_nodes_are_told_then_again_after_a_time_and_a_reader_who_is_slow_goes_on_where_he_was() {
+        let rate_max = Rate::from_hz(1_000).expect("a rate");
+        let cluster = Cluster::new(Settings { name: "hub".into(), history: ByteSize(0), rate_max }, [7; 16]);
+        let now = at(0);
+        let name = |n: u64| NodeName::new(&format!("n{n:04}")).expect("a good name");
+        (0..NODES_A_PERIOD).for_each(|n| drop(cluster.node_or_new(&name(n), now)));
+        let (mut roster, mut out) = (Roster::new(), Vec::new());
+        roster.pump(&cluster, &mut out);
+        let (names, end) = told(&out);
+        assert_eq!((names.len() as u64, end), (NODES_A_PERIOD, Some(NODES_A_PERIOD)));
+        assert!(names.is_sorted() && names[0] == "n0000");
+        assert_eq!(roster.next(), at(1), "a thousand are told of in a second");
+        at(0);
+        out.clear();
+        roster.pump(&cluster, &mut out);
+        assert!(out.is_empty(), "it is not due");
+        drop(cluster.node_or_new(&name(NODES_A_PERIOD), now));
+        at(1);
+        // No more than may wait is said at once; the one that was said last is not said again.
+        out = vec![0; cluster.out_bytes_max()];
+        roster.pump(&cluster, &mut out);
+        assert_eq!(told(&out.split_off(cluster.out_bytes_max())), (vec!["n0000".to_owned()], None));
+        out.clear();
+        roster.pump(&cluster, &mut out);
+        let (names, end) = told(&out);
+        assert_eq!(
+            (names.len() as u64, names[0].as_str(), end),
+            (NODES_A_PERIOD, "n0001", Some(NODES_A_PERIOD + 1))
+        );
+        assert_eq!(roster.next(), at(3), "one more than a thousand are two seconds");
+        clock::played::NOW.set(None);
+    }
+}

@@ -2,23 +2,31 @@
 //! schema is found by its hash, so that a node whose schema is known need not send it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use khz_block::{MetricPool, SchemaDecoder};
-use khz_model::Series;
+use khz_model::{Budget, ByteSize, Series, Share};
 use ring::digest::{Context, SHA256};
 
 use crate::generations::Offered;
 use crate::lane::Reject;
-use crate::limits::{SCHEMA_BYTES_MAX, SLOTS_MAX};
+use crate::limits::{SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX};
 
 /// The first half of a schema's SHA-256.
 pub(crate) type Hash = [u8; 16];
+
+/// Why a schema is refused that has no room beside those of all nodes.
+pub(crate) const FULL: Reject = "the schemas of all nodes hold as much as a hub takes (SCHEMAS_BYTES_MAX)";
 
 /// What the slots of a lane mean. Never changes; one that grew is another.
 pub(crate) struct Schema {
     decoder: SchemaDecoder,
     context: Context,
+    /// Its part of what all schemas may hold.
+    share: Share,
+    /// Memory of the metrics that nobody had before it came.
+    brought: u64,
 }
 
 impl std::fmt::Debug for Schema {
@@ -28,6 +36,20 @@ impl std::fmt::Debug for Schema {
 }
 
 impl Schema {
+    /// One without slots, which counts against no budget.
+    pub fn empty() -> Option<Arc<Self>> {
+        let nothing = Budget::new(ByteSize(0), Arc::default()).take(0);
+        nothing.map(|share| Arc::new(Schema::new(share)))
+    }
+
+    fn new(share: Share) -> Self {
+        Schema { decoder: SchemaDecoder::new(), context: Context::new(&SHA256), share, brought: 0 }
+    }
+
+    fn copy(&self, share: Share) -> Self {
+        Schema { decoder: self.decoder.clone(), context: self.context.clone(), share, brought: self.brought }
+    }
+
     /// What each slot is.
     pub fn series(&self) -> &[Series] {
         self.decoder.series()
@@ -36,6 +58,11 @@ impl Schema {
     /// Its size as bytes.
     pub fn bytes(&self) -> u64 {
         self.decoder.bytes()
+    }
+
+    /// The memory that it takes, with the metrics that it brought: several times as much.
+    pub fn held(&self) -> u64 {
+        self.share.bytes() + self.brought
     }
 
     /// The hash of its bytes.
@@ -57,11 +84,32 @@ fn hash(context: &Context) -> Hash {
 }
 
 /// All schemas that some lane has.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Schemas {
     known: Mutex<HashMap<Hash, Weak<Schema>>>,
     /// Metrics that are the same on many nodes, once.
     pool: Mutex<MetricPool>,
+    /// What they hold: those that several lanes have count once.
+    held: Budget,
+    /// The metrics' part of it.
+    metrics_share: Option<Share>,
+    /// Schemas ever made, and those when it was tidied.
+    made: AtomicU64,
+    tidied: AtomicU64,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        let held = Budget::new(ByteSize(SCHEMAS_BYTES_MAX), Arc::default());
+        Schemas {
+            known: Mutex::default(),
+            pool: Mutex::default(),
+            metrics_share: held.take(0),
+            held,
+            made: AtomicU64::new(0),
+            tidied: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Schemas {
@@ -74,38 +122,79 @@ impl Schemas {
         self.known().get(hash)?.upgrade().filter(|schema| schema.bytes() == bytes)
     }
 
-    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one.
+    /// The schema that `base` becomes with more bytes; where it is as long as it was offered, it must be that one. One that
+    /// nobody else has grows where it is, another is copied.
     pub fn grow(
         &self,
-        base: Option<&Arc<Schema>>,
+        base: Option<Arc<Schema>>,
         bytes: &[u8],
         offered: Option<Offered>,
     ) -> Result<Arc<Schema>, Reject> {
-        let before = base.map_or(0, |schema| schema.bytes());
-        if before + bytes.len() as u64 > SCHEMA_BYTES_MAX {
+        let before = base.as_ref().map_or(0, |schema| schema.bytes());
+        if before + bytes.len() as u64 > SCHEMA_BYTES_MAX as u64 {
             return Err("a schema larger than a hub takes");
         }
-        let (mut decoder, mut context) = match base {
-            Some(schema) => (schema.decoder.clone(), schema.context.clone()),
-            None => (SchemaDecoder::new(), Context::new(&SHA256)),
+        let mut schema = match base.map(Arc::try_unwrap) {
+            Some(Ok(alone)) => alone,
+            Some(Err(shared)) => shared.copy(self.held.take(0).ok_or(FULL)?),
+            None => Schema::new(self.held.take(0).ok_or(FULL)?),
         };
         {
-            let mut pool = self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            decoder.feed_sharing(bytes, &mut pool).map_err(|_| "a damaged schema")?;
-        }
-        if decoder.series().len() > SLOTS_MAX {
-            return Err("more slots than a hub takes");
+            let mut pool = self.pool();
+            let known = pool.held();
+            let fed = schema.decoder.feed_sharing(bytes, &mut pool);
+            let has_room = self.metrics_share.as_ref().is_none_or(|share| share.set(pool.held()));
+            fed.map_err(|_| "a damaged schema")?;
+            if !has_room {
+                return Err(FULL);
+            }
+            schema.brought += pool.held() - known;
         }
         // A piece may go beyond the offer: slots came between the two.
         let ends_at = offered.map_or(0, |offered| offered.bytes.saturating_sub(before));
         let (rest_of_offer, beyond) = bytes.split_at(ends_at.min(bytes.len() as u64) as usize);
-        context.update(rest_of_offer);
+        schema.context.update(rest_of_offer);
         let is_whole = ends_at > 0 && rest_of_offer.len() as u64 == ends_at;
-        if is_whole && offered.is_some_and(|offered| offered.hash != hash(&context)) {
+        if is_whole && offered.is_some_and(|offered| offered.hash != schema.hash()) {
             return Err("a schema that is not the one that was offered");
         }
-        context.update(beyond);
-        Ok(self.shared(Schema { decoder, context }))
+        schema.context.update(beyond);
+        if is_whole {
+            schema.decoder.shrink();
+        }
+        if !schema.share.set(schema.decoder.held()) {
+            return Err(FULL);
+        }
+        Ok(self.shared(schema))
+    }
+
+    fn pool(&self) -> MutexGuard<'_, MetricPool> {
+        self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Memory that they take, with their metrics.
+    pub fn held(&self) -> u64 {
+        self.held.held()
+    }
+
+    /// True where schemas were made since it was tidied: they may have taken the place of others.
+    pub fn has_changed(&self) -> bool {
+        self.made.load(Ordering::Relaxed) != self.tidied.load(Ordering::Relaxed)
+    }
+
+    /// Lets go of what no lane has any more.
+    pub fn tidy(&self) {
+        self.tidied.store(self.made.load(Ordering::Relaxed), Ordering::Relaxed);
+        {
+            let mut known = self.known();
+            known.retain(|_, schema| schema.strong_count() > 0);
+            known.shrink_to_fit();
+        }
+        let mut pool = self.pool();
+        pool.forget_unused();
+        if let Some(share) = &self.metrics_share {
+            share.set(pool.held());
+        }
     }
 
     /// The one schema with these bytes that everybody holds.
@@ -115,10 +204,7 @@ impl Schemas {
         if let Some(same) = known.get(&hash).and_then(Weak::upgrade) {
             return same;
         }
-        if known.len() >= 1_024 && known.len().is_power_of_two() {
-            known.retain(|_, schema| schema.strong_count() > 0);
-            self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).forget_unused();
-        }
+        self.made.fetch_add(1, Ordering::Relaxed);
         let schema = Arc::new(schema);
         known.insert(hash, Arc::downgrade(&schema));
         schema

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use khz_link::{HubEnd, HubEndConfig, LinkError};
+use khz_link::{HubEnd, HubEndConfig, LinkError, Reason, Reject};
 use khz_model::{AcceptFailures, Nanos};
 use khz_trust::{ClusterKey, Exposure, ExposureError, Means, REFRESH_PERIOD, RunKey, TlsServer};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -22,12 +22,13 @@ use crate::cluster::Cluster;
 use crate::connection::{Connection, Ended};
 use crate::counts::Counts;
 use crate::due::{self, House, Silence};
-use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX};
+use crate::limits::{CONNECTIONS_MAX, HANDSHAKES_MAX, OPERATIONS_A_TURN, UNFINISHED_BYTES_MAX};
 use crate::listener::{Listener, Socket};
 use crate::log_limit::LogLimit;
 use crate::mailbox::{Command, Mailbox};
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
+use crate::turn::Turn;
 
 /// Others wait so long at most for a node that is to be there before them.
 const HELD_MAX: Nanos = Nanos::SECOND;
@@ -206,6 +207,8 @@ struct Server {
     /// Places of those who read.
     readers: Vec<usize>,
     room: Vec<u8>,
+    /// Bytes of frames that have begun and not ended, of all connections.
+    unfinished: usize,
     log: LogLimit,
     accept_failures: AcceptFailures,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
@@ -256,6 +259,7 @@ impl Server {
             held_until: held.then_some(Nanos(now.0 + HELD_MAX.0)),
             readers: Vec::new(),
             room: vec![0; ROOM],
+            unfinished: 0,
             log: LogLimit::default(),
             accept_failures: AcceptFailures::of("link"),
             news: 0,
@@ -433,7 +437,7 @@ impl Server {
     }
 
     fn receive(&mut self, connection: &mut Connection, now: Nanos) -> Result<(), Ended> {
-        let Connection { token, wire, end, out, caller, peer, .. } = connection;
+        let Connection { token, wire, end, out, caller, peer, kept: kept_before, .. } = connection;
         let (cluster, mailbox) = (&self.cluster, &self.mailbox);
         let mut failed: Option<LinkError> = None;
         let mut room = std::mem::take(&mut self.room);
@@ -457,6 +461,13 @@ impl Server {
             Ok(())
         });
         self.room = room;
+        let kept = end.kept();
+        self.unfinished = (self.unfinished + kept).saturating_sub(std::mem::replace(kept_before, kept));
+        if failed.is_none() && kept > 0 && self.unfinished > UNFINISHED_BYTES_MAX {
+            let text = "all connections together have more unfinished frames than a hub keeps".to_owned();
+            end.refuse(Reason::Full, &text, out);
+            return Err(Ended::Cut(LinkError::Rejected(Reject { reason: Reason::Full, text })));
+        }
         match (failed, readiness) {
             (Some(error), _) => Err(Ended::Cut(error)),
             (None, Ok(crate::wire::Readiness::End)) => Err(Ended::Closed),
@@ -499,12 +510,13 @@ impl Server {
         }
         self.cluster.readers.store(self.readers.len() as u64, Ordering::Relaxed);
         let mut ended = Vec::new();
+        let mut turn = Turn::of(OPERATIONS_A_TURN);
         self.readers.retain(|&place| {
             let Some(connection) = self.connections[place].as_deref_mut() else { return false };
             let Peer::Reader(reader) = &mut connection.peer else { return false };
             let is_due = now >= connection.flush_at;
             if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
-                let has_more = reader.pump(&self.cluster, !is_due, &mut connection.out);
+                let has_more = reader.pump(&self.cluster, &mut turn, !is_due, &mut connection.out);
                 if is_due || reader.is_all_prompt() {
                     (connection.told, connection.more) = (self.news, has_more);
                 } else {
@@ -521,6 +533,10 @@ impl Server {
             self.next_flush = self.next_flush.into_iter().chain(next).min();
             true
         });
+        if turn.is_over() && !self.readers.is_empty() {
+            // Nobody is the last one every time.
+            self.readers.rotate_left(1);
+        }
         for (token, end) in ended {
             self.drop_connection(token, end, now);
         }
@@ -543,7 +559,8 @@ impl Server {
             self.rest(None);
         }
         if self.house.is_due(now, self.news) {
-            self.cluster.keep_house();
+            let gives_back = self.cluster.keep_house(now);
+            self.house.was_kept(gives_back);
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);
         handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));
@@ -611,6 +628,7 @@ impl Server {
         };
         self.free.push(place);
         self.open -= 1;
+        self.unfinished = self.unfinished.saturating_sub(connection.kept);
         if matches!(ended, Ended::Cut(_)) {
             // What stands there says why; it goes as far as it goes at once.
             let _ = connection.flush(&self.epoll);

@@ -83,9 +83,14 @@ struct Lane {
 const LANE: u32 = 1;
 
 impl Lane {
-    /// The node is there, as if it had connected; `false`: somebody else speaks for it.
-    fn connect(&mut self, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
+    /// The node is there, as if it had connected; `false`: somebody else speaks for it, or there is no room for it.
+    fn connect(&mut self, cluster: &Cluster, mailbox: &Arc<Mailbox>, hub: &str) -> bool {
         let now = clock::boot();
+        if !self.is_up {
+            // While nothing came it may have been forgotten: the one of its name is another then.
+            let Some(node) = cluster.node_or_new(&self.node.name, now) else { return false };
+            self.node = node;
+        }
         let mut node = self.node.lock();
         if node.is_linked(self.connection) {
             return true;
@@ -218,8 +223,9 @@ impl FollowSink for Sink {
     fn schema(&mut self, key: &LaneKey, generation: u32, offset: u64, bytes: &[u8]) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
         let piece = SchemaPiece { lane: LANE, generation, offset, bytes };
+        let known = lane.schemas.of(generation).map_or(0, |schema| schema.series().len());
         match lane.schemas.take(&piece, &self.cluster.schemas) {
-            Ok(Some(schema)) => self.cluster.note_metrics(&schema),
+            Ok(Some(schema)) => self.cluster.note_metrics(&schema, known),
             Ok(None) => {}
             Err(problem) => self.refusal = Some(format!("{}: {problem}", key.node)),
         }
@@ -231,7 +237,7 @@ impl FollowSink for Sink {
 
     fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
-        if !lane.connect(&self.mailbox, &self.hub) {
+        if !lane.connect(&self.cluster, &self.mailbox, &self.hub) {
             return;
         }
         if let Err(problem) = lane.row(number, row, &self.cluster.counts, self.cluster.keeps_history()) {
@@ -326,7 +332,7 @@ impl FollowingSink for Sink {
             let Command::Interest { number, .. } = command else { continue };
             let Some(lane) = self.lanes.values().find(|lane| lane.connection == connection) else { continue };
             let text = format!("comes through hub {}, at its base rate", self.hub);
-            lane.node.lock().told(number, interest::Told { granted: false, text });
+            lane.node.lock().told(number, interest::Told { granted: false, text }, None);
         }
         self.cluster.stir();
     }

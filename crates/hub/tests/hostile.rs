@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use fake::{Hub, Node};
 use khz_block::{Encoder, ROW_MAX};
 use khz_link::{End, LaneOffer, put};
-use khz_model::{Interest, Nanos, NodeStatus, Pattern, Query, Rate, Stamp};
+use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Query, Rate, Stamp};
 
 fn status(hub: &Hub, name: &str) -> NodeStatus {
     hub.query.status().into_iter().find(|status| status.node.as_str() == name).unwrap()
@@ -205,6 +205,13 @@ fn a_large_schema_that_grows_in_crumbs_is_cut_before_others_feel_it() {
         schema.clear();
     };
     say(&mut a, &mut encoder, 0..40_000);
+    // A schema that a block has is copied when it grows.
+    let stamp = Stamp { boot: Nanos::from_secs(1), real_offset: 1_700_000_000_000_000_000 };
+    let mut row = Vec::new();
+    a.encoder.key_row(stamp, 40_000, |_| (0, 1), &mut row);
+    let frame = put::open_lane(&mut a.out, khz_link::frame::kind::BLOCK, 1);
+    a.out.extend_from_slice(&row);
+    frame.close(&mut a.out);
     a.beat();
     // One slot a row is what a busy machine may do.
     (40_000..40_100).for_each(|slot| say(&mut a, &mut encoder, slot..slot + 1));
@@ -253,20 +260,97 @@ fn a_node_that_begins_everywhere_and_ends_nothing_is_cut() {
     a.beat();
     let piece = vec![7; 200 << 10];
     let mut sent = 0;
-    'cut: for lane in 1..=16 {
-        for _ in 0..60 {
-            let frame = put::open_past(&mut a.out, lane, false);
-            a.out.extend_from_slice(&piece);
-            frame.close(&mut a.out);
-            sent += piece.len();
-            if sent > 66 << 20 {
-                break 'cut;
-            }
-        }
-        a.beat();
+    let mut say = |lane: u32| {
+        let frame = put::open_past(&mut a.out, lane, false);
+        a.out.extend_from_slice(&piece);
+        frame.close(&mut a.out);
+        sent += piece.len() as u64;
+        a.offers()
+    };
+    let refused = (1..=16).flat_map(|lane| [lane; 60]).find_map(|lane| say(lane).err());
+    assert!(refused.unwrap().contains("holds more memory of the hub than one may"));
+    assert!(sent < khz_hub::limits::NODE_BYTES_MAX, "{sent} bytes");
+}
+
+/// The bytes of a schema of one metric: of its first slot, and of so many others.
+fn schema_of(first: &str, others: u32) -> (Vec<u8>, Vec<u8>) {
+    let metric = fake::series()[0].metric.clone();
+    let mut encoder = khz_block::SchemaEncoder::new();
+    let mut append = |instance: &str, out: &mut Vec<u8>| {
+        let instance = Some(khz_model::Instance::from_kernel(instance.as_bytes()));
+        encoder.append(&khz_model::Series { metric: metric.clone(), instance }, out).unwrap();
+    };
+    let (mut head, mut tail) = (Vec::new(), Vec::new());
+    append(first, &mut head);
+    (0..others).for_each(|slot| append(&slot.to_string(), &mut tail));
+    (head, tail)
+}
+
+/// Says a schema, piece by piece.
+fn say_schema(node: &mut Node, lane: u32, schema: &[u8]) -> Result<(), String> {
+    let mut at = 0;
+    for piece in schema.chunks(250 << 10) {
+        let frame = put::open_schema(&mut node.out, lane, 1, at);
+        node.out.extend_from_slice(piece);
+        frame.close(&mut node.out);
+        at += piece.len() as u64;
+        node.offers()?;
     }
-    a.send();
-    assert!(a.refusal().1.contains("unfinished blocks"));
+    Ok(())
+}
+
+#[test]
+fn a_schema_of_as_many_bytes_as_the_format_allows_is_taken() {
+    let (mut schema, mut encoder) = (Vec::new(), khz_block::SchemaEncoder::new());
+    let metric = fake::series()[0].metric.clone();
+    let mut slots = 0;
+    while schema.len() < khz_block::schema::SCHEMA_BYTES_MAX - 512 {
+        let instance = Some(khz_model::Instance::from_kernel(format!("{slots:0200}").as_bytes()));
+        encoder.append(&khz_model::Series { metric: metric.clone(), instance }, &mut schema).unwrap();
+        slots += 1;
+    }
+    let hub = Hub::new();
+    let mut a = Node::connect(hub.address(), "a");
+    a.hello(None);
+    let hash = ring::digest::digest(&ring::digest::SHA256, &schema);
+    let schema_hash = *hash.as_ref().first_chunk().unwrap();
+    LaneOffer { schema_bytes: schema.len() as u64, schema_hash, ..offer(1, "base", 1) }.put(&mut a.out);
+    // As agents say it, in their pieces.
+    let mut at = 0;
+    for piece in schema.chunks(khz_link::limits::PIECE) {
+        let frame = put::open_schema(&mut a.out, 1, 1, at);
+        a.out.extend_from_slice(piece);
+        frame.close(&mut a.out);
+        at += piece.len() as u64;
+        a.send();
+    }
+    a.beat();
+    assert!(hub.own("khz.hub.schema_bytes") > schema.len() as u64);
+    assert_eq!(hub.query.series(&NodeName::new("a").unwrap()).unwrap().series().len(), slots);
+}
+
+#[test]
+fn a_node_of_many_large_lanes_is_cut_at_what_it_makes_the_hub_hold_and_not_at_what_it_says() {
+    let hub = Hub::new();
+    // Made before anybody waits for it: all but the first slot are the same, and still the hub has to hold each.
+    let (_, tail) = schema_of("lane", 200_000);
+    let mut a = Node::connect(hub.address(), "a");
+    a.hello(None);
+    let names: Vec<String> = (1..=16).map(|number| format!("lane{number}")).collect();
+    let (mut said, mut refused) = (0, String::new());
+    for (number, name) in (1..).zip(&names) {
+        offer(number, name, 1).put(&mut a.out);
+        let schema = [schema_of(name, 0).0, tail.clone()].concat();
+        if let Err(text) = say_schema(&mut a, number, &schema) {
+            refused = text;
+            break;
+        }
+        said += 1;
+    }
+    assert!(refused.contains("holds more memory of the hub than one may"), "after {said} lanes: {refused}");
+    let most = khz_hub::limits::NODE_BYTES_MAX;
+    let held = hub.own("khz.hub.schema_bytes");
+    assert!((2..16).contains(&said) && held <= most + (20 << 20), "{said} lanes, {held} bytes");
 }
 
 #[test]

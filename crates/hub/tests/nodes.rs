@@ -102,13 +102,12 @@ fn a_node_that_is_named_and_not_there_is_missing_and_so_is_one_that_is_down() {
 }
 
 #[test]
-fn a_node_that_falls_silent_is_down_within_three_seconds() {
+fn a_node_that_falls_silent_is_down() {
     let hub = Hub::new();
     let mut a = Node::join(hub.address(), "a");
     a.row(1, [1, 2, 3, 4]).beat();
-    let heard = std::time::Instant::now();
+    // After how long, khz-link's simulation judges by a clock of its own.
     until("a is down", || !status(&hub, "a").up);
-    assert!(heard.elapsed() < std::time::Duration::from_secs(3), "{:?}", heard.elapsed());
     assert_eq!(status(&hub, "a").problem.as_deref(), Some("silent for too long"));
 }
 
@@ -251,6 +250,119 @@ fn a_faster_rate_is_asked_of_the_node_once_and_taken_back_when_the_last_reader_g
     });
     assert_eq!(dismissed, number);
     drop(base);
+}
+
+#[test]
+fn a_lane_is_left_when_nothing_is_served_by_it_and_not_while_an_interest_waits_for_its_answer() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let interest = |text: &str| {
+        let rate = Rate::from_hz(500).unwrap();
+        Interest { patterns: patterns(&[text]), rate, exact: false }
+    };
+    // What the hub says to the node, but for what it answers.
+    let heard = |a: &mut Node| {
+        a.await_frame(|frame| match frame {
+            Frame::Interest(interest) => Some(format!("Interest {}", interest.number)),
+            Frame::Dismiss { number } => Some(format!("Dismiss {number}")),
+            Frame::Leave { lane } => Some(format!("Leave {lane}")),
+            Frame::Want(want) => Some(format!("Want {} prompt {}", want.lane, want.prompt)),
+            _ => None,
+        })
+    };
+    let told = |a: &mut Node, interest: u32, lane: u32| {
+        let period = Nanos::from_millis(2);
+        khz_link::Told { interest, granted: true, period, text: "", lane }.put(&mut a.out);
+        a.send();
+    };
+    let first = hub.query.subscribe(interest("mem.*")).unwrap();
+    assert_eq!(heard(&mut a), "Interest 1");
+    a.encoder = khz_block::Encoder::new(2, 1, Nanos::from_millis(2));
+    a.lane = 2;
+    a.offer_lane("boost1", 5, 0, 1);
+    told(&mut a, 1, 2);
+    assert_eq!(heard(&mut a), "Want 2 prompt false");
+    let second = hub.query.subscribe(interest("load.*")).unwrap();
+    assert_eq!(heard(&mut a), "Interest 2");
+    drop(first);
+    assert_eq!(heard(&mut a), "Dismiss 1");
+    // The same lane serves the second: it was not left meanwhile, and is not after this Want.
+    told(&mut a, 2, 2);
+    assert_eq!(heard(&mut a), "Want 2 prompt false");
+    drop(second);
+    assert_eq!((heard(&mut a), heard(&mut a)), ("Dismiss 2".into(), "Leave 2".into()));
+    // One that waits for its answer when another is served by another lane.
+    let third = hub.query.subscribe(interest("mem.*")).unwrap();
+    assert_eq!(heard(&mut a), "Interest 3");
+    told(&mut a, 3, 2);
+    assert_eq!(heard(&mut a), "Want 2 prompt false");
+    let _fourth = hub.query.subscribe(interest("load.*")).unwrap();
+    assert_eq!(heard(&mut a), "Interest 4");
+    drop(third);
+    assert_eq!(heard(&mut a), "Dismiss 3");
+    told(&mut a, 4, 1);
+    assert_eq!((heard(&mut a), heard(&mut a)), ("Want 1 prompt true".into(), "Leave 2".into()));
+}
+
+#[test]
+fn who_comes_to_a_lane_that_was_left_gets_what_comes_and_not_what_was_there() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let subscribe = || {
+        let rate = Rate::from_hz(500).unwrap();
+        hub.query.subscribe(Interest { patterns: patterns(&["mem.*"]), rate, exact: false }).unwrap()
+    };
+    let told = |a: &mut Node, interest: u32| {
+        let period = Nanos::from_millis(2);
+        khz_link::Told { interest, granted: true, period, text: "", lane: 2 }.put(&mut a.out);
+    };
+    let mut first = subscribe();
+    a.encoder = khz_block::Encoder::new(2, 1, Nanos::from_millis(2));
+    a.lane = 2;
+    a.offer_lane("local", 5, 0, 1);
+    told(&mut a, 1);
+    a.row(10, [10; 4]).beat();
+    let seen = |subscription: &mut Box<dyn khz_model::Subscription>| {
+        let (mut rows, mut lost) = (Vec::new(), 0);
+        for delivery in subscription.poll() {
+            lost += delivery.lost;
+            rows.extend(delivery.rows.iter().map(|row| row.readings[0].value().unwrap()));
+        }
+        (rows, lost)
+    };
+    assert_eq!(seen(&mut first), (vec![10], 0));
+    drop(first);
+    a.await_frame(|frame| matches!(frame, Frame::Leave { lane: 2 }).then_some(()));
+    let mut second = subscribe();
+    told(&mut a, 2);
+    a.beat();
+    assert_eq!(seen(&mut second), (Vec::new(), 0), "the row of before is not what is wanted");
+    a.end();
+    a.out.clear();
+    a.encoder.resume(50, 1);
+    a.row(60, [60; 4]).row(61, [61; 4]).beat();
+    assert_eq!(seen(&mut second), (vec![61], 0), "the newest row, and nothing is lost");
+    a.row(62, [62; 4]).beat();
+    assert_eq!(seen(&mut second), (vec![62], 0));
+}
+
+#[test]
+fn a_block_without_slots_needs_no_schema_and_is_taken() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).end();
+    let mut encoder = khz_block::Encoder::new(0, 2, Nanos::SECOND);
+    encoder.resume(1, 2);
+    let stamp = khz_model::Stamp { boot: Nanos::from_secs(2), real_offset: 0 };
+    let mut bytes = Vec::new();
+    encoder.key_row(stamp, 0, |_| (0, 0), &mut bytes);
+    let frame = khz_link::put::open_lane(&mut a.out, khz_link::frame::kind::BLOCK, 1);
+    a.out.extend_from_slice(&bytes);
+    frame.close(&mut a.out);
+    a.beat();
+    assert_eq!(status(&hub, "a").lanes[0].rows, 2);
 }
 
 #[test]

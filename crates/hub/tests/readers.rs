@@ -120,6 +120,62 @@ fn a_reader_gets_the_rows_of_the_columns_it_asked_for_from_every_node() {
     reader.beat();
 }
 
+/// Says what was put, and reads until the hub has answered a Beat behind it: then it was heard.
+fn is_heard(reader: &mut Node, received: &mut Received) {
+    khz_link::Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut reader.out);
+    reader.send();
+    let mut is_answered = false;
+    while !is_answered {
+        let took = reader.next(|frame| match frame {
+            Frame::Beaten(_) => is_answered = true,
+            other => {
+                received.take(&other);
+            }
+        });
+        took.expect("the hub goes on");
+    }
+}
+
+#[test]
+fn a_lane_sends_rows_from_when_it_is_wanted_until_it_is_left() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1, 10, 100, 1000]).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    let mut received = Received::default();
+    let mut offered = Vec::new();
+    for (number, pattern) in [(1, "load.1m"), (2, "mem.free")] {
+        ask(&mut reader, number, 1, false, &[pattern]);
+        while offered.len() < number as usize {
+            reader.next(|frame| offered.extend(received.take(&frame))).expect("the hub goes on");
+        }
+    }
+    let seconds = |received: &Received, lane: u32| -> Vec<u64> {
+        received.lanes[&lane].3.iter().map(|(second, _)| *second).collect()
+    };
+    let until_row = |reader: &mut Node, received: &mut Received, lane: u32, second: u64| {
+        while !seconds(received, lane).contains(&second) {
+            let took = reader.next(|frame| {
+                received.take(&frame);
+            });
+            took.expect("the hub goes on");
+        }
+    };
+    let [first, second] = offered[..] else { panic!("{offered:?}") };
+    Want::default().put(first, &mut reader.out);
+    is_heard(&mut reader, &mut received);
+    a.row(2, [2; 4]).row(3, [3; 4]).beat();
+    until_row(&mut reader, &mut received, first, 3);
+    assert_eq!(seconds(&received, second), [0; 0], "nobody wants that one");
+    khz_link::put::leave(&mut reader.out, first);
+    Want::default().put(second, &mut reader.out);
+    is_heard(&mut reader, &mut received);
+    a.row(4, [4; 4]).row(5, [5; 4]).beat();
+    until_row(&mut reader, &mut received, second, 5);
+    assert_eq!(seconds(&received, first).last(), Some(&3), "it was left");
+}
+
 #[test]
 fn what_changed_in_rows_that_a_slower_reader_does_not_get_is_in_the_next_one_that_it_gets() {
     let hub = Hub::new();
@@ -258,16 +314,21 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     let mut a = Node::join(hub.address(), "a");
     a.row(0, [0; 4]).beat();
     let mut slow = Node::connect(hub.address(), "slow");
+    slow.take_little();
     slow.hello_as(Role::Reader, None);
     ask(&mut slow, 1, 1, true, &["*"]);
     let mut received = Received::default();
-    khz_link::Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
+    let interest = a.await_frame(|frame| match frame {
+        Frame::Interest(interest) => Some(interest.number),
+        _ => None,
+    });
+    khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
-    // More than the sockets' and the hub's buffers take.
+    // More than the sockets' and the hub's buffers take, in less than the five seconds after which it would be gone.
     let mut second = 1;
     let held = |hub: &Hub| hub.own("khz.hub.history_bytes");
-    for _ in 0..500 {
+    for _ in 0..200 {
         for _ in 0..1_000 {
             let noise = u64::wrapping_mul(second, 0x9e37_79b9_7f4a_7c15);
             a.row(second, [noise, noise.rotate_left(9), noise.rotate_left(23), noise.rotate_left(47)]);

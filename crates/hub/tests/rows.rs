@@ -236,6 +236,40 @@ fn who_wants_only_what_comes_is_told_at_once_what_does_not() {
 }
 
 #[test]
+fn what_comes_between_the_offer_of_a_lane_and_its_want_is_not_lost() {
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.version = 2;
+    reader.hello_as(Role::Reader, None);
+    let period = Nanos::SECOND;
+    let (exact, prompt, past) = (false, false, false);
+    Ask { number: 1, period, exact, prompt, past, patterns: &["mem.free"] }.put(&mut reader.out);
+    reader.send();
+    let offered = reader.await_frame(|frame| match frame {
+        Frame::Lane(offer) => Some((offer.lane, offer.epoch, offer.next_row)),
+        _ => None,
+    });
+    assert_eq!(offered, (1, 77, 1_001));
+    // Another block has begun when the Want comes.
+    a.row(1, [1; 4]).end().row(2, [2; 4]).end().row(3, [3; 4]).beat();
+    Want { epoch: 77, from_row: 1_000, span: Nanos(0), ..Want::default() }.put(1, &mut reader.out);
+    reader.send();
+    let mut blocks = Vec::new();
+    while blocks.len() < 3 {
+        blocks.push(reader.await_frame(|frame| match frame {
+            Frame::Block { bytes, .. } => {
+                Some(Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap(), 0).unwrap().first_row)
+            }
+            Frame::Lost { .. } => panic!("{frame:?}"),
+            _ => None,
+        }));
+    }
+    assert_eq!(blocks, [1_000, 1_002, 1_003]);
+}
+
+#[test]
 fn one_of_three_rows_has_a_number_of_its_own_and_what_is_left_out_is_not_lost() {
     let hub = Hub::with(0, |_| {});
     let mut a = node(&hub, 77, 3);
@@ -262,7 +296,16 @@ fn one_of_three_rows_has_a_number_of_its_own_and_what_is_left_out_is_not_lost() 
 
 #[test]
 fn what_a_reader_missed_is_asked_of_the_node_where_the_hub_has_it_not() {
-    let hub = Hub::with(0, |_| {});
+    asks_for_what_a_reader_missed(0);
+}
+
+#[test]
+fn what_a_reader_missed_before_the_time_that_a_hub_remembers_is_asked_of_the_node_too() {
+    asks_for_what_a_reader_missed(1 << 20);
+}
+
+fn asks_for_what_a_reader_missed(history: u64) {
+    let hub = Hub::with(history, |_| {});
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
     // It has seen the rows 900 to 909 and 950 to 979 through another hub.
@@ -294,6 +337,79 @@ fn what_a_reader_missed_is_asked_of_the_node_where_the_hub_has_it_not() {
     let numbers: Vec<u64> = reader.lane().rows.keys().copied().collect();
     assert_eq!(numbers, (930..950).chain(980..1_002).collect::<Vec<_>>());
     assert_eq!(reader.lane().lost, (910..930).collect());
+}
+
+#[test]
+fn a_past_that_was_cut_off_is_asked_for_again() {
+    let hub = Hub::with(1 << 20, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    // The newest comes first.
+    a.row(0, [0; 4]).past(990..1_000, 990).beat();
+    drop(a);
+    until("the hub has seen that it is gone", || hub.own("khz.hub.nodes_up") == 0);
+    let mut a = Node::connect(hub.address(), "a");
+    a.encoder.resume(1_001, 1);
+    let want = a.hello(None).offer(77, 0);
+    assert_eq!((want.from_row, want.have.as_slice()), (0, &[(990, 1_001)][..]));
+    assert_eq!(want.span, khz_hub::limits::HISTORY_SPAN);
+}
+
+/// The cluster forgets this node.
+fn forget(hub: &Hub, node: &str) {
+    use khz_model::{Pattern, Query};
+    until("it is down", || hub.own("khz.hub.nodes_up") == 0);
+    let pattern = Pattern::new(&format!("{node}:*")).unwrap();
+    assert_eq!(hub.query.forget(&pattern).unwrap().nodes.len(), 1);
+}
+
+#[test]
+fn a_lane_of_a_node_that_is_forgotten_is_closed_and_when_it_comes_back_goes_on_where_it_was() {
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).row(1, [1; 4]).beat();
+    // It wants what it has not, as a recorder does.
+    let mut reader = Reader::new(&hub, |lane| Want { from_row: 1_001, ..all(lane) });
+    reader.ask(1).until("the newest row", |lanes| lanes.values().any(|lane| !lane.rows.is_empty()));
+    drop(a);
+    forget(&hub, "a");
+    reader.until("the lane is over", |lanes| lanes[&1].closed);
+    assert_eq!(reader.lanes[&1].lost.len(), 0, "the node still has what is missing");
+    let mut a = node(&hub, 77, 1_010);
+    a.row(10, [10; 4]).beat();
+    reader.until("it is offered again", |lanes| lanes.len() == 2);
+    let asked = a.await_frame(|frame| match frame {
+        Frame::Again { from, to, .. } => Some((*from, *to)),
+        _ => None,
+    });
+    assert_eq!((reader.lane().epoch, asked), (77, (1_001, 1_010)));
+    a.past(1..10, 1_001).beat();
+    reader.until("everything", |lanes| lanes.values().any(|lane| !lane.closed && lane.rows.len() == 10));
+    assert!(reader.lanes.values().all(|lane| lane.lost.is_empty()));
+}
+
+#[test]
+fn a_door_gets_what_is_here_of_a_node_that_is_forgotten_and_what_comes_when_it_is_back() {
+    use khz_model::{Interest, Pattern, Query, Rate};
+    let hub = Hub::with(0, |_| {});
+    let mut a = node(&hub, 77, 1_000);
+    a.row(0, [0; 4]).beat();
+    let patterns = vec![Pattern::new("mem.free").unwrap()];
+    let interest = Interest { patterns, rate: Rate::from_hz(1).unwrap(), exact: false };
+    let mut subscription = hub.query.subscribe(interest).unwrap();
+    let seen = |subscription: &mut Box<dyn khz_model::Subscription>| -> Vec<u64> {
+        let rows = subscription.poll().into_iter().flat_map(|delivery| delivery.rows);
+        rows.map(|row| row.stamp.boot.0 / 1_000_000_000).collect()
+    };
+    assert_eq!(seen(&mut subscription), [0]);
+    a.row(1, [1; 4]).beat();
+    drop(a);
+    forget(&hub, "a");
+    let mut a = node(&hub, 77, 1_002);
+    a.row(2, [2; 4]).beat();
+    // What is said of the forgotten one comes first.
+    assert_eq!((seen(&mut subscription), seen(&mut subscription)), (vec![1], vec![2]));
+    a.row(3, [3; 4]).beat();
+    assert_eq!(seen(&mut subscription), [3]);
 }
 
 #[test]

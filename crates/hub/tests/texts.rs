@@ -212,6 +212,27 @@ fn when_a_node_comes_again_its_wishes_are_said_anew_and_texts_go_on() {
 }
 
 #[test]
+fn a_wish_for_a_node_that_is_forgotten_waits_for_it_to_come_back() {
+    use khz_model::{Pattern, Query};
+    let hub = Hub::new();
+    let mut node = Node::join(hub.address(), "a");
+    let reader = Reader::new(&hub);
+    reader.read(1, "a", "loadavg", 1);
+    let (number, ..) = wish(&mut node);
+    say(&mut node, number, (7, b"before"), (0, b""));
+    reader.awaits(1, Ok(b"before"));
+    drop(node);
+    until("it is down", || hub.own("khz.hub.nodes_up") == 0);
+    assert_eq!(hub.query.forget(&Pattern::new("a:*").unwrap()).unwrap().nodes.len(), 1);
+    let mut node = Node::connect(hub.address(), "a");
+    node.hello(None);
+    let (number, path, _) = wish(&mut node);
+    assert_eq!(path, "loadavg");
+    say(&mut node, number, (1, b"after"), (0, b""));
+    reader.awaits(1, Ok(b"after"));
+}
+
+#[test]
 fn a_wish_for_a_node_that_has_not_come_yet_waits_for_it() {
     let hub = Hub::new();
     let reader = Reader::new(&hub);

@@ -31,6 +31,7 @@ pub fn run(plan: &Plan) -> Outcome {
     let link = LinkDoor { local: listener, run, ..link_door(plan)? };
     let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
     let cluster = Cluster::new(settings, identity()?);
+    cluster.when_given_back(khz_door::heap::give_back);
     cluster.expect(&plan.expected);
     let _keeper = remember(plan, &cluster);
     let server =

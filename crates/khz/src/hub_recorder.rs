@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use khz_model::{Decimal, Delivery, Interest, Kind, Nanos, Pattern, Query, Rate, Row, Series, Subscription};
-use khz_rrd::recorder::{self, Layout, Reading, Recorder, Value};
+use khz_rrdcached::recorder::{self, Layout, Reading, Recorder, Value};
 
 use crate::outcome::{Failure, sentence};
 
@@ -133,4 +133,28 @@ fn value(series: &Series, reading: khz_model::Reading) -> Value {
 pub fn every(layout: &Layout) -> Rate {
     let seconds = (layout.step / 5).clamp(1, 86_400);
     Rate::from_period(Nanos::from_secs(seconds)).unwrap_or_else(|| unreachable!("BUG: a period within a day"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_is_recorded_in_its_unit_a_counter_in_its_steps_and_unknown_as_unknown() {
+        let series = |name: &str| {
+            let metrics = khz_parse::files().iter().flat_map(|file| file.metrics());
+            let metric =
+                metrics.into_iter().find(|metric| metric.name == name).expect("a metric of the catalogue");
+            Series { metric, instance: None }
+        };
+        let recorded = |name: &str, reading| value(&series(name), reading);
+        let present = khz_model::Reading::Present;
+        assert_eq!(series("load.1m").metric.places, 2);
+        assert_eq!(recorded("load.1m", present(52)), Value::Gauge(0.52));
+        assert_eq!(recorded("mem.free", present(4_096)), Value::Gauge(4_096.0));
+        assert_eq!(recorded("kernel.context_switches", present(u64::MAX)), Value::Counter(u64::MAX));
+        let absent = khz_model::Reading::Absent(khz_model::Absence::NotYet);
+        assert_eq!(recorded("load.1m", absent), Value::Unknown(recorder::Kind::Gauge));
+        assert_eq!(recorded("kernel.context_switches", absent), Value::Unknown(recorder::Kind::Counter));
+    }
 }

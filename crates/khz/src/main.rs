@@ -15,6 +15,8 @@ mod check;
 mod cli;
 mod client;
 mod config;
+#[cfg(test)]
+mod documented_limits;
 mod door;
 mod events;
 mod feed;
@@ -42,6 +44,8 @@ mod publish;
 mod quantities;
 mod rates;
 mod record;
+#[cfg(test)]
+mod reference;
 mod renew;
 mod ring;
 mod rrd;

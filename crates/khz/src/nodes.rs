@@ -38,7 +38,7 @@ struct Status {
     state: Option<String>,
     #[serde(default)]
     expected: bool,
-    /// Ages; older doors call them `heard` and `since` alone.
+    /// Older doors name them only `heard` and `since`.
     #[serde(flatten)]
     ages: Ages,
     #[serde(default)]
@@ -54,7 +54,7 @@ struct Status {
     away: Option<Away>,
 }
 
-/// How long ago something was, under the name of now and that of before.
+/// Ages, under their present names and their older ones.
 #[derive(Clone, Debug, Deserialize)]
 struct Ages {
     heard_age: Option<String>,
@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_read_under_their_names_of_now_and_of_before() {
+    fn ages_are_read_under_their_present_and_their_older_names() {
         let node = |ages: &str| format!(r#"{{"status":[{{"node":"n1","up":false,"state":"down",{ages}}}]}}"#);
         for ages in [
             r#""heard_age":"60.0","since_age":"9.0","heard_time":"1763690000.0","since_time":"1763690000.0""#,

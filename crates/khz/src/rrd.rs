@@ -1,5 +1,5 @@
 //! `khz rrd`, `khz cache` and `khz rrdcached`, and this binary under the names `rrdtool` and `rrdcached`: the
-//! words go to crate `rrd` as they are, because its commands take rrdtool's own syntax.
+//! words go to the crates `rrd` and `rrdcached` as they are, because their commands take the syntax of those programs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct Words {
 pub fn run(before: &[&str], words: &Words) -> Outcome {
     let words = before.iter().map(OsString::from).chain(words.words.iter().cloned());
     // Names of files need not be UTF-8.
-    match khz_rrd::cli::run(&khz_rrd::text::words(words)) {
+    match khz_rrd::cli::run(&khz_rrd::text::words(words), &[khz_rrdcached::COMMAND]) {
         0 => Ok(Done::Wholly),
         _ => Err(Failure::Told),
     }
@@ -38,5 +38,5 @@ pub fn under_another_name() -> Option<ExitCode> {
         _ => return None,
     };
     let words = khz_rrd::text::words(before.into_iter().chain(words));
-    Some(ExitCode::from(u8::try_from(khz_rrd::cli::run(&words)).unwrap_or(1)))
+    Some(ExitCode::from(u8::try_from(khz_rrd::cli::run(&words, &[khz_rrdcached::COMMAND])).unwrap_or(1)))
 }

@@ -135,3 +135,6 @@ impl Backfill {
         std::mem::take(&mut self.lost)
     }
 }
+
+#[cfg(test)]
+mod tests;

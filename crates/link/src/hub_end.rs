@@ -440,4 +440,6 @@ fn pace<const AT_ONCE: u64, const A_SECOND: u64>(
 }
 
 #[cfg(test)]
+mod every_frame;
+#[cfg(test)]
 mod tests;

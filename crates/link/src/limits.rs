@@ -121,3 +121,33 @@ pub const BLOCK_MAX: usize = 64 << 20;
 
 /// Generations of a schema that a receiver remembers of one lane.
 pub const GENERATIONS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_are_those_of_the_protocols_document() {
+        let text = include_str!("../../../docs/link.md").split_whitespace().collect::<Vec<_>>().join(" ");
+        for (bytes, behind) in [
+            (FRAME_MAX as u64, "(`FRAME_MAX`)"),
+            (HELLO_MAX as u64, "(`HELLO_MAX`;"),
+            (TEXT_BYTES_MAX as u64, "(`TEXT_BYTES_MAX`)"),
+            (CARRY_MAX, "(`CARRY_MAX`)"),
+            (OUT_MAX as u64, "(`OUT_MAX`)"),
+            (PIECE as u64, "at most, so that a whole frame"),
+            (PAST_RATE_FIRST, "a second at first (`PAST_RATE_FIRST`)"),
+            (PAST_RATE, "a second (`PAST_RATE`)"),
+        ] {
+            let size =
+                if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+            let line = format!("{size} {behind}");
+            assert!(text.contains(&line), "docs/link.md does not say: {line}");
+        }
+        assert_eq!(
+            INTERESTS_AT_ONCE,
+            2 * INTERESTS_MAX as u64,
+            "a reader's screen is left and another one opened"
+        );
+    }
+}

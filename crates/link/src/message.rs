@@ -358,3 +358,37 @@ impl Beaten<'_> {
 pub(crate) fn ack(body: &mut Body<'_>) -> Result<Ack, crate::wire::Misfit> {
     Ok(Ack { lane: body.number()?, received: body.row()?, stored: body.row()? })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_and_role_is_read_back_from_its_byte_and_has_it_for_itself() {
+        let reasons = [
+            Reason::Version,
+            Reason::Proof,
+            Reason::NameTaken,
+            Reason::Superseded,
+            Reason::Full,
+            Reason::NotAllowed,
+            Reason::Protocol,
+        ];
+        let bytes: Vec<u8> = reasons.iter().map(|reason| reason.byte()).collect();
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6, 7], "as docs/link.md has them");
+        for byte in 0..=255 {
+            assert_eq!(Reason::from_byte(byte).byte(), byte);
+            assert_eq!(matches!(Reason::from_byte(byte), Reason::Other(_)), !bytes.contains(&byte), "{byte}");
+        }
+        let roles = [Role::Node, Role::Reader, Role::Hub, Role::Operator];
+        assert_eq!(roles.map(Role::byte), [1, 2, 3, 4]);
+        assert_eq!(roles.map(Role::word), ["node", "reader", "hub", "operator"]);
+        for byte in 0..=255 {
+            let role = Role::from_byte(byte);
+            assert_eq!(role.map(Role::byte), roles.map(Role::byte).contains(&byte).then_some(byte));
+        }
+        assert_eq!(reasons.into_iter().collect::<HashSet<_>>().len(), reasons.len());
+    }
+}

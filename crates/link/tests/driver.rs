@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use khz_block::{Decoder, Encoder};
-use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings};
+use khz_link::driver::{Bell, Counters, Driver, HubAddress, Settings, UNKNOWN};
 use khz_link::{
     Acks, Beat, End, Hello, HubEnd, HubEndConfig, HubSide, Identity, Intake, LaneOffer, Reject, Role,
     RowSink, SchemaPiece, Told, Verdict, Want,
@@ -220,6 +220,14 @@ fn count(counter: &Arc<std::sync::atomic::AtomicU64>) -> u64 {
     counter.load(std::sync::atomic::Ordering::Relaxed)
 }
 
+fn await_count(counter: &Arc<std::sync::atomic::AtomicU64>, is_so: impl Fn(u64) -> bool) {
+    let end = std::time::Instant::now() + PATIENCE;
+    while !is_so(count(counter)) {
+        assert!(std::time::Instant::now() < end, "it stays {}", count(counter));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn rows_arrive_and_after_a_cut_those_that_were_missed() {
     let listener = listener();
@@ -232,6 +240,12 @@ fn rows_arrive_and_after_a_cut_those_that_were_missed() {
     await_event(&heard, |event| *event == Event::Row(299));
     node.write(300);
     await_event(&heard, |event| *event == Event::Row(599));
+    // What goes on is counted while it does.
+    await_count(&counters.rows, |rows| rows >= 128);
+    await_count(&counters.rows_backlog, |rows| rows != UNKNOWN);
+    await_count(&counters.round_trip, |time| time != UNKNOWN && time > 0);
+    await_count(&counters.bytes_received, |bytes| bytes > 100);
+    assert!(count(&counters.rows) <= 600 && count(&counters.rows_lost) == 0);
     if let Some(stream) = lock(&open).take() {
         stream.shutdown(std::net::Shutdown::Both).expect("an open connection");
     }
@@ -242,6 +256,9 @@ fn rows_arrive_and_after_a_cut_those_that_were_missed() {
     assert!(count(&counters.failures) == 1 && count(&counters.bytes_sent) > 1_000);
     drop(driver);
     await_event(&heard, |event| *event == Event::Gone);
+    for gauge in [&counters.hub, &counters.round_trip, &counters.rows_backlog, &counters.retransmits] {
+        await_count(gauge, |value| value == UNKNOWN);
+    }
 }
 
 #[test]

@@ -1,16 +1,17 @@
-//! What a door says of connections that it could not accept: at once, then once a minute with how often. Who waits at a door
-//! makes it fail again and again. Time comes in as an argument; it refuses to write the log itself.
+//! What a door logs when it cannot accept connections: one line at once, then one line a minute with the
+//! count. A door that cannot accept fails again and again, since the connection keeps waiting. Time is an
+//! argument. This file writes no log itself.
 
 use std::io;
 
 use crate::{Nanos, Repeats};
 
-/// Linux' number for: this process has no file descriptor left.
+/// Linux' error number for "this process has no file descriptor left".
 const EMFILE: i32 = 24;
-/// Linux' number for: this machine has none left.
+/// Linux' error number for "this machine has no file descriptor left".
 const ENFILE: i32 = 23;
 
-/// The failures of one door.
+/// The accept failures of one door.
 #[derive(Clone, Debug)]
 pub struct AcceptFailures {
     door: &'static str,
@@ -18,12 +19,12 @@ pub struct AcceptFailures {
 }
 
 impl AcceptFailures {
-    /// Those of the door with this name, as `HTTP`.
+    /// Counts for the door with this name, such as `HTTP`.
     pub fn of(door: &'static str) -> Self {
         AcceptFailures { door, repeats: Repeats::default() }
     }
 
-    /// It failed once more: the line for the log, where it is time for one.
+    /// Counts one more failure. Returns the line to log, if one is due.
     pub fn happened(&mut self, now: Nanos, error: &io::Error) -> Option<String> {
         let times = self.repeats.happened(now)?;
         let advice = match error.raw_os_error() {
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_told_at_once_and_then_once_a_minute_with_their_number() {
+    fn failures_are_logged_at_once_and_then_once_a_minute_with_their_count() {
         let mut failures = AcceptFailures::of("HTTP");
         let error = io::Error::from_raw_os_error(EMFILE);
         // Ten times a second for three minutes.
@@ -57,6 +58,6 @@ mod tests {
         assert_eq!(second, third);
         let other = io::Error::from(io::ErrorKind::ConnectionAborted);
         let later = failures.happened(Nanos::from_secs(10_000), &other).unwrap();
-        assert!(later.contains("(600 times in the last 98"), "what was not told yet: {later}");
+        assert!(later.contains("(600 times in the last 98"), "the failures since the last line: {later}");
     }
 }

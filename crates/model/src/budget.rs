@@ -1,19 +1,20 @@
-//! Bytes that readers make the process hold, all of them together: nobody takes more than there is left, and what
-//! somebody has taken comes back when he goes, however he goes. It refuses to know what the bytes are for, and to wait.
+//! A budget: how many bytes all readers together may make the process hold. A reader takes at most what is
+//! left, and its share returns when it is dropped. This file does not know what the bytes are for, and never
+//! waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::quantity::ByteSize;
 
-/// So many bytes for all together; clones share them.
+/// A number of bytes that several holders share; clones are the same budget.
 #[derive(Clone, Debug)]
 pub struct Budget {
     limit: u64,
     held: Arc<AtomicU64>,
 }
 
-/// What one reader has taken out of a [`Budget`]; it gives that back when it is dropped.
+/// What one reader has taken from a [`Budget`]; dropping it gives the bytes back.
 #[derive(Debug)]
 pub struct Share {
     budget: Budget,
@@ -21,17 +22,17 @@ pub struct Share {
 }
 
 impl Budget {
-    /// A budget of so many bytes. `held` tells at any time how many of them are taken.
+    /// A budget of `limit` bytes. `held` always shows how many of them are taken.
     pub fn new(limit: ByteSize, held: Arc<AtomicU64>) -> Self {
         Budget { limit: limit.0, held }
     }
 
-    /// Takes so many bytes, all or none.
+    /// Takes this many bytes, all or none.
     pub fn take(&self, bytes: u64) -> Option<Share> {
         self.grow(bytes).then(|| Share { budget: self.clone(), bytes: AtomicU64::new(bytes) })
     }
 
-    /// Bytes that nobody has taken.
+    /// Bytes that are not taken.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.held.load(Ordering::Relaxed))
     }
@@ -41,7 +42,7 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// All of them.
+    /// The size of the whole budget.
     pub fn limit(&self) -> ByteSize {
         ByteSize(self.limit)
     }
@@ -57,7 +58,7 @@ impl Budget {
 }
 
 impl Share {
-    /// Has so many bytes from here on; `false`: there are not as many left, and it has what it had before.
+    /// Changes the share to this many bytes. `false`: too few are left, and the share keeps its old size.
     pub fn set(&self, bytes: u64) -> bool {
         // One holder at a time changes a share; others only see it.
         let had = self.bytes.load(Ordering::Relaxed);
@@ -71,12 +72,12 @@ impl Share {
         true
     }
 
-    /// Has at least so many; `false` as in [`Share::set`].
+    /// Grows the share to at least this many bytes; `false` as in [`Share::set`].
     pub fn reach(&self, bytes: u64) -> bool {
         bytes <= self.bytes() || self.set(bytes)
     }
 
-    /// What it has.
+    /// The size of the share.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_more_than_is_left_and_all_comes_back() {
+    fn no_share_exceeds_what_is_left_and_all_bytes_return() {
         let (budget, held) = budget(100);
         let (first, second) = (budget.take(60).unwrap(), budget.take(40).unwrap());
         assert!(budget.take(1).is_none() && budget.left() == 0);

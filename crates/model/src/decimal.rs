@@ -1,5 +1,5 @@
-//! An exact decimal number: an unsigned 64-bit integer and how many of its digits stand behind the point.
-//! It refuses rounding: what the kernel printed comes out again, digit for digit.
+//! An exact decimal number: an unsigned 64-bit integer and the number of its digits after the point. It never
+//! rounds: it prints what the kernel printed, digit for digit.
 
 use std::fmt;
 
@@ -60,6 +60,37 @@ impl fmt::Display for Decimal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_double_is_the_one_that_the_printed_number_is_read_as(units in 0u64..1 << 53, places in 0..=PLACES_MAX) {
+            let number = Decimal::new(units, places);
+            prop_assert_eq!(number.to_f64(), number.to_string().parse::<f64>().unwrap(), "{}", number);
+        }
+
+        #[test]
+        fn a_quotient_is_off_by_less_than_its_last_place(
+            units in prop_oneof![any::<u64>(), 0u64..1_000_000], places in 0..=PLACES_MAX, divisor in 1u64..10_000,
+        ) {
+            let (whole, part) = (Decimal::new(units, places), Decimal::new(units, places).divided_by(divisor));
+            prop_assert!(part.places >= places && part.places <= PLACES_MAX.min(places + 9));
+            // Whole times 10^(more places), to compare with the quotient's digits.
+            let scaled = u128::from(whole.units) * 10u128.pow(u32::from(part.places - places));
+            prop_assert_eq!(scaled / u128::from(divisor), u128::from(part.units), "{} / {}", whole, divisor);
+            // It ends where it is exact, after nine more places, or where no more digits fit.
+            let is_exact = scaled.is_multiple_of(u128::from(divisor));
+            let is_full = part.places == PLACES_MAX.min(places + 9);
+            let overflows = scaled / u128::from(divisor) * 10 > u128::from(u64::MAX / 1_000_000_000);
+            prop_assert!(is_exact || is_full || overflows, "{} / {} = {}", whole, divisor, part);
+        }
+    }
+
+    #[test]
+    fn places_beyond_the_maximum_count_as_the_maximum() {
+        assert_eq!(Decimal::new(7, 200), Decimal::new(7, PLACES_MAX));
+        assert_eq!(Decimal::new(7, PLACES_MAX).to_string(), "0.000000000000000007");
+    }
 
     #[test]
     fn prints_what_the_kernel_printed() {

@@ -1,5 +1,5 @@
-//! Node names as few words as say the same, `node[3,7-9]`, and their natural order, in which node9 comes before
-//! node10. It is the way back from what a hostlist expands to.
+//! Node names folded into a short hostlist, `node[3,7-9]`, and their natural order, in which node9 comes
+//! before node10. [`crate::hostlist`] expands what this file folds.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub fn fold<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let mut places: HashMap<(&str, &str), usize> = HashMap::new();
     for name in &names {
         let parts = Parts::of(name.as_ref());
-        // A name without a number stands alone: brackets hold no empty word.
+        // A name without a number is a host by itself: brackets cannot hold an empty word.
         let place = places.get(&(parts.before, parts.behind)).filter(|_| !parts.digits.is_empty());
         match place {
             Some(&place) => groups[place].add(parts.digits),
@@ -46,7 +46,7 @@ pub fn by_name(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Takes the digits, or what is none, off the front.
+/// Takes the leading digits, or the leading characters that are no digits, off the front.
 fn take<'a>(rest: &mut &'a str, digits: bool) -> &'a str {
     let end = rest.find(|c: char| c.is_ascii_digit() != digits).unwrap_or(rest.len());
     let (front, behind) = rest.split_at(end);
@@ -75,7 +75,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Names that differ in their last number alone.
+/// Names that differ only in their last number.
 struct Group<'a> {
     before: &'a str,
     behind: &'a str,

@@ -1,5 +1,5 @@
-//! Globs over names: `*` stands for any run of characters (dots included), `?` for one. It refuses to be a
-//! regular expression: linear memory, and time bounded by pattern × name.
+//! Globs over names: `*` matches any run of characters (dots included), `?` matches one. Not a regular
+//! expression: memory is linear, and time is bounded by pattern × name.
 
 /// A compiled glob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ impl Glob {
         &self.text
     }
 
-    /// True when it matches exactly one name: itself.
+    /// True when it matches exactly one name: its own text.
     pub fn is_plain(&self) -> bool {
         self.plain
     }
@@ -30,7 +30,7 @@ impl Glob {
     }
 }
 
-/// Greedy match with one point of return: after a mismatch the last star swallows one byte more.
+/// Greedy match with one point to return to: after a mismatch the last star swallows one more byte.
 fn matches(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
@@ -64,6 +64,7 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn stars_and_question_marks() {
@@ -81,6 +82,27 @@ mod tests {
             ("**", "x", true),
         ] {
             assert_eq!(Glob::new(glob).matches(name), expected, "{glob} against {name}");
+        }
+    }
+
+    /// The meaning of a glob, one character after the other.
+    fn means(glob: &[char], name: &[char]) -> bool {
+        match (glob, name) {
+            ([], name) => name.is_empty(),
+            (['*', rest @ ..], name) => (0..=name.len()).any(|n| means(rest, &name[n..])),
+            (['?', rest @ ..], [_, name @ ..]) => means(rest, name),
+            ([c, rest @ ..], [n, name @ ..]) => c == n && means(rest, name),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_glob_matches_what_it_means(glob in "[ab*?é]{0,7}", name in "[abé]{0,8}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            let compiled = Glob::new(&glob);
+            prop_assert_eq!(compiled.matches(&name), means(&chars(&glob), &chars(&name)), "{} against {}", glob, name);
+            prop_assert_eq!((compiled.is_plain(), compiled.as_str()), (!glob.contains(['*', '?']), &*glob));
         }
     }
 

@@ -1,6 +1,6 @@
-//! Hostlists, as SLURM, pdsh and genders write them: `node[001-128,200],login1`: hosts separated by commas, each with
-//! any number of brackets, and globs between them. What [`crate::fold`] prints is read here. It matches without
-//! expanding, so `n[0-999999999]` costs nothing; expanding is bounded.
+//! Hostlists in the syntax of SLURM, pdsh and genders: `node[001-128,200],login1`. Commas separate hosts; a
+//! host has any number of brackets, with globs between them. This file reads what [`crate::fold`] prints.
+//! Matching does not expand, so `n[0-999999999]` costs nothing; expanding is bounded.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Hostlist {
     hosts: Vec<Host>,
 }
 
-/// What stands between two commas.
+/// The text between two commas.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Host {
     text: Box<str>,
@@ -26,7 +26,7 @@ struct Host {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
-    /// Text that stands for itself.
+    /// Text that matches itself.
     Text(Box<str>),
     /// `?`: any one character.
     One,
@@ -44,7 +44,7 @@ struct Range {
     width: usize,
 }
 
-/// What is wrong with a hostlist, and at which byte of it.
+/// What is wrong with a hostlist, and at which byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostlistError {
     /// Byte offset, from 0.
@@ -75,7 +75,8 @@ impl Hostlist {
         self.hosts.iter().any(|host| host.matches(name))
     }
 
-    /// All names, each once, or `None` when a glob makes them uncountable or they are more than [`EXPAND_MAX`].
+    /// All names, each once. `None` when a glob makes them uncountable, or when there are more than
+    /// [`EXPAND_MAX`].
     pub fn expand(&self) -> Option<Vec<String>> {
         let mut names = Vec::new();
         for host in &self.hosts {
@@ -84,12 +85,13 @@ impl Hostlist {
         Some(each_once(names))
     }
 
-    /// The names that it names one by one, each once; hosts with globs, and what is beyond [`EXPAND_MAX`], are left out.
+    /// The names that the list spells out, each once. Leaves out hosts with globs, and names beyond
+    /// [`EXPAND_MAX`].
     pub fn named(&self) -> Vec<String> {
         self.named_within(&mut { EXPAND_MAX })
     }
 
-    /// The same with room for so many names, which is less afterwards: what is beyond is left out.
+    /// The same, at most `room` names. Subtracts the number of names from `room`.
     pub fn named_within(&self, room: &mut usize) -> Vec<String> {
         let mut names = Vec::new();
         for host in &self.hosts {
@@ -100,15 +102,24 @@ impl Hostlist {
         each_once(names)
     }
 
-    /// True where [`Hostlist::expand`] gives names, without making them.
-    pub fn is_countable(&self) -> bool {
-        let counts = || self.hosts.iter().map(Host::count);
-        counts().all(|count| count.is_some())
-            && counts().flatten().fold(0, u64::saturating_add) <= EXPAND_MAX as u64
+    /// How many hosts commas separate: the cost of comparing the list with a name.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
     }
 
-    /// The hosts that do not name their nodes one by one, as they were written: those with globs, and those that are
-    /// too many to be counted.
+    /// How many names the list has, a repeated name counted each time; `None` where a glob makes them
+    /// uncountable.
+    pub fn names(&self) -> Option<u64> {
+        self.hosts.iter().try_fold(0u64, |names, host| Some(names.saturating_add(host.count()?)))
+    }
+
+    /// True where [`Hostlist::expand`] returns names; makes none.
+    pub fn is_countable(&self) -> bool {
+        self.names().is_some_and(|names| names <= EXPAND_MAX as u64)
+    }
+
+    /// The hosts that do not spell out their nodes, as they were written: those with globs, and those with
+    /// too many names to count.
     pub fn unnamed(&self) -> impl Iterator<Item = Hostlist> + '_ {
         let whole = |host: &&Host| host.count().is_none_or(|count| count > EXPAND_MAX as u64);
         let alone = |host: &Host| Hostlist { text: host.text.clone(), hosts: vec![host.clone()] };
@@ -160,8 +171,8 @@ impl Host {
         Ok(Host { text: text[from..to].into(), parts })
     }
 
-    /// True when this is the name. All ways to read it are followed at once, byte by byte of the name: many stars cost no
-    /// more than few.
+    /// True when this host matches the name. Follows all ways to read it at once, one byte of the name at a
+    /// time, so that many stars cost no more than few.
     fn matches(&self, name: &str) -> bool {
         if name.len() > NODE_NAME_MAX {
             return false;
@@ -176,7 +187,7 @@ impl Host {
         at.has(name.len())
     }
 
-    /// How many names these are, without making them; `None` when they are uncountable.
+    /// How many names this host has, without making them; `None` when they are uncountable.
     fn count(&self) -> Option<u64> {
         self.parts.iter().try_fold(1u64, |names, part| match part {
             Part::Any | Part::One => None,
@@ -188,7 +199,7 @@ impl Host {
         })
     }
 
-    /// All names, `None` when they are uncountable or more than `names_max`.
+    /// All names; `None` when they are uncountable or more than `names_max`.
     fn expand(&self, names_max: usize) -> Option<Vec<String>> {
         if self.count()? > names_max as u64 {
             return None;
@@ -211,7 +222,7 @@ impl Host {
     }
 }
 
-/// Places in a name, from 0 to its end: one bit each.
+/// Positions in a name, from 0 to its end: one bit each.
 #[derive(Clone, Copy, Default)]
 struct Places([u64; NODE_NAME_MAX / 64 + 1]);
 
@@ -236,7 +247,7 @@ impl Places {
 }
 
 impl Part {
-    /// The places behind this part, given those before it.
+    /// The positions after this part, given the positions before it.
     fn behind(&self, name: &str, before: &Places) -> Places {
         let mut behind = Places::default();
         for at in (0..=name.len()).filter(|&at| before.has(at)) {
@@ -265,7 +276,7 @@ impl Part {
     }
 }
 
-/// Reads what stands outside brackets, at `from..to`.
+/// Reads the text outside brackets, at `from..to`.
 fn globs(text: &str, from: usize, to: usize, parts: &mut Vec<Part>) -> Result<(), HostlistError> {
     let mut plain = from;
     for (at, c) in text[from..to].char_indices().map(|(at, c)| (at + from, c)) {
@@ -340,6 +351,7 @@ impl Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn padded_and_plain_numbers_are_different_names() {
@@ -424,6 +436,59 @@ mod tests {
         for (name, expected) in [("nx2", true), ("n2", false), ("n12", true), ("nä2", true), ("nxx2", false)]
         {
             assert_eq!(list.matches(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn zero_is_a_number_and_not_padding() {
+        for (list, names, others) in [
+            ("n[0-3]", &["n0", "n3"][..], &["n", "n00", "n4", "n03"][..]),
+            ("n[00-10]", &["n00", "n09", "n10"], &["n0", "n9", "n000", "n010"]),
+            ("n[000-1000]", &["n000", "n999", "n1000"], &["n0", "n0999", "n01000"]),
+        ] {
+            let list = Hostlist::new(list).unwrap();
+            assert!(names.iter().all(|name| list.matches(name)), "{list}");
+            assert!(!others.iter().any(|name| list.matches(name)), "{list}");
+        }
+    }
+
+    #[test]
+    fn a_glob_before_a_bracket_leaves_it_its_digits() {
+        let list = Hostlist::new("*[8-12]").unwrap();
+        for (name, expected) in
+            [("8", true), ("n12", true), ("n1-10", true), ("n112", true), ("n13", false), ("n", false)]
+        {
+            assert_eq!(list.matches(name), expected, "{name}");
+        }
+        let list = Hostlist::new("?*n[0-1]?").unwrap();
+        for (name, expected) in
+            [("xn0a", true), ("xyn1n", true), ("n0a", false), ("xn0", false), ("xn2a", false)]
+        {
+            assert_eq!(list.matches(name), expected, "{name}");
+        }
+    }
+
+    proptest! {
+        /// Matching never expands, yet both must mean the same names.
+        #[test]
+        fn it_matches_the_names_that_it_expands_to_and_no_others(
+            parts in prop::collection::vec(("[a0]{0,2}", 0u64..13, 0u64..5, 0usize..4), 1..3),
+            foreign in prop::collection::vec("[a0-9]{1,6}", 10),
+        ) {
+            let mut text = String::new();
+            for (plain, first, more, width) in &parts {
+                text += &format!("{plain}[{first:0width$}-{}]", first + more);
+            }
+            let list = Hostlist::new(&text).unwrap();
+            let names = list.expand().unwrap();
+            prop_assert_eq!((list.is_countable(), list.named()), (true, names.clone()));
+            for name in names.iter().chain(&foreign) {
+                prop_assert_eq!(list.matches(name), names.contains(name), "{} in {}", name, list);
+                // One digit more, one digit less.
+                for other in [format!("{name}0"), format!("0{name}"), name[1..].to_owned()] {
+                    prop_assert_eq!(list.matches(&other), names.contains(&other), "{} in {}", other, list);
+                }
+            }
         }
     }
 

@@ -1,10 +1,11 @@
-//! The vocabulary of Kilohertz: names, patterns, units, schema, readings and the one query interface that
-//! every door reads through. Pure: no I/O, no clock, no unsafe. What a word means stands in its module.
+//! The vocabulary of Kilohertz: names, patterns, units, schema, readings, and the one query interface that
+//! every door reads through. Pure: no I/O, no clock, no unsafe. Each module defines its word.
 
 #![forbid(unsafe_code)]
 
 pub mod accept_failures;
 pub mod budget;
+pub mod choice;
 pub mod decimal;
 pub mod fold;
 pub mod glob;
@@ -27,6 +28,7 @@ pub mod suggest;
 
 pub use accept_failures::AcceptFailures;
 pub use budget::{Budget, Share};
+pub use choice::Choice;
 pub use decimal::Decimal;
 pub use look::{Columns, Look, Part, Wanted};
 pub use metric::{Exposition, Kind, Metric, Origin, Refresh, Unit};

@@ -1,5 +1,5 @@
-//! One look at what there is now, node by node, without copies: for doors that print much and keep nothing. Whoever
-//! wants samples to keep asks [`Query::latest`].
+//! The latest readings, node by node, without copies: for doors that print much and keep nothing. A reader
+//! that keeps samples calls [`Query::latest`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::quantity::{Nanos, Stamp};
 use crate::query::{Query, QueryError, Sample, Snapshot, WaitFor};
 use crate::schema::{Schema, Series};
 
-/// What somebody wants to look at.
+/// Which readings to show.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Of these nodes; the rest of the pattern does not count. `None`: of all.
+    /// Only these nodes; the rest of the pattern does not count. `None`: all nodes.
     pub nodes: Option<Pattern>,
-    /// These metrics, of whatever instances; `None`: all. More may be shown.
+    /// Only these metrics, of any instance; `None`: all. [`Look`] may show more.
     pub metrics: Option<Vec<Arc<Metric>>>,
 }
 
 impl Wanted {
-    /// True when the node of that name is meant.
+    /// True when this node is among the wanted.
     pub fn has_node(&self, node: &NodeName) -> bool {
         self.nodes.as_ref().is_none_or(|pattern| pattern.matches_node(node.as_str()))
     }
 
-    /// The same as patterns.
+    /// The same choice as patterns.
     fn patterns(&self) -> Vec<Pattern> {
         let nodes =
             self.nodes.as_ref().and_then(Pattern::nodes).map_or_else(String::new, |n| format!("{n}:"));
@@ -38,9 +38,9 @@ impl Wanted {
     }
 }
 
-/// What the slots of a row mean; the same `Arc` until they change.
+/// What each slot of a row holds; the same `Arc` until that changes.
 pub trait Columns: Send + Sync {
-    /// One series a slot.
+    /// One series for each slot.
     fn series(&self) -> &[Series];
 }
 
@@ -56,9 +56,9 @@ impl Columns for Vec<Series> {
     }
 }
 
-/// Some slots of a node at one instant. It may have fewer slots than columns: the rest did not exist yet.
+/// Some slots of a node at one instant. It may have fewer slots than columns: later slots did not exist yet.
 pub struct Part<'a> {
-    /// What the slots mean.
+    /// What the slots hold.
     pub columns: Arc<dyn Columns>,
     /// When they were gathered.
     pub stamp: Stamp,
@@ -68,29 +68,30 @@ pub struct Part<'a> {
     pub states: &'a [u8],
 }
 
-/// What [`Look::next`] calls with a node and its parts. Where two parts have the same series the first one counts.
+/// What [`Look::next`] calls with a node and its parts. If two parts have the same series, the first one
+/// counts.
 pub type Show<'s> = dyn FnMut(&NodeName, &[Part<'_>]) + 's;
 
-/// One look at the latest readings.
+/// One pass over the latest readings.
 pub trait Look: Send {
-    /// Ready when every node has answered that was asked anew. Whoever waits no longer than he likes drops the future:
-    /// those that have not answered are left out.
+    /// Ready when every node that was asked for newer rows has answered. To wait no longer, drop the future:
+    /// nodes that have not answered are left out.
     fn ready(&mut self) -> WaitFor<'_, Result<(), QueryError>>;
 
-    /// Shows the next node, in name order; `false` when there is none. A node that has nothing is not shown.
+    /// Shows the next node, in name order; `false` when there is none. Skips nodes that have nothing.
     fn next(&mut self, show: &mut Show<'_>) -> bool;
 
-    /// Nodes left out so far because they did not answer in time.
+    /// Nodes left out until now because they did not answer in time.
     fn left_out(&self) -> u64 {
         0
     }
 
-    /// Nodes that were named and that nothing was shown of, in name order; after the last one was shown.
+    /// Named nodes of which nothing was shown, in name order; call it after the last node.
     fn missing(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// About the bytes that it holds for itself alone until it is dropped.
+    /// Roughly how many bytes this pass holds for itself until it is dropped.
     fn held(&self) -> u64 {
         0
     }
@@ -118,7 +119,7 @@ impl Instant {
     }
 }
 
-/// A look through [`Query::latest`], for whoever has no shorter way.
+/// A pass through [`Query::latest`], for queries that have no shorter way.
 pub(crate) struct SnapshotLook<'a, Q: ?Sized> {
     query: &'a Q,
     patterns: Vec<Pattern>,

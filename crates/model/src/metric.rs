@@ -1,12 +1,12 @@
-//! A metric: an entry of the catalogue. A metric exists because its entry stands beside the parser that fills
-//! it; names, units, help and exposition in every door are derived from that entry and nothing else.
+//! A metric: an entry of the catalogue. A metric exists because its entry is written beside the parser that
+//! fills it. Every door derives names, units, help and exposition from that entry alone.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::quantity::Nanos;
 
-/// Text of a catalogue entry: borrowed for our own, owned for those another node describes to us.
+/// Text of a catalogue entry: borrowed for our own entries, owned for those that another node sends.
 pub type Text = Cow<'static, str>;
 
 /// One quantity that the catalogue knows.
@@ -37,16 +37,39 @@ pub struct Metric {
     pub flat: Text,
 }
 
-/// How values of a metric behave.
+impl Metric {
+    /// Roughly the memory that it takes: its own, and that of texts that are not part of the program.
+    pub fn held(&self) -> usize {
+        let Exposition { name, help, labels, instance_label, .. } = &self.exposition;
+        let Origin { file, field } = &self.origin;
+        let texts =
+            [Some(&self.name), Some(&self.help), Some(file), Some(field), Some(&self.flat), Some(name)];
+        let texts =
+            texts.into_iter().chain([self.instances.as_ref(), help.as_ref(), instance_label.as_ref()]);
+        let labels =
+            labels.iter().map(|(name, value)| size_of::<(Text, Text)>() + owned(name) + owned(value));
+        size_of::<Self>() + texts.flatten().map(owned).sum::<usize>() + labels.sum::<usize>()
+    }
+}
+
+/// The memory of an owned text.
+fn owned(text: &Text) -> usize {
+    match text {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(text) => text.capacity() + size_of::<usize>(),
+    }
+}
+
+/// How the values of a metric behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Only grows, until a reset; shown as a rate.
     Counter,
-    /// Goes up and down; shown as it is.
+    /// Goes up and down; shown unchanged.
     Gauge,
 }
 
-/// Base units. Multiples (KiB, ticks, milliseconds) are gone once a number has left its kernel file.
+/// Base units. Kernel files give multiples too (KiB, ticks, milliseconds); reading the file converts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Plain number of things.
@@ -55,7 +78,7 @@ pub enum Unit {
     Bytes,
     /// Seconds.
     Seconds,
-    /// Parts of a hundred.
+    /// Hundredths.
     Percent,
     /// Memory pages of the node's page size.
     Pages,
@@ -65,7 +88,7 @@ pub enum Unit {
     Hertz,
 }
 
-/// How often the kernel itself updates a number: sampling faster shows nothing new.
+/// How often the kernel itself updates a number; faster sampling shows nothing new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refresh {
     /// At every event: any rate can show something new.
@@ -90,7 +113,7 @@ pub struct Origin {
 pub struct Exposition {
     /// Family name: `node_network_receive_bytes_total`.
     pub name: Text,
-    /// One sentence for the whole family, where several metrics share it; `None`: the metric's own help.
+    /// One sentence for the whole family, if several metrics share it; `None`: the metric's own help.
     pub help: Option<Text>,
     /// Fixed labels: `("mode", "user")`.
     pub labels: Cow<'static, [(Text, Text)]>,
@@ -132,7 +155,7 @@ impl Unit {
         [Count, Bytes, Seconds, Percent, Pages, Packets, Hertz].into_iter().find(|unit| unit.as_str() == name)
     }
 
-    /// The sign behind a value on a screen.
+    /// The unit's sign after a value on a screen.
     pub const fn sign(self) -> &'static str {
         match self {
             Unit::Count => "",
@@ -147,7 +170,7 @@ impl Unit {
 }
 
 impl Refresh {
-    /// Shortest time after which a second look can show something new; `None` when any look can.
+    /// Shortest time after which another sample can show something new; `None` when every sample can.
     pub const fn period(self) -> Option<Nanos> {
         match self {
             Refresh::Event => None,

@@ -1,7 +1,7 @@
-//! What patterns ask for and nobody has: nodes that never were, metrics and instances that no node has, each with the
-//! known name that was probably meant. A node that is known and does not answer is none of them.
+//! Misses: names in patterns that nobody has, such as unknown nodes, metrics and instances. Each
+//! comes with the known name that was probably meant. A known node that does not answer is not among them.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -15,21 +15,25 @@ use crate::pattern::Pattern;
 use crate::query::Query;
 use crate::suggest;
 
-/// So many are said: who misspells more than that misspells a list.
+/// At most this many misses are listed: a reader with more has misspelt a whole list.
 pub const MISSES_MAX: usize = 64;
 
-/// A hint that is longer says nothing at a glance.
+/// The most effort for one request, in compared names and checked nodes: four patterns on the largest cluster.
+/// Misses that cost more to find are not listed.
+pub const EFFORT_MAX: usize = 1 << 18;
+
+/// A longer hint cannot be taken in at a glance.
 const HINT_MAX: usize = 60;
 
-/// What there is.
+/// What is known to exist.
 pub trait Known {
     /// Every node, in name order.
     fn nodes(&self) -> Vec<NodeName>;
     /// Every metric that some node may have.
     fn metrics(&self) -> Vec<Arc<Metric>>;
-    /// What a node has; nodes that are alike may share it. `None`: not known.
+    /// The series of a node; nodes that are alike may share them. `None`: not known.
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>>;
-    /// Whether the metrics of a node are among those.
+    /// Whether the node's metrics are known.
     fn is_described(&self, node: &NodeName) -> bool {
         let _ = node;
         true
@@ -63,55 +67,82 @@ pub struct Miss {
     pub near: Option<String>,
 }
 
-/// All of it.
+/// All misses of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Nodes that nobody knows.
     pub nodes: Vec<Miss>,
-    /// Patterns that select no series of the nodes that they speak of.
+    /// Patterns that select no series of the nodes they name.
     pub patterns: Vec<Miss>,
-    /// Further ones, beyond [`MISSES_MAX`].
+    /// Further misses, beyond [`MISSES_MAX`].
     pub more: usize,
 }
 
+/// The effort that is left for finding misses.
+#[derive(Debug)]
+struct Effort(Cell<usize>);
+
+impl Effort {
+    fn of(operations: usize) -> Self {
+        Effort(Cell::new(operations))
+    }
+
+    /// Spends this effort; `false`: it is used up, and the result is unknown.
+    fn spend(&self, operations: usize) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(operations));
+        left > 0
+    }
+}
+
 impl Misses {
-    /// What of these patterns is not there.
+    /// The misses of these patterns.
     pub fn of(known: &impl Known, patterns: &[Pattern]) -> Self {
+        Misses::within(known, patterns, &mut { EFFORT_MAX })
+    }
+
+    /// The same within `effort`; subtracts what it used.
+    pub fn within(known: &impl Known, patterns: &[Pattern], effort: &mut usize) -> Self {
         let nodes = known.nodes();
+        let left = Effort::of(*effort);
+        // Copying a name costs much less than comparing it.
+        left.spend(nodes.len() / 16);
         let mut metrics = None;
         let mut misses = Misses::default();
         let mut asked = HashSet::new();
-        // For all patterns together: lists of names cost as much as they are long, however they are cut into patterns.
+        // One room for all patterns together: a list of names costs as much however it is cut into patterns.
         let (mut near, mut room) = (Near::new(&nodes), EXPAND_MAX);
         for pattern in patterns {
             if let Some(hosts) = pattern.nodes() {
-                for host in absent(hosts, &nodes, &mut room) {
+                for host in absent(hosts, &nodes, &mut room, &left) {
                     if asked.insert(host.clone()) {
-                        misses.node(host, &mut near);
+                        misses.node(host, &mut near, &left);
                     }
                 }
             }
-            let is_chosen = |node: &&NodeName| pattern.matches_node(node.as_str());
-            let chosen = || nodes.iter().filter(is_chosen).filter(|node| known.is_described(node));
-            if chosen().next().is_some() && asked.insert(pattern.to_string()) {
+            let meant = meant(pattern, &nodes, &left);
+            let mut described = meant.filter(|node| known.is_described(node)).peekable();
+            if described.peek().is_some() && asked.insert(pattern.to_string()) {
                 let metrics = metrics.get_or_insert_with(|| known.metrics());
-                misses.series(pattern, known, chosen(), metrics);
+                misses.series(pattern, known, described, metrics, &left);
             }
         }
+        *effort = left.0.get();
         misses
     }
 
-    /// What of a hostlist is not among these nodes, which are in name order.
+    /// The hosts of a list that are not among these nodes, which are in name order.
     pub fn of_nodes(hosts: &Hostlist, nodes: &[NodeName]) -> Self {
         let mut misses = Misses::default();
         let mut near = Near::new(nodes);
-        for host in absent(hosts, nodes, &mut { EXPAND_MAX }) {
-            misses.node(host, &mut near);
+        let effort = Effort::of(EFFORT_MAX);
+        for host in absent(hosts, nodes, &mut { EXPAND_MAX }, &effort) {
+            misses.node(host, &mut near, &effort);
         }
         misses
     }
 
-    /// What of these patterns is none of the metrics with these names.
+    /// The patterns that match none of these metric names.
     pub fn of_metric_names(names: &[&str], patterns: &[Pattern]) -> Self {
         let mut misses = Misses::default();
         for pattern in patterns {
@@ -128,9 +159,9 @@ impl Misses {
         self.nodes.is_empty() && self.patterns.is_empty()
     }
 
-    /// What is not there in sentences, for people.
+    /// The misses as sentences for people.
     pub fn sentences(&self) -> Vec<String> {
-        // Nodes for which the same was meant are one sentence.
+        // Nodes with the same suggestion share a sentence.
         let mut alike: Vec<(&Option<String>, Vec<&str>)> = Vec::new();
         for Miss { asked, near } in &self.nodes {
             match alike.iter_mut().find(|(known, _)| *known == near) {
@@ -155,9 +186,9 @@ impl Misses {
         has_room
     }
 
-    fn node(&mut self, asked: String, near: &mut Near<'_>) {
+    fn node(&mut self, asked: String, near: &mut Near<'_>, effort: &Effort) {
         if self.has_room() {
-            let near = near.node(&asked);
+            let near = near.node(&asked, effort);
             self.nodes.push(Miss { asked, near });
         }
     }
@@ -168,19 +199,27 @@ impl Misses {
         known: &impl Known,
         chosen: impl Iterator<Item = &'a NodeName>,
         metrics: &[Arc<Metric>],
+        effort: &Effort,
     ) {
+        if !effort.spend(metrics.len()) {
+            return;
+        }
         let near = if metrics.iter().any(|metric| pattern.matches_metric(&metric.name)) {
-            // A metric without instances at this moment is known all the same: a disk may come.
+            // A metric without instances at this moment is still known: a disk may be plugged in.
             if pattern.instance().is_none() {
                 return;
             }
-            match near_series(pattern, known, chosen) {
+            match near_series(pattern, known, chosen, effort) {
                 Found::Series => return,
                 Found::Nothing { near } => near,
             }
         } else {
             let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
-            near_metric(pattern, &names)
+            if effort.spend(names.len().min(suggest::KNOWN_MAX)) {
+                near_metric(pattern, &names)
+            } else {
+                None
+            }
         };
         if self.has_room() {
             self.patterns.push(Miss { asked: pattern.to_string(), near });
@@ -199,18 +238,52 @@ impl fmt::Display for Miss {
     }
 }
 
-/// The hosts of a list that nobody is: names, as far as there is room for them, and globs that match no name.
-fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize) -> Vec<String> {
-    let is_known = |name: &String| nodes.binary_search_by(|node| node.as_str().cmp(name)).is_ok();
-    let matches_none = |list: &Hostlist| !nodes.iter().any(|node| list.matches(node.as_str()));
-    let named = hosts.named_within(room).into_iter().filter(|name| !is_known(name));
-    named.chain(hosts.unnamed().filter(matches_none).map(|list| list.to_string())).collect()
+/// The nodes that a pattern selects, as far as the effort goes. If the pattern spells out fewer names than there
+/// are nodes, looks up each name.
+fn meant<'a>(
+    pattern: &'a Pattern,
+    nodes: &'a [NodeName],
+    effort: &'a Effort,
+) -> Box<dyn Iterator<Item = &'a NodeName> + 'a> {
+    let Some(hosts) = pattern.nodes() else { return Box::new(nodes.iter()) };
+    let few = nodes.len().min(effort.0.get()) as u64;
+    if hosts.names().is_some_and(|names| names <= few) {
+        let names = hosts.named();
+        effort.spend(names.len());
+        return Box::new(names.into_iter().filter_map(|name| find(nodes, &name)));
+    }
+    let is_meant = |node: &&NodeName| effort.spend(hosts.hosts()) && pattern.matches_node(node.as_str());
+    Box::new(nodes.iter().filter(is_meant))
 }
 
-/// Known nodes, to find which of them was meant.
+/// The node with this name, among nodes in name order.
+fn find<'a>(nodes: &'a [NodeName], name: &str) -> Option<&'a NodeName> {
+    nodes.binary_search_by(|node| node.as_str().cmp(name)).ok().map(|at| &nodes[at])
+}
+
+/// The hosts of a list that are no known node: names, as far as there is room for them, and globs that match
+/// no name.
+fn absent(hosts: &Hostlist, nodes: &[NodeName], room: &mut usize, effort: &Effort) -> Vec<String> {
+    let before = *room;
+    *room = before.min(effort.0.get());
+    let rest = before - *room;
+    let named = hosts.named_within(room);
+    *room += rest;
+    effort.spend(named.len());
+    let mut absent: Vec<String> = named.into_iter().filter(|name| find(nodes, name).is_none()).collect();
+    for list in hosts.unnamed() {
+        let is_absent = |node: &NodeName| effort.spend(1) && !list.matches(node.as_str());
+        if nodes.iter().all(is_absent) {
+            absent.push(list.to_string());
+        }
+    }
+    absent
+}
+
+/// Known nodes, to find the one that was meant.
 struct Near<'a> {
     nodes: &'a [NodeName],
-    /// Those whose names differ in their digits alone; made when the first is looked for.
+    /// Nodes whose names differ only in their digits, by the rest; made at the first search.
     by_letters: Option<HashMap<String, Alike<'a>>>,
 }
 
@@ -218,7 +291,7 @@ struct Near<'a> {
 struct Alike<'a> {
     names: Vec<&'a str>,
     by_number: HashMap<u64, &'a str>,
-    /// All of them as one hostlist, where that is short enough.
+    /// All known nodes as one hostlist, if that is short enough.
     hint: OnceCell<Option<String>>,
 }
 
@@ -227,14 +300,20 @@ impl<'a> Near<'a> {
         Near { nodes, by_letters: None }
     }
 
-    /// The known node that was meant, or those that differ in their numbers alone.
-    fn node(&mut self, asked: &str) -> Option<String> {
+    /// The known node that was meant, or those that differ only in their numbers.
+    fn node(&mut self, asked: &str, effort: &Effort) -> Option<String> {
         let nodes = self.nodes;
+        if self.by_letters.is_none() && !effort.spend(nodes.len()) {
+            return None;
+        }
         let by_letters = self.by_letters.get_or_insert_with(|| by_letters(nodes));
         let Some(alike) = by_letters.get(&letters(asked)) else {
+            if !effort.spend(nodes.len().min(suggest::KNOWN_MAX)) {
+                return None;
+            }
             return suggest::nearest(asked, nodes.iter().map(NodeName::as_str)).map(str::to_owned);
         };
-        // node1 for node001.
+        // The user wrote node1 and the node is node001.
         if let Some(same) = number(asked).and_then(|number| alike.by_number.get(&number)) {
             return Some((*same).to_owned());
         }
@@ -266,13 +345,13 @@ fn number(name: &str) -> Option<u64> {
     name.chars().filter(char::is_ascii_digit).collect::<String>().parse().ok()
 }
 
-/// The pattern with the metric that was meant; of a glob, with a beginning that metrics have.
+/// The pattern with the metric that was probably meant; for a glob, with a prefix that some metrics have.
 fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
     let metric = pattern.metric();
     let words = metric.split('.').count();
     let is_glob = metric.contains(['*', '?']);
     let shape = |name: &str| match is_glob {
-        // `mme.*` is held against `mem.*`.
+        // Compares `mme.*` with `mem.*`.
         true => format!("{}.*", name.split('.').take(words - 1).collect::<Vec<_>>().join(".")),
         false => name.to_owned(),
     };
@@ -287,7 +366,7 @@ fn near_metric(pattern: &Pattern, names: &[&str]) -> Option<String> {
 
 /// Whether some node has a series that the pattern selects.
 enum Found {
-    /// Some node has, or it is not known what some node has.
+    /// Some node has, or some node's series are not known.
     Series,
     /// None has.
     Nothing {
@@ -300,13 +379,18 @@ fn near_series<'a>(
     pattern: &Pattern,
     known: &impl Known,
     chosen: impl Iterator<Item = &'a NodeName>,
+    effort: &Effort,
 ) -> Found {
     let (mut seen, mut instances) = (HashSet::new(), HashSet::new());
     for node in chosen {
+        if !effort.spend(1) {
+            return Found::Series;
+        }
         let Some(columns) = known.series(node) else { return Found::Series };
         if !seen.insert(Arc::as_ptr(&columns).cast::<()>()) {
             continue;
         }
+        effort.spend(columns.series().len());
         for series in columns.series() {
             let instance = series.instance.as_ref().map(Instance::as_str);
             if pattern.matches_series(&series.metric.name, instance) {
@@ -383,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_apart_and_the_word_that_was_meant_is_named() {
+    fn misses_are_told_apart_and_name_the_word_that_was_meant() {
         for (patterns, expected) in [
             (&["mem.*", "node[001-003]:load.1m", "gpu*:net.rx_bytes[eth0]"][..], &[][..]),
             (&["mem.fre"], &["nothing matches mem.fre (did you mean mem.free?)"]),
@@ -408,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_nobodies_is_bounded() {
+    fn a_list_of_unknown_nodes_is_bounded() {
         let pattern = Pattern::new("x[1-5000]:load.1m").unwrap();
         let misses = Misses::of(&Cluster, &[pattern]);
         assert_eq!((misses.nodes.len(), misses.more), (MISSES_MAX, 5000 - MISSES_MAX));
@@ -420,7 +504,7 @@ mod tests {
         let patterns = vec![Pattern::new(&text).unwrap(); 60];
         let misses = Misses::of(&Cluster, &patterns);
         assert_eq!(misses.nodes.len(), MISSES_MAX);
-        // One name each for as many as one list may have, whatever the number of lists.
+        // At most one list's worth of names, into however many lists they are cut.
         assert!(misses.nodes.len() + misses.more <= EXPAND_MAX + 1, "{}", misses.more);
     }
 }

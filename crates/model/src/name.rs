@@ -1,6 +1,5 @@
-//! The names of things: nodes, instances and series, and how they are written and read back.
-//! It refuses names that could be taken for something else: a node name is never a path, an instance never
-//! closes its own bracket.
+//! The names of things: nodes, instances and series, and how they are written and read. Refuses a name that
+//! could be taken for something else: a node name is never a path, an instance never closes its own bracket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ pub const INSTANCE_MAX: usize = 255;
 /// Longest metric name.
 pub const METRIC_NAME_MAX: usize = 128;
 
-/// What is wrong with a name, and where. Printed with a caret under the column.
+/// What is wrong with a name, and where. Prints a caret under the column.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} (column {})\n  {text}\n  {:>column$}", self.at_char() + 1, '^', column = self.at_char() + 1)]
 pub struct NameError {
@@ -77,13 +76,13 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// Which one of several like things: the `eth0` of `net.rx_bytes[eth0]`. Held unescaped, printed escaped.
+/// Which one of several like things: `eth0` in `net.rx_bytes[eth0]`. Held unescaped, printed escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instance(Arc<str>);
 
 impl Instance {
-    /// Takes the kernel's own name for the thing; bytes that are not UTF-8 become `\xFF`, so that two names
-    /// that differ in them stay two, and a name beyond [`INSTANCE_MAX`] is cut there.
+    /// Takes the name that the kernel prints. Bytes that are not UTF-8 become `\xFF`, so that two names that
+    /// differ only in them stay different. A name beyond [`INSTANCE_MAX`] is cut there.
     pub fn from_kernel(name: &[u8]) -> Self {
         let mut text = String::with_capacity(name.len());
         for chunk in name[..name.len().min(INSTANCE_MAX)].utf8_chunks() {
@@ -110,17 +109,17 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Bytes that stand for something in a series name, a pattern, a path or a shell word are written `%XX`.
+/// Bytes with a meaning in a series name, a pattern, a path or a shell word are written `%XX`.
 fn is_escaped(c: char) -> bool {
     matches!(c, '%' | '[' | ']' | ':' | '*' | '?' | '/' | '\\' | ',' | '"' | '\'')
         || c.is_control()
         || c.is_whitespace()
-        // A name that looks like another one is not a name.
+        // Hidden characters would make a name look like another one.
         || is_hidden(c)
 }
 
 fn escape(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // As a file name "." and ".." would be directories.
+    // As file names, "." and ".." would be directories.
     if name == "." || name == ".." {
         return f.write_str(&name.replace('.', "%2E"));
     }
@@ -135,7 +134,8 @@ fn escape(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Undoes [`escape`] for `text`, which stands at byte `at` of `whole` (for the error's column). Globs pass.
+/// Undoes [`escape`] for `text`, which begins at byte `at` of `whole` (for the error's column). Globs pass
+/// unchanged.
 pub(crate) fn unescape(text: &str, at: usize, whole: &str) -> Result<String, NameError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes().enumerate();
@@ -167,7 +167,7 @@ pub fn is_metric_name(text: &str) -> bool {
         })
 }
 
-/// The full name of a series: `node7:net.rx_bytes[eth0]`; without a node it means this node.
+/// The full name of a series: `node7:net.rx_bytes[eth0]`; without a node it means the local node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeriesName {
     /// The node, where one is named.
@@ -214,7 +214,7 @@ impl fmt::Display for SeriesName {
     }
 }
 
-/// `NODE:METRIC[INSTANCE]` taken apart, for names and patterns alike: only the marks are checked here.
+/// `NODE:METRIC[INSTANCE]` split at its marks, for names and patterns alike. Checks only the marks.
 pub(crate) struct Parts<'a> {
     pub node: Option<&'a str>,
     pub metric: &'a str,
@@ -306,7 +306,76 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_bytes_that_are_no_text_stay_two() {
+    fn every_mark_is_escaped_and_no_other_letter_is() {
+        for mark in ["%", "[", "]", ":", "*", "?", "/", "\\", ",", "\"", "'", " ", "\t", "\u{7f}", "\u{a0}"] {
+            let escaped: String = mark.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            assert_eq!(Instance::from_kernel(mark.as_bytes()).to_string(), escaped, "{mark:?}");
+        }
+        for plain in ["eth0.100", "a-b_c", "...", ".", "ä"] {
+            let shown = Instance::from_kernel(plain.as_bytes()).to_string();
+            assert_eq!(shown == plain, plain != ".", "{plain}: as a file name it would be a directory");
+        }
+        for wrong in ["%", "%4", "%4g", "%+4", "a%"] {
+            assert!(Instance::parse(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(Instance::parse("%41%c3%A4b").unwrap().as_str(), "Aäb");
+        assert!(Instance::parse("%ff").is_err_and(|error| error.problem.contains("UTF-8")));
+    }
+
+    #[test]
+    fn names_have_a_maximum_length() {
+        let metric = |length: usize| is_metric_name(&"m".repeat(length));
+        assert!(metric(METRIC_NAME_MAX) && !metric(METRIC_NAME_MAX + 1));
+        let long = "i".repeat(INSTANCE_MAX + 10);
+        assert_eq!(Instance::from_kernel(long.as_bytes()).as_str().len(), INSTANCE_MAX);
+        for (name, is_one) in [
+            ("mem.free", true),
+            ("a_1.b2", true),
+            ("", false),
+            ("1a", false),
+            ("a.", false),
+            (".a", false),
+            ("a..b", false),
+            ("a.B", false),
+            ("a-b", false),
+        ] {
+            assert_eq!(is_metric_name(name), is_one, "{name}");
+        }
+        let error = NodeName::new(&"n".repeat(NODE_NAME_MAX + 1)).unwrap_err();
+        assert_eq!(error.at, NODE_NAME_MAX);
+    }
+
+    #[test]
+    fn an_error_points_at_the_letter_not_at_the_byte() {
+        let error = Instance::parse("äö%4").unwrap_err();
+        assert_eq!(
+            (error.at, error.to_string().split_once(" (column ").unwrap().1),
+            (4, "3)\n  äö%4\n    ^")
+        );
+    }
+
+    #[test]
+    fn a_node_may_be_written_with_brackets_and_marks_may_not_stand_elsewhere() {
+        let parts = |text| Parts::split(text).map(|parts| (parts.node, parts.metric, parts.instance));
+        assert_eq!(parts("n[1-2],m[3]:cpu.*[*]").unwrap(), (Some("n[1-2],m[3]"), "cpu.*", Some("*")));
+        assert_eq!(parts("cpu.*[7]").unwrap(), (None, "cpu.*", Some("7")));
+        for (text, at) in [
+            ("", 0),
+            ("n:", 2),
+            ("a]b", 1),
+            ("a/b", 1),
+            ("n:a:b", 3),
+            ("n:x[a[b]", 5),
+            ("x[a/b]", 3),
+            ("x[]", 2),
+            ("x[a]b", 4),
+        ] {
+            assert_eq!(Parts::split(text).err().map(|error| error.at), Some(at), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_only_in_invalid_bytes_stay_different() {
         let [one, two] = [b"eth\xFE", b"eth\xFF"].map(|name| Instance::from_kernel(name));
         assert_ne!(one, two);
         assert_eq!(two.as_str(), "eth\\xFF");

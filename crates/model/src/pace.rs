@@ -1,9 +1,9 @@
-//! What a reader is told of the rate of its rows: one sentence when they come slower than it asked for, and one when
-//! that has ended. Whoever hands rows out holds one of these for each reader; it refuses to know why a node is slow.
+//! Tells a reader about the rate of its rows: one sentence when they come slower than it asked for, and one
+//! when they come as asked again. Each reader has its own `Pace`. This file does not know why a node is slow.
 
 use crate::quantity::Rate;
 
-/// The rate that a reader asked for, and the one that it knows of.
+/// The rate that a reader asked for, and the last rate it was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     asked: Rate,
@@ -11,12 +11,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A reader that takes for granted what it asked for.
+    /// A reader that has asked for this rate, and expects it.
     pub fn new(asked: Rate) -> Self {
         Pace { asked, known: asked }
     }
 
-    /// Its rows come at this rate now; the sentence to tell it, where that is news.
+    /// The present rate of its rows. Returns the sentence for the reader, if the rate is news.
     pub fn news(&mut self, now: Rate) -> Option<String> {
         let asked = self.asked;
         let now = if now.is_slowed_from(asked) { now } else { asked };
@@ -41,8 +41,8 @@ impl Rate {
         if text.starts_with("every ") { text } else { format!("at {text}") }
     }
 
-    /// Whether an agent under its CPU ceiling has made this of `asked`: it halves the rate, and halves it again. What
-    /// is a little slower was rounded.
+    /// True if an agent at its CPU ceiling has slowed `asked` down to this: it halves the rate, once or
+    /// several times. A rate only a little lower comes from rounding.
     pub fn is_slowed_from(self, asked: Rate) -> bool {
         self.period().0 >= asked.period().0.saturating_mul(2)
     }
@@ -54,7 +54,7 @@ mod tests {
     use crate::quantity::Nanos;
 
     #[test]
-    fn each_change_is_told_once_and_rounding_is_none() {
+    fn each_change_is_reported_once_and_rounding_is_no_change() {
         let rate = |hz| Rate::from_hz(hz).unwrap();
         let mut pace = Pace::new(rate(1_000));
         assert_eq!(pace.news(rate(1_000)), None);

@@ -8,7 +8,7 @@ use crate::glob::Glob;
 use crate::hostlist::Hostlist;
 use crate::name::{NameError, Parts, unescape};
 
-/// A pattern longer than this is refused: it would cost more to match than to ask twice.
+/// A longer pattern is refused: it would cost more to match than two requests.
 pub const PATTERN_MAX: usize = 4_096;
 
 /// A compiled pattern.
@@ -24,7 +24,7 @@ pub struct Pattern {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum InstanceGlob {
     Name(Box<str>),
-    /// A glob over the instance as it is *written* (escaped), where no mark stands for itself.
+    /// A glob over the instance as it is *written* (escaped): in that form no escaped mark acts as a glob.
     Written(Glob),
 }
 
@@ -55,7 +55,7 @@ impl Pattern {
         Ok(Pattern { text: text.into(), nodes, metric: Glob::new(parts.metric), instance })
     }
 
-    /// The pattern that selects everything.
+    /// The pattern that selects every series.
     pub fn everything() -> Self {
         Pattern { text: "*".into(), nodes: None, metric: Glob::new("*"), instance: None }
     }
@@ -85,6 +85,12 @@ impl Pattern {
         }
     }
 
+    /// The same pattern for all nodes.
+    pub fn of_any_node(&self) -> Pattern {
+        let text = self.series().into();
+        Pattern { text, nodes: None, metric: self.metric.clone(), instance: self.instance.clone() }
+    }
+
     /// The text of the same pattern for another metric.
     pub(crate) fn with_metric(&self, metric: &str) -> String {
         let nodes = &self.text[..self.text.len() - self.series().len()];
@@ -97,8 +103,9 @@ impl Pattern {
         format!("{nodes}{}[{instance}]", self.metric())
     }
 
-    /// Several patterns in one text, as in a setting: `;` and line ends are between patterns, and so is a comma outside
-    /// brackets, unless the word before it can only be a host: one without dots and globs, which no metric is.
+    /// Several patterns in one text, such as a setting. `;` and line ends separate patterns. So does a comma
+    /// outside brackets, unless the word before it can only be a host: a word without dots and globs, which
+    /// no metric is.
     pub fn list(text: &str) -> Result<Vec<Pattern>, NameError> {
         let pieces = text.split([';', '\n']).flat_map(pieces).map(str::trim);
         pieces.filter(|piece| !piece.is_empty()).map(Pattern::new).collect()
@@ -109,7 +116,7 @@ impl Pattern {
         self.nodes.as_ref().is_none_or(|nodes| nodes.matches(node))
     }
 
-    /// True when the metric of that name is selected, whatever the instance.
+    /// True when the metric of that name is selected, for some instance.
     pub fn matches_metric(&self, metric: &str) -> bool {
         self.metric.matches(metric)
     }
@@ -128,7 +135,7 @@ impl Pattern {
     }
 }
 
-/// The patterns between two `;`.
+/// The texts between two `;`.
 fn pieces(text: &str) -> Vec<&str> {
     let (mut pieces, mut from, mut word) = (Vec::new(), 0, 0);
     let mut is_inside = false;
@@ -205,7 +212,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The nodes that patterns name one by one; all lists together have room for no more than one has
+/// Nodes that the patterns name one by one. All lists together may name as many as one list may
 /// ([`crate::hostlist::EXPAND_MAX`]).
 pub fn named_nodes(patterns: &[Pattern]) -> Vec<String> {
     let mut room = crate::hostlist::EXPAND_MAX;
@@ -276,6 +283,37 @@ mod tests {
             let read: Vec<String> = Pattern::list(text).unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(read, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn patterns_and_the_nodes_they_name_are_bounded() {
+        let long = |length: usize| Pattern::new(&"m".repeat(length));
+        assert!(long(PATTERN_MAX).is_ok());
+        assert!(long(PATTERN_MAX + 1).is_err_and(|error| error.problem.contains("4096 bytes")));
+        let patterns = ["a[1-2],b*:load.1m", "cpu.*", "c:mem.free", "n[1-65535]:mem.free"]
+            .map(|text| Pattern::new(text).unwrap());
+        assert_eq!(named_nodes(&patterns), ["a1", "a2", "c"], "for the last list there is no room");
+        let everything = Pattern::everything();
+        assert!(
+            everything.matches_node("n")
+                && everything.matches_series("a.b", Some("c"))
+                && everything.to_string() == "*"
+        );
+    }
+
+    #[test]
+    fn the_same_pattern_for_another_metric_or_instance_keeps_its_nodes() {
+        let pattern = Pattern::new("n[1-2]:cpu.*[3]").unwrap();
+        assert_eq!(
+            (pattern.with_metric("mem.*"), pattern.with_instance("4")),
+            ("n[1-2]:mem.*[3]".into(), "n[1-2]:cpu.*[4]".into())
+        );
+        let pattern = Pattern::new("net.rx").unwrap();
+        assert_eq!(
+            (pattern.with_metric("net.tx"), pattern.with_instance("lo")),
+            ("net.tx".into(), "net.rx[lo]".into())
+        );
+        assert_eq!((pattern.series(), pattern.instance(), pattern.nodes()), ("net.rx", None, None));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Foreign text made fit for a screen: what a terminal obeys, what turns the direction of writing, and what cannot be seen at
-//! all is shown as its number. It refuses to change what programs exchange: in JSON the escape means the same text.
+//! Foreign text made safe for a screen. Shows as a number each character that a terminal obeys, that turns
+//! the writing direction, or that is invisible. Does not change what programs exchange: in JSON the escape
+//! means the same text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// True for characters that nobody sees: marks and overrides of direction, which let a name look like another one, joiners,
-/// fillers, tags, and the separators that break lines.
+/// True for invisible characters: direction marks and overrides (with which a name can look like another
+/// one), joiners, fillers, tags, and separators that break lines.
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -15,19 +16,21 @@ pub fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text on one line of a terminal, a page or a log: control characters become `?`, hidden ones their number, `\u202e`.
+/// The text on one line of a terminal, a page or a log. Control characters become `?`, hidden ones their
+/// number, `\u202e`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     shown(text, |c| c.is_control())
 }
 
-/// The same of a text of several lines, which stay lines.
+/// The same for a text of several lines; line breaks stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     shown(text, |c| c.is_control() && c != '\n' && c != '\t')
 }
 
-/// JSON whose strings show hidden characters as escapes; whoever reads it gets the same strings.
+/// JSON whose strings show hidden characters as escapes; a program that reads it gets the same strings.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
-    // Outside its strings JSON is ASCII, and a control character inside is escaped already, all but DEL and its like.
+    // Outside its strings JSON is ASCII. Inside, control characters are escaped already, except DEL and the
+    // C1 controls.
     if json.is_ascii() { Cow::Borrowed(json) } else { shown(json, |_| false) }
 }
 
@@ -58,7 +61,7 @@ pub fn escape(out: &mut String, c: char) {
 mod tests {
     use super::*;
 
-    /// Every character of which the Unicode report on bidirectional writing says that it turns the direction.
+    /// Every character that the Unicode report on bidirectional text lists as a direction mark.
     const DIRECTIONS: &str =
         "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
 

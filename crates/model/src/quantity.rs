@@ -1,5 +1,5 @@
-//! Quantities that people write and programs count in: nanoseconds, rates, sizes, and the stamp of a row.
-//! It refuses bare numbers: what a person types carries its unit ("5s", "100Hz", "64MiB").
+//! Quantities that people write and programs count in: nanoseconds, rates, sizes, and the stamp of a row. A
+//! person writes every number with its unit ("5s", "100Hz", "64MiB"); a bare number is refused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ impl Nanos {
     /// One second.
     pub const SECOND: Nanos = Nanos(1_000_000_000);
 
-    /// `12:03:11`: the time of the day, in UTC, of a moment since 1970.
+    /// `12:03:11`: the time of day in UTC, of a moment since 1970.
     pub fn time_of_day(self) -> String {
         let seconds = self.0 / Nanos::SECOND.0;
         format!("{:02}:{:02}:{:02}", seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)
@@ -69,9 +69,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The slowest rate that can be asked for: once a day.
+    /// The slowest rate that a reader may ask for: once a day.
     pub const PERIOD_MAX: Nanos = Nanos::from_secs(86_400);
-    /// The fastest rate that can be asked for: 10,000 Hz. What an agent grants is its own ceiling.
+    /// The fastest rate that a reader may ask for: 10,000 Hz. An agent grants at most its own ceiling.
     pub const PERIOD_MIN: Nanos = Nanos::from_micros(100);
 
     /// `n` ticks a second; `None` for 0 and beyond 10,000.
@@ -107,7 +107,7 @@ impl fmt::Display for Rate {
         if rounded >= 1.0 && 1_000_000_000 / (rounded as u64) == self.period.0 {
             write!(f, "{rounded}Hz")
         } else {
-            // What is shown must mean the same when it is read again: a configuration is printed to be used.
+            // The text must mean the same when it is read again: people paste a printed configuration.
             let shown = format!("{hz:.3}Hz");
             let is_exact = self.period <= Nanos::SECOND && shown.parse() == Ok(*self);
             if is_exact { f.write_str(&shown) } else { write!(f, "every {}", self.period) }
@@ -132,8 +132,8 @@ impl fmt::Display for ByteSize {
     }
 }
 
-/// When a row was gathered: the monotonic clock that keeps counting in suspend, and how far real time stood
-/// from it at that moment. Rates are computed from `boot` alone, so that a wall-clock jump cannot touch them.
+/// When a row was gathered: the monotonic clock that also counts during suspend, and the distance of the wall
+/// clock from it at that moment. Rates use `boot` alone, so a jump of the wall clock cannot change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stamp {
     /// CLOCK_BOOTTIME, nanoseconds.
@@ -143,7 +143,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Nanoseconds since 1970-01-01 UTC, as this node's wall clock stood then.
+    /// Nanoseconds since 1970-01-01 UTC, by this node's wall clock at that moment.
     pub fn real(self) -> Nanos {
         Nanos(self.boot.0.saturating_add_signed(self.real_offset))
     }
@@ -153,7 +153,7 @@ impl Stamp {
         seconds_text(self.real())
     }
 
-    /// Seconds since boot with nine places, for differences that a wall-clock jump must not touch.
+    /// Seconds since boot with nine places, for differences that a jump of the wall clock must not change.
     pub fn boot_text(self) -> String {
         seconds_text(self.boot)
     }
@@ -163,10 +163,10 @@ fn seconds_text(time: Nanos) -> String {
     format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
 }
 
-/// A quantity that could not be read; says what was written and what was expected.
+/// A quantity that could not be read: what was written, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// The number or its unit was not understood.
+    /// The number or its unit is not understood.
     #[error("'{text}' is not {expected}")]
     Malformed {
         /// What was written.
@@ -174,7 +174,7 @@ pub enum QuantityError {
         /// What would have been right, with an example.
         expected: &'static str,
     },
-    /// Understood, but outside what is possible.
+    /// Understood, but outside the possible range.
     #[error("'{text}' is out of range: {limits}")]
     OutOfRange {
         /// What was written.
@@ -232,7 +232,7 @@ impl FromStr for Rate {
         let out_of_range = || QuantityError::OutOfRange { text: text.to_owned(), limits: RATE_LIMITS };
         let (number, unit) = number_and_unit(text).ok_or_else(|| malformed(text, RATE_HELP))?;
         let hz = match unit {
-            // On a command line `--rate 100` can mean nothing else, so hertz may be left out.
+            // On a command line `--rate 100` is unambiguous, so Hz may be left out.
             "Hz" | "hz" | "" => number,
             "kHz" | "khz" => number * 1e3,
             _ => {
@@ -302,12 +302,122 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_prints_as_no_round_number_is_read_again_as_it_was() {
+    fn a_rate_without_a_round_number_is_read_back_unchanged() {
         for (text, shown) in [("1.1ms", "every 1100us"), ("1.5Hz", "1.500Hz"), ("1.5s", "every 1500ms")] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.to_string(), shown);
             assert_eq!(shown.trim_start_matches("every ").parse(), Ok(rate), "{text}");
         }
+    }
+
+    #[test]
+    fn every_unit_has_its_value_and_unknown_units_are_refused() {
+        let spans = [
+            ("1ns", 1),
+            ("2us", 2_000),
+            ("2µs", 2_000),
+            ("2ms", 2_000_000),
+            ("1.5s", 1_500_000_000),
+            ("10m", 600_000_000_000),
+            ("2min", 120_000_000_000),
+            ("2 h", 7_200_000_000_000),
+            ("1d", 86_400_000_000_000),
+            ("0.6ns", 1),
+            ("0", 0),
+        ];
+        for (text, nanos) in spans {
+            assert_eq!(text.parse(), Ok(Nanos(nanos)), "{text}");
+        }
+        let sizes = [
+            ("7B", 7),
+            ("2KiB", 2 << 10),
+            ("2K", 2 << 10),
+            ("2MiB", 2 << 20),
+            ("2M", 2 << 20),
+            ("2GiB", 2 << 30),
+            ("2G", 2 << 30),
+            ("2TiB", 2 << 40),
+            ("2T", 2 << 40),
+            ("2kB", 2_000),
+            ("2MB", 2_000_000),
+            ("1.5GB", 1_500_000_000),
+            ("0", 0),
+        ];
+        for (text, bytes) in sizes {
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
+        }
+        for (text, micros) in
+            [("2Hz", 500_000), ("2hz", 500_000), ("2kHz", 500), ("2khz", 500), ("2ms", 2_000)]
+        {
+            assert_eq!(text.parse::<Rate>().map(Rate::period), Ok(Nanos::from_micros(micros)), "{text}");
+        }
+        for text in ["5", "5x", "s", "", "-5s", "1.2.3s", "5S"] {
+            assert!(matches!(text.parse::<Nanos>(), Err(QuantityError::Malformed { .. })), "{text}");
+        }
+        for text in ["5", "5x", "5kb", "B", "-5B"] {
+            assert!(matches!(text.parse::<ByteSize>(), Err(QuantityError::Malformed { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_beyond_the_range_are_refused_and_the_last_valid_ones_are_not() {
+        assert!(matches!("107000d".parse::<Nanos>(), Err(QuantityError::OutOfRange { .. })));
+        assert_eq!("106000d".parse(), Ok(Nanos::from_secs(106_000 * 86_400)));
+        assert!(matches!("16777216TiB".parse::<ByteSize>(), Err(QuantityError::OutOfRange { .. })));
+        assert_eq!("16777215TiB".parse(), Ok(ByteSize(16_777_215 << 40)));
+        let rate = |text: &str| text.parse::<Rate>().map(Rate::period);
+        assert_eq!((rate("10kHz"), rate("1d")), (Ok(Rate::PERIOD_MIN), Ok(Rate::PERIOD_MAX)));
+        for text in ["10001Hz", "99us", "86401s", "0Hz", "0s"] {
+            assert!(matches!(rate(text), Err(QuantityError::OutOfRange { .. })), "{text}");
+        }
+        assert_eq!((Rate::from_hz(0), Rate::from_hz(10_001)), (None, None));
+        assert_eq!(Rate::from_hz(10_000).map(Rate::period), Some(Rate::PERIOD_MIN));
+    }
+
+    #[test]
+    fn a_quantity_is_shown_in_the_largest_unit_that_has_a_whole_number_of_it() {
+        for (nanos, shown) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (999, "999ns"),
+            (1_000, "1us"),
+            (1_001, "1001ns"),
+            (60_000_000_000, "60s"),
+        ] {
+            assert_eq!(Nanos(nanos).to_string(), shown);
+        }
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1_023, "1023B"),
+            (1 << 10, "1KiB"),
+            (1_025, "1025B"),
+            (3 << 30, "3GiB"),
+            (1 << 40, "1TiB"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn spans_rates_and_seconds_are_counted_in_their_units() {
+        assert_eq!(
+            [Nanos::from_micros(3), Nanos::from_millis(3), Nanos::from_secs(3)].map(|span| span.0),
+            [3_000, 3_000_000, 3_000_000_000]
+        );
+        assert_eq!(
+            (Nanos::from_millis(1_500).as_secs_f64(), Nanos(7).since(Nanos(3)), Nanos(3).since(Nanos(7))),
+            (1.5, Nanos(4), Nanos(0))
+        );
+        assert_eq!(std::time::Duration::from(Nanos(1_500)), std::time::Duration::from_nanos(1_500));
+        let [slow, fast] = [2, 100].map(|hz| Rate::from_hz(hz).unwrap());
+        assert_eq!((slow.hz(), fast.hz()), (2.0, 100.0));
+        assert_eq!((slow.at_most(fast), fast.at_most(slow), fast.at_most(fast)), (slow, slow, fast));
+        let stamp = Stamp { boot: Nanos(5_000_000_001), real_offset: -10_000_000_000 };
+        assert_eq!(
+            (stamp.real(), stamp.boot_text().as_str()),
+            (Nanos(0), "5.000000001"),
+            "no time is before 1970"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The one interface that every door reads through: what is there now, what comes, what was. A single node, a
-//! hub and a recorded trace answer it alike; a door never knows which of them it talks to.
+//! The one interface that every door reads through: the latest readings, rows as they come, and history. A
+//! single node, a hub and a recording all implement it; a door never knows which of them answers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,13 +13,14 @@ use crate::quantity::{Nanos, Rate, Stamp};
 use crate::reading::Reading;
 use crate::schema::Series;
 
-/// Readings of one node's history in one piece: a thousand rows of a thousand series, 16 MiB. Nobody sees more at once.
+/// Readings in one request for the history of a node: a thousand rows of a thousand series, 16 MiB. A person
+/// cannot take in more at once.
 pub const HISTORY_READINGS_MAX: usize = 1 << 20;
 
 /// A future that a [`Query`] hands out.
 pub type WaitFor<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that answers questions about readings.
+/// Something that answers requests for readings.
 pub trait Query: Send + Sync {
     /// The nodes it knows, in name order.
     fn nodes(&self) -> Vec<NodeName>;
@@ -27,13 +28,14 @@ pub trait Query: Send + Sync {
     /// The metrics it knows, in catalogue order.
     fn metrics(&self) -> Vec<Arc<Metric>>;
 
-    /// The series that a node has; nodes that are alike may share them. `None`: not known.
+    /// The series of a node; nodes that are alike may share them. `None`: not known.
     fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
         let _ = node;
         None
     }
 
-    /// Whether it is known what a node has: a hub does not know it of one that has not come since its start.
+    /// Whether the series of the node are known. A hub does not know those of a node that has not connected
+    /// since the hub started.
     fn is_described(&self, node: &NodeName) -> bool {
         let _ = node;
         true
@@ -42,39 +44,39 @@ pub trait Query: Send + Sync {
     /// The fastest rate that a reader may ask for.
     fn rate_max(&self) -> Rate;
 
-    /// The latest reading of every series that a pattern selects. Rows older than `age_max` are gathered anew
-    /// first; all who ask within one window share one gather.
+    /// The latest reading of every series that a pattern selects. Gathers again first where rows are older
+    /// than `age_max`; all requests within one window share one gather.
     fn latest<'a>(
         &'a self,
         patterns: &'a [Pattern],
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>>;
 
-    /// Ready when the nodes whose rows are older than that were asked anew, all at once, and have answered. Whoever waits no
-    /// longer than he likes drops the future; [`Query::latest`] then shows what there is. Where that gathers itself, this
-    /// does nothing.
+    /// Asks all nodes whose rows are older than `age_max` for newer ones, all at once; ready when they have
+    /// answered. To wait no longer, drop the future; [`Query::latest`] then returns what there is. Does
+    /// nothing where `latest` gathers by itself.
     fn renew<'a>(&'a self, patterns: &'a [Pattern], age_max: Nanos) -> WaitFor<'a, ()> {
         let _ = (patterns, age_max);
         Box::pin(std::future::ready(()))
     }
 
-    /// A look at the latest readings without copies. Rows older than `age_max` are gathered anew first; all who look
-    /// within one window share one gather.
+    /// The latest readings without copies. Gathers again first where rows are older than `age_max`; all
+    /// requests within one window share one gather.
     fn look<'a>(&'a self, wanted: &Wanted, age_max: Nanos) -> Box<dyn Look + 'a> {
         Box::new(SnapshotLook::new(self, wanted, age_max))
     }
 
-    /// A look at what some patterns select, without copies: their nodes, with all that these have. An error where
-    /// [`Query::latest`] has one.
+    /// The latest readings of the nodes that some patterns select, without copies, with everything that these
+    /// nodes have. Fails where [`Query::latest`] does.
     fn look_at<'a>(&'a self, patterns: &[Pattern], age_max: Nanos) -> Box<dyn Look + 'a> {
         Box::new(SnapshotLook::at(self, patterns.to_vec(), age_max))
     }
 
-    /// Rows as they come, for as long as the subscription lives. Whoever drops it takes the interest back.
+    /// Rows as they come, until the subscription is dropped; dropping it cancels it.
     fn subscribe(&self, interest: Interest) -> Result<Box<dyn Subscription>, QueryError>;
 
-    /// Rows of one node of the last `span`, oldest first, at most `rows_max` of them, evenly thinned; `None`: it has none.
-    /// More than [`HISTORY_READINGS_MAX`] are refused.
+    /// Rows of one node of the last `span`, oldest first, evenly thinned to at most `rows_max`; `None`: it
+    /// has none. More than [`HISTORY_READINGS_MAX`] are refused.
     fn history_of(
         &self,
         node: &NodeName,
@@ -83,7 +85,8 @@ pub trait Query: Send + Sync {
         rows_max: usize,
     ) -> Result<Option<Delivery>, QueryError>;
 
-    /// The same of every node that the patterns speak of, all at once: for whoever knows that this is not much.
+    /// The same for every node that the patterns select, all at once: for callers that know this to be
+    /// little.
     fn history(
         &self,
         patterns: &[Pattern],
@@ -96,26 +99,26 @@ pub trait Query: Send + Sync {
         past.filter_map(Result::transpose).collect()
     }
 
-    /// How every node is, in name order.
+    /// The state of every node, in name order.
     fn status(&self) -> Vec<NodeStatus> {
         self.nodes().into_iter().map(NodeStatus::here).collect()
     }
 
-    /// Takes the nodes that a hostlist selects out of memory, those that are gone: they are known again when they come
-    /// back. Only a hub remembers nodes.
+    /// Forgets those nodes of a hostlist that are gone. A node that comes back is known again. Only a hub
+    /// remembers nodes.
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
         let _ = nodes;
         Err(QueryError::NoMemory)
     }
 
-    /// Numbers about whoever answers, for its own exposition; `None`: it is itself one of its nodes, whose
-    /// samples say it all.
+    /// The numbers that the answering program has about itself, for its exposition. `None`: the program is one of its own
+    /// nodes, whose samples have these numbers.
     fn own(&self) -> Option<Vec<Sample>> {
         None
     }
 }
 
-/// What a reader wants from now on.
+/// A reader's subscription.
 #[derive(Clone, Debug)]
 pub struct Interest {
     /// Which series.
@@ -127,7 +130,7 @@ pub struct Interest {
 }
 
 impl LaneStatus {
-    /// Whether it runs slower than asked.
+    /// Whether the lane runs slower than asked.
     pub fn is_slowed(&self) -> bool {
         self.rate.is_slowed_from(self.asked)
     }
@@ -135,10 +138,10 @@ impl LaneStatus {
 
 /// A stream of rows that the reader empties by polling.
 pub trait Subscription: Send {
-    /// Everything since the last call, without waiting; one delivery for each node that has something new.
+    /// Everything since the last call; never waits. One delivery for each node with something new.
     fn poll(&mut self) -> Vec<Delivery>;
 
-    /// The same, but it stops soon after so many readings: what is left comes with the next call.
+    /// The same, but stops soon after this many readings; the next call returns the rest.
     fn poll_some(&mut self, readings_max: usize) -> Vec<Delivery> {
         let _ = readings_max;
         self.poll()
@@ -147,26 +150,26 @@ pub trait Subscription: Send {
     /// The rate that was granted.
     fn rate(&self) -> Rate;
 
-    /// What the reader should be told since the last call: a node that refused or lowered the rate, or runs as asked again;
-    /// one that has gone or is back.
+    /// News for the reader since the last call: a node refused or lowered the rate, runs as asked again, has gone
+    /// or is back.
     fn notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
 }
 
-/// Something that a reader should be told about its subscription.
+/// News for a reader about its subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The node that it concerns.
     pub node: NodeName,
     /// One sentence.
     pub text: String,
-    /// The node has gone or come, and since when that is so (ns since 1970); `None`: it is about something else.
+    /// The new state of the node, and since when (ns since 1970); `None`: the notice is about something else.
     pub change: Option<(Presence, Nanos)>,
 }
 
 impl Notice {
-    /// One that is about no coming or going.
+    /// A notice that is not about a node's state.
     pub fn of(node: NodeName, text: impl Into<String>) -> Self {
         Notice { node, text: text.into(), change: None }
     }
@@ -177,14 +180,14 @@ impl Notice {
 pub struct Delivery {
     /// The node.
     pub node: NodeName,
-    /// What the columns of the rows are; the same `Arc` until it changes.
+    /// What the columns of the rows are; the same `Arc` until that changes.
     pub columns: Arc<Vec<Series>>,
-    /// The rows, oldest first. A row may be shorter than `columns`: the rest did not exist yet.
+    /// The rows, oldest first. A row may be shorter than `columns`: later columns did not exist yet.
     pub rows: Vec<Row>,
     /// Rows that were overwritten before this reader fetched them.
     pub lost: u64,
-    /// How often these rows come at present: slower than was asked for where the node would exceed its CPU ceiling.
-    /// `None`: as the subscription says.
+    /// The present rate of these rows: lower than asked where the node would exceed its CPU ceiling. `None`:
+    /// the subscription's rate.
     pub rate: Option<Rate>,
 }
 
@@ -193,7 +196,7 @@ pub struct Delivery {
 pub struct Row {
     /// When it was gathered.
     pub stamp: Stamp,
-    /// One reading a column.
+    /// One reading for each column.
     pub readings: Vec<Reading>,
 }
 
@@ -217,73 +220,73 @@ pub struct Snapshot {
     pub missing: Vec<String>,
 }
 
-/// How a node is, as seen by whoever answers.
+/// The state of a node, as its hub or the program itself sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
     /// The node.
     pub node: NodeName,
     /// Connected and heard from within the last seconds.
     pub up: bool,
-    /// It has said that it ends, and ended: it is not up on purpose.
+    /// Its agent was stopped on purpose, and said so.
     pub left: bool,
-    /// The configuration says that it should be there.
+    /// The configuration lists it.
     pub expected: bool,
-    /// How long ago it was last heard; `None`: it is read in this process.
+    /// Time since something was heard from it; `None`: it is read in this process.
     pub heard: Option<Nanos>,
     /// How long it has been up, or down.
     pub since: Option<Nanos>,
-    /// Where it connects from.
+    /// The address it connects from.
     pub address: Option<String>,
     /// The version of its program.
     pub version: String,
     /// Its lanes.
     pub lanes: Vec<LaneStatus>,
-    /// Its wall clock minus ours, ns.
+    /// Its wall clock minus ours, in ns.
     pub clock_offset: Option<i64>,
-    /// Round trip between it and us.
+    /// Round trip time between it and us.
     pub round_trip: Option<Nanos>,
-    /// TCP segments that it had to send again.
+    /// TCP segments that it had to retransmit.
     pub retransmitted: Option<u64>,
-    /// Times that it connected.
+    /// How many times it connected.
     pub connects: u64,
-    /// Why it was refused or cut off the last time.
+    /// Why it was last refused or cut off.
     pub problem: Option<String>,
-    /// Its name is believed: nothing has proved it.
+    /// Nothing has proved its name.
     pub believed: bool,
-    /// The hub that it reports to, by its name; `None`: it is read in this process, or nobody says.
+    /// The name of the hub that it reports to; `None`: it is read in this process, or the hub is not known.
     pub hub: Option<String>,
-    /// Why it is not at the hub that it would rather have.
+    /// Why it is not at the first hub of its list.
     pub away: Option<Away>,
 }
 
 /// Why a node is not at the first hub of its list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Away {
-    /// That hub, as the node's settings name it.
+    /// That first hub, as the node's settings name it.
     pub first: String,
     /// Why the node is not there; may be empty.
     pub problem: String,
-    /// How long ago it left, or could not connect.
+    /// Time since it left that hub, or failed to connect.
     pub since: Option<Nanos>,
-    /// In how long it may be at a better hub, at the earliest; `None`: it stays.
+    /// Earliest time until it may be at a better hub; `None`: it stays where it is.
     pub back: Option<Nanos>,
 }
 
-/// Whether a node is there, in one word.
+/// The state of a node in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
-    /// Connected and heard.
+    /// Connected and heard from.
     Up,
-    /// It was heard once, and is not now.
+    /// Was connected once, and is silent now.
     Down,
-    /// The same, and it has said so itself.
+    /// Was stopped on purpose, and said so.
     Left,
-    /// It is expected, and was never heard.
+    /// Expected, and never heard from.
     Missing,
 }
 
 impl Presence {
-    /// The word.
+    /// The state as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Presence::Up => "up",
@@ -294,42 +297,42 @@ impl Presence {
     }
 }
 
-/// What became of nodes that were to be forgotten.
+/// What happened to the nodes that were to be forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// They are not known any more.
+    /// Nodes that are no longer known.
     pub nodes: Vec<NodeName>,
-    /// Those of them that the configuration expects: they are missing from now on.
+    /// Those of them that the configuration lists; from now on they count as missing.
     pub expected: Vec<NodeName>,
-    /// They are still known, for this reason.
+    /// Nodes that are still known, each with the reason.
     pub refused: Vec<(NodeName, String)>,
 }
 
-/// A lane of a node, as seen by whoever answers.
+/// A lane of a node, as its hub or the program itself sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneStatus {
-    /// Its name: `base`.
+    /// Its name, such as `base`.
     pub name: String,
     /// Its present rate.
     pub rate: Rate,
-    /// The rate that was asked for; a node under its CPU ceiling runs slower.
+    /// The rate that was asked for; at its CPU ceiling a node runs slower.
     pub asked: Rate,
-    /// Its slots.
+    /// How many slots it has.
     pub slots: u64,
-    /// How old its newest row is.
+    /// Age of its newest row.
     pub age: Option<Nanos>,
     /// Rows received.
     pub rows: u64,
-    /// Rows that were never received and are still on the node, as far as is known.
+    /// Rows that have not come and that the node, as far as we know, still has.
     pub awaited: u64,
-    /// Rows that are lost for good: the node does not have them any more.
+    /// Rows that are lost: the node no longer has them.
     pub lost: u64,
-    /// Rows that came later than the one behind them.
+    /// Rows that came after a younger row.
     pub late: u64,
 }
 
 impl NodeStatus {
-    /// Whether it is there.
+    /// Whether the node is there.
     pub fn presence(&self) -> Presence {
         match (self.up, self.left, self.heard) {
             (true, ..) => Presence::Up,
@@ -339,7 +342,7 @@ impl NodeStatus {
         }
     }
 
-    /// The node that is read in this process: it is up as long as anybody can ask.
+    /// The node that is read in this process: it is up whenever somebody can ask.
     pub fn here(node: NodeName) -> Self {
         NodeStatus {
             node,
@@ -363,7 +366,7 @@ impl NodeStatus {
     }
 }
 
-/// Why a question was not answered.
+/// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// The patterns select nothing that exists.
@@ -372,12 +375,12 @@ pub enum QueryError {
         /// The patterns as written.
         patterns: String,
     },
-    /// Faster than the ceiling.
+    /// The rate is above the ceiling.
     #[error("{asked} is above this agent's ceiling of {ceiling}")]
     AboveCeiling {
-        /// What was asked.
+        /// The rate that was asked for.
         asked: Rate,
-        /// What is possible.
+        /// The rate that is possible.
         ceiling: Rate,
     },
     /// A named limit is reached.
@@ -388,10 +391,10 @@ pub enum QueryError {
         /// How many there may be.
         limit: usize,
     },
-    /// Who answers has no memory of nodes.
+    /// The program that answers does not remember nodes.
     #[error("only a hub remembers nodes")]
     NoMemory,
-    /// A piece of history that is too large.
+    /// The requested piece of history is too large.
     #[error(
         "{node} has more than {HISTORY_READINGS_MAX} readings in that time; ask for fewer series, fewer rows or a shorter span"
     )]
@@ -402,4 +405,163 @@ pub enum QueryError {
     /// The gatherer has ended.
     #[error("the gatherer has stopped")]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::schema::tests::series;
+
+    /// Two nodes with two numbers each, of which one was gathered later, and a node that does not answer.
+    struct Fake;
+
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).unwrap()
+    }
+
+    fn stamp(boot: u64) -> Stamp {
+        Stamp { boot: Nanos(boot), real_offset: 0 }
+    }
+
+    impl Query for Fake {
+        fn nodes(&self) -> Vec<NodeName> {
+            ["a", "b", "silent"].map(name).to_vec()
+        }
+        fn metrics(&self) -> Vec<Arc<Metric>> {
+            ["load", "mem"].map(|name| series(name, None, None).metric).to_vec()
+        }
+        fn rate_max(&self) -> Rate {
+            Rate::from_hz(10).unwrap()
+        }
+        fn latest<'a>(
+            &'a self,
+            patterns: &'a [Pattern],
+            _: Nanos,
+        ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
+            let mut snapshot = Snapshot::default();
+            for (place, node) in self.nodes().into_iter().enumerate() {
+                if !patterns.iter().any(|pattern| pattern.matches_node(node.as_str())) {
+                    continue;
+                }
+                if node.as_str() == "silent" {
+                    snapshot.missing.push(node.to_string());
+                    continue;
+                }
+                let mut samples = vec![
+                    Sample {
+                        series: series("load", None, None),
+                        reading: Reading::Present(place as u64),
+                        stamp: stamp(5),
+                    },
+                    Sample {
+                        series: series("mem", None, None),
+                        reading: Reading::Present(70),
+                        stamp: stamp(6),
+                    },
+                ];
+                samples.retain(|sample| sample.series.is_selected(patterns));
+                snapshot.nodes.push((node, samples));
+            }
+            Box::pin(std::future::ready(Ok(snapshot)))
+        }
+        fn subscribe(&self, _: Interest) -> Result<Box<dyn Subscription>, QueryError> {
+            Err(QueryError::NoMemory)
+        }
+        fn history_of(
+            &self,
+            node: &NodeName,
+            _: &[Pattern],
+            span: Nanos,
+            rows_max: usize,
+        ) -> Result<Option<Delivery>, QueryError> {
+            let row = Row { stamp: stamp(span.0), readings: Vec::new() };
+            let columns = Arc::default();
+            let delivery =
+                Delivery { node: node.clone(), columns, rows: vec![row; rows_max], lost: 0, rate: None };
+            Ok((node.as_str() != "silent").then_some(delivery))
+        }
+    }
+
+    fn now<T>(mut future: WaitFor<'_, T>) -> T {
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("it makes its readers wait"),
+        }
+    }
+
+    /// Each node's parts: when they were gathered, their series and values.
+    fn shown(look: &mut dyn crate::Look) -> Vec<String> {
+        let mut lines = Vec::new();
+        while look.next(&mut |node, parts| {
+            for part in parts {
+                let names: Vec<String> = part.columns.series().iter().map(ToString::to_string).collect();
+                lines.push(format!(
+                    "{node} {} {names:?} {:?} {:?}",
+                    part.stamp.boot, part.values, part.states
+                ));
+            }
+        }) {}
+        lines
+    }
+
+    #[test]
+    fn a_look_shows_the_nodes_that_are_wanted_in_parts_of_one_instant_and_names_those_that_are_missing() {
+        let patterns = [Pattern::new("a,silent:*").unwrap()];
+        let mut look = Fake.look_at(&patterns, Nanos(0));
+        assert_eq!(shown(&mut *look), [""; 0], "it is not ready");
+        now(look.ready()).unwrap();
+        assert!(look.held() >= 2 * size_of::<Sample>() as u64);
+        assert_eq!(shown(&mut *look), ["a 5ns [\"load\"] [0] [0]", "a 6ns [\"mem\"] [70] [0]"]);
+        assert_eq!(
+            (look.left_out(), look.held(), look.missing(), look.missing()),
+            (0, 0, vec!["silent".into()], vec![])
+        );
+        let metrics = Some(vec![series("mem", None, None).metric]);
+        for (nodes, expected) in
+            [(None, &["a", "b"][..]), (Some("b:x"), &["b"]), (Some("a,b:y"), &["a", "b"])]
+        {
+            let nodes = nodes.map(|text| Pattern::new(text).unwrap());
+            let wanted = crate::Wanted { nodes, metrics: metrics.clone() };
+            assert!(expected.iter().all(|node| wanted.has_node(&name(node))));
+            let mut look = Fake.look(&wanted, Nanos(0));
+            now(look.ready()).unwrap();
+            let lines: Vec<String> =
+                expected.iter().map(|node| format!("{node} 6ns [\"mem\"] [70] [0]")).collect();
+            assert_eq!(shown(&mut *look), lines);
+        }
+        assert!(!crate::Wanted { nodes: Some(patterns[0].clone()), metrics: None }.has_node(&name("b")));
+    }
+
+    #[test]
+    fn who_answers_says_no_more_than_it_knows() {
+        assert!(Fake.series(&name("a")).is_none() && Fake.is_described(&name("a")) && Fake.own().is_none());
+        assert!(matches!(Fake.forget(&Pattern::everything()), Err(QueryError::NoMemory)));
+        now(Fake.renew(&[], Nanos(0)));
+        let nodes: Vec<(NodeName, bool)> =
+            Fake.status().into_iter().map(|status| (status.node, status.up)).collect();
+        assert_eq!(nodes, [(name("a"), true), (name("b"), true), (name("silent"), true)]);
+        let patterns = [Pattern::new("b,silent:*").unwrap()];
+        let past = Fake.history(&patterns, Nanos(9), 3).unwrap();
+        assert_eq!(
+            past.iter().map(|one| (one.node.as_str(), one.rows.len())).collect::<Vec<_>>(),
+            [("b", 3)]
+        );
+        assert_eq!(past[0].rows[0].stamp, stamp(9));
+    }
+
+    #[test]
+    fn a_node_is_up_has_left_is_missing_or_down() {
+        let mut status = NodeStatus::here(name("a"));
+        assert_eq!(status.presence(), Presence::Up);
+        (status.up, status.left) = (false, true);
+        assert_eq!(status.presence(), Presence::Left);
+        status.left = false;
+        assert_eq!(status.presence(), Presence::Down);
+        status.expected = true;
+        assert_eq!(status.presence(), Presence::Missing, "it is expected and was never heard");
+        status.heard = Some(Nanos(1));
+        assert_eq!(status.presence(), Presence::Down);
+    }
 }

@@ -1,26 +1,26 @@
-//! What a counter is in when it is shown as a rate: one meaning wherever it is shown. Seconds that are counted each second
-//! mean different things: processors at work, a share of the time, requests that wait at a time. A percent is always a share
-//! of a whole, and never more than a hundred.
+//! The unit of a counter that is shown as a rate, the same wherever it is shown. Seconds counted each second
+//! mean different things: busy processors, a share of the time, or requests that wait at the same time. A
+//! percent is always a share of a whole, and at most a hundred.
 
 use std::borrow::Cow;
 
 use crate::metric::{Kind, Metric, Unit};
 
-/// What a rate is in.
+/// The unit of a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateUnit {
     /// Processor seconds a second: 1.5 is one and a half processors.
     Cpus,
-    /// The share of the time in which something was so: 1 is all of it.
+    /// The share of the time in which a state held: 1 is all of it.
     ShareOfTime,
-    /// Times that things took, added up: as many of them at a time.
+    /// Durations of several things added up: how many of them there were at a time.
     AtATime,
-    /// Anything else: so many of its unit a second.
+    /// Any other unit, counted each second.
     PerSecond(Cow<'static, str>),
 }
 
 impl RateUnit {
-    /// Of a counter with this name (without its instance) and unit (`seconds`, `bytes`).
+    /// The unit for a counter with this name (without its instance) and unit (`seconds`, `bytes`).
     pub fn of(name: &str, unit: &str) -> Self {
         if unit != Unit::Seconds.as_str() {
             return RateUnit::PerSecond(known(unit));
@@ -35,17 +35,17 @@ impl RateUnit {
         } else if name.starts_with("disk.") {
             RateUnit::AtATime
         } else {
-            // A job's: only its publisher knows.
+            // A job's metric: only its publisher knows what the seconds mean.
             RateUnit::PerSecond(known(unit))
         }
     }
 
-    /// Of a counter; `None`: a gauge is no rate.
+    /// The unit for this metric; `None`: a gauge is no rate.
     pub fn of_metric(metric: &Metric) -> Option<Self> {
         (metric.kind == Kind::Counter).then(|| RateUnit::of(&metric.name, metric.unit.as_str()))
     }
 
-    /// Its name, as the catalogue, axes and column titles say it.
+    /// Its name in the catalogue, on axes and in column titles.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             RateUnit::Cpus => "CPUs".into(),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_a_second_means_what_its_counter_counts() {
+    fn seconds_per_second_mean_what_the_counter_counts() {
         for (name, unit, expected) in [
             ("cpu.all.user", "seconds", "CPUs"),
             ("cpu.idle", "seconds", "CPUs"),

@@ -1,5 +1,5 @@
-//! A reading: one value, or the reason why there is none. Unknown is never 0: Absent ("there is nothing to
-//! read") and Failed ("reading went wrong") stay apart up to the screen.
+//! A reading: one value, or the reason why there is none. Unknown is never 0: Absent (there is nothing to
+//! read) and Failed (reading went wrong) stay apart up to the screen.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Reading {
     /// The value in the metric's unit, scaled by its decimal places.
     Present(u64),
-    /// There is nothing to read, and that is in order.
+    /// There is nothing to read, and that is normal.
     Absent(Absence),
     /// There should be a value, but reading it went wrong.
     Failed(Fault),
@@ -43,7 +43,7 @@ pub enum Fault {
 }
 
 impl Reading {
-    /// The state alone as one byte: 0 Present, 1..=127 Absent, 128..=255 Failed. Part of the block format.
+    /// The state as one byte: 0 Present, 1..=127 Absent, 128..=255 Failed. Part of the block format.
     pub const fn state(self) -> u8 {
         match self {
             Reading::Present(_) => 0,
@@ -52,7 +52,7 @@ impl Reading {
         }
     }
 
-    /// The value bits that go beside [`Reading::state`]; 0 unless Present.
+    /// The value bits that belong to [`Reading::state`]; 0 unless Present.
     pub const fn bits(self) -> u64 {
         match self {
             Reading::Present(value) => value,
@@ -60,7 +60,8 @@ impl Reading {
         }
     }
 
-    /// Puts a reading together again. A state that a newer version invented reads as the nearest known one.
+    /// Builds a reading from its two parts. An unknown state, from a newer version, becomes the nearest known
+    /// one.
     pub const fn from_parts(state: u8, bits: u64) -> Self {
         match state {
             0 => Reading::Present(bits),

@@ -1,21 +1,22 @@
-//! What happens again and again is told at once, and then once a minute with how often. Time comes in as an argument; it
-//! refuses to write the log itself.
+//! Limits the log lines about a repeated event: one line at once, then one a minute with the count. Time is
+//! an argument. This file writes no log itself.
 
 use crate::Nanos;
 
-/// Between two lines: often enough for somebody who watches, and 1,440 lines a day.
+/// Time between two lines: short enough for somebody who watches, and at most 1,440 lines a day.
 const TOLD_EVERY: Nanos = Nanos::from_secs(60);
 
-/// One thing that happens again and again.
+/// An event that repeats.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Repeats {
-    /// When it was told last.
+    /// When the last line was due.
     told: Option<Nanos>,
     untold: u64,
 }
 
 impl Repeats {
-    /// It has happened once more: where it is time for a line, what to put into it, as ` (600 times in the last 60 s)`.
+    /// Counts the event once more. Returns the text to add to a log line, if one is due, such as ` (600 times
+    /// in the last 60 s)`.
     pub fn happened(&mut self, now: Nanos) -> Option<String> {
         self.untold += 1;
         let since = self.told.map(|told| now.since(told));
@@ -31,7 +32,7 @@ impl Repeats {
         })
     }
 
-    /// It has not happened for long, or all of it was told: what comes next is news.
+    /// True when the event has not happened for long, or all of it is logged: the next one is news.
     pub fn is_over(&self, now: Nanos) -> bool {
         self.told.is_none_or(|told| now.since(told) >= TOLD_EVERY)
     }

@@ -1,5 +1,5 @@
-//! The schema: which series the slots of a node hold. Append-only within a generation: a new NIC appends, a
-//! removed one goes Absent, and no slot ever changes its meaning.
+//! The schema: which series the slots of a node hold. Within a generation it only grows: a new NIC appends
+//! slots, a removed one goes Absent, and no slot ever changes its meaning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::metric::Metric;
 use crate::name::Instance;
 use crate::pattern::Pattern;
 
-/// A node has at most this many slots: 10,000 interfaces × 16 counters, and half as much again.
+/// Most slots of a node: 10,000 interfaces × 16 counters, and half as much again.
 pub const SLOTS_MAX: usize = 1 << 18;
 
 /// A metric of one instance.
@@ -21,14 +21,14 @@ pub struct Series {
 }
 
 impl Series {
-    /// True when any of the patterns selects it; the node part is not looked at.
+    /// True when any of the patterns selects it; ignores their node parts.
     pub fn is_selected(&self, patterns: &[Pattern]) -> bool {
         let instance = self.instance.as_ref().map(Instance::as_str);
         patterns.iter().any(|pattern| pattern.matches_series(&self.metric.name, instance))
     }
 
-    /// `cpu3user`, `eth0rxbytes`, `memfree`: the name without marks that the ancestors used. A metric named
-    /// for a CPU state keeps its prefix: the instance goes between `cpu` and the state.
+    /// The name without dots and brackets that the ancestors used: `cpu3user`, `eth0rxbytes`, `memfree`. A
+    /// metric named after a CPU state has its instance between `cpu` and the state.
     pub fn flat_name(&self) -> String {
         let Some(instance) = &self.instance else { return self.metric.flat.to_string() };
         let instance: String = instance.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
@@ -92,7 +92,8 @@ impl Schema {
         self.index.get(&(metric.to_owned(), instance.cloned())).copied()
     }
 
-    /// Gives the series a slot: its own if it ever had one, else the next. `None` when [`SLOTS_MAX`] is reached.
+    /// Gives the series a slot: its old one if it ever had one, else the next. `None`: [`SLOTS_MAX`] is
+    /// reached.
     pub fn append(&mut self, series: Series) -> Option<u32> {
         let key = (series.metric.name.to_string(), series.instance.clone());
         if let Some(&slot) = self.index.get(&key) {
@@ -107,9 +108,97 @@ impl Schema {
         Some(slot)
     }
 
-    /// The slots that any of the patterns selects, in slot order; the node part is not looked at.
+    /// The slots that any of the patterns selects, in slot order; ignores their node parts.
     pub fn select(&self, patterns: &[Pattern]) -> Vec<u32> {
         let selected = self.series.iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
         selected.map(|(slot, _)| slot as u32).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
+
+    /// A series whose flat name is its metric's without the dots.
+    pub(crate) fn series(name: &str, kind: Option<&str>, instance: Option<&str>) -> Series {
+        let text = |text: &str| Cow::Owned(text.to_owned());
+        let metric = Metric {
+            name: text(name),
+            kind: Kind::Gauge,
+            unit: Unit::Count,
+            places: 0,
+            max: None,
+            refresh: Refresh::Event,
+            help: text(""),
+            origin: Origin { file: text("x"), field: text("x") },
+            instances: kind.map(text),
+            exposition: Exposition {
+                name: text(name),
+                help: None,
+                labels: Cow::Borrowed(&[]),
+                instance_label: None,
+                divisor: 1,
+                untyped: false,
+            },
+            flat: text(&name.replace('.', "")),
+        };
+        Series {
+            metric: Arc::new(metric),
+            instance: instance.map(|name| Instance::from_kernel(name.as_bytes())),
+        }
+    }
+
+    #[test]
+    fn a_slot_belongs_to_its_series_for_ever_and_another_instance_has_another() {
+        let mut schema = Schema::new();
+        assert!(schema.is_empty() && schema.len() == 0 && schema.get(0).is_none());
+        let all = [
+            series("mem.free", None, None),
+            series("net.rx", Some("interface"), Some("eth0")),
+            series("net.rx", Some("interface"), Some("lo")),
+        ];
+        for turn in 0..2 {
+            for (slot, one) in all.iter().enumerate() {
+                assert_eq!(schema.append(one.clone()), Some(slot as u32), "in turn {turn}");
+                assert_eq!(schema.slot(&one.metric.name, one.instance.as_ref()), Some(slot as u32));
+                assert_eq!(schema.get(slot), Some(one));
+            }
+        }
+        assert_eq!((schema.len(), schema.is_empty(), schema.series().len()), (3, false, 3));
+        assert_eq!(schema.slot("net.rx", None), None);
+        assert!(all[0] != all[1] && all[1] != all[2]);
+        let select = |text: &str| schema.select(&[Pattern::new(text).unwrap()]);
+        assert_eq!(
+            (select("net.*"), select("*[lo]"), select("mem.*"), select("cpu.*")),
+            (vec![1, 2], vec![2], vec![0], vec![])
+        );
+        assert_eq!(schema.select(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn beyond_the_last_slot_new_series_are_refused_and_known_ones_stay() {
+        let mut schema = Schema::new();
+        let first = series("net.rx", Some("interface"), Some("0"));
+        for number in 0..SLOTS_MAX {
+            let instance = Some(Instance::from_kernel(number.to_string().as_bytes()));
+            assert_eq!(schema.append(Series { metric: first.metric.clone(), instance }), Some(number as u32));
+        }
+        assert_eq!(schema.append(series("mem.free", None, None)), None);
+        assert_eq!((schema.append(first), schema.len()), (Some(0), SLOTS_MAX));
+    }
+
+    #[test]
+    fn a_flat_name_has_its_instance_before_it_and_a_processor_behind_cpu() {
+        for (one, flat) in [
+            (series("mem.free", None, None), "memfree"),
+            (series("net.rx", Some("interface"), Some("eth0.1-a")), "eth01anetrx"),
+            (series("cpu.user", Some("cpu"), Some("3")), "cpu3user"),
+            (series("cpuset.load", Some("group"), Some("a")), "acpusetload"),
+        ] {
+            assert_eq!(one.flat_name(), flat, "{one}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! "Did you mean": the known word nearest to a misspelt one. It refuses to guess when nothing is near.
 
-/// Longest word that is compared: beyond it a typing mistake is not what went wrong.
+/// Longest word to compare: a longer one is no typing mistake.
 const WORD_MAX: usize = 64;
 
-/// Known words that are held against it: a list that is longer is searched with a glob.
+/// Most known words to compare with; search a longer list with a glob.
 pub const KNOWN_MAX: usize = 4_096;
 
 /// The known word that differs from `word` in the fewest letters, if those are at most a third of them.
@@ -23,7 +23,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// ` (did you mean 'listen'?)`, or nothing: to be put behind an error's sentence.
+/// ` (did you mean 'listen'?)`, or nothing; append it to an error's sentence.
 pub fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map(|near| format!(" (did you mean '{near}'?)")).unwrap_or_default()
 }
@@ -50,6 +50,7 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn typing_mistakes_find_their_word() {
@@ -66,5 +67,51 @@ mod tests {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
         assert_eq!(nearest(&"l".repeat(1_000), known), None);
+    }
+
+    #[test]
+    fn a_third_of_the_letters_may_be_wrong_and_one_always_and_the_nearest_word_is_taken() {
+        for (word, known, expected) in [
+            ("ab", "cb", true),
+            ("ab", "cd", false),
+            ("abcdef", "xycdef", true),
+            ("abcdef", "xyzdef", false),
+            ("abcde", "abcdexx", false),
+            ("äöü", "äöx", true),
+        ] {
+            assert_eq!(nearest(word, [known]).is_some(), expected, "{word} and {known}");
+        }
+        assert_eq!(nearest("abcdef", ["xycdef", "xbcdef", "yxcdef"]), Some("xbcdef"));
+        let longest = "w".repeat(WORD_MAX);
+        assert_eq!(nearest(&longest, [&*longest]), Some(&*longest));
+        assert_eq!(nearest(&format!("{longest}w"), [&*longest]), None);
+        assert_eq!(
+            (hint("lisen", ["listen"]).as_str(), hint("x", ["listen"]).as_str()),
+            (" (did you mean 'listen'?)", "")
+        );
+    }
+
+    /// The same distance, from the words' ends, without a table.
+    fn steps(a: &[char], b: &[char]) -> usize {
+        let (Some((x, a_rest)), Some((y, b_rest))) = (a.split_last(), b.split_last()) else {
+            return a.len() + b.len();
+        };
+        let mut least =
+            (steps(a_rest, b_rest) + usize::from(x != y)).min(steps(a_rest, b) + 1).min(steps(a, b_rest) + 1);
+        if let (Some((before_x, a_rest)), Some((before_y, b_rest))) =
+            (a_rest.split_last(), b_rest.split_last())
+            && (x, before_x) == (before_y, y)
+        {
+            least = least.min(steps(a_rest, b_rest) + 1);
+        }
+        least
+    }
+
+    proptest! {
+        #[test]
+        fn the_distance_is_the_fewest_steps_from_word_to_word(a in "[abc]{0,5}", b in "[abc]{0,5}") {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            prop_assert_eq!(distance(&a, &b), steps(&chars(&a), &chars(&b)), "{} and {}", a, b);
+        }
     }
 }

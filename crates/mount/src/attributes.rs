@@ -1,12 +1,12 @@
-//! What `stat` sees, as the kernel wants it.
+//! What `stat` sees, in the kernel's form.
 
 use std::time::UNIX_EPOCH;
 
 use fuser::{FileAttr, FileType, INodeNo};
 
-use crate::tree::{Attributes, Kind};
+use crate::file::{Attributes, Kind};
 
-/// Blocks as `du` counts them: nothing here takes room on a disk.
+/// Blocks as `du` counts them: no file here uses disk space.
 const BLOCKS: u64 = 0;
 const BLOCK_BYTES: u32 = 4_096;
 
@@ -15,7 +15,7 @@ pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
         Kind::Directory => (FileType::Directory, 0o555, 2),
         Kind::Value | Kind::Text | Kind::KernelText => (FileType::RegularFile, 0o444, 1),
         Kind::Link => (FileType::Symlink, 0o777, 1),
-        // Every reader may say how often he wants what; what that costs has a budget.
+        // Every user may set rates; a budget limits what that costs.
         Kind::Control => (FileType::RegularFile, 0o666, 1),
     };
     let time = seen.modified;
@@ -25,7 +25,7 @@ pub(crate) fn attributes(seen: &Attributes, owner: (u32, u32)) -> FileAttr {
         blocks: BLOCKS,
         atime: time,
         mtime: time,
-        // Another value is not another file: tar calls a file whose ctime moves while it reads changed, and fails.
+        // tar fails on a file whose ctime moves while tar reads it. A new value is not a new file.
         ctime: UNIX_EPOCH,
         crtime: UNIX_EPOCH,
         kind,

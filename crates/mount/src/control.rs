@@ -1,9 +1,9 @@
-//! The language of control files: one line, a rate, a range or a deadband. Numbers are kept exact and become the raw
-//! steps of a metric when it is known which one. It knows no file and no node.
+//! The language of control files: one line with a rate, a range or a deadband. Numbers stay exact, and become raw steps of
+//! a metric when a value is compared. It knows no file and no node.
 
 use khz_model::Rate;
 
-/// Digits behind a point that are taken; more are refused, not rounded.
+/// Digits after the decimal point. A number with more is refused, not rounded.
 const PLACES_MAX: u32 = 9;
 
 /// A number with its suffix multiplied in: `units / 10^places`.
@@ -21,7 +21,7 @@ pub struct Range {
     text: String,
 }
 
-/// Values are delivered when they differ by so much from the last that was.
+/// Values are delivered when they differ enough from the last one that was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     by: By,
@@ -64,13 +64,13 @@ pub fn change(line: &[u8]) -> Result<Option<Change>, String> {
     Ok(Some(Change { by, text: text.to_owned() }))
 }
 
-/// The line without its newline and without the file's own word, which may stand before; `None`: `default`, `off`
-/// or nothing, all of which take a setting back.
+/// The line without its newline and without the file's own word, which may come first; `None`: `default`, `off` or nothing,
+/// which remove a setting.
 fn argument<'a>(line: &'a [u8], word: &str) -> Result<Option<&'a str>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8 text".to_owned())?;
     let text = text.trim_matches(|c: char| c.is_ascii_whitespace());
     if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
-        return Err(format!("one line of plain text is wanted; it contains {:?}", c));
+        return Err(format!("write one line of plain text; this one contains {:?}", c));
     }
     let rest = text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
     let text = rest.unwrap_or(text).trim_ascii();
@@ -114,7 +114,7 @@ impl Amount {
         self.units.saturating_mul(here).cmp(&other.units.saturating_mul(there))
     }
 
-    /// In raw steps of a metric with so many places, rounded up or down where it lies between two.
+    /// The amount in raw steps of a metric with this many decimal places, rounded up or down between two steps.
     fn steps(self, places: u8, up: bool) -> u128 {
         let units = self.units.saturating_mul(10u128.pow(u32::from(places)));
         let divisor = 10u128.pow(self.places);

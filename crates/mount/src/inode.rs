@@ -1,11 +1,11 @@
-//! Inode numbers: computed from what they name, so that no table of them must be kept.
+//! Inode numbers: computed from what they name, so that the mount keeps no table of them.
 
 /// One file or directory of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Inode {
-    /// The node whose it is; 0: the tree's own.
+    /// Its node; 0: the tree itself.
     pub node: NodeId,
-    /// What kind of thing stands at the path.
+    /// What is at the path.
     pub class: Class,
     /// The path below the node, or below the mount point.
     pub path: PathId,
@@ -24,21 +24,21 @@ impl NodeId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathId(pub u32);
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// What the path itself says.
+    /// The file or directory itself.
     Plain = 0,
     /// The directory with the settings of the path.
     Control = 1,
-    /// Its rate.
+    /// The rate of the path.
     Rate = 2,
-    /// Its range.
+    /// The range of the path.
     Range = 3,
-    /// Its deadband.
+    /// The deadband of the path.
     Change = 4,
-    /// What was wrong with the last line that was refused.
+    /// Why the last line was refused.
     Error = 5,
 }
 
@@ -49,19 +49,19 @@ impl Inode {
     /// The mount point.
     pub const ROOT: Inode = Inode { node: NodeId::TREE, class: Class::Plain, path: PathId(1) };
 
-    /// A plain one.
+    /// The file or directory at a path.
     pub fn plain(node: NodeId, path: PathId) -> Self {
         Inode { node, class: Class::Plain, path }
     }
 
-    /// The number that the kernel knows it by.
+    /// Its number in the kernel.
     pub fn number(self) -> u64 {
         u64::from(self.node.0) << (PATH_BITS + CLASS_BITS)
             | u64::from(self.class as u8) << PATH_BITS
             | u64::from(self.path.0)
     }
 
-    /// The inode of a number; `None`: we never gave it out.
+    /// The inode of a number; `None`: no inode of ours has it.
     pub fn from_number(number: u64) -> Option<Self> {
         let class = match number >> PATH_BITS & ((1 << CLASS_BITS) - 1) {
             0 => Class::Plain,

@@ -1,11 +1,11 @@
-//! Whether somebody who waits in the tree was told to end. The kernel asks file systems to let such a thread go, but
-//! fuser 0.18 answers that with ENOSYS; and a thread whose request was sent waits on, whatever it was told, until it is
-//! answered. So we look ourselves.
+//! Whether a thread that waits in the tree has a signal to end. The kernel asks file systems to release such a thread, but
+//! fuser 0.18 answers that with ENOSYS; and a thread whose request was sent waits until the request is answered, whatever
+//! signals it has. So the mount checks for itself.
 
 /// SIGHUP, SIGINT, SIGQUIT, SIGKILL and SIGTERM, as bits of the masks in `/proc/PID/status`.
 const TO_END: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 8 | 1 << 14;
 
-/// True when a thread has a signal before it that ends programs. 0 stands for threads of other PID namespaces, of which
+/// True when a thread has a pending signal that ends programs. 0 stands for threads of other PID namespaces, of which
 /// nothing is known.
 pub(crate) fn is_interrupted(thread: u32) -> bool {
     thread != 0
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_ends_programs_and_is_not_held_back_counts() {
+    fn only_unblocked_signals_that_end_programs_count() {
         let status = |pending, shared, blocked| {
             is_to_end(&format!(
                 "Name:\tcat\nSigPnd:\t{pending:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n"

@@ -1,4 +1,4 @@
-//! The kernel's requests, one method for each: what they mean for the tree, and what is forbidden. No method waits.
+//! The kernel's requests, one method for each: what each asks of the tree, and which are refused. No method waits.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,30 +13,31 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow, WriteFlags,
 };
 
+use crate::answer::Answer;
 use crate::attributes::attributes;
+use crate::file::{Caller, Kind, Read};
 use crate::inode::Inode;
 use crate::limits::NAME_BYTES_MAX;
 use crate::state::{Request, Shared};
-use crate::tree::{Answer, Asker, Kind, Read};
 
-/// The file system, as fuser calls it.
+/// The file system that fuser calls.
 pub(crate) struct Kernel(pub Arc<Shared>);
 
-/// The tree is what the cluster is: nobody makes, moves or removes files in it.
+/// Nobody makes, moves or removes files: the cluster decides what is in the tree.
 const FORBIDDEN: Errno = Errno::EPERM;
 
 impl Kernel {
-    /// The inode of a number that the kernel says.
+    /// The inode of a number of the kernel's.
     fn inode(number: INodeNo) -> Result<Inode, Errno> {
         Inode::from_number(number.0).ok_or(Errno::ENOENT)
     }
 }
 
-fn asker(asked: &Asked) -> Asker {
-    Asker { user: asked.uid(), since: Some(Instant::now()) }
+fn caller(asked: &Asked) -> Caller {
+    Caller { user: asked.uid(), since: Some(Instant::now()) }
 }
 
-/// The process of a thread, as settings that are held know it.
+/// The process of a thread: settings belong to processes.
 fn process_of(thread: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
@@ -45,7 +46,7 @@ fn process_of(thread: u32) -> u32 {
 
 impl Filesystem for Kernel {
     fn init(&mut self, _asked: &Asked, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Without EXPLICIT_INVAL_DATA a new size throws the old page away, which has the old number of digits.
+        // Without EXPLICIT_INVAL_DATA a new size drops the old page, which has the old number of digits.
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         Ok(())
     }
@@ -68,7 +69,7 @@ impl Filesystem for Kernel {
         }
     }
 
-    /// `echo 100 > rate` empties the file first: that is allowed where a line may be written, and means nothing.
+    /// `echo 100 > rate` truncates the file first: a control file allows that, and ignores it.
     fn setattr(
         &self,
         _asked: &Asked,
@@ -177,7 +178,7 @@ impl Filesystem for Kernel {
         match Kernel::inode(ino) {
             Ok(inode) => {
                 let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-                let open = Request::Open { inode, writes, asker: asker(asked), reply };
+                let open = Request::Open { inode, writes, caller: caller(asked), reply };
                 self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),
@@ -246,7 +247,7 @@ impl Filesystem for Kernel {
     fn opendir(&self, asked: &Asked, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match Kernel::inode(ino) {
             Ok(inode) => {
-                let open = Request::OpenDirectory { inode, asker: asker(asked), reply };
+                let open = Request::OpenDirectory { inode, caller: caller(asked), reply };
                 self.0.serve(open, asked.pid(), Instant::now());
             }
             Err(errno) => reply.error(errno),

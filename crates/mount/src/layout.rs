@@ -1,5 +1,5 @@
-//! What the series of a schema look like as a directory: which paths are files, and which directories have what in
-//! them. Nodes with the same series share one.
+//! The series of a schema as a directory tree: which paths are files, and what each directory has in it. Nodes with the
+//! same series share one layout.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use khz_model::Series;
 use crate::inode::PathId;
 use crate::names::Names;
 
-/// Under this name stands the value of a series whose own name is a directory: of `job.x` beside `job.x.y`.
-pub(crate) const OF_DIRECTORY: &str = ".value";
+/// The file of a series whose own name is a directory: `job.x` is `job/x/.value` where there is a `job.x.y`.
+const OF_DIRECTORY: &str = ".value";
 
 /// The directory tree of some series.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Layout {
     pub series: Arc<Vec<Series>>,
     slots: HashMap<PathId, u32>,
     directories: HashMap<PathId, Vec<PathId>>,
-    /// Path of each slot; `None`: it cannot be a file.
+    /// The path of each slot; `None`: the series cannot be a file.
     pub paths: Vec<Option<PathId>>,
 }
 
@@ -49,7 +49,7 @@ impl Layout {
         layout
     }
 
-    /// Puts the steps of a way into the directories that they stand in; a path stands in one alone.
+    /// Puts each step of a way into its directory, once.
     fn enter(&mut self, top: PathId, way: &[PathId], seen: &mut HashSet<PathId>) {
         let mut directory = top;
         for &step in way {
@@ -65,12 +65,20 @@ impl Layout {
         self.slots.get(&path).copied()
     }
 
-    /// What stands in the directory at a path; `None`: it is none.
+    /// The slot of a series, if the layout, which stands below `top`, has it.
+    pub fn find(&self, names: &Names, top: PathId, series: &Series) -> Option<u32> {
+        let instance = series.instance.as_ref().map(ToString::to_string);
+        let mut words = series.metric.name.split('.').chain(instance.as_deref());
+        let path = words.try_fold(top, |at, word| names.find(at, word))?;
+        self.slot(path).or_else(|| self.slot(names.find(path, OF_DIRECTORY)?))
+    }
+
+    /// What is in the directory at a path; `None`: it is no directory.
     pub fn entries(&self, path: PathId) -> Option<&[PathId]> {
         self.directories.get(&path).map(Vec::as_slice)
     }
 
-    /// Series that have no place in the tree.
+    /// Series that cannot be files.
     pub fn left_out(&self) -> usize {
         self.paths.iter().filter(|path| path.is_none()).count()
     }

@@ -1,4 +1,4 @@
-//! A mounted tree: from the mount point to the threads, and back.
+//! A mounted tree: the mount point, and the threads that serve it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,19 @@ use std::thread::JoinHandle;
 use fuser::{Config, MountOption, Session, SessionACL};
 
 use crate::kernel::Kernel;
+use crate::options::Options;
 use crate::pusher;
-use crate::source::{Sink, Source};
 use crate::state::Shared;
-use crate::tree::{Options, Tree};
+use crate::tree::Tree;
+use crate::upstream::{Sink, Upstream};
 
-/// Threads that answer the kernel. None of them ever waits, so that two are enough for any number of readers.
+/// Threads that answer the kernel. None of them ever waits, so two are enough for any number of readers.
 const KERNEL_THREADS: usize = 2;
 
-/// Dead mounts on top of one another that are taken away.
+/// Dead mounts on top of one another that are unmounted.
 const STACKED_MAX: usize = 8;
 
-/// Where and for whom.
+/// Where to mount, and for which users.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// An empty directory.
@@ -38,7 +39,7 @@ pub enum MountError {
     Refused {
         /// The mount point.
         directory: PathBuf,
-        /// What was said.
+        /// What the kernel or fusermount3 said.
         source: io::Error,
     },
     /// No thread could be started.
@@ -46,7 +47,7 @@ pub enum MountError {
     Thread(io::Error),
 }
 
-/// What may help; errors of fusermount3 say themselves what is wrong.
+/// What the user can do; errors of fusermount3 already say what is wrong.
 fn advice(directory: &Path, error: &io::Error) -> &'static str {
     let text = error.to_string();
     match error.kind() {
@@ -67,7 +68,7 @@ fn advice(directory: &Path, error: &io::Error) -> &'static str {
     }
 }
 
-/// fusermount3 ends what it says with a newline.
+/// An error without the newline that fusermount3 puts at its end.
 fn one_line(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(_) => error,
@@ -75,7 +76,7 @@ fn one_line(error: io::Error) -> io::Error {
     }
 }
 
-/// Where the kernel is spoken to.
+/// The kernel's door to file systems in user space.
 const DEVICE: &str = "/dev/fuse";
 
 /// A mounted tree. Dropping it unmounts it.
@@ -87,13 +88,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts; `start` begins to bring values to the sink that it is given. `over` is called once when the tree is not
-    /// mounted any more, whoever has unmounted it.
+    /// Mounts the tree. `start` gets the sink and returns the upstream that brings values to it. `over` is called once when
+    /// the tree is not mounted any more.
     pub fn start<E: From<MountError>>(
         place: &Place,
         options: Options,
         over: impl FnOnce() + Send + 'static,
-        start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Source>, E>,
+        start: impl FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Upstream>, E>,
     ) -> Result<Self, E> {
         let shared = Shared::new(Tree::new(options, place.owner.0), place.owner);
         clear_dead(&place.directory);
@@ -102,7 +103,7 @@ impl Mount {
         let session =
             Session::new(Kernel(shared.clone()), &place.directory, &config(place)).map_err(refused)?;
         let notifier = session.notifier();
-        let source = start(shared.clone())?;
+        let upstream = start(shared.clone())?;
         let ends = shared.clone();
         let serve = move || {
             if let Err(error) = session.run() {
@@ -116,25 +117,25 @@ impl Mount {
         let (pushes, directory) = (shared.clone(), place.directory.clone());
         let pusher = std::thread::Builder::new()
             .name("push".into())
-            .spawn(move || pusher::run(&pushes, &notifier, &source, &directory))
+            .spawn(move || pusher::run(&pushes, &notifier, &upstream, &directory))
             .map_err(MountError::Thread)?;
         Ok(Mount { shared, kernel, pusher: Some(pusher), directory: place.directory.clone() })
     }
 
-    /// True once somebody has unmounted it.
+    /// True after somebody has unmounted it.
     pub fn is_over(&self) -> bool {
         self.kernel.is_finished()
     }
 
-    /// Unmounts, even while somebody has files open: those give errors from then on.
+    /// Unmounts, even while files are open: those give errors from then on.
     fn end(&mut self) {
         self.shared.stop();
-        // Descriptors that are still open keep the kernel's thread; it is not waited for, the process takes it along.
+        // Open descriptors keep the kernel's thread alive. Nobody waits for it: it ends with the process.
         if !self.is_over() {
             detach(&self.directory);
         }
         if let Some(pusher) = self.pusher.take() {
-            // A panic of its was printed when it happened.
+            // A panic of the thread was printed when it happened.
             let _ = pusher.join();
         }
     }
@@ -162,10 +163,10 @@ fn config(place: &Place) -> Config {
     config
 }
 
-/// A mount whose process was killed stands in the way of the next one.
+/// Unmounts a mount whose process was killed, so that the next one can take its place.
 fn clear_dead(directory: &Path) {
-    // Its attributes may still be in the kernel's cache: only opening it tells. What the dead one was asked last is
-    // answered with ECONNABORTED.
+    // The kernel's cache may still have its attributes: only an open shows that it is dead. The last request to the dead
+    // process gives ECONNABORTED.
     let is_dead =
         |error: io::Error| matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED));
     for _ in 0..STACKED_MAX {
@@ -177,7 +178,7 @@ fn clear_dead(directory: &Path) {
     }
 }
 
-/// Takes a mount away from its place at once; who has files open in it keeps them until he closes them.
+/// Unmounts a directory at once. Programs that have files open in it keep them until they close them.
 pub fn detach(directory: &Path) -> bool {
     if rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH).is_ok() {
         return true;

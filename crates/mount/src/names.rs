@@ -1,8 +1,8 @@
-//! The names of the tree, each path once however many nodes have it. It knows no node and no meaning.
+//! The names of the tree: each path is kept once, however many nodes have it. It knows no node and no meaning.
 
 use std::collections::HashMap;
 
-use crate::inode::PathId;
+use crate::inode::{Inode, NodeId, PathId};
 use crate::limits::{NAME_BYTES_MAX, NAMES_MAX};
 
 /// Interned paths.
@@ -28,13 +28,13 @@ impl Names {
         Names { entries: vec![top], children: HashMap::new() }
     }
 
-    /// The path of a name in a directory, if anybody has it.
+    /// The path of a name in a directory, if there is one.
     pub fn find(&self, parent: PathId, name: &str) -> Option<PathId> {
-        // The key borrows nothing: names are short, and this is not the way of reads.
+        // The key is a copy: names are short, and reads of files do not come here.
         self.children.get(&(parent, name.into())).copied()
     }
 
-    /// The path of a name in a directory, new when it must be; `None`: it can be no file name, or there are too many.
+    /// The path of a name in a directory, a new one if needed; `None`: it cannot be a file name, or there are too many.
     pub fn intern(&mut self, parent: PathId, name: &str) -> Option<PathId> {
         if let Some(known) = self.find(parent, name) {
             return Some(known);
@@ -59,7 +59,29 @@ impl Names {
         self.entry(path).map_or(Names::TOP, |entry| entry.parent)
     }
 
-    /// True for a path that was given out.
+    /// True for a path and for everything below it.
+    pub fn is_below(&self, mut path: PathId, top: PathId) -> bool {
+        while path != top && path != Names::TOP {
+            path = self.parent(path);
+        }
+        path == top
+    }
+
+    /// The places whose settings hold for a file, from itself up to the whole tree.
+    pub fn places(&self, inode: Inode) -> Vec<(NodeId, PathId)> {
+        let mut places = vec![(inode.node, inode.path)];
+        let mut path = inode.path;
+        while path != Names::TOP {
+            path = self.parent(path);
+            places.push((inode.node, path));
+        }
+        if inode.node != NodeId::TREE {
+            places.push((NodeId::TREE, Names::TOP));
+        }
+        places
+    }
+
+    /// True for a path that exists.
     pub fn has(&self, path: PathId) -> bool {
         self.entry(path).is_some()
     }
@@ -106,7 +128,18 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_file_name_is_refused() {
+    fn the_places_of_a_file_go_from_itself_to_the_whole_tree() {
+        let mut names = Names::new();
+        let mem = names.intern(Names::TOP, "mem").unwrap();
+        let free = names.intern(mem, "free").unwrap();
+        let node = NodeId(7);
+        let places = names.places(Inode::plain(node, free));
+        assert_eq!(places, [(node, free), (node, mem), (node, Names::TOP), (NodeId::TREE, Names::TOP)]);
+        assert!(names.is_below(free, mem) && names.is_below(free, free) && !names.is_below(mem, free));
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_a_file_name_is_refused() {
         let mut names = Names::new();
         for name in ["", ".", "..", "a/b", "a\0b", &"n".repeat(256)] {
             assert_eq!(names.intern(Names::TOP, name), None, "{name:?}");

@@ -1,50 +1,50 @@
-//! The thread that brings new values into the page cache, wakes who sleeps, and says to the source what is wanted. A
-//! drop or a store waits while a read of the same file is under way: therefore nobody else does it.
+//! The thread that brings new values into the page cache, wakes sleepers, and gives the upstream its commands. A drop or a
+//! store waits while a read of the same file is under way: therefore no other thread does it.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use fuser::{INodeNo, Notifier, PollHandle};
 
-use crate::source::Source;
+use crate::effects::{Command, NewPage, Push};
 use crate::state::Shared;
-use crate::tree::{Fresh, Order, Push};
+use crate::upstream::Upstream;
 
 /// Runs until the mount, at this directory, is over.
-pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, source: &Arc<dyn Source>, directory: &Path) {
+pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn Upstream>, directory: &Path) {
     shared.begin_to_push();
     while let Some(mut work) = shared.next_work() {
-        for order in work.orders.drain(..) {
-            match order {
-                Order::Ask(wish) => source.ask(wish),
-                Order::Dismiss(number) => source.dismiss(number),
-                Order::Roster(wanted) => source.roster(wanted),
-                Order::Read(wish) => source.read(wish),
-                Order::ReadNow(number, ask) => source.read_now(number, ask),
-                Order::Unread(number) => source.unread(number),
+        for command in work.commands.drain(..) {
+            match command {
+                Command::Subscribe(subscription) => upstream.subscribe(subscription),
+                Command::Unsubscribe(number) => upstream.unsubscribe(number),
+                Command::ListNodes(wanted) => upstream.list_nodes(wanted),
+                Command::SubscribeText(subscription) => upstream.subscribe_text(subscription),
+                Command::ReadTextNow(number, request) => upstream.read_text_now(number, request),
+                Command::UnsubscribeText(number) => upstream.unsubscribe_text(number),
             }
         }
         for push in &work.pushes {
-            // An error means that the kernel has forgotten the file or the mount is gone: nothing is to be done.
+            // An error means that the kernel has forgotten the file, or that the mount is gone: there is nothing to do.
             let _ = match push {
                 Push::Invalidate(inode) => notifier.inval_inode(INodeNo(inode.number()), 0, 0),
-                Push::Store(fresh) => store(notifier, fresh, directory),
+                Push::Store(page) => store(notifier, page, directory),
                 Push::Forget(inode) => notifier.inval_inode(INodeNo(inode.number()), -1, 0),
                 Push::Wake(sleeper) => notifier.poll(PollHandle(*sleeper)),
             };
         }
         shared.pushed(&work);
-        shared.ask_again(&work);
+        shared.retry(&work);
     }
 }
 
-/// Drops a page, has the kernel ask for the new length, and stores the new bytes: in this order a reader finds either
-/// no page or a whole one of the right length (`tree/pages.rs`).
-fn store(notifier: &Notifier, fresh: &Fresh, directory: &Path) -> std::io::Result<()> {
-    let inode = INodeNo(fresh.inode.number());
+/// Drops a page, makes the kernel ask for the new length, and stores the new bytes: in this order a reader finds either no
+/// page or a whole one of the right length (`page.rs`).
+fn store(notifier: &Notifier, page: &NewPage, directory: &Path) -> std::io::Result<()> {
+    let inode = INodeNo(page.inode.number());
     notifier.inval_inode(inode, 0, 0)?;
-    // The other threads answer it, whatever they know: this one never waits. Without it the first reader would ask, and a
-    // shorter text would not be taken.
-    let _ = std::fs::symlink_metadata(directory.join(&fresh.path));
-    notifier.store(inode, 0, &fresh.text)
+    // Another thread answers this `stat`, at once. Without it the first reader would ask for the length, and the kernel
+    // would refuse to store a shorter text.
+    let _ = std::fs::symlink_metadata(directory.join(&page.path));
+    notifier.store(inode, 0, &page.text)
 }

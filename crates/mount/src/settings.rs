@@ -1,5 +1,5 @@
-//! What readers have set at places of the tree: rates, ranges and deadbands, for the whole mount or for as long as a
-//! descriptor lives. The setting nearest to a file counts.
+//! What readers have set at places of the tree: rates, ranges and deadbands, for the whole mount or until a descriptor is
+//! closed. The setting nearest to a file holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::limits::SETTINGS_MAX;
 /// A place that has settings.
 pub type Place = (NodeId, PathId);
 
-/// Whose a setting is.
+/// For whom a setting holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The whole mount's.
+    /// For the whole mount.
     Mount,
-    /// Of the process that holds this control file open.
+    /// For the process that holds this control file open.
     Held {
         /// The control file's handle.
         handle: u64,
@@ -28,8 +28,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// True for a process that holds the setting. Processes of other PID namespaces are all called 0 here: each of them
-    /// hears what holds for everybody, and none what another has set.
+    /// True for the process that holds the setting. Processes of other PID namespaces all have the number 0 here: for them
+    /// only the mount's settings hold.
     fn is(&self, process: u32) -> bool {
         process != 0 && matches!(self, Owner::Held { process: whose, .. } if *whose == process)
     }
@@ -88,7 +88,7 @@ impl Filter {
         in_range && (far || crosses)
     }
 
-    /// True when a value that is there already is news to who begins to wait.
+    /// True when a present value is news to a process that begins to wait.
     pub fn holds(&self, value: u64, places: u8) -> bool {
         self.range.as_ref().is_none_or(|range| range.holds(value, places))
     }
@@ -106,7 +106,7 @@ pub struct Settings {
 pub struct Full;
 
 impl Settings {
-    /// Sets, or takes back with `None`, what an owner has of one kind at a place.
+    /// Sets what an owner has of one kind at a place; `None` removes it.
     pub fn set(
         &mut self,
         place: Place,
@@ -127,7 +127,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The setting of a kind that stands at a place: what a process has set itself, else the mount's.
+    /// The setting of a kind at a place: the process's own, else the mount's.
     pub fn at(&self, place: Place, class: Class, process: Option<u32>) -> Option<&Setting> {
         let there = self.places.get(&place)?.iter().filter(|(_, setting)| setting.class() == class);
         let mut own = there.clone().filter(|(owner, _)| process.is_some_and(|process| owner.is(process)));
@@ -146,7 +146,7 @@ impl Settings {
         .collect()
     }
 
-    /// The fastest rate that stands at a place, whoever set it.
+    /// The fastest rate that anybody has set at a place.
     pub fn rate_at(&self, place: Place) -> Option<Rate> {
         let rates = self.places.get(&place)?.iter().filter_map(|(_, setting)| match setting {
             Setting::Rate(rate) => Some(*rate),
@@ -155,7 +155,7 @@ impl Settings {
         rates.min_by_key(|rate| rate.period())
     }
 
-    /// The filter for a file, whose places are given from the file itself outwards.
+    /// The filter for a file. `places` begins with the file itself.
     pub fn filter(&self, places: &[Place], process: Option<u32>) -> Filter {
         if self.places.is_empty() {
             return Filter::default();
@@ -180,8 +180,8 @@ impl Settings {
         places.iter().find_map(|&place| Some((place, self.rate_at(place)?)))
     }
 
-    /// A control file is closed: what was its descriptor's alone ends, unless it was closed at once, which makes it the
-    /// mount's.
+    /// A control file is closed: its setting ends, or holds for the mount if the file was closed at once. `false`: there was
+    /// none.
     pub fn close(&mut self, place: Place, class: Class, handle: u64, at_once: bool) -> bool {
         let Some(there) = self.places.get_mut(&place) else { return false };
         let is_its = |owner: &Owner| matches!(owner, Owner::Held { handle: whose, .. } if *whose == handle);
@@ -200,7 +200,7 @@ impl Settings {
         true
     }
 
-    /// Another number when something was set or taken back.
+    /// A number that changes with every change of a setting.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -242,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn a_deadband_inside_a_range_still_tells_of_the_edge() {
+    fn a_deadband_inside_a_range_still_delivers_the_crossing() {
         let filter = filter("0 100", "50%");
         assert!(!filter.passes(Some(90), 99, 0) && filter.passes(Some(90), 101, 0));
     }
 
     #[test]
-    fn the_nearest_setting_counts_and_a_process_hears_its_own() {
+    fn the_nearest_setting_holds_and_a_process_has_its_own() {
         let (node, attribute) = ((NodeId(1), PathId(1)), (NodeId(1), PathId(9)));
         let mut settings = Settings::default();
         settings.set(node, Owner::Mount, Class::Range, Some(range("0 1"))).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_closed_at_once_becomes_the_mounts() {
+    fn a_line_that_is_closed_at_once_holds_for_the_mount() {
         let place = (NodeId(1), PathId(9));
         let mut settings = Settings::default();
         for (handle, text) in [(1, "0 1"), (2, "0 2")] {

@@ -1,5 +1,5 @@
-//! The tree and those who wait for something in it, behind one lock: the kernel's requests, the source's rows and the
-//! thread that pushes meet here. Nobody holds the lock while the kernel or the source is spoken to.
+//! The tree, and the requests that wait for something in it, under one lock. The kernel's requests, the upstream's rows and
+//! the thread that pushes meet here. No thread holds the lock while it speaks to the kernel or the upstream.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,18 +9,21 @@ use std::time::{Duration, Instant};
 use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyData, ReplyEntry, ReplyOpen};
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
+use crate::answer::Answer;
 use crate::attributes::attributes;
+use crate::effects::Work;
+use crate::file::{Caller, Opened, Read};
 use crate::inode::{Inode, NodeId};
 use crate::interrupted::is_interrupted;
-use crate::limits::{INTERRUPTED_LOOK, INTERRUPTED_LOOKED_MAX, NAME_TTL, TEXT_NOW_WAIT, WAITING_MAX};
-use crate::source::Sink;
-use crate::tree::{Answer, Asker, Opened, Read, Tree};
+use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, NAME_TTL, TEXT_NOW_WAIT, WAITING_MAX};
+use crate::tree::Tree;
+use crate::upstream::Sink;
 
 /// What can wait for something that has not come yet.
 pub(crate) enum Request {
     Lookup { parent: Inode, name: Vec<u8>, reply: ReplyEntry },
-    Open { inode: Inode, writes: bool, asker: Asker, reply: ReplyOpen },
-    OpenDirectory { inode: Inode, asker: Asker, reply: ReplyOpen },
+    Open { inode: Inode, writes: bool, caller: Caller, reply: ReplyOpen },
+    OpenDirectory { inode: Inode, caller: Caller, reply: ReplyOpen },
     Read { inode: Inode, read: Read, reply: ReplyData },
 }
 
@@ -35,9 +38,48 @@ impl Request {
         }
     }
 
-    /// How long it waits at most, where `wait` holds for all.
-    fn patience(&self, wait: Duration) -> Duration {
-        if let Request::Read { .. } = self { wait.min(TEXT_NOW_WAIT) } else { wait }
+    /// How long it waits at most, where a mount's requests wait for at most `wait`.
+    fn patience(&self, tree: &Tree, wait: Duration) -> Duration {
+        match self {
+            Request::Read { .. } => wait.min(TEXT_NOW_WAIT),
+            Request::Open { inode, .. } if tree.has_kernel_text(*inode) => wait.min(TEXT_NOW_WAIT),
+            _ => wait,
+        }
+    }
+
+    /// Asks the tree; the request comes back when it has to wait.
+    fn ask(self, tree: &mut Tree, owner: (u32, u32), now: Instant, is_late: bool) -> Result<Reply, Request> {
+        Ok(match self {
+            Request::Lookup { parent, name, reply } => match tree.lookup(parent, &name, now, is_late) {
+                Answer::Ready(inode) => {
+                    let seen = tree.attributes(inode);
+                    let ttl = seen.map_or(Duration::ZERO, |seen| seen.ttl);
+                    let seen = seen.map(|seen| attributes(&seen, owner)).ok_or(libc::ENOENT);
+                    Reply::Entry(reply, seen, ttl)
+                }
+                Answer::Fail(errno) => Reply::Entry(reply, Err(errno), Duration::ZERO),
+                Answer::Wait => return Err(Request::Lookup { parent, name, reply }),
+            },
+            Request::Open { inode, writes, caller, reply } => {
+                match tree.open(inode, writes, caller, now, is_late) {
+                    Answer::Ready(opened) => Reply::Opened(reply, Ok(opened)),
+                    Answer::Fail(errno) => Reply::Opened(reply, Err(errno)),
+                    Answer::Wait => return Err(Request::Open { inode, writes, caller, reply }),
+                }
+            }
+            Request::OpenDirectory { inode, caller, reply } => {
+                match tree.open_directory(inode, caller, now, is_late) {
+                    Answer::Ready(opened) => Reply::Opened(reply, Ok(opened)),
+                    Answer::Fail(errno) => Reply::Opened(reply, Err(errno)),
+                    Answer::Wait => return Err(Request::OpenDirectory { inode, caller, reply }),
+                }
+            }
+            Request::Read { inode, read, reply } => match tree.read(read, now, is_late) {
+                Answer::Ready(bytes) => Reply::Bytes(reply, Ok(bytes)),
+                Answer::Fail(errno) => Reply::Bytes(reply, Err(errno)),
+                Answer::Wait => return Err(Request::Read { inode, read, reply }),
+            },
+        })
     }
 
     fn fail(self, errno: i32) {
@@ -50,34 +92,50 @@ impl Request {
     }
 }
 
-/// Whose a request is, and how long he waits.
-#[derive(Clone, Copy)]
-struct Patience {
+/// A request that waits.
+struct Waiting {
+    request: Request,
+    /// The thread that has made it.
     thread: u32,
     until: Instant,
 }
 
-struct Waiting {
-    request: Request,
-    patience: Patience,
-}
-
-/// What is behind the lock.
+/// What the lock protects.
 pub(crate) struct State {
-    pub tree: Tree,
+    tree: Tree,
     waiting: Vec<Waiting>,
-    /// When it was last looked whether those who wait were told to end.
-    looked: Instant,
+    /// When the waiting threads were last checked for a signal to end.
+    checked: Instant,
     stopped: bool,
 }
 
 impl State {
-    /// Takes those out of the waiting of whom this is true.
+    /// Takes out the waiting requests for which this is true.
     fn take_waiting(&mut self, is_to_go: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
         let (gone, rest) = std::mem::take(&mut self.waiting).into_iter().partition(is_to_go);
         self.waiting = rest;
         self.tree.set_waiting(self.waiting.len());
         gone
+    }
+
+    /// Lets a request wait, or refuses it.
+    fn wait(&mut self, waiting: Waiting, now: Instant, is_late: bool) {
+        let refusal = match self.waiting.len() >= WAITING_MAX {
+            // Nobody answers waiting requests any more.
+            _ if self.stopped => Some(libc::ENOTCONN),
+            // The tree answers late requests; this one waits nowhere.
+            _ if is_late => Some(libc::ETIMEDOUT),
+            true => Some(libc::EAGAIN),
+            false => None,
+        };
+        if let Some(errno) = refusal {
+            return waiting.request.fail(errno);
+        }
+        if self.waiting.is_empty() {
+            self.checked = now;
+        }
+        self.waiting.push(waiting);
+        self.tree.set_waiting(self.waiting.len());
     }
 }
 
@@ -90,22 +148,21 @@ pub(crate) struct Shared {
     pusher: AtomicU32,
 }
 
-/// What an answer is said with, once the lock is free.
-enum Said {
+/// An answer to the kernel, which is sent when the lock is free.
+enum Reply {
     Entry(ReplyEntry, Result<fuser::FileAttr, i32>, Duration),
     Opened(ReplyOpen, Result<Opened, i32>),
     Bytes(ReplyData, Result<Vec<u8>, i32>),
-    Nothing,
 }
 
 impl Shared {
     pub fn new(tree: Tree, owner: (u32, u32)) -> Arc<Self> {
-        let state = State { tree, waiting: Vec::new(), looked: Instant::now(), stopped: false };
+        let state = State { tree, waiting: Vec::new(), checked: Instant::now(), stopped: false };
         let state = Mutex::new(state);
         Arc::new(Shared { state, bell: Condvar::new(), owner, pusher: AtomicU32::new(0) })
     }
 
-    /// Whose everything in the tree is.
+    /// User and group of everything in the tree.
     pub fn owner(&self) -> (u32, u32) {
         self.owner
     }
@@ -114,16 +171,20 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Does something with the tree, and wakes the thread that pushes when that has made it work.
+    /// Does something with the tree, and wakes the thread that pushes when that has made work for it.
     pub fn with<T>(&self, act: impl FnOnce(&mut Tree) -> T) -> T {
         let mut state = self.lock();
         let done = act(&mut state.tree);
+        self.unlock(state);
+        done
+    }
+
+    fn unlock(&self, state: MutexGuard<'_, State>) {
         let has_work = state.tree.has_work();
         drop(state);
         if has_work {
             self.bell.notify_one();
         }
-        done
     }
 
     /// This thread is the one that pushes.
@@ -132,115 +193,61 @@ impl Shared {
         self.pusher.store(number, Ordering::Relaxed);
     }
 
-    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it is the one that answers who does.
+    /// Answers a request of a thread, or lets it wait. The thread that pushes never waits: it answers waiting requests.
     pub fn serve(&self, request: Request, thread: u32, now: Instant) {
         let mut state = self.lock();
         let may_wait = thread != self.pusher.load(Ordering::Relaxed);
-        let wait = state.tree.options().wait;
-        let patience = match &request {
-            Request::Open { inode, .. } if state.tree.has_text(*inode) => wait.min(TEXT_NOW_WAIT),
-            request => request.patience(wait),
-        };
+        let patience = request.patience(&state.tree, state.tree.options().wait);
         let until = if may_wait { now + patience } else { now };
-        let said = self.answer(&mut state, request, Patience { thread, until }, now);
-        let has_work = state.tree.has_work();
-        drop(state);
-        if has_work {
-            self.bell.notify_one();
-        }
-        said.say();
+        let reply = self.answer(&mut state, Waiting { request, thread, until }, now);
+        self.unlock(state);
+        reply.into_iter().for_each(Reply::send);
     }
 
-    fn answer(&self, state: &mut State, request: Request, patience: Patience, now: Instant) -> Said {
-        let late = now >= patience.until;
-        let wait = match request {
-            Request::Lookup { parent, name, reply } => match state.tree.lookup(parent, &name, now, late) {
-                Answer::Ready(inode) => {
-                    let seen = state.tree.attributes(inode);
-                    let ttl = seen.map_or(Duration::ZERO, |seen| seen.ttl);
-                    let seen = seen.map(|seen| attributes(&seen, self.owner)).ok_or(libc::ENOENT);
-                    return Said::Entry(reply, seen, ttl);
+    /// The answer to a request; `None`: it waits, or was refused.
+    fn answer(&self, state: &mut State, waiting: Waiting, now: Instant) -> Option<Reply> {
+        let Waiting { request, thread, until } = waiting;
+        let is_late = now >= until;
+        // Where a reader has no room to wait in, what is there is better than nothing.
+        let cannot_wait = state.stopped || state.waiting.len() >= WAITING_MAX;
+        let gives_up = is_late || cannot_wait && matches!(request, Request::Read { .. });
+        match request.ask(&mut state.tree, self.owner, now, gives_up) {
+            Ok(reply) => {
+                if reply.has_timed_out() {
+                    state.tree.timed_out();
                 }
-                Answer::Fail(errno) => {
-                    return self.failed(state, Said::Entry(reply, Err(errno), Duration::ZERO), errno);
-                }
-                Answer::Wait => Request::Lookup { parent, name, reply },
-            },
-            Request::Open { inode, writes, asker, reply } => {
-                match state.tree.open(inode, writes, asker, now, late) {
-                    Answer::Ready(opened) => return Said::Opened(reply, Ok(opened)),
-                    Answer::Fail(errno) => return self.failed(state, Said::Opened(reply, Err(errno)), errno),
-                    Answer::Wait => Request::Open { inode, writes, asker, reply },
-                }
+                Some(reply)
             }
-            Request::OpenDirectory { inode, asker, reply } => {
-                match state.tree.open_directory(inode, asker, now, late) {
-                    Answer::Ready(opened) => return Said::Opened(reply, Ok(opened)),
-                    Answer::Fail(errno) => return self.failed(state, Said::Opened(reply, Err(errno)), errno),
-                    Answer::Wait => Request::OpenDirectory { inode, asker, reply },
-                }
+            Err(request) => {
+                state.wait(Waiting { request, thread, until }, now, is_late);
+                None
             }
-            Request::Read { inode, read, reply } => {
-                // Where there is no room to wait in, what is there is better than nothing.
-                let late = late || state.stopped || state.waiting.len() >= WAITING_MAX;
-                match state.tree.read(read, now, late) {
-                    Answer::Ready(bytes) => return Said::Bytes(reply, Ok(bytes)),
-                    Answer::Fail(errno) => return Said::Bytes(reply, Err(errno)),
-                    Answer::Wait => Request::Read { inode, read, reply },
-                }
-            }
-        };
-        // The tree answers who is late; what does not fit waits nowhere.
-        let refusal = match state.waiting.len() >= WAITING_MAX {
-            // Nobody answers those who wait any more.
-            _ if state.stopped => Some(libc::ENOTCONN),
-            _ if late => Some(libc::ETIMEDOUT),
-            true => Some(libc::EAGAIN),
-            false => None,
-        };
-        if let Some(errno) = refusal {
-            wait.fail(errno);
-            return Said::Nothing;
         }
-        if state.waiting.is_empty() {
-            state.looked = now;
-        }
-        state.waiting.push(Waiting { request: wait, patience });
-        let waiting = state.waiting.len();
-        state.tree.set_waiting(waiting);
-        Said::Nothing
     }
 
-    fn failed(&self, state: &mut State, said: Said, errno: i32) -> Said {
-        if errno == libc::ETIMEDOUT {
-            state.tree.timed_out();
-        }
-        said
-    }
-
-    /// Takes out what is to be done, waits for something when there is nothing; `None`: it is over.
-    pub fn next_work(&self) -> Option<crate::tree::Work> {
+    /// Takes out what is to be done, and waits for something when there is nothing; `None`: it is over.
+    pub fn next_work(&self) -> Option<Work> {
         let mut state = self.lock();
         loop {
             if state.stopped {
                 return None;
             }
             let now = Instant::now();
-            let first = state.waiting.iter().map(|waiting| waiting.patience.until).min();
+            let first = state.waiting.iter().map(|waiting| waiting.until).min();
             let next = state.tree.next_work();
-            let look = first.map(|_| state.looked + INTERRUPTED_LOOK);
+            let check = first.map(|_| state.checked + INTERRUPTED_CHECK);
             let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
             if state.tree.has_work() || is_due(first) || is_due(next) {
                 return Some(state.tree.work(now));
             }
-            if is_due(look) {
-                state.looked = now;
+            if is_due(check) {
+                state.checked = now;
                 drop(state);
-                self.let_the_interrupted_go();
+                self.end_interrupted();
                 state = self.lock();
                 continue;
             }
-            let until = [first, next, look].into_iter().flatten().min();
+            let until = [first, next, check].into_iter().flatten().min();
             state = match until {
                 Some(until) => {
                     let waited = self.bell.wait_timeout(state, until.saturating_duration_since(now));
@@ -251,46 +258,41 @@ impl Shared {
         }
     }
 
-    /// What was to be done is.
-    pub fn pushed(&self, work: &crate::tree::Work) {
-        self.lock().tree.stored(&work.pushes);
+    /// The pushes of this work were done.
+    pub fn pushed(&self, work: &Work) {
+        self.lock().tree.pushed(&work.pushes);
     }
 
-    /// Looks again at requests that wait for something that came, or have waited too long.
-    pub fn ask_again(&self, work: &crate::tree::Work) {
+    /// Tries waiting requests again: those whose node has news, and those that have waited long enough.
+    pub fn retry(&self, work: &Work) {
         let now = Instant::now();
         let mut state = self.lock();
         if state.waiting.is_empty() {
             return;
         }
-        let any = work.all_stirred || !work.stirred.is_empty();
-        let is_due = |waiting: &Waiting| {
-            let node = waiting.request.node();
-            let is_stirred = work.all_stirred || work.stirred.contains(&node) || any && node == NodeId::TREE;
-            is_stirred || now >= waiting.patience.until
-        };
-        let said: Vec<Said> = state
-            .take_waiting(is_due)
-            .into_iter()
-            .map(|Waiting { request, patience }| self.answer(&mut state, request, patience, now))
-            .collect();
+        let is_due = |waiting: &Waiting| work.retry.concerns(waiting.request.node()) || now >= waiting.until;
+        let due = state.take_waiting(is_due);
+        let replies: Vec<Reply> =
+            due.into_iter().filter_map(|waiting| self.answer(&mut state, waiting, now)).collect();
         drop(state);
-        said.into_iter().for_each(Said::say);
+        replies.into_iter().for_each(Reply::send);
     }
 
-    /// Who was told to end while he waits can end.
-    fn let_the_interrupted_go(&self) {
-        let thread = |waiting: &Waiting| waiting.patience.thread;
-        let threads: Vec<u32> = self.lock().waiting.iter().take(INTERRUPTED_LOOKED_MAX).map(thread).collect();
+    /// Ends the requests of threads that have a signal to end.
+    fn end_interrupted(&self) {
+        let waiting = |state: &State| -> Vec<u32> {
+            state.waiting.iter().take(INTERRUPTED_CHECKED_MAX).map(|waiting| waiting.thread).collect()
+        };
+        let threads = waiting(&self.lock());
         let ending: HashSet<u32> = threads.into_iter().filter(|&thread| is_interrupted(thread)).collect();
         if ending.is_empty() {
             return;
         }
-        let gone = self.lock().take_waiting(|waiting| ending.contains(&thread(waiting)));
+        let gone = self.lock().take_waiting(|waiting| ending.contains(&waiting.thread));
         gone.into_iter().for_each(|waiting| waiting.request.fail(libc::EINTR));
     }
 
-    /// It is over: who waits is told, and the thread that pushes ends.
+    /// It is over: requests that wait get an error, and the thread that pushes ends.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.stopped = true;
@@ -301,22 +303,28 @@ impl Shared {
     }
 }
 
-impl Said {
-    fn say(self) {
+impl Reply {
+    /// True for an open or a lookup whose wait timed out.
+    fn has_timed_out(&self) -> bool {
+        matches!(self, Reply::Entry(_, Err(libc::ETIMEDOUT), _) | Reply::Opened(_, Err(libc::ETIMEDOUT)))
+    }
+
+    fn send(self) {
         match self {
-            Said::Entry(reply, Ok(seen), ttl) => reply.entry_with_ttls(&ttl, &NAME_TTL, &seen, Generation(0)),
-            Said::Entry(reply, Err(errno), _) => reply.error(Errno::from_i32(errno)),
-            Said::Opened(reply, Ok(opened)) => {
+            Reply::Entry(reply, Ok(seen), ttl) => {
+                reply.entry_with_ttls(&ttl, &NAME_TTL, &seen, Generation(0));
+            }
+            Reply::Entry(reply, Err(errno), _) => reply.error(Errno::from_i32(errno)),
+            Reply::Opened(reply, Ok(opened)) => {
                 // There is nothing to flush: closing costs one request less.
                 let mut flags = FopenFlags::FOPEN_NOFLUSH;
                 flags.set(FopenFlags::FOPEN_DIRECT_IO, !opened.cached);
                 flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.keep);
                 reply.opened(FileHandle(opened.handle), flags);
             }
-            Said::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
-            Said::Bytes(reply, Ok(bytes)) => reply.data(&bytes),
-            Said::Bytes(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
-            Said::Nothing => {}
+            Reply::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
+            Reply::Bytes(reply, Ok(bytes)) => reply.data(&bytes),
+            Reply::Bytes(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
         }
     }
 }
@@ -325,28 +333,28 @@ impl Sink for Shared {
     fn connected(&self, up: bool, text: &str) {
         self.with(|tree| tree.connected(up, text, Instant::now()));
     }
-    fn nodes(&self, nodes: &[NodeStatus], complete: bool) {
-        self.with(|tree| tree.nodes(nodes, complete, Instant::now()));
+    fn nodes(&self, nodes: &[NodeStatus], is_last: bool) {
+        self.with(|tree| tree.nodes(nodes, is_last, Instant::now()));
     }
-    fn columns(&self, lane: u64, wish: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
-        self.with(|tree| tree.columns(lane, wish, node, columns));
+    fn columns(&self, lane: u64, subscription: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
+        self.with(|tree| tree.columns(lane, subscription, node, columns));
     }
     fn row(&self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
         self.with(|tree| tree.row(lane, stamp, cells));
     }
     fn closed(&self, lane: u64) {
-        self.with(|tree| tree.closed(lane));
+        self.with(|tree| tree.close_lane(lane));
     }
-    fn told(&self, _wish: u32, text: &str) {
-        self.with(|tree| tree.told(text));
+    fn notice(&self, _subscription: u32, text: &str) {
+        self.with(|tree| tree.notice(text));
     }
-    fn text(&self, wish: u32, text: &Arc<[u8]>, stamp: Stamp) {
-        self.with(|tree| tree.kernel_text(wish, text, stamp, Instant::now()));
+    fn text(&self, subscription: u32, text: &Arc<[u8]>, stamp: Stamp) {
+        self.with(|tree| tree.kernel_text(subscription, text, stamp, Instant::now()));
     }
-    fn text_given(&self, wish: u32, ask: u32, is_read: bool) {
-        self.with(|tree| tree.kernel_text_given(wish, ask, is_read, Instant::now()));
+    fn text_answered(&self, subscription: u32, request: u32, is_read: bool) {
+        self.with(|tree| tree.kernel_text_answered(subscription, request, is_read, Instant::now()));
     }
-    fn no_text(&self, wish: u32, errno: i32, why: &str) {
-        self.with(|tree| tree.no_kernel_text(wish, errno, why, Instant::now()));
+    fn no_text(&self, subscription: u32, errno: i32, why: &str) {
+        self.with(|tree| tree.no_kernel_text(subscription, errno, why, Instant::now()));
     }
 }

@@ -1,271 +1,93 @@
-//! The tree: which nodes and files there are, what is in them, who has them open, and what is wanted of the cluster
-//! because of that. It opens nothing and waits for nobody; time is given to it.
+//! The tree: it routes what the kernel asks and what the upstream sends to its parts, and takes the results of one part to
+//! the others. It does no I/O and never waits; time is an argument.
+//!
+//! | part | owns |
+//! |---|---|
+//! | [`Cluster`] | the nodes, their values, the subscriptions |
+//! | [`KernelFiles`] | `NODE/proc` |
+//! | [`Controls`] | settings and control files |
+//! | [`Handles`] | what is open, by which user, and each user's budget |
+//! | [`FirstReads`] | texts that were opened and not read yet |
+//! | [`ValueFiles`] | open files of values, and their pages in the page cache |
+//! | [`Polls`] | programs that sleep until a value comes |
+//! | [`Effects`] | what has to be done outside |
 
-mod by;
-mod control_files;
-mod files;
-mod house;
 mod listing;
 mod lookup;
-mod pages;
-mod polls;
-mod proc;
-mod roster;
-mod rows;
+mod open;
+mod stats;
 #[cfg(test)]
 mod tests;
-mod texts;
-mod wishes;
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use khz_model::{NodeName, NodeStatus, Rate, Reading, Stamp, Stay};
+use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
-use crate::inode::{Inode, NodeId, PathId};
-use crate::layout::Layout;
-use crate::limits::{BUDGET_PER_USER, FIRST_VALUE, OTHERS_RATE_MAX_HZ};
+use crate::cluster::{Cluster, LaneOf};
+use crate::controls::{Controls, Rights};
+use crate::effects::{Effects, Push, Work};
+use crate::file::Kind;
+use crate::first_reads::FirstReads;
+use crate::handles::Handles;
+use crate::inode::{Class, Inode, NodeId, PathId};
+use crate::kernel_files::{Around, KernelFiles};
 use crate::names::Names;
-use crate::settings::Settings;
+use crate::options::Options;
+use crate::paths::{Area, Paths};
+use crate::polls::Polls;
+use crate::subscriptions::{RatedSeries, Rates};
+use crate::value_files::{self, ValueFiles};
 
-pub use files::{Asker, Attributes, Kind, Opened, Read};
-pub use house::{Push, Work};
-pub use listing::Entry;
-pub use pages::Fresh;
-pub use wishes::Order;
+/// How often leases are checked while there are any.
+const EXPIRY_PERIOD: Duration = Duration::from_secs(1);
 
-use files::{Begun, Handle, OpenFile};
-use proc::Proc;
-use roster::Roster;
-use wishes::Wishes;
-
-/// How the mount behaves.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// A first value must come within this time.
-    pub wait: Duration,
-    /// Files of nodes that are down give EIO instead of their last value.
-    pub strict: bool,
-    /// Places at which one user may want more than the base rate.
-    pub budget: usize,
-    /// Fastest rate that the mount's role may ask for, and what the role is called.
-    pub ceiling: (Rate, String),
-    /// Fastest rate that other users may ask for.
-    pub others: Rate,
-    /// Kernel files of up to a page are read out of the page cache: fast, but who reads one in pieces may get pieces of
-    /// two texts.
-    pub cache_texts: bool,
-}
-
-impl Options {
-    /// What a mount does that was told nothing.
-    pub fn new(ceiling: Rate, role: &str) -> Self {
-        let others = Rate::from_hz(OTHERS_RATE_MAX_HZ).map_or(ceiling, |most| ceiling.at_most(most));
-        let ceiling = (ceiling, role.to_owned());
-        Options {
-            wait: FIRST_VALUE,
-            strict: false,
-            budget: BUDGET_PER_USER,
-            ceiling,
-            others,
-            cache_texts: false,
-        }
-    }
-}
-
-/// What a question about the tree comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
-    /// This.
-    Ready(T),
-    /// Something must come first; ask again when [`Work::stirred`] says so.
-    Wait,
-    /// An errno.
-    Fail(i32),
-}
-
-/// Everything that is known and wanted.
+/// The tree and its parts.
 pub struct Tree {
     options: Options,
-    /// Who has mounted it: he and root set what holds for everybody, at any rate below the ceiling.
-    owner: u32,
     names: Names,
-    fixed: Fixed,
-    nodes: Vec<Node>,
-    by_name: BTreeMap<NodeName, NodeId>,
-    roster: Roster,
-    hub: Hub,
-    lanes: HashMap<u64, Lane>,
-    layouts: Vec<Arc<Layout>>,
-    files: HashMap<Inode, OpenFile>,
-    handles: HashMap<u64, Handle>,
-    handles_made: u64,
-    begun: HashMap<Inode, Begun>,
-    users: BTreeMap<u32, User>,
-    settings: Settings,
-    settings_seen: u64,
-    error: String,
-    wishes: Wishes,
-    proc: Proc,
-    by: by::By,
-    work: Work,
-    /// Pages stored since house was kept.
-    stores: usize,
-    /// Requests that wait for something that comes.
-    waiting: usize,
+    paths: Paths,
+    cluster: Cluster,
+    kernel_files: KernelFiles,
+    controls: Controls,
+    handles: Handles,
+    first_reads: FirstReads,
+    value_files: ValueFiles,
+    polls: Polls,
+    effects: Effects,
+    next_expiry: Option<Instant>,
     counts: Counts,
-}
-
-/// Paths that every tree has.
-#[derive(Clone, Copy, Debug)]
-struct Fixed {
-    by: PathId,
-    mount: PathId,
-    stats: PathId,
-    status: PathId,
-    metrics: PathId,
-}
-
-/// One node.
-struct Node {
-    name: NodeName,
-    status: Option<(NodeStatus, Instant)>,
-    /// Number of the list that has told it.
-    told_in: u64,
-    layout: Option<Arc<Layout>>,
-    values: Vec<Value>,
-    /// The lane of all its series, once a row has come in it since the node was wanted: its values are of now.
-    answered: Option<u64>,
-    /// Number of the list that was under way when its values were asked for.
-    asked_in: u64,
-    leased_until: Option<Instant>,
-    /// Open files and directories below it.
-    handles: usize,
-}
-
-impl Node {
-    /// One of which nothing is known.
-    fn new(name: NodeName) -> Self {
-        Node {
-            name,
-            status: None,
-            told_in: 0,
-            layout: None,
-            values: Vec::new(),
-            answered: None,
-            asked_in: 0,
-            leased_until: None,
-            handles: 0,
-        }
-    }
-}
-
-/// The latest reading of a series.
-#[derive(Clone, Copy, Debug)]
-struct Value {
-    reading: Reading,
-    stamp: Stamp,
-    lane: u64,
-    /// Somebody has its file open.
-    watched: bool,
-    /// Whether it is listed, by the node's boot clock.
-    stay: Stay,
-}
-
-/// A lane of the source.
-struct Lane {
-    node: NodeId,
-    wish: u32,
-    stamp: Stamp,
-    cells: Cells,
-}
-
-/// Where a lane's columns go.
-enum Cells {
-    /// Into the values of the node: the slot of each column.
-    Node(Vec<Option<u32>>),
-    /// Into a metric's table of all nodes.
-    By(Arc<str>),
-}
-
-#[derive(Debug)]
-struct Hub {
-    up: bool,
-    text: String,
-    times: u64,
-}
-
-/// What a user has open and has caused.
-#[derive(Debug, Default)]
-struct User {
-    handles: usize,
-    /// Places whose rate his open files cause, and how many do.
-    places: HashMap<(NodeId, PathId), usize>,
 }
 
 /// Counted since the start, for `.mount/stats`.
 #[derive(Debug, Default)]
 struct Counts {
-    opens: u64,
-    rows: u64,
-    pushed: u64,
-    stored: u64,
-    stores_left_out: u64,
-    dropped: u64,
-    wakes: u64,
     timed_out: u64,
-    too_many_handles: u64,
-    over_budget: u64,
-    refused_lines: u64,
-    nodes_left_out: u64,
-    series_left_out: u64,
-    wishes_left_out: u64,
-    by_names_left_out: u64,
-    told: u64,
-    told_last: String,
+    /// Subscriptions that the upstream refused, or serves more slowly than asked.
+    notices: u64,
+    notice_last: String,
 }
 
 impl Tree {
     /// An empty tree, mounted by this user.
     pub fn new(options: Options, owner: u32) -> Self {
         let mut names = Names::new();
-        let mut fixed = |parent, name| names.intern(parent, name).unwrap_or(Names::TOP);
-        let mount = fixed(Names::TOP, ".mount");
-        let fixed = Fixed {
-            by: fixed(Names::TOP, ".by"),
-            mount,
-            stats: fixed(mount, "stats"),
-            status: fixed(Names::TOP, "status"),
-            metrics: fixed(Names::TOP, "metrics"),
-        };
-        let proc = Proc::new(names.intern(Names::TOP, "proc").unwrap_or(Names::TOP));
+        let paths = Paths::new(&mut names);
+        let rights = Rights { owner, ceiling: options.ceiling.clone(), others: options.others };
         Tree {
-            options,
-            owner,
             names,
-            fixed,
-            nodes: Vec::new(),
-            by_name: BTreeMap::new(),
-            roster: Roster::new(),
-            hub: Hub { up: false, text: "not connected yet".to_owned(), times: 0 },
-            lanes: HashMap::new(),
-            layouts: Vec::new(),
-            files: HashMap::new(),
-            handles: HashMap::new(),
-            handles_made: 0,
-            begun: HashMap::new(),
-            users: BTreeMap::new(),
-            settings: Settings::default(),
-            settings_seen: 0,
-            error: String::new(),
-            wishes: Wishes::default(),
-            proc,
-            by: by::By::default(),
-            work: Work::default(),
-            stores: 0,
-            waiting: 0,
+            paths,
+            cluster: Cluster::new(options.wait, options.strict, paths.metrics),
+            kernel_files: KernelFiles::new(paths.proc, options.budget, options.cache_texts),
+            controls: Controls::new(rights),
+            handles: Handles::new(options.budget),
+            first_reads: FirstReads::default(),
+            value_files: ValueFiles::default(),
+            polls: Polls::default(),
+            effects: Effects::default(),
+            next_expiry: None,
             counts: Counts::default(),
+            options,
         }
     }
 
@@ -274,25 +96,225 @@ impl Tree {
         &self.options
     }
 
-    fn node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get((id.0 as usize).checked_sub(1)?)
+    /// A hub has accepted us, or is gone.
+    pub fn connected(&mut self, up: bool, text: &str, now: Instant) {
+        self.cluster.connected(up, text, now, &mut self.effects);
+        if !up {
+            self.kernel_files.disconnected();
+            if self.options.strict {
+                self.mark_all_dirty(None);
+            }
+        }
     }
 
-    fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
-        self.nodes.get_mut((id.0 as usize).checked_sub(1)?)
+    /// A part of the list of nodes; `is_last`: there are no others.
+    pub fn nodes(&mut self, nodes: &[NodeStatus], is_last: bool, now: Instant) {
+        let turned = self.cluster.nodes(nodes, is_last, now, &mut self.effects);
+        turned.into_iter().for_each(|node| self.mark_all_dirty(Some(node)));
     }
 
-    /// The places whose settings concern a file, from itself outwards.
-    fn places(&self, inode: Inode) -> Vec<(NodeId, PathId)> {
-        let mut places = vec![(inode.node, inode.path)];
-        let mut path = inode.path;
-        while path != Names::TOP {
-            path = self.names.parent(path);
-            places.push((inode.node, path));
+    /// The files of a node, or of all, give other answers from now on: the mount is strict.
+    fn mark_all_dirty(&mut self, node: Option<NodeId>) {
+        self.value_files.mark_all_dirty(node);
+        self.kernel_files.drop_all_cached(node, &mut self.effects);
+    }
+
+    /// A lane that serves a subscription has these columns from here on.
+    pub fn columns(&mut self, lane: u64, subscription: u32, node: &NodeName, columns: &Arc<Vec<Series>>) {
+        self.cluster.columns(
+            LaneOf { lane, subscription },
+            node,
+            columns,
+            &mut self.names,
+            &mut self.effects,
+        );
+    }
+
+    /// A row of a lane: the columns that may have changed.
+    pub fn row(&mut self, lane: u64, stamp: Stamp, cells: &mut dyn Iterator<Item = (usize, Reading)>) {
+        let changed = self.cluster.row(lane, stamp, cells, &mut self.effects);
+        changed.into_iter().for_each(|inode| self.change(inode));
+    }
+
+    /// The reading of an open file has changed.
+    fn change(&mut self, inode: Inode) {
+        let Some((reading, places)) = self.cluster.values().reading(inode) else { return };
+        if self.value_files.change(inode, reading, places) {
+            self.polls.change(inode, reading, places, &mut self.effects);
         }
-        if inode.node != NodeId::TREE {
-            places.push((NodeId::TREE, Names::TOP));
+    }
+
+    /// Nothing more comes in a lane.
+    pub fn close_lane(&mut self, lane: u64) {
+        self.cluster.close_lane(lane);
+    }
+
+    /// A subscription was refused or is served more slowly.
+    pub fn notice(&mut self, text: &str) {
+        self.counts.notices += 1;
+        text.clone_into(&mut self.counts.notice_last);
+        self.controls.note_error(text);
+    }
+
+    /// The kernel file of a subscription has this text.
+    pub fn kernel_text(&mut self, subscription: u32, text: &Arc<[u8]>, stamp: Stamp, now: Instant) {
+        let (files, mut around) = self.kernel_files(now);
+        files.text(subscription, text, stamp, &mut around);
+    }
+
+    /// A node has answered a request for a fresh text, or cannot be asked.
+    pub fn kernel_text_answered(&mut self, subscription: u32, request: u32, is_read: bool, now: Instant) {
+        let (files, mut around) = self.kernel_files(now);
+        files.answered(subscription, request, is_read, &mut around);
+    }
+
+    /// There is no text for a subscription: an errno, and why.
+    pub fn no_kernel_text(&mut self, subscription: u32, errno: i32, why: &str, now: Instant) {
+        let (files, mut around) = self.kernel_files(now);
+        files.no_text(subscription, errno, why, &mut around);
+    }
+
+    /// The wait of a request timed out.
+    pub fn timed_out(&mut self) {
+        self.counts.timed_out += 1;
+    }
+
+    /// How many requests wait for something.
+    pub fn set_waiting(&mut self, requests: usize) {
+        self.effects.set_waiting(requests);
+    }
+
+    /// True when [`Tree::work`] would have something to do at once.
+    pub fn has_work(&self) -> bool {
+        !self.effects.is_empty() || self.value_files.is_dirty() || self.controls.has_changed()
+    }
+
+    /// Takes out what has to be done now.
+    pub fn work(&mut self, now: Instant) -> Work {
+        self.apply_settings(now);
+        if self.next_expiry.is_none_or(|at| now >= at) {
+            self.next_expiry = Some(now + EXPIRY_PERIOD);
+            self.expire(now);
         }
-        places
+        if self.effects.take_new_demand() {
+            let rates = self.rates();
+            self.cluster.subscribe(rates, &mut self.effects);
+        }
+        let Tree { names, cluster, polls, value_files, .. } = self;
+        let pages = value_files.pushes(&value_files::Around { names, roster: cluster.roster(), polls }, now);
+        self.effects.take(pages)
+    }
+
+    /// These pushes were done.
+    pub fn pushed(&mut self, pushes: &[Push]) {
+        self.value_files.pushed(pushes);
+    }
+
+    /// When [`Tree::work`] has to be called next if nothing happens; `None`: nothing is open or wanted.
+    pub fn next_work(&self) -> Option<Instant> {
+        let is_idle = self.value_files.is_empty() && self.cluster.is_idle() && self.kernel_files.is_idle();
+        let expiry = self.next_expiry.filter(|_| !is_idle);
+        [expiry, self.value_files.next_push()].into_iter().flatten().min()
+    }
+
+    /// Ends what nobody uses any more.
+    fn expire(&mut self, now: Instant) {
+        self.value_files.begin_second();
+        self.cluster.expire(now, &mut self.effects);
+        for inode in self.value_files.expire(now, &mut self.effects) {
+            self.cluster.watch(inode, false);
+        }
+        let (files, mut around) = self.kernel_files(now);
+        files.expire(&mut around);
+    }
+
+    /// Gives open files the present settings.
+    fn apply_settings(&mut self, now: Instant) {
+        if !self.controls.take_change() {
+            return;
+        }
+        for inode in self.value_files.inodes() {
+            let places = self.names.places(inode);
+            let (filter, rate) = (self.controls.filter(&places, None), self.controls.rate(&places));
+            if self.value_files.set(inode, filter, rate, &mut self.effects) {
+                self.change(inode);
+            }
+            let reading = self.cluster.values().reading(inode);
+            let filter_of = |process| self.controls.filter(&places, Some(process));
+            self.polls.set(inode, reading, filter_of, &mut self.effects);
+        }
+        let (files, mut around) = self.kernel_files(now);
+        files.renew_periods(&mut around);
+    }
+
+    /// The series that open files need at a rate of their own. A rate for a whole node is a rate for everything.
+    fn rates(&self) -> Rates {
+        let mut rates = Rates::new();
+        for (inode, (_, path), rate) in self.value_files.rates() {
+            let Some(node) = self.cluster.roster().name(inode.node) else { continue };
+            let series = match path == Names::TOP || path == self.paths.metrics {
+                true => Some("*".to_owned()),
+                false => self.cluster.values().series(inode).map(ToString::to_string),
+            };
+            if let Some(series) = series {
+                let rated = RatedSeries { period: rate.period(), series };
+                rates.entry(rated).or_default().insert(node.to_string());
+            }
+        }
+        rates
+    }
+
+    /// Kernel files, and the rest of the tree as far as they need it.
+    fn kernel_files(&mut self, now: Instant) -> (&mut KernelFiles, Around<'_>) {
+        let Tree { kernel_files, names, cluster, controls, effects, .. } = self;
+        (kernel_files, Around { names, cluster, controls, effects, now })
+    }
+
+    /// What an inode's path is about.
+    fn area(&self, inode: Inode) -> Option<Area> {
+        self.paths.area(&self.names, inode.node, inode.path)
+    }
+
+    /// What stands at an inode; `None`: nothing any more.
+    fn kind(&self, inode: Inode) -> Option<Kind> {
+        let Inode { node, class, path } = inode;
+        let is_known = node == NodeId::TREE || self.cluster.roster().name(node).is_some();
+        if !is_known || !self.names.has(path) {
+            return None;
+        }
+        match class {
+            Class::Control => self.has_settings(node, path).then_some(Kind::Directory),
+            Class::Rate | Class::Range | Class::Change => {
+                self.has_settings(node, path).then_some(Kind::Control)
+            }
+            Class::Error => Some(Kind::Text),
+            Class::Plain => match self.area(inode)? {
+                Area::Root | Area::Tables | Area::Mount | Area::Node => Some(Kind::Directory),
+                Area::Table | Area::Stats | Area::Status => Some(Kind::Text),
+                Area::Proc => self.kernel_files.kind(node, path),
+                Area::Series => self.series_kind(node, path),
+            },
+        }
+    }
+
+    fn series_kind(&self, node: NodeId, path: PathId) -> Option<Kind> {
+        if path == self.paths.metrics {
+            return Some(Kind::Directory);
+        }
+        let layout = self.cluster.values().layout(node)?;
+        match layout.slot(path) {
+            Some(_) => Some(Kind::Value),
+            None => layout.entries(path).map(|_| Kind::Directory),
+        }
+    }
+
+    /// True for places that may have settings: the mount, a node, a metric, a kernel file, and their directories.
+    fn has_settings(&self, node: NodeId, path: PathId) -> bool {
+        match self.paths.area(&self.names, node, path) {
+            Some(Area::Root | Area::Node) => true,
+            Some(Area::Proc) => self.kernel_files.has_rate(node, path),
+            Some(Area::Series) => self.series_kind(node, path).is_some(),
+            _ => false,
+        }
     }
 }

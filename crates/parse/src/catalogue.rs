@@ -1,4 +1,4 @@
-//! The catalogue: every kernel file that we read, in the order in which people are shown its metrics.
+//! The catalogue: every kernel file that khz reads, in the order in which its metrics are listed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use khz_model::Metric;
 use crate::kernel_file::KernelFile;
 use crate::{cgroup, diskstats, loadavg, meminfo, net_dev, pressure, stat, uptime, vmstat};
 
-/// Every kernel file we read, in catalogue order.
+/// Every kernel file that khz reads, in catalogue order.
 pub fn files() -> &'static [&'static KernelFile] {
     static FILES: &[&KernelFile] = &[
         &stat::FILE,

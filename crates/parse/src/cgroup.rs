@@ -1,6 +1,11 @@
-//! `/sys/fs/cgroup/cpu.stat` (cgroup v2): CPU time of the control group that is mounted there. On a host that is everything
-//! but the kernel's idle threads; in a container it is the container, and below a `--root` whatever group that root says.
-//! Kernel documentation: Documentation/admin-guide/cgroup-v2.rst, "CPU Interface Files". Cgroup v1 has no such file: Absent.
+//! `/sys/fs/cgroup/cpu.stat` (cgroup v2): CPU time of the control group that is mounted there.
+//!
+//! - On a host, that is everything but the kernel's idle threads.
+//! - In a container, it is the container.
+//! - With `--root`, it is the control group that is mounted below that root.
+//!
+//! Kernel documentation: Documentation/admin-guide/cgroup-v2.rst, "CPU Interface Files". Cgroup v1 has no
+//! such file; its metrics are Absent there.
 
 use khz_model::Unit;
 
@@ -15,7 +20,7 @@ pub static CPU: KernelFile = KernelFile {
     pieces: Pieces::Whole,
     scalars: SCALARS,
     groups: &[],
-    // A name and a number a line.
+    // Each line is a name and a number.
     parse: vmstat::parse,
 };
 

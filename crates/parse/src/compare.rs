@@ -1,20 +1,20 @@
-//! Searching bytes, as many at once as this processor can, and asking for memory ahead. The only file here with
-//! `unsafe`.
+//! Vectorised byte searches, and prefetching. The only file of this crate with `unsafe`.
 //!
 //! The searches are plain loops that the compiler turns into vector instructions. [`vectorised`] compiles a
-//! whole piece of work twice, once for every x86-64 and once for those with AVX2, and runs the right one. Why
-//! `unsafe`: calling code compiled for a processor feature is sound only where the processor has it, and only a
-//! run-time check can know. What it buys: half the time of comparing /proc/meminfo, which is the whole margin.
+//! piece of work twice, once for every x86-64 and once for those with AVX2, and runs the right one.
+//!
+//! Why `unsafe`: calling code compiled for a processor feature is sound only where the processor has it, and
+//! only a check at run time can know. What it buys: comparing /proc/meminfo takes half the time.
 
-/// Texts are compared in pieces of this size.
+/// Texts are compared in chunks of this size.
 pub(crate) const CHUNK: usize = 64;
 
-/// A piece of work that may be compiled for a better processor. `run` must be `#[inline(always)]`, or it is
-/// compiled for the ordinary one after all.
+/// A piece of work that may be compiled for a newer processor. Mark `run` with `#[inline(always)]`; without
+/// it, the compiler builds `run` for the baseline processor.
 pub(crate) trait Work {
-    /// What it gives.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Does the work.
     fn run(self) -> Self::Output;
 }
 
@@ -23,13 +23,14 @@ pub(crate) trait Work {
 pub(crate) fn vectorised<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if has_avx2() {
-        // SAFETY: this processor has the three features, as was just checked; the function needs nothing else.
+        // SAFETY: this processor has the three features, as the check above found; the function has no other condition.
         return unsafe { run_with_avx2(work) };
     }
     work.run()
 }
 
-/// Asked once, and one byte to look at from then on: three questions at each text of 16 bytes would show.
+/// Detects the features once; each later call reads one byte. Detecting three features for each text of 16
+/// bytes would be measurable.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn has_avx2() -> bool {
@@ -44,14 +45,15 @@ fn run_with_avx2<W: Work>(work: W) -> W::Output {
     work.run()
 }
 
-/// The index of the first chunk in which `a` and `b` differ; their common number when in none.
+/// The index of the first chunk in which `a` and `b` differ; the number of chunks that both have when none
+/// differs.
 #[inline(always)]
 pub(crate) fn first_difference(a: &[[u8; CHUNK]], b: &[[u8; CHUNK]]) -> usize {
     let common = a.len().min(b.len());
     a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(common)
 }
 
-/// A bit for each byte in which two chunks differ.
+/// A mask with one bit for each byte in which two chunks differ.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn difference_mask(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> u64 {
@@ -60,14 +62,14 @@ pub(crate) fn difference_mask(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> u64 {
     let (b, _) = b.as_chunks::<16>();
     let equal = |i: usize| {
         let (a, b): (*const __m128i, *const __m128i) = (a[i].as_ptr().cast(), b[i].as_ptr().cast());
-        // SAFETY: every x86-64 has SSE2; both pointers are to 16 bytes, and the loads ask for no alignment.
+        // SAFETY: every x86-64 has SSE2; both pointers point to 16 bytes, and the loads need no alignment.
         let equal = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(a), _mm_loadu_si128(b))) };
         u64::from(equal as u16)
     };
     !(equal(0) | equal(1) << 16 | equal(2) << 32 | equal(3) << 48)
 }
 
-/// A bit for each byte in which two chunks differ.
+/// A mask with one bit for each byte in which two chunks differ.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn difference_mask(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> u64 {
@@ -78,8 +80,8 @@ pub(crate) fn difference_mask(a: &[u8; CHUNK], b: &[u8; CHUNK]) -> u64 {
     mask
 }
 
-/// True when there is a newline in `bytes`. Without an early end inside a chunk, so that all of its bytes are
-/// looked at together.
+/// True when `bytes` contains a newline. It does not stop inside a chunk, so that the compiler can test all
+/// its bytes together.
 #[inline(always)]
 pub(crate) fn has_newline(bytes: &[u8]) -> bool {
     let (chunks, rest) = bytes.as_chunks::<CHUNK>();
@@ -87,10 +89,10 @@ pub(crate) fn has_newline(bytes: &[u8]) -> bool {
     chunks.iter().any(|chunk| any(chunk)) || any(rest)
 }
 
-/// Only so many cache lines are asked for ahead: what a processor can have under way at once and keep.
+/// At most this many cache lines are prefetched: a processor can hold about this many requests at once.
 const PREFETCH_LINES_MAX: usize = 64;
 
-/// Asks for the memory of `items` without waiting for it.
+/// Prefetches the memory of `items` without waiting for it.
 #[inline]
 pub(crate) fn prefetch<T>(items: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -99,7 +101,7 @@ pub(crate) fn prefetch<T>(items: &[T]) {
         let start: *const i8 = items.as_ptr().cast();
         let lines = size_of_val(items).div_ceil(CHUNK).min(PREFETCH_LINES_MAX);
         for line in 0..lines {
-            // SAFETY: a prefetch reads nothing and faults never, whatever the address.
+            // SAFETY: a prefetch reads nothing and never faults, at any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * CHUNK)) };
         }
     }

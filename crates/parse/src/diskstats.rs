@@ -1,5 +1,6 @@
-//! `/proc/diskstats`: up to 17 counters for each disk and partition, in a fixed order; later kernels append.
-//! Kernel documentation: Documentation/admin-guide/iostats.rst. Sectors are 512 bytes whatever the disk's own.
+//! `/proc/diskstats`: up to 17 counters for each disk and partition, in a fixed order; later kernels append
+//! more. Kernel documentation: Documentation/admin-guide/iostats.rst. A sector is 512 bytes here, whatever
+//! the disk uses.
 
 use std::ops::Range;
 
@@ -10,8 +11,9 @@ use crate::kernel_file::{Group, KernelFile, Pieces};
 use crate::sink::{InstanceSlots, Sink};
 use crate::text::{Words, words};
 
-/// The file. A record is a disk with all of its partitions, however many: it may not fit the page in which
-/// smaller disks stand before it, so a piece that leaves room says nothing about whether more follows.
+/// The file. A record is a disk with all of its partitions. A large one may not fit into the rest of a page
+/// that already holds smaller disks, so free room at the end of a piece does not mean that the file ends
+/// there.
 pub static FILE: KernelFile = KernelFile {
     name: "diskstats",
     path: "proc/diskstats",
@@ -21,7 +23,7 @@ pub static FILE: KernelFile = KernelFile {
     parse,
 };
 
-/// DISK_MAX_PARTS in block/genhd.c, and the disk itself.
+/// DISK_MAX_PARTS in block/genhd.c, plus one for the disk itself.
 const PARTITIONS: usize = 257;
 
 /// Two device numbers, a name of at most 32 bytes, 17 numbers of 20 digits.
@@ -107,11 +109,11 @@ const WRITTEN_BYTES: usize = 6;
 /// Counters that the kernel prints; the last entry is their sum.
 const PRINTED: usize = 17;
 
-/// Before Linux 2.6.25 a partition had four numbers only: reads, sectors, writes, sectors.
+/// Before Linux 2.6.25 a partition had only four numbers: reads, sectors read, writes, sectors written.
 const OLD_PARTITION: [usize; 4] = [READS, READ_BYTES, WRITES, WRITTEN_BYTES];
 
 fn parse(sink: &mut Sink<'_>) {
-    // A node without disks is in order.
+    // An empty file is correct: the node has no disks.
     if sink.text().is_empty() {
         return;
     }
@@ -123,9 +125,10 @@ fn parse(sink: &mut Sink<'_>) {
         let Some(disk) = sink.instance(0, &sink.text()[name]) else { return };
         match words.clone().count() {
             4 => old_partition(sink, disk, words),
-            // Discards came with Linux 4.18, flushes with 5.5: Absent before. Later kernels append.
+            // Discards came with Linux 4.18 and flushes with 5.5; older kernels have them Absent. Later
+            // kernels append.
             11 | 15 | PRINTED.. => counters(sink, disk, words),
-            // Nobody knows which is missing: the numbers might be their neighbours'.
+            // Which number is missing cannot be known: every number might belong to its neighbour's field.
             _ => (0..PRINTED).for_each(|index| {
                 sink.fail_field(disk, index, Fault::Malformed, "no kernel prints that many numbers");
             }),

@@ -1,12 +1,12 @@
-//! A catalogue entry as constant data, written beside the parser that fills it. What `khz_model::Metric`
-//! says of it is derived here and nowhere else.
+//! A catalogue entry as constant data, written beside the parser that fills it. `khz_model::Metric` is
+//! derived from it here and nowhere else.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit};
 
-/// One metric, and how its number stands in the kernel's text.
+/// One metric, and the form of its number in the kernel's text.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Dotted name.
@@ -17,27 +17,27 @@ pub struct Entry {
     pub unit: Unit,
     /// Decimal places of the reading.
     pub places: u8,
-    /// Digits behind the point in the text: as many as `places`, or none when the kernel counts whole steps.
+    /// Digits after the point in the text: equal to `places`, or 0 when the kernel counts whole steps.
     pub text_places: u8,
-    /// The text's number times this, a power of two, is the reading: 1,024 for kB, 512 for sectors.
+    /// The reading is the text's number times this power of two: 1,024 for kB, 512 for sectors.
     pub multiplier: u64,
-    /// Largest possible reading.
+    /// The largest possible reading.
     pub max: Option<u64>,
     /// How often the kernel changes the number.
     pub refresh: Refresh,
-    /// One sentence.
+    /// One sentence of help.
     pub help: &'static str,
     /// The field's name in the kernel's documentation.
     pub field: &'static str,
-    /// Exposition family.
+    /// The exposition's family.
     pub family: &'static str,
-    /// One sentence for the whole family, when other entries share it.
+    /// One sentence of help for the family, when other entries share it.
     pub family_help: Option<&'static str>,
-    /// Exposition labels besides the instance.
+    /// The exposition's labels besides the instance.
     pub labels: &'static [(&'static str, &'static str)],
-    /// Exposition divisor.
+    /// The exposition's divisor.
     pub divisor: u64,
-    /// Exposed without a type, as node_exporter does for vmstat.
+    /// Exposed as untyped, as node_exporter does for vmstat.
     pub untyped: bool,
 }
 
@@ -72,7 +72,7 @@ pub const fn gauge(name: &'static str, field: &'static str, unit: Unit, help: &'
 }
 
 impl Entry {
-    /// The kernel prints this many digits behind the point.
+    /// The kernel prints this many digits after the point.
     pub const fn places(mut self, places: u8) -> Self {
         self.places = places;
         self.text_places = places;
@@ -103,7 +103,7 @@ impl Entry {
         self
     }
 
-    /// No reading is larger.
+    /// No reading is larger than `max`.
     pub const fn at_most(mut self, max: u64) -> Self {
         self.max = Some(max);
         self
@@ -120,20 +120,20 @@ impl Entry {
         self
     }
 
-    /// What the exposition family means that this entry shares with others.
+    /// The help of an exposition family that this entry shares with others.
     pub const fn together(mut self, help: &'static str) -> Self {
         self.family_help = Some(help);
         self
     }
 
-    /// Exposed untyped and divided, as node_exporter shows vmstat in the kernel's own units.
+    /// Exposed as untyped and divided: node_exporter shows vmstat in the kernel's own units.
     pub const fn untyped(mut self, divisor: u64) -> Self {
         self.untyped = true;
         self.divisor = divisor;
         self
     }
 
-    /// The catalogue's view: everything else is derived from `file` and what an instance is called.
+    /// The catalogue's metric. `file` is the origin; `instances` is the label of the metric's instances.
     pub fn metric(&self, file: &'static str, instances: Option<&'static str>) -> Arc<Metric> {
         let labels = self.labels.iter().map(|&(k, v)| (Cow::Borrowed(k), Cow::Borrowed(v)));
         Arc::new(Metric {
@@ -159,8 +159,8 @@ impl Entry {
     }
 }
 
-/// `mem.free` is `memfree`; `net.` and `disk.` fall away, because the instance says which
-/// (`eth0rxbytes`, `sdareads`).
+/// The name without dots: `mem.free` becomes `memfree`. `net.` and `disk.` are dropped, because the instance
+/// already says which it is (`eth0rxbytes`, `sdareads`).
 pub fn flat_name(name: &str) -> String {
     let rest = name.strip_prefix("net.").or_else(|| name.strip_prefix("disk.")).unwrap_or(name);
     rest.chars().filter(char::is_ascii_alphanumeric).collect()

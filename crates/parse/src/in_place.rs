@@ -1,27 +1,27 @@
-//! Parsing in place: two texts of one layout are compared, and only numbers that changed are parsed, where they
-//! stand. Any byte that changed outside the spans, and any span that is not a number any more, ends it: the
-//! caller then parses in full.
+//! Parsing in place: it compares two texts of one layout, and parses only the numbers that changed, at their
+//! known positions. It gives up when a byte outside the spans changed or when a span no longer holds a
+//! number; the caller then parses in full.
 //!
-//! It is written to have few branches: at a thousand ticks a second the processor has forgotten them all since
-//! the last one, and each that it guesses wrong costs as much as parsing the number.
+//! The code has few branches on purpose. At a thousand ticks a second the processor has forgotten them since
+//! the last tick, and a branch that it predicts wrong costs as much as parsing a number.
 
 use crate::compare::{CHUNK, Work, difference_mask, first_difference, has_newline};
 use crate::layout::{Layout, NO_SLOT, ONE_WORD, Span};
 use crate::number;
 use crate::sink::Readings;
 
-/// One text held against the one before.
+/// A text and the text before it.
 pub(crate) struct InPlace<'a> {
     pub layout: &'a Layout,
-    /// Both texts have the layout's length and are filled up with zeros to whole chunks. Outside the gaps
-    /// `before` is made equal to `now` on the way.
+    /// Both texts have the layout's length and are padded with zeros to whole chunks. `run` makes `before`
+    /// equal to `now` outside the gaps.
     pub before: &'a mut [[u8; CHUNK]],
     pub now: &'a [[u8; CHUNK]],
     pub readings: &'a mut Readings,
 }
 
 impl Work for InPlace<'_> {
-    /// `false`: the layout moved, and what was changed so far may be wrong.
+    /// `false`: the layout moved, and the readings written until then may be wrong.
     type Output = bool;
 
     #[inline(always)]
@@ -41,7 +41,7 @@ impl Work for InPlace<'_> {
 }
 
 impl InPlace<'_> {
-    /// The chunks of one stretch between gaps.
+    /// Handles the chunks between two gaps.
     #[inline(always)]
     fn stretch(&mut self, from: usize, to: usize, done: &mut usize) -> bool {
         let mut chunk = from;
@@ -58,7 +58,7 @@ impl InPlace<'_> {
         }
     }
 
-    /// The spans of the bytes that differ in one chunk.
+    /// Handles the spans of the bytes that differ in one chunk.
     #[inline(always)]
     fn chunk(&mut self, chunk: usize, done: &mut usize) -> bool {
         let start = chunk * CHUNK;
@@ -77,7 +77,7 @@ impl InPlace<'_> {
         true
     }
 
-    /// One span whose text changed.
+    /// Handles one span whose text changed.
     #[inline(always)]
     fn span(&mut self, span: Span) -> bool {
         let text = self.now.as_flattened();
@@ -99,7 +99,7 @@ impl InPlace<'_> {
         let readings = &mut *self.readings;
         let old = std::mem::replace(&mut readings.values[span.slot as usize], value);
         readings.changed.push(span.slot);
-        // A total that lacks another part is Absent and stays so.
+        // A total is Absent while one of its parts is; it stays Absent here.
         if let Some(total) = span.total()
             && readings.states[total as usize] == 0
         {
@@ -111,13 +111,13 @@ impl InPlace<'_> {
     }
 }
 
-/// All bits from `bit` on; none beyond 63.
+/// A mask of all bits from `bit` on; empty when `bit` is beyond 63.
 #[inline(always)]
 fn from_bit(bit: usize) -> u64 {
     u64::MAX.checked_shl(bit as u32).unwrap_or(0)
 }
 
-/// Numbers that the fast way does not take: very long ones, and those in a text's first bytes.
+/// Parses numbers that the fast way does not take: very long ones, and those in a text's first bytes.
 #[inline(never)]
 fn parse_slowly(span: Span, text: &[u8]) -> Option<u64> {
     if !span.padded() && text.first() == Some(&b' ') {
@@ -126,7 +126,7 @@ fn parse_slowly(span: Span, text: &[u8]) -> Option<u64> {
     number::parse(text, span.places()).ok()
 }
 
-/// True when new text in a span without a value leaves the words and lines around it where they were.
+/// True when new text in a span without a value leaves the surrounding words and lines at their positions.
 #[inline(never)]
 fn harmless(span: Span, text: &[u8]) -> bool {
     if span.slot == NO_SLOT {

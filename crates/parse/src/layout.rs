@@ -1,5 +1,6 @@
-//! Where the numbers stand in a text, so that the next text of the same shape needs no parser. It owns spans,
-//! not values, and refuses to guess: a byte that changed outside every span means that the layout moved.
+//! The positions of the numbers in a text, so that the next text of the same shape needs no full parse. It
+//! owns spans, not values, and refuses to guess: a byte that changed outside every span means that the layout
+//! moved.
 //!
 //! ```text
 //!   cpu  699 0 283 ...\nintr 4711 0 9 0 0 ...\nctxt 5120\n
@@ -7,9 +8,10 @@
 //!       span               span     gap           span
 //! ```
 //!
-//! A **span** is a number with the padding before it (one blank stays outside as the separator, so that a
-//! number can never grow into its neighbour's name). A **gap** is a long stretch that nobody wants: it is not
-//! even compared, only searched for a newline, which would move lines.
+//! - A **span** is a number with the padding before it. One blank stays outside as the separator, so that a
+//!   number can never grow into its neighbour's name.
+//! - A **gap** is a long stretch without a wanted number. It is not compared, only searched for a newline,
+//!   which would move lines.
 
 use std::ops::Range;
 
@@ -18,24 +20,24 @@ use crate::compare::CHUNK;
 /// A span that fills no slot: it may change freely as long as no newline enters it.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
-/// A span that fills no slot but stands between words that do: it must stay one word.
+/// A span that fills no slot but lies between words that do: it must stay one word.
 pub(crate) const ONE_WORD: u32 = u32::MAX - 1;
 
-/// Stretches without a wanted number are gaps when they have so many whole chunks.
+/// A stretch without a wanted number is a gap when it has at least this many whole chunks.
 const GAP_MIN: usize = 1;
 
-/// A number's place, in sixteen bytes: at a thousand ticks a second each cache line counts.
+/// The position of a number, in sixteen bytes: at a thousand ticks a second each cache line counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     start: u32,
     /// The slot it fills, or [`NO_SLOT`], or [`ONE_WORD`].
     pub slot: u32,
     length: u16,
-    /// How many slots further the total is that the number also adds to; 0 for none.
+    /// The distance in slots to the total that the number also adds to; 0 when there is none.
     total_ahead: u8,
-    /// The text's number times 2 to this power is the reading.
+    /// The reading is the text's number times 2 to this power.
     shift: u8,
-    /// Digits behind the point, and [`PADDED`].
+    /// The digits after the point, and [`PADDED`].
     form: u8,
 }
 
@@ -43,26 +45,26 @@ pub(crate) struct Span {
 const PADDED: u8 = 0x80;
 
 impl Span {
-    /// The number in `range` fills `slot`; blanks may stand before its digits if `padded`. Ranges beyond 64 KiB
-    /// hold no number and are not spans.
+    /// The number in `range` fills `slot`; blanks may precede its digits if `padded`. The length is cut at 64
+    /// KiB: no number is that long.
     pub fn new(range: Range<usize>, slot: u32, padded: bool) -> Self {
         let length = u16::try_from(range.len()).unwrap_or(u16::MAX);
         let form = if padded { PADDED } else { 0 };
         Span { start: range.start as u32, slot, length, total_ahead: 0, shift: 0, form }
     }
 
-    /// With so many digits behind the point, and a multiplier that is a power of two.
+    /// Sets the digits after the point, and a multiplier that is a power of two.
     pub fn scaled(mut self, places: u8, multiplier: u64) -> Self {
         debug_assert!(
             multiplier.is_power_of_two() && places < PADDED,
-            "BUG: a multiplier that is no power of two"
+            "BUG: a multiplier is not a power of two"
         );
         self.form |= places;
         self.shift = multiplier.trailing_zeros() as u8;
         self
     }
 
-    /// The number also adds to the slot that is so many slots further.
+    /// The number also adds to the total `total_ahead` slots further on.
     pub fn adding(mut self, total_ahead: u8) -> Self {
         self.total_ahead = total_ahead;
         self
@@ -99,17 +101,17 @@ impl Span {
     }
 }
 
-/// Which spans end in one chunk of text: enough to find a byte's span without a search.
+/// The spans that end in one chunk of text: enough to find the span of a byte without a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkSpans {
-    /// A bit for each byte that is the last of a span.
+    /// One bit for each byte that is the last of a span.
     ends: u64,
-    /// The first span that ends in this chunk or behind it.
+    /// The first span that ends in this chunk or after it.
     first: u32,
 }
 
 impl ChunkSpans {
-    /// The index of the first span that ends at or behind byte `bit` of the chunk.
+    /// The index of the first span that ends at byte `bit` of the chunk or after it.
     #[inline(always)]
     pub fn span_at(self, bit: u32) -> usize {
         self.first as usize + (self.ends & ((1 << bit) - 1)).count_ones() as usize
@@ -119,12 +121,12 @@ impl ChunkSpans {
 /// The spans and gaps of one text.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// Length of the text it describes.
+    /// The length of the text that it describes.
     len: usize,
-    /// Set once a text was parsed without fault; texts with faults are always parsed in full.
+    /// Set after a text was parsed without fault. Texts with faults are always parsed in full.
     valid: bool,
     spans: Vec<Span>,
-    /// In chunks, not bytes.
+    /// Ranges of chunks, not of bytes.
     gaps: Vec<Range<usize>>,
     chunks: Vec<ChunkSpans>,
 }
@@ -140,7 +142,8 @@ impl Layout {
         self.spans.push(span);
     }
 
-    /// Nobody wants `range`. Its whole chunks are a gap, if there are enough of them; its edges are spans.
+    /// Marks `range` as unwanted. Its whole chunks become a gap, if there are enough of them; its edges
+    /// become spans.
     pub fn ignore(&mut self, range: Range<usize>) {
         let chunks = range.start.div_ceil(CHUNK)..range.end / CHUNK;
         if chunks.len() < GAP_MIN {
@@ -151,7 +154,7 @@ impl Layout {
         self.gaps.push(chunks);
     }
 
-    /// A long stretch is several spans: each has a length of 16 bits.
+    /// Adds several spans for a long stretch: a span's length has 16 bits.
     fn ignore_bytes(&mut self, range: Range<usize>) {
         let mut start = range.start;
         while start < range.end {
@@ -165,11 +168,11 @@ impl Layout {
         &self.spans
     }
 
-    /// Makes it usable for texts of `len` bytes.
+    /// Makes the layout usable for texts of `len` bytes.
     pub fn complete(&mut self, len: usize) {
         self.spans.sort_unstable_by_key(|s| s.start);
         let chunks = len.div_ceil(CHUNK);
-        // An empty gap at the end, so that every stretch to be compared is one before a gap.
+        // The empty gap at the end ends the last stretch: each stretch to compare ends at a gap.
         self.gaps.push(chunks..chunks);
         self.gaps.sort_unstable_by_key(|g| g.start);
         self.chunks.clear();
@@ -188,17 +191,17 @@ impl Layout {
         self.valid = true;
     }
 
-    /// True when a text of that length may have this layout.
+    /// True when a text of `len` bytes may have this layout.
     pub fn fits(&self, len: usize) -> bool {
         self.valid && self.len == len
     }
 
-    /// Chunks that nobody wants, in order; the last one is empty and stands at the end.
+    /// The gaps, in order; the last one is empty and lies at the end.
     pub fn gaps(&self) -> &[Range<usize>] {
         &self.gaps
     }
 
-    /// For each chunk which spans end in it.
+    /// The spans that end in each chunk.
     pub fn chunks(&self) -> &[ChunkSpans] {
         &self.chunks
     }

@@ -1,8 +1,9 @@
-//! Kernel text to numbers. One file per kernel file, its catalogue entries beside the parser that fills them,
-//! and one differential engine for all: compare with the last text, parse again only the numbers that
-//! changed, and fall back to the full parser, by field name, whenever the layout moved.
+//! Kernel text to numbers. Each kernel file has one Rust file, with the catalogue entries beside the parser
+//! that fills them. One differential parser serves all: it compares a text with the one before and parses
+//! only the numbers that changed. When the layout moves, it falls back to the full parser, which walks the
+//! text by field name.
 //!
-//! Pure: texts come in as bytes, readings go out. It never opens a file and never asks for the time.
+//! Pure: texts come in as bytes, readings go out. The crate opens no file and reads no clock.
 
 #![deny(unsafe_code)]
 

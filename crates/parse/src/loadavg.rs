@@ -1,5 +1,6 @@
-//! `/proc/loadavg`: `0.52 0.58 0.59 1/389 12345`, load averages over 1, 5 and 15 minutes, running and total
-//! tasks, and the last process id, which nobody asks for. The kernel computes the averages once in 5 s.
+//! `/proc/loadavg`: `0.52 0.58 0.59 1/389 12345`. The fields are the load averages over 1, 5 and 15 minutes,
+//! running and total tasks, and the last process id, which is ignored. The kernel computes the averages every
+//! 5 s.
 
 use khz_model::{Fault, Nanos, Unit};
 
@@ -72,7 +73,7 @@ fn parse(sink: &mut Sink<'_>) {
                     .for_each(|(i, n)| sink.scalar(i, n));
                 sink.ignore(words.rest());
             }
-            // Where one is missing nobody knows which: the others might be their neighbours' numbers.
+            // Which field is missing cannot be known: every number might belong to its neighbour's field.
             _ => (0..SCALARS.len()).for_each(|scalar| {
                 sink.fail_scalar(
                     scalar,

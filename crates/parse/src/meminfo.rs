@@ -1,5 +1,5 @@
-//! `/proc/meminfo`: one `Name:   value kB` a line. Names come and go with kernels and configurations: those
-//! that are not printed are Absent, those we do not know are passed over.
+//! `/proc/meminfo`: each line is `Name:   value kB`. Names come and go with kernels and configurations. A
+//! name that the kernel does not print is Absent; a name that khz does not know is skipped.
 
 use khz_model::{Fault, Unit};
 
@@ -264,15 +264,16 @@ static SCALARS: &[Entry] = &[
     ),
 ];
 
-/// What `MemShared` of kernel 2.4 is called today.
+/// Today's name for `MemShared` of kernel 2.4.
 const RENAMED: [(&[u8], &[u8]); 1] = [(b"MemShared", b"Shmem")];
 
 fn parse(sink: &mut Sink<'_>) {
-    // The kernel prints the names in the table's order, with gaps: look from the last hit onwards first.
+    // The kernel prints the names in the table's order, with gaps: search from the last hit onwards first.
     let mut expected = 0;
     sink.lines(|sink, line| {
         let Some((name, rest)) = split_at_mark(sink.text(), line, b':') else {
-            // Kernel 2.4 began with a table of its own (`total: used: free: ...`); other lines are strangers.
+            // Kernel 2.4 began with a table (`total: used: free: ...`); khz ignores it and any other unknown
+            // line.
             return;
         };
         let mut words = words(sink.text(), rest.clone());

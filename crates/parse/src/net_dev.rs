@@ -1,5 +1,5 @@
-//! `/proc/net/dev`: sixteen counters for each interface, under two header lines that name the columns.
-//! The columns are taken by their names, because kernels have printed fewer of them.
+//! `/proc/net/dev`: sixteen counters for each interface, below two header lines that name the columns. The
+//! parser finds the columns by name, because kernels have printed fewer of them.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::kernel_file::{Group, KernelFile, Pieces};
 use crate::sink::Sink;
 use crate::text::{split_at_mark, words};
 
-/// The file. A record is a line: a name of 15 bytes and a colon, 16 numbers of at most 20 digits behind a blank
-/// each, a newline, and the byte behind it that the kernel's printf needs.
+/// The file. A record is a line: a name of 15 bytes, a colon, 16 numbers of at most 20 digits with a blank
+/// before each, a newline, and one more byte that the kernel's printf needs.
 pub static FILE: KernelFile = KernelFile {
     name: "net/dev",
     path: "proc/net/dev",
@@ -56,7 +56,7 @@ static PER_DEVICE: &[Entry] = &[
         .exposed("node_network_transmit_compressed_total", &[]),
 ];
 
-/// Column names in the header, in the order of [`PER_DEVICE`]; the first [`RECEIVE`] belong to receiving.
+/// Column names in the header, in the order of [`PER_DEVICE`]. The first [`RECEIVE`] are the receive columns.
 const COLUMNS: [&[u8]; 16] = [
     b"bytes",
     b"packets",
@@ -77,10 +77,11 @@ const COLUMNS: [&[u8]; 16] = [
 ];
 const RECEIVE: usize = 8;
 
-/// More columns than this are ignored.
+/// Columns beyond this number are ignored.
 const COLUMNS_MAX: usize = 32;
 
-/// What each column of this text means: an index into [`PER_DEVICE`], or one past its end for a stranger.
+/// The meaning of each column of this text: an index into [`PER_DEVICE`], or one past its end for an unknown
+/// column.
 struct Columns {
     meaning: [u8; COLUMNS_MAX],
     count: usize,
@@ -109,7 +110,7 @@ fn header(text: &[u8], line: Range<usize>) -> Option<Columns> {
             columns.count += 1;
         }
     }
-    // The first header line has the bars too, but `Receive` and `Transmit` are no columns.
+    // The first header line has the bars too, but `Receive` and `Transmit` are not column names.
     columns.meaning[..columns.count].iter().any(|&m| usize::from(m) < COLUMNS.len()).then_some(columns)
 }
 
@@ -117,7 +118,7 @@ fn device(sink: &mut Sink<'_>, line: Range<usize>, columns: &Columns) {
     let Some((name, numbers)) = split_at_mark(sink.text(), line.clone(), b':') else {
         return sink.note(
             String::from_utf8_lossy(&sink.text()[line]).into_owned(),
-            "no ':' behind the interface's name",
+            "no ':' after the interface's name",
         );
     };
     let Some(name) = words(sink.text(), name).next() else {
@@ -130,9 +131,9 @@ fn device(sink: &mut Sink<'_>, line: Range<usize>, columns: &Columns) {
         meanings.zip(words).for_each(|(meaning, word)| sink.field(device, meaning, word));
         return;
     }
-    // Nobody knows which column is missing or added: the numbers might be their neighbours'.
+    // Which column is missing or added cannot be known: every number might belong to its neighbour's column.
     for meaning in meanings.filter(|&meaning| meaning < COLUMNS.len()) {
-        let problem = "the line has not as many numbers as the header has columns";
+        let problem = "the line does not have as many numbers as the header has columns";
         sink.fail_field(device, meaning, Fault::Malformed, problem);
     }
 }
@@ -223,7 +224,7 @@ Inter-|   Receive                                                |  Transmit
             assert_eq!(get(&parser, "net.tx_bytes", "lo"), Reading::Present(3_245));
             assert_eq!(
                 parser.faults()[0].to_string(),
-                "line 4: net.rx_bytes[eth0]: the line has not as many numbers as the header has columns"
+                "line 4: net.rx_bytes[eth0]: the line does not have as many numbers as the header has columns"
             );
         }
     }

@@ -1,10 +1,10 @@
-//! Digits to numbers. It refuses everything that is not digits: no sign, no white space inside, no rounding,
+//! Digits to numbers. It refuses everything that is not a digit: no sign, no white space inside, no rounding,
 //! no wrap beyond 64 bits.
 
 use khz_model::Fault;
 
-/// Reads ` *[0-9]+`, with `.` and exactly `places` digits behind it when `places` is not 0, as one whole
-/// number of `10^-places` steps.
+/// Reads ` *[0-9]+`, followed by `.` and exactly `places` digits when `places` is not 0, as one whole number
+/// of `10^-places` steps.
 #[inline]
 pub fn parse(text: &[u8], places: u8) -> Result<u64, Fault> {
     let text = without_padding(text);
@@ -68,13 +68,13 @@ fn long(text: &[u8]) -> Result<u64, Fault> {
     text.iter().try_fold(0u64, checked).ok_or(Fault::OutOfRange)
 }
 
-/// Eight ASCII digits in one word, first digit in the lowest byte: pairs, then fours, then all eight are
-/// joined by a multiplication each.
+/// Eight ASCII digits in one word, first digit in the lowest byte. Three multiplications join them: into
+/// pairs, fours, then all eight.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let values = word.wrapping_sub(ZEROS);
-    // A byte is a digit when neither it nor it plus 6 leaves the range of 0x30..=0x3f.
+    // A byte is a digit when both the byte and the byte plus 6 are within 0x30..=0x3f.
     if (word & 0xF0F0_F0F0_F0F0_F0F0) != ZEROS
         || (values.wrapping_add(0x0606_0606_0606_0606) & 0xF0F0_F0F0_F0F0_F0F0) != 0
     {
@@ -91,15 +91,15 @@ fn eight_values(values: u64) -> u64 {
     (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xFFFF_FFFF
 }
 
-/// Reads a number that is the last `length` bytes of `block`, of the same form as [`parse`] reads, all its digits
-/// at once and almost without a branch. Blanks before the digits only if `padded`. `None`: not such a number, or
-/// one that [`parse`] must decide on (more than 16 bytes, other than 0 or 2 places).
+/// Reads a number that fills the last `length` bytes of `block`, in the same form as [`parse`], all digits at
+/// once and almost without a branch. It accepts blanks before the digits only if `padded`. `None`: it is not
+/// such a number, or [`parse`] must decide (more than 16 bytes, or other than 0 or 2 places).
 #[inline(always)]
 pub(crate) fn at_the_end(block: &[u8; 16], length: usize, places: u8, padded: bool) -> Option<u64> {
     if length == 0 || length > 16 || length <= usize::from(places) + usize::from(places > 0) {
         return None;
     }
-    // First byte of the number lowest; what stood before it is gone, zero bytes follow.
+    // The number's first byte is now the lowest; the shift drops the bytes before it and appends zeros.
     let mut bytes = u128::from_le_bytes(*block) >> (8 * (16 - length));
     let mut count = length;
     if places == 2 {
@@ -114,15 +114,15 @@ pub(crate) fn at_the_end(block: &[u8; 16], length: usize, places: u8, padded: bo
         return None;
     }
     let used = !u128::MAX.checked_shl(8 * count as u32).unwrap_or(0);
-    // A blank differs from a zero in one bit: a lane with bit 4 clear is a blank, or nothing we know.
+    // A blank differs from a zero digit in one bit: a lane with bit 4 clear is a blank or an invalid byte.
     let blanks = !bytes & repeat(0x10) & used;
     let blank_lanes = (blanks >> 4) * 0xFF;
     let high_is_3 = (bytes | repeat(0x10)) & repeat(0xF0) & used == repeat(0x30) & used;
     let low = bytes & repeat(0x0F) & used;
     let low_is_decimal = low.wrapping_add(repeat(0x06) & used) & repeat(0xF0) == 0;
     let blanks_are_blank = low & blank_lanes == 0;
-    // Blanks stand before all digits (the lanes are filled from the lowest on), and there is a digit; a number with
-    // a point has one before it.
+    // Blanks come before all digits (lanes are filled from the lowest on), and at least one digit follows. A
+    // number with a point has a digit before it.
     let in_front = blank_lanes & blank_lanes.wrapping_add(1) == 0;
     let digits_needed = 8 * (count - usize::from(places)) as u32;
     let a_digit = blank_lanes >> (digits_needed - 8) == 0;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(parse(b"  873.80", 2), Ok(87_380));
     }
 
-    /// What `at_the_end` may say of a text: what `parse` says, or nothing.
+    /// `at_the_end` returns either what `parse` returns, or nothing.
     fn check_at_the_end(before: &str, text: &str, places: u8, padded: bool) -> Result<(), TestCaseError> {
         let whole = format!("{:>16}{before}{text}", "");
         let block: &[u8; 16] = whole.as_bytes().last_chunk().unwrap();

@@ -1,9 +1,10 @@
-//! The differential parser of one kernel file: give it each new text, it keeps the readings. Equal bytes cost
-//! a comparison; changed numbers are parsed where they stand; a moved layout is parsed in full, by field name.
+//! The differential parser of one kernel file: it takes each new text and keeps the readings. Equal bytes
+//! cost a comparison. Changed numbers are parsed at their known positions. When the layout moves, the whole
+//! text is parsed by field name.
 //!
 //! Why parsing in place is right: bytes outside the spans are equal in both texts, so names and separators
-//! stand where they stood; inside a span only `blanks digits` is accepted. The full parser would therefore
-//! find the same words at the same places. The property tests hold the two against each other.
+//! have not moved. A span accepts only `blanks digits`. The full parser would therefore find the same words
+//! at the same positions. The property tests compare the two.
 
 use khz_model::{Reading, Schema};
 
@@ -14,16 +15,16 @@ use crate::layout::Layout;
 use crate::sink::{FaultNote, Readings, Sink};
 use crate::slots::Slots;
 
-/// What a new text was to the parser.
+/// How the parser took a new text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Parsed where the numbers stood before.
+    /// Only changed numbers were parsed, at their known positions.
     InPlace,
-    /// Parsed in full: the first text, a moved layout, or a text with faults.
+    /// Parsed in full: the first text, a moved layout, a text with faults or the text after one.
     Full,
 }
 
-/// Readings of one kernel file, kept up to date text by text.
+/// The readings of one kernel file, kept up to date text by text.
 #[derive(Debug)]
 pub struct Parser {
     slots: Slots,
@@ -32,12 +33,12 @@ pub struct Parser {
     faults: Vec<FaultNote>,
     seen: Vec<u32>,
     parse_number: u32,
-    /// The last text, filled up with zeros; its gaps, which are never compared, may be older.
+    /// The last text, padded with zeros. Its gaps may be from an older text; they are never compared.
     before: Vec<[u8; CHUNK]>,
 }
 
 impl Parser {
-    /// A parser that has seen no text: every slot is Absent (not yet).
+    /// A parser before its first text: every slot is Absent (not yet).
     pub fn new(file: &'static KernelFile) -> Self {
         let slots = Slots::new(file);
         let mut readings = Readings::default();
@@ -58,8 +59,9 @@ impl Parser {
         self.slots.file
     }
 
-    /// A text is about to be read: while the kernel writes it, what the comparison needs comes into the cache.
-    /// At a thousand ticks a second others have used the caches since the last one.
+    /// Call it before reading a text: while the kernel writes the text, the data for the comparison comes
+    /// into the cache. Even at a thousand ticks a second, other programs have used the caches since the last
+    /// tick.
     #[inline]
     pub fn expect(&self) {
         prefetch(&self.before);
@@ -68,8 +70,9 @@ impl Parser {
         prefetch(&self.readings.values);
     }
 
-    /// Takes the first `length` bytes of `room` as the new text; what stands behind them is overwritten, and
-    /// the room is made larger if it ends within the next 72 bytes. A length beyond the room counts as all of it.
+    /// Takes the first `length` bytes of `room` as the new text. It overwrites the bytes after them, and
+    /// enlarges `room` if it ends within the next 72 bytes. A `length` beyond the room counts as the whole
+    /// room.
     #[inline]
     pub fn advance(&mut self, room: &mut Vec<u8>, length: usize) -> Outcome {
         self.readings.changed.clear();
@@ -82,18 +85,18 @@ impl Parser {
         }
     }
 
-    /// The same for a text that is not in a room: for tests, replays and tools.
+    /// The same for a text in a slice: for tests, replays and tools.
     pub fn advance_with(&mut self, text: &[u8]) -> Outcome {
         let mut room = text.to_vec();
         self.advance(&mut room, text.len())
     }
 
-    /// There was no new text, and the readings stay as they are: nothing has changed.
+    /// Call it when there is no new text and the readings stay valid: nothing has changed.
     pub fn keep(&mut self) {
         self.readings.changed.clear();
     }
 
-    /// There was no text this time: every slot takes the state of `reading`.
+    /// Call it when the text could not be had: every slot takes the state of `reading`.
     pub fn lose(&mut self, reading: Reading) {
         self.readings.changed.clear();
         self.layout.clear();
@@ -102,13 +105,13 @@ impl Parser {
         }
     }
 
-    /// Slots whose reading the latest text changed; a slot may stand here twice.
+    /// Slots whose reading the latest text changed; a slot may appear twice.
     #[inline]
     pub fn changed(&self) -> &[u32] {
         &self.readings.changed
     }
 
-    /// The value bits of every slot; meaningless where the state is not 0.
+    /// The value bits of every slot; without meaning where the state is not 0.
     #[inline]
     pub fn values(&self) -> &[u64] {
         &self.readings.values
@@ -120,17 +123,17 @@ impl Parser {
         &self.readings.states
     }
 
-    /// The reading of a slot, if there is such a slot.
+    /// The reading of a slot, if the slot exists.
     pub fn reading(&self, slot: usize) -> Option<Reading> {
         (slot < self.readings.values.len()).then(|| self.readings.get(slot as u32))
     }
 
-    /// What the slots mean. It only ever grows.
+    /// The meaning of the slots. It only grows.
     pub fn schema(&self) -> &Schema {
         self.slots.schema()
     }
 
-    /// What was wrong with the latest fully parsed text.
+    /// The faults of the latest text that was parsed in full.
     pub fn faults(&self) -> &[FaultNote] {
         &self.faults
     }
@@ -173,11 +176,12 @@ impl Parser {
     }
 }
 
-/// Sets what follows the text in its last chunk to zero, so that only whole chunks are ever compared.
+/// Sets the bytes after the text to zero up to the end of its last chunk, so that only whole chunks are
+/// compared.
 #[inline]
 fn fill_chunk(room: &mut Vec<u8>, length: usize) {
     let whole = length.next_multiple_of(CHUNK);
-    // Eight bytes more than needed, so that the last store need not be cut.
+    // Eight bytes more than needed, so that the last store always fits.
     if room.len() < whole + 8 {
         room.resize(whole + 8, 0);
     }

@@ -1,5 +1,6 @@
-//! `/proc/pressure/*` (PSI): the share of time in which tasks waited for a resource, and that time in all.
-//! Kernel documentation: Documentation/accounting/psi.rst. Kernels without PSI have no such files: Absent.
+//! `/proc/pressure/*` (PSI): the share of time in which tasks waited for a resource, and the sum of that
+//! time. Kernel documentation: Documentation/accounting/psi.rst. Kernels without PSI have no such files; the
+//! metrics are Absent.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Where a full parser puts what it finds: for each number its place in the text and the slot it fills. The
-//! sink turns the digits into readings, remembers the layout, and notes what was wrong, by field and line.
+//! The sink takes what a full parser finds: for each number its position in the text and the slot it fills.
+//! It turns the digits into readings, remembers the layout, and notes faults by field and line.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use crate::layout::{Layout, ONE_WORD, Span};
 use crate::number;
 use crate::slots::Slots;
 
-/// So many faults of one text are remembered in words; the rest is only counted.
+/// The sink keeps at most this many faults of one text in words; it only counts the others.
 pub const FAULTS_MAX: usize = 8;
 
-/// Something that was wrong in a text.
+/// A fault in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultNote {
     /// Line in the text, from 1.
     pub line: u32,
     /// The metric or field concerned.
     pub field: String,
-    /// What was wrong, in words.
+    /// The fault, in words.
     pub problem: &'static str,
 }
 
@@ -30,12 +30,12 @@ impl std::fmt::Display for FaultNote {
     }
 }
 
-/// The latest readings of one kernel file, as raw parts.
+/// The latest readings of one kernel file, as separate arrays.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     pub values: Vec<u64>,
     pub states: Vec<u8>,
-    /// Slots whose reading changed with the latest text; a slot may stand here twice.
+    /// Slots whose reading changed with the latest text; a slot may appear twice.
     pub changed: Vec<u32>,
 }
 
@@ -61,26 +61,26 @@ impl Readings {
     }
 }
 
-/// An instance that a parser has announced.
+/// An instance that the parser announced.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceSlots {
     group: usize,
     base: u32,
 }
 
-/// Receives one parse of one text.
+/// Takes one parse of one text.
 pub struct Sink<'a> {
     text: &'a [u8],
     slots: &'a mut Slots,
     readings: &'a mut Readings,
     layout: &'a mut Layout,
     faults: &'a mut Vec<FaultNote>,
-    /// For each slot the number of the parse that last filled it.
+    /// For each slot, the number of the parse that last filled it.
     seen: &'a mut Vec<u32>,
     parse_number: u32,
     line: u32,
     faulty: bool,
-    /// Something could not be attributed: what is missing may have been there.
+    /// A fault belonged to no slot: it may concern any field that seems missing.
     unattributed: bool,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Sink<'a> {
         self.slots.file.parse
     }
 
-    /// The text to be parsed.
+    /// The text to parse.
     pub fn text(&self) -> &'a [u8] {
         self.text
     }
@@ -117,8 +117,8 @@ impl<'a> Sink<'a> {
         self.slots.file.scalars
     }
 
-    /// Calls `each` for every whole line, without its newline. A last line without one was cut off: it is
-    /// not shown, and what it may have held is Failed rather than Absent.
+    /// Calls `each` for every whole line, without its newline. A last line without a newline was cut off:
+    /// `each` does not see it, and slots that it may have filled are Failed rather than Absent.
     pub fn lines(&mut self, mut each: impl FnMut(&mut Self, Range<usize>)) {
         let mut start = 0;
         while let Some(length) = self.text[start..].iter().position(|&b| b == b'\n') {
@@ -135,14 +135,14 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// `range` holds the number of the scalar with that index.
+    /// Reports that `range` holds the number of scalar `index`.
     pub fn scalar(&mut self, index: usize, range: Range<usize>) {
         let entry = &self.slots.file.scalars[index];
         self.number(index as u32, 0, entry, range);
     }
 
-    /// An instance begins. `None`: it stands in the text twice, or the slots are used up; its numbers are
-    /// not wanted.
+    /// Begins an instance. `None`: the text contains it twice, or no slots are left; the caller skips its
+    /// numbers.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<InstanceSlots> {
         let Some(base) = self.slots.instance(group, name) else {
             self.note(String::from_utf8_lossy(name).into_owned(), "no slot left for this instance");
@@ -165,7 +165,7 @@ impl<'a> Sink<'a> {
         Some(instance)
     }
 
-    /// `range` holds the number of the instance's entry with that index.
+    /// Reports that `range` holds the number of the instance's entry `index`.
     pub fn field(&mut self, instance: InstanceSlots, index: usize, range: Range<usize>) {
         let group = &self.slots.file.groups[instance.group];
         let Some(entry) = group.entries.get(index) else { return self.ignore_word(range) };
@@ -173,32 +173,33 @@ impl<'a> Sink<'a> {
         self.number(instance.base + index as u32, total_ahead as u8, entry, range);
     }
 
-    /// The instance's entry with that index should be here but is not, or is not right.
+    /// Reports that the instance's entry `index` is missing or wrong.
     pub fn fail_field(&mut self, instance: InstanceSlots, index: usize, fault: Fault, problem: &'static str) {
         let slot = instance.base + index as u32;
         self.fail(slot, fault, problem);
     }
 
-    /// The scalar with that index should be here but is not, or is not right.
+    /// Reports that scalar `index` is missing or wrong.
     pub fn fail_scalar(&mut self, index: usize, fault: Fault, problem: &'static str) {
         self.fail(index as u32, fault, problem);
     }
 
-    /// Nobody wants what stands in `range`; it may change freely, but for a blank at its start, which ends
-    /// the word before it.
+    /// Marks `range` as unwanted: it may change freely, except a blank at its start, which ends the word
+    /// before it.
     pub fn ignore(&mut self, range: Range<usize>) {
         let blank = usize::from(self.text.get(range.start).is_some_and(|&b| b == b' ' || b == b'\t'));
         self.layout.ignore((range.start + blank).min(range.end)..range.end);
     }
 
-    /// Nobody wants the word in `range`, but the words behind it are counted from it.
+    /// Marks the word in `range` as unwanted. It must stay one word, because the words after it are counted
+    /// from it.
     pub(crate) fn ignore_word(&mut self, range: Range<usize>) {
         let (start, padded) = with_padding(self.text, range.start);
         self.layout.add(Span::new(start..range.end, ONE_WORD, padded));
     }
 
-    /// Something was wrong that belongs to no slot. What this text does not hold is then Failed rather than
-    /// Absent, because it may be what was wrong.
+    /// Notes a fault that belongs to no slot. Slots that this text does not fill are then Failed rather than
+    /// Absent, because the fault may be theirs.
     pub fn note(&mut self, field: String, problem: &'static str) {
         self.unattributed = true;
         self.remember(field, problem);
@@ -238,8 +239,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// The text is through: slots that were not filled are Absent (Failed if something could not be attributed),
-    /// totals are added up, and the layout is good for the next text if nothing was wrong.
+    /// Ends the text. Slots that were not filled become Absent, or Failed if a fault belongs to no slot. Totals
+    /// are added up, and the layout serves the next text if there was no fault.
     pub(crate) fn finish(mut self) {
         let scalars = self.slots.file.scalars.len();
         let is_known = |seen: &u32| *seen == self.parse_number;
@@ -276,7 +277,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// The sum of an instance's parts; when one has no value the total has none either, for the same reason.
+/// The sum of an instance's parts. When a part has no value, the total has none either, for the same reason.
 fn add_up(readings: &Readings, base: u32, parts: &[usize]) -> Reading {
     let mut sum = 0u64;
     for &part in parts {
@@ -288,9 +289,10 @@ fn add_up(readings: &Readings, base: u32, parts: &[usize]) -> Reading {
     Reading::Present(sum)
 }
 
-/// Blanks before a number belong to its span, so that a right-aligned number may grow into them; but one
-/// blank stays outside as the separator unless a colon or the line's start separates anyway. Behind any other
-/// mark (`=`, `/`) a blank would end the word: `false` says that none may appear there.
+/// Finds the start of a number's span. Blanks before a number belong to its span, so that a right-aligned
+/// number may grow into them. One blank stays outside as the separator, unless a colon or the start of the
+/// line separates anyway. After any other mark (`=`, `/`) a blank would end the word: `false` says that none
+/// may appear there.
 fn with_padding(text: &[u8], number_start: usize) -> (usize, bool) {
     let blanks = text[..number_start].iter().rev().take_while(|&&b| b == b' ').count();
     let start = number_start - blanks;

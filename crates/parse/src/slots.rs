@@ -1,5 +1,5 @@
-//! Which slot belongs to which metric of which instance of one kernel file. Slots are handed out once and
-//! never change their meaning: an instance that comes back finds its old ones.
+//! The slots of one kernel file: which slot belongs to which metric of which instance. A slot is assigned
+//! once and never changes its meaning: an instance that comes back gets its old slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,11 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 struct GroupSlots {
     metrics: Vec<Arc<Metric>>,
-    /// In order of first appearance: the instance's name as the kernel prints it, and its first slot.
+    /// In order of first appearance: the instance's name in the kernel's text, and its first slot.
     instances: Vec<(Box<[u8]>, u32)>,
     by_name: HashMap<Box<[u8]>, u32>,
-    /// Where the next instance of this parse is expected: the kernel seldom changes their order.
+    /// The index of the instance that probably comes next in this parse: the kernel seldom changes their
+    /// order.
     expected: usize,
 }
 
@@ -45,12 +46,12 @@ impl Slots {
         &self.schema
     }
 
-    /// A new parse begins.
+    /// Begins a new parse.
     pub fn rewind(&mut self) {
         self.groups.iter_mut().for_each(|group| group.expected = 0);
     }
 
-    /// The first slot of an instance; new slots when it was never seen. `None`: the slots are used up.
+    /// The first slot of an instance; an unknown instance gets new slots. `None`: no slots are left.
     pub fn instance(&mut self, group: usize, name: &[u8]) -> Option<u32> {
         let slots = &mut self.groups[group];
         if let Some((known, base)) = slots.instances.get(slots.expected)
@@ -76,7 +77,7 @@ impl Slots {
         let instance = Instance::from_kernel(name);
         for metric in &slots.metrics {
             let series = Series { metric: metric.clone(), instance: Some(instance.clone()) };
-            // Two names that differ only behind INSTANCE_MAX bytes would share one instance.
+            // Two names that differ only after INSTANCE_MAX bytes would share one instance.
             if self.schema.append(series)? as usize != self.schema.len() - 1 {
                 return None;
             }

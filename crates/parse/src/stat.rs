@@ -1,7 +1,7 @@
 //! `/proc/stat`: CPU times in ticks of USER_HZ (10 ms), interrupts, context switches, forks, boot time.
 //! Kernel documentation: Documentation/filesystems/proc.rst, section 1.7.
 //!
-//! `guest` is already contained in `user`, and `guest_nice` in `nice`: they are never to be added.
+//! `user` already contains `guest`, and `nice` contains `guest_nice`: never add them.
 
 use std::ops::Range;
 
@@ -145,7 +145,7 @@ fn parse(sink: &mut Sink<'_>) {
         let rest = words.rest();
         match &sink.text()[name.clone()] {
             b"cpu" => all_cpus(sink, rest),
-            // `cpu1` is not `cpu`: rstatd once took the one for the other.
+            // `cpu1` is not `cpu`: rstatd once confused the two.
             [b'c', b'p', b'u', number @ ..] if number.iter().all(u8::is_ascii_digit) => {
                 one_cpu(sink, number, rest)
             }
@@ -155,7 +155,7 @@ fn parse(sink: &mut Sink<'_>) {
             b"processes" => first_number(sink, FORKS, rest),
             b"procs_running" => first_number(sink, RUNNING, rest),
             b"procs_blocked" => first_number(sink, BLOCKED, rest),
-            // softirq, and what kernel 2.4 printed here (page, swap, disk_io): nobody asks for them.
+            // softirq, and lines that only kernel 2.4 printed (page, swap, disk_io): no metric needs them.
             _ => sink.ignore(rest),
         }
     });
@@ -164,7 +164,7 @@ fn parse(sink: &mut Sink<'_>) {
 fn all_cpus(sink: &mut Sink<'_>, rest: Range<usize>) {
     let mut words = words(sink.text(), rest);
     for state in 0..STATES {
-        // Kernel 2.4 printed four states; those that came later are Absent there.
+        // Kernel 2.4 printed four states; the later states are Absent there.
         let Some(word) = words.next() else { return };
         sink.scalar(state, word);
     }
@@ -181,7 +181,7 @@ fn one_cpu(sink: &mut Sink<'_>, number: &[u8], rest: Range<usize>) {
     sink.ignore(words.rest());
 }
 
-/// The first number of a line; on `intr` thousands may follow, one for each interrupt, that nobody wants.
+/// The first number of a line. On `intr` thousands may follow, one for each interrupt; they are ignored.
 fn first_number(sink: &mut Sink<'_>, scalar: usize, rest: Range<usize>) {
     let mut words = words(sink.text(), rest);
     match words.next() {
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn cpu1_is_never_taken_for_cpu() {
-        // The old rstatd found the sum by looking for the letters "cpu" and took cpu1's line when it came first.
+        // The old rstatd searched for the letters "cpu" to find the sum, and took cpu1's line when it came
+        // first.
         let text = TEXT.replace("cpu  699 0 283 87380 93 0 9 1 0 0\n", "");
         let parser = read(&text);
         assert_eq!(get(&parser, "cpu.all.user", None), Reading::Absent(Absence::NoField));
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_may_change_behind_the_first_number_without_a_full_parse() {
+    fn interrupts_may_change_after_the_first_number_without_a_full_parse() {
         let mut parser = read(TEXT);
         assert_eq!(
             parser.advance_with(TEXT.replace("4711 0 9 0", "4712 0 9 1").as_bytes()),

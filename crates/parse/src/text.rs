@@ -1,8 +1,8 @@
-//! Walking a text by lines and words, as ranges into it: the full parsers' only tool. It copies nothing.
+//! Walks a text by lines and words, as ranges into it: the full parsers' only tool. It copies nothing.
 
 use std::ops::Range;
 
-/// Words (runs without spaces or tabs) of the part of `text` in `range`.
+/// Words (runs without spaces or tabs) of `text[range]`.
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     text: &'a [u8],
@@ -15,7 +15,7 @@ pub fn words(text: &[u8], range: Range<usize>) -> Words<'_> {
 }
 
 impl Words<'_> {
-    /// What was not yet walked over.
+    /// The range after the last word.
     pub fn rest(&self) -> Range<usize> {
         self.range.clone()
     }
@@ -42,7 +42,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// Splits `text[range]` at the first `mark`: what stands before it and after it.
+/// Splits `text[range]` at the first `mark`: the ranges before and after it.
 pub fn split_at_mark(text: &[u8], range: Range<usize>, mark: u8) -> Option<(Range<usize>, Range<usize>)> {
     let at = range.start + text[range.clone()].iter().position(|&b| b == mark)?;
     Some((range.start..at, at + 1..range.end))

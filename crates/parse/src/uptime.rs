@@ -17,7 +17,7 @@ pub static FILE: KernelFile = KernelFile {
     parse,
 };
 
-/// It is printed in hundredths of a second.
+/// The kernel prints hundredths of a second.
 const PRINTED: Nanos = Nanos::from_millis(10);
 
 static SCALARS: &[Entry] = &[
@@ -47,9 +47,9 @@ fn parse(sink: &mut Sink<'_>) {
                 sink.scalar(IDLE, idle);
                 sink.ignore(words.rest());
             }
-            // Nobody knows which of the two is there.
+            // Which of the two is present cannot be known.
             _ => [UP, IDLE].into_iter().for_each(|scalar| {
-                sink.fail_scalar(scalar, Fault::Malformed, "the line has not two numbers");
+                sink.fail_scalar(scalar, Fault::Malformed, "the line does not have two numbers");
             }),
         }
     });

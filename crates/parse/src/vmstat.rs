@@ -1,5 +1,5 @@
-//! `/proc/vmstat`: one `name value` a line, some 190 of them; we take those that tell what the memory is doing.
-//! The kernel prints a record a line, so a long file comes in pieces.
+//! `/proc/vmstat`: each line is `name value`, about 190 of them. khz takes those that describe what the
+//! memory is doing. The kernel prints one record a line, so a long file comes in pieces.
 
 use khz_model::{Fault, Unit};
 
@@ -122,7 +122,7 @@ static SCALARS: &[Entry] = &[
         .exposed("node_vmstat_nr_written", &[]),
 ];
 
-/// A name and a number a line, as other files of the kernel have them too.
+/// Parses lines of a name and a number; other kernel files have the same form.
 pub(crate) fn parse(sink: &mut Sink<'_>) {
     sink.lines(|sink, line| {
         let mut words = words(sink.text(), line);

@@ -1,5 +1,5 @@
-//! Every captured host, read without a fault, with the numbers that a reader of another make finds in the same
-//! text; and each later text of a host after its earlier one.
+//! The parser reads every captured host without a fault, and finds the numbers that an independent reader
+//! finds in the same text. It also reads each later text of a host after its earlier one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +28,7 @@ fn get(parser: &Parser, metric: &str, instance: Option<&str>) -> Reading {
     parser.reading(slot as usize).unwrap()
 }
 
-/// A parser that has read these texts of one host's file, one after the other.
+/// A parser that has read these texts of one host's file, in this order.
 fn read(host: &str, path: &str, folders: &[&str]) -> Parser {
     let file = files().iter().find(|file| file.path == path).unwrap();
     let mut parser = Parser::new(file);
@@ -39,7 +39,7 @@ fn read(host: &str, path: &str, folders: &[&str]) -> Parser {
     parser
 }
 
-/// All the numbers in a text, in order, without a thought about what they mean: `0.52` is 52.
+/// All numbers in a text, in order, whatever they mean: `0.52` is 52.
 fn numbers(text: &str) -> Vec<u64> {
     let joined = |word: &str| word.replace('.', "");
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.').map(joined);
@@ -47,7 +47,7 @@ fn numbers(text: &str) -> Vec<u64> {
 }
 
 #[test]
-fn every_number_that_is_read_stands_in_the_text() {
+fn every_number_that_is_read_is_in_the_text() {
     for host in hosts() {
         for file in files() {
             let Ok(text) = fs::read_to_string(host.join(file.path)) else { continue };

@@ -1,6 +1,6 @@
-//! Damaged twins of every captured text, made by code: cut off, emptied, garbled, with numbers too long, missing
-//! or added, with lines moved or doubled. Never a panic and never a wrong number: what is damaged is Failed with
-//! its field and line named, and everything else is what it was.
+//! Damaged twins of every captured text, made by code: cut off, emptied, garbled, with numbers too long,
+//! missing or added, with lines moved or doubled. The parser never panics and never gives a wrong number: a
+//! damaged number is Failed, with its field and line named, and every other reading is unchanged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use khz_model::{Fault, Reading};
 use khz_parse::{FAULTS_MAX, FaultNote, KernelFile, Parser, files};
 use khz_synthetic_host::Noise;
 
-/// Not all: every damage is done at every place.
+/// Only three hosts, because every damage is done at every place.
 const HOSTS: [&str; 3] = ["linux-6.18-vm2", "linux-6.1-qemu8", "linux-2.4-documented"];
 
 /// Readings by the series' name.
@@ -24,7 +24,7 @@ struct Text {
     file: &'static KernelFile,
     host: &'static str,
     bytes: Vec<u8>,
-    /// What an undamaged reading gives.
+    /// The readings of the undamaged text.
     whole: Readings,
 }
 
@@ -43,7 +43,8 @@ fn texts() -> Vec<Text> {
     texts
 }
 
-/// What a parser says that sees only this text. One that saw the whole text before must say the same.
+/// The readings of a fresh parser that sees only this text. A parser that saw the whole text before must give
+/// the same.
 fn read(file: &'static KernelFile, bytes: &[u8]) -> (Readings, Vec<FaultNote>) {
     let mut parser = Parser::new(file);
     parser.advance_with(bytes);
@@ -56,7 +57,7 @@ fn readings(parser: &Parser) -> Readings {
 }
 
 impl Text {
-    /// Reads the damaged text, by a new parser and by one that knew the whole one; they must agree.
+    /// Reads the damaged text with a fresh parser and with one that has read the whole text; they must agree.
     fn damaged(&self, bytes: &[u8], how: &str) -> (Readings, Vec<FaultNote>) {
         let (fresh, faults) = read(self.file, bytes);
         assert!(fresh.values().all(|reading| reading.state() != 1), "{how}: not gathered yet?");
@@ -70,7 +71,7 @@ impl Text {
             }
         }
         let failed = fresh.values().any(|reading| matches!(reading, Reading::Failed(_)));
-        assert!(!failed || !faults.is_empty(), "{how}: something failed and nobody says why");
+        assert!(!failed || !faults.is_empty(), "{how}: a reading failed, and no fault says why");
         (fresh, faults)
     }
 
@@ -85,7 +86,7 @@ impl Text {
         format!("{}/{}, {how}", self.host, self.file.path)
     }
 
-    /// Ranges of the numbers, their decimals included. Digits of a name are none.
+    /// Ranges of the numbers, their decimals included. Digits inside a name do not count.
     fn numbers(&self) -> Vec<Range<usize>> {
         let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
         let mut found = Vec::new();
@@ -100,7 +101,7 @@ impl Text {
             }
             at = end.max(at + 1);
         }
-        // `intr` has hundreds behind its first, and nobody reads them: some will do.
+        // `intr` has hundreds of numbers after its first, and the parser ignores them: a few are enough.
         let is_intr = |at: usize| self.lines()[self.line_of(at) as usize - 1].starts_with(b"intr ");
         let mut some = 0;
         found.retain(|range| {
@@ -127,7 +128,7 @@ impl Text {
 #[test]
 fn cut_off_at_any_byte_nothing_is_wrong_and_the_line_is_named() {
     for text in texts() {
-        // Everywhere in short texts; in long ones around the ends of lines and here and there.
+        // At every byte in short texts; in long ones around the ends of lines and at some other bytes.
         let ends_line = |at: &usize| text.bytes[at.saturating_sub(2)..].iter().take(4).any(|&b| b == b'\n');
         let all = text.bytes.len() < 1_500;
         for cut in (0..text.bytes.len()).filter(|at| all || ends_line(at) || at.is_multiple_of(13)) {
@@ -135,10 +136,10 @@ fn cut_off_at_any_byte_nothing_is_wrong_and_the_line_is_named() {
             let bytes = &text.bytes[..cut];
             let (readings, faults) = text.damaged(bytes, &how);
             text.is_never_wrong(&readings, &how);
-            // A node without disks has an empty /proc/diskstats, and that is in order.
+            // A node without disks has an empty /proc/diskstats, which is correct.
             let is_in_order = cut == 0 && text.file.path == "proc/diskstats";
             if !is_in_order && bytes.last() != Some(&b'\n') {
-                // Where a line is missing nobody can know which: it is Failed, not Absent.
+                // Which line is missing cannot be known: its slots are Failed, not Absent.
                 assert!(readings.values().all(|reading| !matches!(reading, Reading::Absent(_))), "{how}");
                 let problem = if cut == 0 { "empty" } else { "ends in the middle of a line" };
                 let cut_off = faults.iter().find(|fault| fault.problem == problem);
@@ -150,7 +151,7 @@ fn cut_off_at_any_byte_nothing_is_wrong_and_the_line_is_named() {
 }
 
 #[test]
-fn what_no_line_can_be_read_of_is_failed_not_absent() {
+fn a_text_of_which_no_line_can_be_read_is_failed_not_absent() {
     for text in texts() {
         let mut parser = Parser::new(text.file);
         parser.advance_with(&text.bytes);
@@ -190,8 +191,8 @@ fn bytes_that_are_no_text_give_no_value() {
     }
 }
 
-/// Replaces each number in turn; nothing else may change, and what changed is Failed, named with its line.
-/// Returns how many series failed in all.
+/// Replaces each number in turn. Nothing else may change, and each changed reading is Failed, with its line
+/// named. Returns how many series failed in all.
 fn every_number_becomes(new: &str, fault: Option<Fault>) -> usize {
     let mut failures = 0;
     for text in texts() {
@@ -209,7 +210,7 @@ fn every_number_becomes(new: &str, fault: Option<Fault>) -> usize {
                 if let Some(fault) = fault {
                     assert_eq!(*reading, Reading::Failed(fault), "{how}: {name}");
                 }
-                // A sum fails with its part; it has no place of its own in the text.
+                // A sum fails with its part; it has no position in the text.
                 let named = |note: &&FaultNote| note.field == *name || name.starts_with("disk.ios[");
                 let note = faults.iter().find(named);
                 assert!(note.is_some_and(|note| note.line == line), "{how}: {name}: {faults:?}");
@@ -225,7 +226,7 @@ fn numbers_beyond_64_bits_are_out_of_range_not_wrapped() {
     let beyond = "18446744073709551616";
     assert!(every_number_becomes(beyond, None) > 1_000);
     assert!(every_number_becomes("99999999999999999999999999", None) > 1_000);
-    // Where the number is whole the reason is its size; `0.52` has lost its point besides.
+    // A whole number fails for its size; `0.52` also lost its point.
     for text in texts().iter().filter(|text| ["proc/net/dev", "proc/vmstat"].contains(&text.file.path)) {
         for range in text.numbers() {
             let (readings, _) = text.damaged(&text.with(&range, beyond), "beyond");
@@ -250,8 +251,8 @@ fn a_field_that_is_missing_is_never_filled_with_its_neighbour() {
             let from = range.start - usize::from(range.start > 0 && text.bytes[range.start - 1] == b' ');
             let how = text.called(format!("line {} without its byte {}", text.line_of(from), range.start));
             let (readings, faults) = text.damaged(&text.with(&(from..range.end), ""), &how);
-            // Kernels have printed four, seven, eight, nine and ten states of a CPU: a shorter line of /proc/stat
-            // cannot be told from that of an older kernel.
+            // Kernels have printed four, seven, eight, nine and ten states of a CPU: a shorter line of
+            // /proc/stat looks like the line of an older kernel.
             if text.file.path != "proc/stat" {
                 text.is_never_wrong(&readings, &how);
             }
@@ -266,13 +267,13 @@ fn fields_that_are_added_change_nothing_or_fail_their_line() {
         for added in [" 77777", " 77777 88888", " x", "\t5"] {
             for (number, line) in text.lines().iter().enumerate() {
                 let end = text.lines()[..=number].concat().len() - 1;
-                let how = text.called(format!("line {} with '{added}' behind it", number + 1));
+                let how = text.called(format!("line {} with '{added}' after it", number + 1));
                 let (readings, faults) = text.damaged(&text.with(&(end..end), added), &how);
                 // A header with one more column makes the lines below it too short.
                 if !line.contains(&b'|') {
                     assert!(faults.iter().all(|note| note.line as usize == number + 1), "{how}: {faults:?}");
                 }
-                // A longer line of /proc/stat is that of a newer kernel.
+                // A longer line of /proc/stat looks like the line of a newer kernel.
                 if text.file.path != "proc/stat" {
                     text.is_never_wrong(&readings, &how);
                 }
@@ -285,7 +286,7 @@ fn fields_that_are_added_change_nothing_or_fail_their_line() {
 fn lines_in_any_order_mean_the_same() {
     let mut noise = Noise::new(11);
     for text in texts() {
-        // net/dev is read by its header, which has to stand first.
+        // The header of net/dev has to come first: the parser finds the columns by it.
         let header = if text.file.path == "proc/net/dev" { 2 } else { 0 };
         let lines = text.lines();
         for round in 0..20 {
@@ -302,7 +303,7 @@ fn lines_in_any_order_mean_the_same() {
 }
 
 #[test]
-fn a_line_that_stands_there_twice_fails_and_no_other() {
+fn a_line_that_appears_twice_fails_and_no_other() {
     for text in texts() {
         let lines = text.lines();
         for number in 0..lines.len() {
@@ -320,7 +321,7 @@ fn a_line_that_stands_there_twice_fails_and_no_other() {
 }
 
 #[test]
-fn a_line_that_is_missing_leaves_the_others_as_they_were() {
+fn a_missing_line_leaves_the_others_unchanged() {
     for text in texts() {
         let lines = text.lines();
         let header = if text.file.path == "proc/net/dev" { 2 } else { 0 };
@@ -336,11 +337,11 @@ fn a_line_that_is_missing_leaves_the_others_as_they_were() {
 }
 
 #[test]
-fn counters_that_go_backwards_are_read_as_they_stand() {
+fn counters_that_go_backwards_are_read_as_printed() {
     for text in texts() {
         let mut parser = Parser::new(text.file);
         for digit in [b'9', b'1', b'0', b'5', b'0'] {
-            // Every digit of every number becomes this one.
+            // Every digit of every number becomes `digit`.
             let mut bytes = text.bytes.clone();
             for at in text.numbers().into_iter().flatten().filter(|&at| text.bytes[at] != b'.') {
                 bytes[at] = digit;

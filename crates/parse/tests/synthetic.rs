@@ -1,5 +1,5 @@
-//! Made-up hosts, far larger than any at hand: every value that the parser gives is the one that the host was
-//! made with, at the first text and at every later one, whatever comes, goes, moves or is renamed.
+//! Made-up hosts, far larger than any real one at hand. The parser gives every value that the host was made
+//! with, at the first text and at every later one, whatever comes, goes, moves or is renamed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,8 @@ fn feed(parser: &mut Parser, text: &str) -> Outcome {
     parser.advance_with(text.as_bytes())
 }
 
-/// Every slot has the true value; what is not true of the host has no value, and nothing true is missing.
+/// Every slot has the true value. A series that the host does not have has no value, and no true value is
+/// missing.
 fn holds(parser: &Parser, truths: &[Truth], when: &str) {
     assert_eq!(parser.faults(), [], "{when}");
     let key = |truth: &Truth| (truth.metric, truth.instance.clone());
@@ -50,7 +51,7 @@ fn follow(copy: &mut Vec<Option<Reading>>, parser: &Parser) {
         let same = *kept == now || kept.is_none() && now == Some(Reading::Absent(Absence::NotYet));
         assert!(
             same || kept.is_none() && matches!(now, Some(Reading::Absent(_))),
-            "slot {slot} changed unsaid"
+            "slot {slot} changed, but `changed` does not name it"
         );
     }
 }
@@ -89,7 +90,7 @@ fn most_texts_of_a_small_host_are_parsed_in_place_and_some_in_full() {
         all += outcomes.len();
         in_place += outcomes.iter().filter(|&&outcome| outcome == Outcome::InPlace).count();
     }
-    assert!((all / 10..all).contains(&in_place), "{in_place} of {all}: one of the two ways is not tested");
+    assert!((all / 10..all).contains(&in_place), "{in_place} of {all}: one of the two paths is not tested");
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_renamed_interface_takes_its_numbers_along_and_leaves_none_behind() {
     survives("proc/net/dev", |host, noise| {
         let some = noise.below(SMALL.interfaces as u64) as usize;
         let old = host.network.interfaces[some].0.clone();
-        // A name of the same length, so that only the name differs, or another one.
+        // A name of the same length, so that only the name differs, or a new name.
         let new = match noise.below(2) {
             0 => format!("{}{}", &old[..old.len() - 1], (b'A' + noise.below(26) as u8) as char),
             _ => format!("renamed{}", noise.below(10_000)),
@@ -198,7 +199,7 @@ fn interfaces_and_disks_come_and_go() {
 
 #[test]
 fn counters_that_go_backwards_are_shown_as_the_kernel_shows_them() {
-    // A driver that is loaded anew starts from 0; what that means is for the reader of rates to say.
+    // A reloaded driver starts at 0. The parser shows that; the reader computes rates from it.
     survives("proc/net/dev", |host, noise| {
         let some = noise.below(SMALL.interfaces as u64) as usize;
         host.network.interfaces[some].1 = [0; 16].map(|_: u64| noise.counter(20));

@@ -1,8 +1,11 @@
-//! One block: its rows one by one, and the end that an open one lacks.
+//! One block: its rows one by one, and how an open block is closed.
 
 use khz_block::{BlockError, Decoder, HEADER_BYTES, RowScanner, Step};
 
-/// Every row of a whole block, with its number; what does not decode is an error, and the rows before it were given.
+/// Gives every row of a whole block, with its number.
+///
+/// # Errors
+/// A row does not decode, or the checksum is wrong. The rows before were given.
 pub fn rows(block: &[u8], mut take: impl FnMut(u64, &Decoder)) -> Result<(), BlockError> {
     let damaged = |at, problem| BlockError::Damaged { at, problem };
     let (mut decoder, mut done) = (Decoder::new(), 0);
@@ -28,8 +31,8 @@ pub fn rows(block: &[u8], mut take: impl FnMut(u64, &Decoder)) -> Result<(), Blo
     }
 }
 
-/// Closes a block that was cut out of a lane while it was open: its header gets rows, bytes and checksum. `false`: it
-/// has no rows, or they are damaged.
+/// Closes a block that was copied out of a lane while it was open: its header gets the number of rows, the bytes and the
+/// checksum. `false`: it has no rows, or they are damaged.
 pub fn close(block: &mut [u8]) -> bool {
     let mut scanner = RowScanner::new();
     let is_whole = scanner.feed(block).is_ok_and(|rows| rows > 0) && scanner.unfinished() == 0;

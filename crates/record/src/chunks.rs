@@ -1,5 +1,5 @@
-//! The chunks of a trace file, read piece by piece: a file of any size takes no more memory than its largest chunk.
-//! Damage is named with its offset, and reading goes on behind it.
+//! The chunks of a trace file, read piece by piece: a file of any size needs no more memory than its largest chunk. Damage
+//! is reported with its offset, and reading goes on after it.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,9 +9,9 @@ use khz_block::trace::{self, CHUNK_BYTES_MAX, Chunk, FRONT_BYTES, HEADER_BYTES, 
 
 use crate::RecordError;
 
-/// So much is read at once.
+/// Bytes of one read.
 const PIECE: usize = 1 << 20;
-/// Places of damage that are remembered; the others are counted.
+/// Places of damage that are reported one by one; the others are counted.
 const DAMAGES_MAX: usize = 1_000;
 
 /// A place in a file that cannot be read.
@@ -19,9 +19,9 @@ const DAMAGES_MAX: usize = 1_000;
 pub struct Damage {
     /// Where it begins.
     pub offset: u64,
-    /// Bytes that were passed over; 0: what stands there is whole, and cannot be understood.
+    /// Bytes that were skipped; 0: the chunk is whole, but this version cannot use it.
     pub bytes: u64,
-    /// What does not fit.
+    /// What is wrong there.
     pub problem: String,
 }
 
@@ -30,11 +30,11 @@ pub struct Damage {
 pub struct Reach {
     /// Bytes that were read.
     pub bytes: u64,
-    /// The last chunk is cut off, from this offset on: the file is being written, or its writer was killed.
+    /// Where the last chunk begins, if it is cut off: the file is being written, or its writer was killed.
     pub cut_off: Option<u64>,
-    /// What was passed over, in order.
+    /// Places of damage, in order.
     pub damage: Vec<Damage>,
-    /// Places of damage, those that are not remembered included.
+    /// How many places of damage there are; `damage` may have fewer.
     pub damages: u64,
 }
 
@@ -47,7 +47,7 @@ impl Reach {
     }
 }
 
-/// Calls `take` for every whole chunk, with its offset; what it refuses is damage too.
+/// Calls `take` for every whole chunk, with its offset. What `take` refuses is damage too.
 pub(crate) fn chunks(
     path: &Path,
     mut take: impl FnMut(u64, Chunk<'_>) -> Result<(), String>,
@@ -82,7 +82,7 @@ pub(crate) fn chunks(
                 window.fill(length).map_err(|source| file("read", source))?;
             }
             Next::Incomplete(_) => {
-                // Either the file ends here, or a wrong length says so.
+                // The file ends here, or the chunk's length is wrong.
                 if !window.seek().map_err(|source| file("read", source))? {
                     reach.cut_off = Some(at);
                     break;
@@ -122,7 +122,7 @@ impl Window {
         self.offset += length as u64;
     }
 
-    /// Reads until so many bytes are there, or the file ends.
+    /// Reads until the window has this many bytes, or the file ends.
     fn fill(&mut self, wanted: usize) -> std::io::Result<()> {
         debug_assert!(wanted <= CHUNK_BYTES_MAX + FRONT_BYTES);
         while self.rest().len() < wanted && !self.is_end {
@@ -137,8 +137,8 @@ impl Window {
         Ok(())
     }
 
-    /// Goes on to the next whole sealed chunk; `false`: there is none, and the window is at the file's end or, where
-    /// nothing was damaged but the end, where it was.
+    /// Goes on to the next whole sealed chunk. `false`: there is none; the window is at the end of the file, or stays where it
+    /// was if the file is only cut off.
     fn seek(&mut self) -> std::io::Result<bool> {
         let mut from = 1;
         loop {
@@ -148,7 +148,7 @@ impl Window {
                     self.pass(if is_cut { 0 } else { self.rest().len() });
                     return Ok(false);
                 }
-                // A mark that is cut in two is found the next time.
+                // A mark across the window's end is found in the next round.
                 let done = self.rest().len().saturating_sub(FRONT_BYTES + 4);
                 self.pass(done.saturating_sub(1));
                 from = 1;

@@ -1,6 +1,6 @@
-//! Which series move together with one of them, and how much earlier or later: Pearson's coefficient at every lag of a
-//! range, over the moments at which both are known. Pure arithmetic on a grid; its work is bounded, and what it did not
-//! look at is said.
+//! Which series move together with a reference series, and how much earlier or later: Pearson's coefficient at every lag of
+//! a range, over the moments at which both are known. Pure arithmetic on a grid. The work is bounded; what the bounds leave
+//! out is counted.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ pub struct Limits {
     pub lag: usize,
     /// Pairs of samples that are multiplied, over all series and lags.
     pub pairs: u64,
-    /// A coefficient of fewer pairs says nothing.
+    /// Fewest pairs of samples for a coefficient: fewer say nothing.
     pub pairs_min: usize,
 }
 
@@ -21,42 +21,42 @@ impl Default for Limits {
     }
 }
 
-/// The one that all others are held against, and how.
+/// The reference series, and the limits of the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct With<'a> {
     /// Its samples; NaN where unknown.
     pub samples: &'a [f32],
-    /// What may be done.
+    /// How much work may be done.
     pub limits: Limits,
 }
 
-/// How one series moves with it.
+/// How one series moves with the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
-    /// Which series, as counted in what was given.
+    /// The number of the series, as the caller gave it.
     pub place: usize,
     /// Pearson's coefficient at the best lag, -1 to 1.
     pub coefficient: f64,
-    /// So many samples later than the one it is held against; negative: earlier.
+    /// How many samples later than the reference it moves; negative: earlier.
     pub lag: i64,
-    /// Pairs of samples it comes from.
+    /// Pairs of samples that the coefficient comes from.
     pub pairs: usize,
     /// The coefficient at lag 0, where there is one.
     pub at_once: Option<f64>,
 }
 
-/// What was not looked at.
+/// Series that were not compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Series that never change.
     pub constant: usize,
-    /// Series with too few samples at the moments in question.
+    /// Series with too few samples at the moments of the reference.
     pub short: usize,
     /// Series that the limit of work left out.
     pub work: usize,
 }
 
-/// Every series beside it, the closest first.
+/// Compares every other series with the reference. The closest matches come first.
 pub fn correlate<'a>(
     with: With<'_>,
     others: impl Iterator<Item = (usize, &'a [f32])>,
@@ -85,7 +85,7 @@ pub fn correlate<'a>(
     (matches, skipped)
 }
 
-/// The samples around their mean, so that sums of squares stay exact; `None` when they are all the same, or unknown.
+/// The samples minus their mean, so that sums of squares stay exact; `None`: they are all the same, or unknown.
 fn centred(samples: &[f32]) -> Option<Vec<f64>> {
     let known = || samples.iter().filter(|sample| sample.is_finite()).map(|&sample| f64::from(sample));
     let count = known().count();
@@ -101,7 +101,7 @@ fn best(one: &[f64], other: &[f64], lag: usize, pairs_min: usize) -> Option<Matc
     let lag = lag as i64;
     let mut best: Option<Match> = None;
     let mut at_once = None;
-    // The smallest lag first: of two that are equally good the nearer one is meant.
+    // The smallest lag first: of two equally good lags the nearer one wins.
     let lags = (0..=lag).flat_map(|lag| if lag == 0 { vec![0] } else { vec![lag, -lag] });
     for lag in lags {
         let Some((coefficient, pairs)) = at_lag(one, other, lag, pairs_min) else { continue };
@@ -135,7 +135,7 @@ fn at_lag(one: &[f64], other: &[f64], lag: i64, pairs_min: usize) -> Option<(f64
     }
     let count = n as f64;
     let (va, vb) = (aa - a * a / count, bb - b * b / count);
-    // What does not move among these pairs cannot move together.
+    // A series that is constant over these pairs has no coefficient.
     if va <= aa * 1e-12 || vb <= bb * 1e-12 {
         return None;
     }

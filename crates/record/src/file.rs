@@ -1,5 +1,5 @@
-//! One file that grows by whole chunks: buffered, written at least once a second, and cut back to its last whole
-//! chunk when the disk is full.
+//! One file that grows by whole chunks: buffered, written at least once a second, and cut back to its last whole chunk when
+//! the disk is full.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use khz_block::trace::{self, Sealed};
 
 use crate::{RecordError, packing};
 
-/// So much is written in one go.
+/// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A piece of a schema that gets smaller when it is packed: lane, generation, offset and frame.
+/// A chunk as it is written: a piece of a schema is packed where that makes it smaller.
 fn packed(chunk: &Sealed<'_>) -> Option<(u32, u32, u64, Vec<u8>)> {
     let &Sealed::Schema { lane, generation, offset, bytes } = chunk else { return None };
     Some((lane, generation, offset, packing::pack(bytes)?))
@@ -31,7 +31,7 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Begins a file; one that is there already is replaced.
+    /// Begins a file. A file that is there already is replaced.
     pub fn create(path: &Path, note: &str) -> Result<Self, RecordError> {
         let file = File::create(path).map_err(|source| RecordError::File {
             what: "create",
@@ -50,7 +50,7 @@ impl TraceFile {
         &self.path
     }
 
-    /// Bytes so far, those in the buffer included.
+    /// Bytes so far, including those in the buffer.
     pub fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -66,7 +66,7 @@ impl TraceFile {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Brings what was put into the file, where others can read it.
+    /// Writes the buffer to the file, where others can read it.
     pub fn flush(&mut self) -> Result<(), RecordError> {
         let mut done = 0;
         while done < self.buffer.len() {
@@ -83,18 +83,18 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Keeps the chunks that are in the file as a whole.
+    /// Keeps the chunks that are whole in the file.
     fn give_up(&mut self, done: usize, source: io::Error) -> RecordError {
         let whole = self.ends.iter().rev().find(|&&end| end <= done).copied().unwrap_or(0);
         self.written += whole as u64;
         self.buffer.clear();
         self.ends.clear();
-        // If that fails too, readers find a chunk that is cut off, and stop there as well.
+        // If that fails too, readers find a chunk that is cut off, and stop there.
         let _ = self.file.set_len(self.written);
         RecordError::Full { path: self.path.clone(), kept: self.written, source }
     }
 
-    /// The end: everything is on the disk.
+    /// Ends the file: everything is on the disk.
     pub fn close(mut self) -> Result<u64, RecordError> {
         self.flush()?;
         match self.file.sync_all() {

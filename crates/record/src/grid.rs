@@ -1,5 +1,5 @@
-//! Series of a recording on one grid of time, so that those of different nodes and lanes can be held against each other.
-//! Counters are rates. What does not fit the limits is left out and said.
+//! Series of a recording on one grid of time, so that series of different nodes and lanes can be compared. Counters are
+//! rates. Series beyond the limits are left out and counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::survey::{Survey, selects};
 pub struct GridLimits {
     /// Series.
     pub series: usize,
-    /// Samples of each: a longer recording is averaged into so many.
+    /// Samples of each series. A longer recording is averaged into this many.
     pub samples: usize,
     /// Samples of all series together.
     pub values: usize,
@@ -33,9 +33,9 @@ impl Default for GridLimits {
 pub struct GridSeries {
     /// The node.
     pub node: Arc<str>,
-    /// What it is.
+    /// The series.
     pub series: Series,
-    /// A number for each moment of the grid; NaN where none is known.
+    /// A number for each moment of the grid; NaN: unknown.
     pub samples: Vec<f32>,
 }
 
@@ -46,36 +46,36 @@ impl GridSeries {
     }
 }
 
-/// Some series at the same moments.
+/// Series at the same moments.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     /// The moment of the first sample, by the wall clock.
     pub start: Nanos,
-    /// Time between two.
+    /// Time between two samples.
     pub step: Nanos,
-    /// How many rows a sample is the mean of; 1 where each row has its own.
+    /// How many rows a sample is the mean of; 1: each row has its own sample.
     pub rows_a_sample: u64,
     /// The series.
     pub series: Vec<GridSeries>,
-    /// Series that were selected and did not fit.
+    /// Series that were selected, and for which there was no room.
     pub left_out: usize,
 }
 
-/// For each node the place of its series.
+/// The place of each series, by node and name.
 type Places = HashMap<Arc<str>, HashMap<String, usize>>;
 
-/// Sums under way.
+/// A series while its samples are summed up.
 struct Cells {
     sums: Vec<f32>,
     counts: Vec<u16>,
     growth: Growth,
-    /// Whose growth that is: a counter of another start of the agent is another counter.
+    /// The lane of the last row. A counter begins again when the agent was restarted, which makes a new lane.
     lane: Option<usize>,
 }
 
 impl Grid {
-    /// The series that the patterns select, over the whole recording; the step is the period of the first lane that
-    /// `step_of` selects, so that its samples stay what they are.
+    /// The series that the patterns select, over the whole recording. The step is the period of the first lane that `step_of`
+    /// selects, so that samples of this lane keep their values.
     pub fn of(
         recording: &Recording,
         survey: &Survey,
@@ -96,8 +96,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Which series of which node stand where in the grid. What `first` selects comes first, whatever the limits leave
-    /// out.
+    /// Chooses the series and their places. Those that `first` selects come first, so that the limits leave out others.
     fn choose(
         &mut self,
         survey: &Survey,
@@ -146,7 +145,7 @@ impl Grid {
             lane: None,
         };
         let mut cells: Vec<Cells> = self.series.iter().map(|_| cells()).collect();
-        // The slot of each chosen series in the present schema of its lane.
+        // For each lane: slot and place of the chosen series in its present schema.
         let mut slots: Vec<Vec<(usize, usize)>> = vec![Vec::new(); survey.lanes.len()];
         let (start, step) = (self.start, self.step);
         let series = &self.series;
@@ -182,7 +181,7 @@ impl Grid {
         Ok(())
     }
 
-    /// The place of a series, by its node and name.
+    /// The places of the series that a pattern selects.
     pub fn position(&self, pattern: &Pattern) -> Vec<usize> {
         let pattern = std::slice::from_ref(pattern);
         let is_it = |(_, one): &(usize, &GridSeries)| selects(pattern, &one.node, &one.series);

@@ -1,5 +1,5 @@
-//! A reading as a number to draw or compare: gauges as they are, counters as what they grew by. Unknown stays unknown:
-//! no growth across a gap, over a reset, or from a reading that was not there.
+//! A reading as a number to draw or compare: a gauge as it is, a counter as its growth. Unknown stays unknown: there is no
+//! growth across a gap, over a reset, or from a reading that is absent.
 
 use khz_model::{Decimal, Kind, Nanos, Reading, Series};
 
@@ -9,18 +9,18 @@ pub enum Measure {
     /// Its growth in a second.
     #[default]
     PerSecond,
-    /// Its growth from one row to the next, in the kernel's own steps where it counts time (ticks).
+    /// Its growth from one row to the next; times in the kernel's own steps (ticks).
     PerSample,
 }
 
-/// One series in the making.
+/// The growth of one series, row by row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     last: Option<(u64, Nanos, u64)>,
 }
 
 impl Growth {
-    /// The next row's number; rows must come in order.
+    /// The number to show for the next row; rows have to come in order. `None`: unknown.
     pub fn next(
         &mut self,
         series: &Series,
@@ -47,8 +47,8 @@ impl Growth {
     }
 }
 
-/// How many of a series' smallest units are one step of what people count in: ticks of 10 ms for times that the kernel
-/// counts more finely, the unit itself otherwise.
+/// How many of a series' smallest units are one step: a tick of 10 ms for times that the kernel counts more finely, else the
+/// unit itself.
 fn kernel_steps(series: &Series) -> f64 {
     match (series.metric.unit, series.metric.places) {
         (khz_model::Unit::Seconds, places) if places > 2 => 10f64.powi(i32::from(places) - 2),

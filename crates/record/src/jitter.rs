@@ -1,5 +1,5 @@
-//! How far rows were from a whole period behind the one before: a histogram in powers of two, so that a day at
-//! 1,000 Hz needs no more memory than a second.
+//! Jitter: how far the time between two rows is from the period. A histogram in powers of two, so that a day at 1,000 Hz
+//! needs no more memory than a second.
 
 /// Deviations of 2^0 to 2^63 ns.
 #[derive(Clone, Debug)]
@@ -15,14 +15,14 @@ impl Default for Jitter {
 }
 
 impl Jitter {
-    /// So much time passed where this many periods of `period` ns should have.
+    /// Two rows are `passed` ns apart, and should be `periods` times `period` ns apart.
     pub fn add(&mut self, passed: u64, periods: u64, period: u64) {
         let deviation = passed.abs_diff(period.saturating_mul(periods));
         self.buckets[63 - (deviation | 1).leading_zeros() as usize] += 1;
         self.most = self.most.max(deviation);
     }
 
-    /// No more than `share` of the rows deviate by more than so many ns, to a factor of two; `None` without rows.
+    /// The deviation in ns that this share of the rows stays below, to a factor of two; `None` without rows.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().sum();
         let wanted = (all as f64 * share).ceil() as u64;
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_behind_a_gap_is_measured_against_all_the_periods_between() {
+    fn a_row_after_a_gap_is_measured_against_all_periods_of_the_gap() {
         let mut jitter = Jitter::default();
         jitter.add(5_000_010, 5, 1_000_000);
         assert_eq!(jitter.most(), 10);

@@ -1,20 +1,23 @@
-//! Recordings in files: written as blocks come, rotated, and read as far as they are whole; their series on one grid
-//! of time, and which of them move together. It asks nobody for rows and draws nothing.
+//! Recordings in files: written as blocks come, rotated, and read as far as they are whole; their series on one grid of
+//! time, and which of them move together. It fetches no rows and draws nothing.
+//!
+//! Begin with [`Recorder`], which writes, and [`Recording`], which reads. [`Survey`] says what a recording holds, [`Grid`]
+//! puts its series on one grid, [`correlate()`] compares them.
 
 #![forbid(unsafe_code)]
 
 mod block;
 mod chunks;
 mod correlate;
+mod coverage;
 mod file;
 mod grid;
 mod growth;
-mod held;
 mod jitter;
-mod order;
 mod packing;
 mod recorder;
 mod recording;
+mod reorder;
 mod survey;
 
 use std::path::PathBuf;
@@ -22,9 +25,9 @@ use std::path::PathBuf;
 pub use block::{close, rows};
 pub use chunks::{Damage, Reach};
 pub use correlate::{Limits, Match, Skipped, With, correlate};
+pub use coverage::{Gap, Missing};
 pub use grid::{Grid, GridLimits, GridSeries};
 pub use growth::{Growth, Measure};
-pub use held::{Gap, Missing};
 pub use jitter::Jitter;
 pub use recorder::{Counts, Recorder, Rotation};
 pub use recording::{Event, Lane, Recording};
@@ -43,22 +46,22 @@ pub enum RecordError {
         /// Why not.
         source: std::io::Error,
     },
-    /// No more can be written; everything before is whole.
+    /// No more can be written; what was written before is whole.
     #[error("{path}: {source}; its first {kept} bytes are whole and stay")]
     Full {
         /// The file.
         path: PathBuf,
-        /// Bytes that stay.
+        /// Bytes that stay in the file.
         kept: u64,
-        /// Why no more.
+        /// Why not.
         source: std::io::Error,
     },
-    /// It is no trace.
+    /// It is not a trace.
     #[error("{path}: {source}")]
     NoTrace {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// Why not.
         source: khz_block::BlockError,
     },
 }

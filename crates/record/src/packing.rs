@@ -1,22 +1,22 @@
-//! Pieces of schemas made smaller with zstd: names and help texts are most of a small recording. It packs what gets smaller, and
-//! believes no size that a file states.
+//! Pieces of schemas, compressed with zstd: names and help texts are most of a small recording. A piece is packed only if
+//! that makes it smaller, and no size in a file is believed.
 
 use khz_block::trace::CHUNK_BYTES_MAX;
 use zstd::bulk;
 use zstd::zstd_safe::get_frame_content_size;
 
-/// How hard the compressor tries. A schema is packed once in a recording; of 40 kB this takes a millisecond.
+/// The compression level. A schema is packed once in a recording; 40 kB take a millisecond.
 const LEVEL: i32 = 9;
 
-/// A piece may have so many bytes when it is unpacked: what could stand in the file as it is.
+/// Bytes of an unpacked piece: as many as an unpacked chunk may have.
 const UNPACKED_BYTES_MAX: usize = CHUNK_BYTES_MAX;
 
-/// The bytes, packed; `None` where that does not make them smaller.
+/// The packed bytes; `None`: they are not smaller.
 pub(crate) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     bulk::compress(bytes, LEVEL).ok().filter(|packed| packed.len() < bytes.len())
 }
 
-/// The bytes that were packed.
+/// The unpacked bytes.
 pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
     let size = get_frame_content_size(packed).ok().flatten();
     let size = size.ok_or("a packed schema that does not say how large it is")?;
@@ -36,16 +36,16 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn texts_that_repeat_themselves_get_smaller_and_come_back() {
+    fn repetitive_texts_get_smaller_and_unpack_to_the_same() {
         let text = "net.rx_bytes Bytes received. /proc/net/dev ".repeat(100);
         let packed = pack(text.as_bytes()).unwrap();
         assert!(packed.len() * 10 < text.len(), "{}", packed.len());
         assert_eq!(unpack(&packed).unwrap(), text.as_bytes());
-        assert_eq!(pack(b"x"), None, "what does not get smaller is not packed");
+        assert_eq!(pack(b"x"), None, "it would not get smaller");
     }
 
     #[test]
-    fn a_size_that_no_piece_has_is_refused_before_memory_is_taken() {
+    fn a_stated_size_beyond_the_limit_is_refused_before_memory_is_allocated() {
         // A frame of one segment that states 2^40 bytes.
         let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
         bomb.extend_from_slice(&(1u64 << 40).to_le_bytes());

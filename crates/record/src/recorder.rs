@@ -1,5 +1,5 @@
-//! A recording under way: lanes, schemas and blocks go into a file as they come, or into one file after the other.
-//! It counts what came, what is missing and how far rows were off their time.
+//! Writes a recording: lanes, schemas and blocks go into a file as they come, or into a series of files. It counts what came
+//! and what is missing, and measures the jitter.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use khz_block::{HEADER_BYTES, Header, stamps};
 use khz_model::{Nanos, Stamp};
 
 use crate::RecordError;
+use crate::coverage::{Coverage, Missing, between_epochs};
 use crate::file::TraceFile;
-use crate::held::{Held, Missing, between_epochs};
 use crate::jitter::Jitter;
 
-/// What came is in the file, for others to read, so soon at the latest.
+/// How long what came stays in the buffer before others can read it in the file.
 const FLUSH_PERIOD: Nanos = Nanos::SECOND;
-/// Ranges of lost rows of a lane that are remembered, so as not to be waited for; all are counted.
+/// Ranges of lost rows of a lane that are remembered, so that nobody waits for them; all rows are counted.
 const LOST_MAX: usize = 4_096;
 /// Generations of a lane's schema that are kept for the next file.
 const GENERATIONS_MAX: usize = 4;
@@ -23,11 +23,11 @@ const GENERATIONS_MAX: usize = 4;
 /// When one file ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// At so many bytes.
+    /// When the file has this many bytes.
     pub bytes: Option<u64>,
-    /// After so much time.
+    /// After this time.
     pub span: Option<Nanos>,
-    /// Only so many files stay.
+    /// How many files stay; older ones are deleted.
     pub keep: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Rotation {
     }
 }
 
-/// What a recording has come to.
+/// What a recording has so far.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Nodes.
@@ -50,36 +50,36 @@ pub struct Counts {
     pub bytes: u64,
     /// Files.
     pub files: u64,
-    /// What is missing, of all lanes together. Between two epochs of a lane the time tells.
+    /// What is missing, of all lanes together; between two epochs of a lane, by the clock.
     pub missing: Missing,
     /// Rows that came twice; each is in the file once.
     pub repeated: u64,
     /// Blocks that were refused because they were damaged.
     pub damaged: u64,
-    /// Deviations of the rows from their period.
+    /// How far rows were from their period.
     pub jitter: Jitter,
-    /// The shortest and the longest time between two rows of a lane, as their blocks say; `None`: there were none.
+    /// The shortest and the longest period of the blocks that came; `None`: none came.
     pub periods: Option<(Nanos, Nanos)>,
 }
 
-/// One lane.
+/// A lane of the recording.
 #[derive(Debug, Default)]
 struct Lane {
     node: String,
     name: String,
     epoch: u64,
     period: u64,
-    /// Schemas by generation, for the next file; empty where there will be none.
+    /// Schemas by generation, for the next file; empty without rotation.
     schemas: Vec<(u32, Vec<u8>)>,
     /// The row that came last, and when it was gathered.
     last: Option<(u64, Nanos)>,
     /// The rows that came.
-    held: Held,
-    /// Rows that were told as lost.
+    coverage: Coverage,
+    /// Ranges of rows that were reported lost.
     lost: Vec<(u64, u64)>,
 }
 
-/// Writes a recording.
+/// Writes a recording, into one file or several.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -90,7 +90,7 @@ pub struct Recorder {
     began: Nanos,
     flushed: Nanos,
     lanes: HashMap<u32, Lane>,
-    /// Lanes whose number another one has now.
+    /// Lanes whose number another lane has now.
     former: Vec<Lane>,
     /// Files that are complete, oldest first.
     complete: Vec<(PathBuf, u64)>,
@@ -98,7 +98,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins at `path`; with a rotation, at numbered names beside it. `note` is a JSON object about the whole.
+    /// Begins a recording at `path`; with a rotation, at numbered names beside it. `note` is a JSON object about the whole
+    /// recording.
     pub fn create(path: &Path, rotation: Rotation, note: String, now: Nanos) -> Result<Self, RecordError> {
         let first = if rotation.is_wanted() { numbered(path, 1) } else { path.to_owned() };
         Ok(Recorder {
@@ -115,7 +116,7 @@ impl Recorder {
         })
     }
 
-    /// A lane that may come from here on.
+    /// A lane whose schemas and blocks may come from here on.
     pub fn lane(&mut self, head: &LaneHead<'_>) -> Result<(), RecordError> {
         let LaneHead { lane, node, name, epoch, period } = *head;
         if self.lanes.values().all(|known| known.node != node) {
@@ -145,7 +146,7 @@ impl Recorder {
         self.file.put(&Sealed::Schema { lane, generation, offset, bytes })
     }
 
-    /// A closed block. Its rows are looked at for their times; it is written as it is.
+    /// A closed block. It is written as it is; only the times of its rows are read.
     pub fn block(&mut self, lane: u32, bytes: &[u8]) -> Result<(), RecordError> {
         let Some(Ok(header)) = bytes.first_chunk::<HEADER_BYTES>().map(|head| Header::from_bytes(head, 0))
         else {
@@ -154,20 +155,20 @@ impl Recorder {
         };
         let known = self.lanes.entry(lane).or_default();
         let (mut count, mut last) = (0u64, known.last);
-        let (jitter, held) = (&mut self.counts.jitter, &mut known.held);
+        let (jitter, coverage) = (&mut self.counts.jitter, &mut known.coverage);
         let mut repeated = 0;
         let read = stamps(bytes, |number, at| {
             if let Some((before, then)) = last.filter(|&(before, _)| before < number) {
                 jitter.add(at.since(then).0, number - before, header.period.0);
             }
-            repeated += u64::from(!held.row(number, Stamp { boot: at, ..header.stamp }, header.period));
+            repeated += u64::from(!coverage.row(number, Stamp { boot: at, ..header.stamp }, header.period));
             last = Some((number, at));
             count += 1;
         });
         if read.is_err() {
             self.counts.damaged += 1;
         }
-        // Rows that came late are no measure of how punctual the next one is.
+        // The next row is measured against the newest row, not against a late one.
         known.last = known.last.max(last);
         self.counts.repeated += repeated;
         if count > 0 && header.period > Nanos(0) {
@@ -179,13 +180,13 @@ impl Recorder {
         self.file.put(&Sealed::Block { lane, bytes })
     }
 
-    /// These rows (the last not included) will not come.
+    /// These rows (`to` not included) will not come.
     pub fn lost(&mut self, lane: u32, from: u64, to: u64) -> Result<(), RecordError> {
         self.lanes.entry(lane).or_default().lose(from, to);
         self.file.put(&Sealed::Lost { lane, from, to })
     }
 
-    /// To be called some times a second: flushes, and begins the next file when it is time.
+    /// Flushes, and begins the next file when it is time. Call it a few times a second.
     pub fn tick(&mut self, now: Nanos) -> Result<(), RecordError> {
         let is_large = self.rotation.bytes.is_some_and(|most| self.file.bytes() >= most);
         let is_old = self.rotation.span.is_some_and(|most| now.since(self.began) >= most);
@@ -227,15 +228,15 @@ impl Recorder {
 
     fn drop_oldest(&mut self) {
         let Some(keep) = self.rotation.keep else { return };
-        // The present file counts too.
+        // The file that is being written counts too.
         while self.complete.len() + 1 > keep.max(1) {
             let (path, _) = self.complete.remove(0);
-            // One that somebody else took away already is gone as well.
+            // It does not matter if somebody else has deleted it.
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// What it has come to so far.
+    /// What the recording has so far.
     pub fn counts(&self) -> Counts {
         let complete: u64 = self.complete.iter().map(|(_, bytes)| bytes).sum();
         Counts { bytes: complete + self.file.bytes(), missing: self.missing(), ..self.counts.clone() }
@@ -253,13 +254,13 @@ impl Recorder {
         })
     }
 
-    /// What is missing of each node of which something is, by name.
+    /// What is missing of each node, by name; nodes of which nothing is missing are left out.
     pub fn missing_by_node(&self) -> Vec<(String, Missing)> {
         let mut nodes: BTreeMap<&str, Missing> = BTreeMap::new();
         let mut spans: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
         for lane in self.all_lanes() {
-            *nodes.entry(&lane.node).or_default() += lane.held.missing();
-            spans.entry((&lane.node, &lane.name)).or_default().extend(lane.held.span());
+            *nodes.entry(&lane.node).or_default() += lane.coverage.missing();
+            spans.entry((&lane.node, &lane.name)).or_default().extend(lane.coverage.span());
         }
         for ((node, _), spans) in spans {
             *nodes.entry(node).or_default() += between_epochs(spans);
@@ -268,13 +269,13 @@ impl Recorder {
         lacking.map(|(node, missing)| (node.to_owned(), missing)).collect()
     }
 
-    /// Rows that are missing and were not told as lost, of each node that has such: they may still come. `began` has the
-    /// first row of blocks that are under way, by the number of their lane.
+    /// How many rows of each node are missing that may still come: they were not reported lost. `began` has the first row of
+    /// each block that is under way, by the number of its lane.
     pub fn awaited(&self, began: &HashMap<u32, u64>) -> BTreeMap<&str, u64> {
         let mut awaited: BTreeMap<&str, u64> = BTreeMap::new();
         for (number, lane) in &self.lanes {
-            let under_way = lane.held.end().zip(began.get(number)).map(|(end, &row)| (end, row));
-            let holes = lane.held.holes().chain(under_way.filter(|(end, row)| end < row));
+            let under_way = lane.coverage.end().zip(began.get(number)).map(|(end, &row)| (end, row));
+            let holes = lane.coverage.holes().chain(under_way.filter(|(end, row)| end < row));
             let rows = holes.filter(|&(from, to)| !lane.is_lost(from, to)).map(|(from, to)| to - from);
             let rows = rows.fold(0, u64::saturating_add);
             if rows > 0 {
@@ -290,20 +291,20 @@ impl Recorder {
         self.file.path()
     }
 
-    /// What is missing at the end is told as lost.
-    fn tell_of_holes(&mut self) -> Result<(), RecordError> {
+    /// Reports the rows that are missing at the end as lost.
+    fn report_holes(&mut self) -> Result<(), RecordError> {
         let holes = |(&number, lane): (&u32, &Lane)| {
-            let untold = lane.held.holes().filter(|&(from, to)| !lane.is_lost(from, to));
-            untold.map(|(from, to)| (number, from, to)).collect::<Vec<_>>()
+            let unreported = lane.coverage.holes().filter(|&(from, to)| !lane.is_lost(from, to));
+            unreported.map(|(from, to)| (number, from, to)).collect::<Vec<_>>()
         };
         let mut all: Vec<_> = self.lanes.iter().flat_map(holes).collect();
         all.sort_unstable();
         all.into_iter().try_for_each(|(lane, from, to)| self.file.put(&Sealed::Lost { lane, from, to }))
     }
 
-    /// The end, with a last note.
+    /// Ends the recording with a last note.
     pub fn finish(mut self, note: &str) -> Result<Counts, RecordError> {
-        self.tell_of_holes()?;
+        self.report_holes()?;
         self.file.put(&Sealed::Note(note))?;
         let mut counts = self.counts();
         let complete: u64 = self.complete.iter().map(|(_, bytes)| bytes).sum();
@@ -313,14 +314,14 @@ impl Recorder {
 }
 
 impl Lane {
-    /// Whether all of these rows were told as lost.
+    /// Whether all of these rows were reported lost.
     fn is_lost(&self, from: u64, to: u64) -> bool {
         self.lost.iter().any(|&(first, end)| first <= from && to <= end)
     }
 
-    /// These rows are lost; what touches what is known becomes one with it.
+    /// These rows are lost. Ranges that touch are joined.
     fn lose(&mut self, mut from: u64, mut to: u64) {
-        self.held.lost(from, to);
+        self.coverage.lost(from, to);
         self.lost.retain(|&(first, end)| {
             let touches = first <= to && from <= end;
             if touches {
@@ -338,7 +339,7 @@ impl Lane {
         match known {
             Some((_, schema)) if schema.len() as u64 == offset => schema.extend_from_slice(bytes),
             Some((_, schema)) if offset == 0 => *schema = bytes.to_vec(),
-            // A piece that does not continue what is there is refused by every reader.
+            // Every reader refuses a piece that does not continue the schema.
             Some(_) => {}
             None => {
                 if self.schemas.len() == GENERATIONS_MAX {
@@ -350,7 +351,7 @@ impl Lane {
     }
 }
 
-/// `run.khzt` is `run.0001.khzt`.
+/// The name of a file of a rotation: `run.khzt` becomes `run.0001.khzt`.
 fn numbered(path: &Path, number: u64) -> PathBuf {
     let extension = path.extension().map_or_else(|| "khzt".into(), |word| word.to_string_lossy());
     path.with_extension(format!("{number:04}.{extension}"))

@@ -1,5 +1,5 @@
-//! A recording that is read: its files one after the other, its lanes under one number each, and for every block what
-//! its slots mean. Traces of one lane (`khz ring export --trace`) are read as well.
+//! Reads a recording: its files one after the other, each lane under one number, each block with the series of its slots.
+//! It reads traces of one lane too (`khz ring export --trace`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use khz_block::{Decoder, HEADER_BYTES, Header, SchemaDecoder};
 use khz_model::{Nanos, Series};
 
 use crate::chunks::{Reach, chunks};
-use crate::order::{Order, Waiting};
+use crate::reorder::{ReorderBuffer, Waiting};
 use crate::{RecordError, packing, rows};
 
-/// Lanes of one recording: those of the largest hub, eight for each node.
+/// Lanes of one recording: eight for each node of the largest hub.
 const LANES_MAX: usize = 32_768;
 
 /// A lane of the recording.
@@ -23,20 +23,19 @@ pub struct Lane {
     pub node: Arc<str>,
     /// The lane's name at the node.
     pub name: Arc<str>,
-    /// Row numbers run within it.
+    /// Row numbers count within an epoch.
     pub epoch: u64,
 }
 
-/// What comes out of a recording: lanes in the order of its files, the blocks of each in the order of their rows.
+/// What comes out of a recording: lanes in the order of the files, the blocks of each lane in the order of their rows.
 pub enum Event<'a> {
-    /// A lane is said, and its period.
+    /// A lane begins: its number, the lane, its period.
     Lane(usize, &'a Lane, Nanos),
-    /// What the slots of the blocks from here on mean: a new generation, or more slots. The same `Arc` until it
-    /// changes.
+    /// The series of a lane's slots from here on: a new generation, or more slots. The same `Arc` until they change.
     Columns(usize, Arc<Vec<Series>>),
     /// A block; [`Block::rows`] has its rows.
     Block(Block<'a>),
-    /// Rows that the recorder knew to be lost.
+    /// Rows of a lane that are lost: first row and end.
     Lost(usize, u64, u64),
     /// A note of the recorder: a JSON object.
     Note(&'a str),
@@ -53,7 +52,7 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Its rows, each with its number. What cannot be decoded becomes damage of the recording.
+    /// Its rows, each with its number. A row that cannot be decoded becomes damage of the recording.
     pub fn rows(self, take: impl FnMut(u64, &Decoder)) {
         if let Err(error) = rows(self.bytes, take) {
             *self.problem = Some(format!("a block: {error}"));
@@ -68,12 +67,12 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// These files, in this order; nothing is opened yet.
+    /// A recording of these files, in this order. It opens nothing yet.
     pub fn of(paths: &[PathBuf]) -> Self {
         Recording { paths: paths.to_vec() }
     }
 
-    /// Reads everything once. For each file how far it could be read.
+    /// Reads everything once. Returns how far each file could be read.
     pub fn read(&self, mut take: impl FnMut(Event<'_>)) -> Result<Vec<(PathBuf, Reach)>, RecordError> {
         let mut lanes = Lanes::default();
         let mut reached = Vec::new();
@@ -82,7 +81,7 @@ impl Recording {
             let reach = chunks(path, |_, chunk| lanes.take(chunk, &mut take))?;
             reached.push((path.clone(), reach));
         }
-        // What waited for rows that are in none of the files.
+        // Blocks that wait for rows that no file has.
         let rest = lanes.give_out_all(&mut take);
         if let (Err(problem), Some((_, reach))) = (rest, reached.last_mut()) {
             reach.note(reach.bytes, 0, problem);
@@ -91,19 +90,19 @@ impl Recording {
     }
 }
 
-/// What is known of the lanes.
+/// The lanes of a recording, while it is read.
 #[derive(Default)]
 struct Lanes {
     lanes: Vec<Lane>,
     places: HashMap<Lane, usize>,
-    /// In the present file: the place of each number, and the schemas that came.
+    /// In the present file: the place of each lane's number, and the schemas that came.
     numbers: HashMap<u32, usize>,
     schemas: HashMap<(u32, u32), Schema>,
-    /// The columns of a lane that were told last.
-    told: HashMap<usize, Arc<Vec<Series>>>,
-    /// Blocks that came before others that belong before them.
-    order: Order,
-    /// The node of a trace with one lane: the file's name.
+    /// The columns of each lane that were given last.
+    given: HashMap<usize, Arc<Vec<Series>>>,
+    /// Blocks that came before earlier ones.
+    reorder: ReorderBuffer,
+    /// The file's name: the node of a trace with one lane.
     file_name: String,
 }
 
@@ -111,18 +110,18 @@ struct Lanes {
 struct Schema {
     decoder: SchemaDecoder,
     bytes: u64,
-    /// All series so far; the same until there are more.
+    /// All series so far; the same `Arc` until there are more.
     columns: Arc<Vec<Series>>,
 }
 
-/// The number under which the lane of a trace with one lane is known.
+/// The number of the lane in a trace with one lane.
 const ONLY: u32 = u32::MAX;
 
 impl Lanes {
     fn begin_file(&mut self, path: &Path) {
         self.numbers.clear();
         self.schemas.clear();
-        self.told.clear();
+        self.given.clear();
         self.file_name = path.file_stem().map_or_else(|| "node".into(), |name| name.to_string_lossy().into());
     }
 
@@ -138,7 +137,7 @@ impl Lanes {
             Chunk::Sealed(Sealed::Block { lane, bytes }) => self.block(lane, bytes, take),
             Chunk::Sealed(Sealed::Lost { lane, from, to }) => {
                 let place = self.place(lane)?;
-                self.order.lose(place, from, to);
+                self.reorder.lose(place, from, to);
                 take(Event::Lost(place, from, to));
                 self.give_out(place, false, take)
             }
@@ -182,7 +181,7 @@ impl Lanes {
     }
 
     fn place(&self, lane: u32) -> Result<usize, String> {
-        self.numbers.get(&lane).copied().ok_or_else(|| format!("lane {lane} was never said"))
+        self.numbers.get(&lane).copied().ok_or_else(|| format!("lane {lane} was never announced"))
     }
 
     fn schema(&mut self, lane: u32, generation: u32, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -200,7 +199,7 @@ impl Lanes {
     fn block(&mut self, lane: u32, bytes: &[u8], take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
         let header = header_of(bytes)?;
         let place = self.place(lane)?;
-        // A trace of one lane has one schema, whatever its generation was.
+        // A trace of one lane has one schema, whatever the generation in its blocks.
         let generation = if lane == ONLY { 0 } else { header.generation };
         let columns = match self.schemas.get_mut(&(lane, generation)) {
             Some(schema) => schema.columns(),
@@ -209,26 +208,26 @@ impl Lanes {
         if columns.len() < header.slots as usize {
             return Err(format!("a block of {} slots, of which {} are known", header.slots, columns.len()));
         }
-        if self.order.is_due(place, &header) {
+        if self.reorder.is_due(place, &header) {
             self.give(place, header, bytes, columns, take)?;
             return self.give_out(place, false, take);
         }
-        match self.order.put(place, Waiting { header, bytes: bytes.to_vec(), columns }) {
+        match self.reorder.put(place, Waiting { header, bytes: bytes.to_vec(), columns }) {
             true => self.give_out_all(take),
             false => Ok(()),
         }
     }
 
-    /// Gives out the blocks of a lane that wait for nothing any more.
+    /// Gives out the waiting blocks of a lane whose turn has come.
     fn give_out(&mut self, place: usize, all: bool, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
-        while let Some(Waiting { header, bytes, columns }) = self.order.take(place, all) {
+        while let Some(Waiting { header, bytes, columns }) = self.reorder.take(place, all) {
             self.give(place, header, &bytes, columns, take)?;
         }
         Ok(())
     }
 
     fn give_out_all(&mut self, take: &mut impl FnMut(Event<'_>)) -> Result<(), String> {
-        (0..self.order.lanes()).try_for_each(|place| self.give_out(place, true, take))
+        (0..self.reorder.lanes()).try_for_each(|place| self.give_out(place, true, take))
     }
 
     fn give(
@@ -239,9 +238,9 @@ impl Lanes {
         columns: Arc<Vec<Series>>,
         take: &mut impl FnMut(Event<'_>),
     ) -> Result<(), String> {
-        if self.told.get(&place).is_none_or(|told| !Arc::ptr_eq(told, &columns)) {
+        if self.given.get(&place).is_none_or(|given| !Arc::ptr_eq(given, &columns)) {
             take(Event::Columns(place, columns.clone()));
-            self.told.insert(place, columns);
+            self.given.insert(place, columns);
         }
         let mut problem = None;
         take(Event::Block(Block { lane: place, header, bytes, problem: &mut problem }));

@@ -1,4 +1,4 @@
-//! What a recording holds, before anything of it is drawn: lanes, series, spans, and what is missing.
+//! What a recording holds: lanes, series, times, and what is missing.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,30 +7,30 @@ use khz_model::{Nanos, Pattern, Series, Stamp};
 
 use crate::RecordError;
 use crate::chunks::Reach;
-use crate::held::{Gap, Held, Missing};
+use crate::coverage::{Coverage, Gap, Missing};
 use crate::recording::{Event, Lane, Recording};
 
 /// One lane of a recording.
 #[derive(Clone, Debug)]
 pub struct LaneSurvey {
-    /// Which.
+    /// The lane.
     pub lane: Lane,
     /// Time between rows.
     pub period: Nanos,
-    /// Its series, those of all generations, in order of appearance.
+    /// The series of all its generations, in order of appearance.
     pub series: Vec<Series>,
     /// Rows.
     pub rows: u64,
     /// Values: slots of every row.
     pub values: u64,
-    /// When its first and its last row were gathered.
+    /// When its first row was gathered.
     pub first: Option<Stamp>,
-    /// See `first`.
+    /// When its last row was gathered.
     pub last: Option<Stamp>,
-    held: Held,
+    coverage: Coverage,
 }
 
-/// All of it.
+/// What a recording holds.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     /// The lanes, in order of appearance.
@@ -66,7 +66,7 @@ impl Survey {
                 let period = lane.period;
                 block.rows(|number, row| lane.row(number, row.stamp(), period, slots));
             }
-            Event::Lost(place, from, to) => self.lanes[place].held.lost(from, to),
+            Event::Lost(place, from, to) => self.lanes[place].coverage.lost(from, to),
             Event::Note(note) => {
                 if self.notes.len() < NOTES_MAX {
                     self.notes.push(note.to_owned());
@@ -82,7 +82,7 @@ impl Survey {
         Some((first, last))
     }
 
-    /// Every place of damage with its file, as a sentence each, and what is cut off.
+    /// A sentence for every place of damage, and for a file that is cut off.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (path, reach) in &self.reached {
@@ -90,7 +90,7 @@ impl Survey {
             for damage in &reach.damage {
                 let passed = match damage.bytes {
                     0 => String::new(),
-                    bytes => format!("; {bytes} bytes were passed over"),
+                    bytes => format!("; {bytes} bytes were skipped"),
                 };
                 problems.push(format!("{path}: byte {}: {}{passed}", damage.offset, damage.problem));
             }
@@ -100,7 +100,7 @@ impl Survey {
             }
             if let Some(at) = reach.cut_off {
                 problems.push(format!(
-                    "{path}: the last chunk, from byte {at} on, is cut off: the file is still written, or its \
+                    "{path}: the last chunk, from byte {at} on, is cut off: the file is still being written, or its \
                      writer was killed"
                 ));
             }
@@ -119,12 +119,12 @@ impl LaneSurvey {
             values: 0,
             first: None,
             last: None,
-            held: Held::default(),
+            coverage: Coverage::default(),
         }
     }
 
     fn columns(&mut self, columns: &[Series]) {
-        // Slots rarely change their place, and then mostly none does.
+        // Series rarely change their slots: usually all of them are where they were.
         let is_elsewhere = |(slot, series): &(usize, &Series)| self.series.get(*slot) != Some(*series);
         let elsewhere: Vec<&Series> =
             columns.iter().enumerate().filter(is_elsewhere).map(|(_, series)| series).collect();
@@ -139,7 +139,7 @@ impl LaneSurvey {
     fn row(&mut self, number: u64, stamp: Stamp, period: Nanos, slots: u64) {
         self.rows += 1;
         self.values += slots;
-        self.held.row(number, stamp, period);
+        self.coverage.row(number, stamp, period);
         if self.first.is_none_or(|first| stamp.boot < first.boot) {
             self.first = Some(stamp);
         }
@@ -148,14 +148,14 @@ impl LaneSurvey {
         }
     }
 
-    /// What is missing of it.
+    /// What is missing of the lane.
     pub fn missing(&self) -> Missing {
-        self.held.missing()
+        self.coverage.missing()
     }
 
     /// The places where something is missing, in the order of the rows.
     pub fn gaps(&self) -> Vec<Gap> {
-        self.held.gaps()
+        self.coverage.gaps()
     }
 
     /// True when the node and one of the series are selected.
@@ -169,7 +169,7 @@ impl LaneSurvey {
     }
 }
 
-/// True when a pattern speaks of the node and of the series.
+/// True when a pattern selects this series of this node.
 pub(crate) fn selects(patterns: &[Pattern], node: &str, series: &Series) -> bool {
     let instance = series.instance.as_ref().map(|instance| instance.as_str());
     patterns

@@ -12,7 +12,7 @@ use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
 use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Series, Stamp, Unit};
 use khz_record::{Event, Missing, Recorder, Recording, Rotation, Survey};
 
-/// A directory that goes with the test.
+/// A directory that is removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -62,7 +62,7 @@ fn series(name: &'static str) -> Series {
 const PERIOD: u64 = 1_000_000;
 const ROWS_A_BLOCK: u64 = 10;
 
-/// Value of a slot of a node in a row: nobody else's.
+/// The value of a slot of a node in a row; no other slot has the same.
 fn value(node: u64, row: u64, slot: usize) -> u64 {
     node * 1_000_000 + row * 7 * (slot as u64 + 1)
 }
@@ -85,7 +85,7 @@ fn block(node: u64, first: u64) -> Vec<u8> {
     bytes
 }
 
-/// Three nodes, so many blocks of each in turn.
+/// Records three nodes: this many blocks of each, in turn.
 fn record(path: &Path, rotation: Rotation, blocks: u64) -> khz_record::Counts {
     let mut recorder = Recorder::create(path, rotation, "{}".into(), Nanos(0)).unwrap();
     for node in 0..3u32 {
@@ -108,7 +108,7 @@ fn record(path: &Path, rotation: Rotation, blocks: u64) -> khz_record::Counts {
     recorder.finish("{\"end\":true}").unwrap()
 }
 
-/// All rows that can be read, each checked: what is read is what was written.
+/// Counts all rows that can be read, and checks each against what was written.
 fn rows_of(paths: &[PathBuf]) -> (u64, Vec<String>) {
     let recording = Recording::of(paths);
     let mut rows = 0;
@@ -140,7 +140,7 @@ fn rows_of(paths: &[PathBuf]) -> (u64, Vec<String>) {
 }
 
 #[test]
-fn what_was_recorded_is_read() {
+fn a_recording_reads_back_what_was_written() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     let counts = record(&path, Rotation::default(), 20);
@@ -162,7 +162,7 @@ fn what_was_recorded_is_read() {
     assert_eq!(survey.span(), Some((Nanos(6_000_000_000), Nanos(6_000_000_000 + 199 * PERIOD))));
 }
 
-/// A recording as version 1 wrote it: its schemas lie in it as they are.
+/// A recording as version 1 wrote it, with unpacked schemas.
 fn as_version_1(recording: &[u8]) -> Vec<u8> {
     let (mut old, mut unpacked) = (b"khzT\x01\0\0\0".to_vec(), 0);
     for chunk in trace::Chunks::of(recording).unwrap() {
@@ -189,7 +189,7 @@ fn schemas_are_packed_and_recordings_of_version_1_are_read_as_before() {
     assert_eq!(
         bytes[..5],
         *b"khzT\x02",
-        "who knows version 1 alone refuses it, instead of finding no schema"
+        "a reader that knows only version 1 refuses it, instead of finding no schema"
     );
     let before = as_version_1(&bytes);
     assert!(before.len() > bytes.len(), "{} and {} bytes", before.len(), bytes.len());
@@ -198,7 +198,7 @@ fn schemas_are_packed_and_recordings_of_version_1_are_read_as_before() {
 }
 
 #[test]
-fn a_packed_schema_that_is_damaged_is_named_and_its_rows_are_left_out() {
+fn a_damaged_packed_schema_is_reported_and_its_rows_are_left_out() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     record(&path, Rotation::default(), 2);
@@ -206,7 +206,7 @@ fn a_packed_schema_that_is_damaged_is_named_and_its_rows_are_left_out() {
     for chunk in trace::Chunks::of(&std::fs::read(&path).unwrap()).unwrap() {
         match chunk.unwrap() {
             Chunk::Sealed(Sealed::PackedSchema { lane: 2, generation, offset, .. }) => {
-                // Sealed well, and no frame of zstd.
+                // Sealed correctly, but not a zstd frame.
                 Sealed::PackedSchema { lane: 2, generation, offset, packed: b"no frame" }.put(&mut bytes);
             }
             Chunk::Sealed(sealed) => sealed.put(&mut bytes),
@@ -220,7 +220,7 @@ fn a_packed_schema_that_is_damaged_is_named_and_its_rows_are_left_out() {
 }
 
 #[test]
-fn a_lane_that_goes_on_under_a_new_epoch_lacks_the_rows_of_the_time_between() {
+fn between_two_epochs_of_a_lane_the_ticks_of_the_pause_are_missing() {
     let folder = Folder::new();
     let mut recorder =
         Recorder::create(&folder.file("run.khzt"), Rotation::default(), "{}".into(), Nanos(0)).unwrap();
@@ -229,22 +229,22 @@ fn a_lane_that_goes_on_under_a_new_epoch_lacks_the_rows_of_the_time_between() {
     recorder.lane(&head(1, 7)).unwrap();
     recorder.block(1, &block(0, 0)).unwrap();
     assert_eq!(recorder.missing(), missing(0, 0, 0));
-    // Under a number of its own, and at once: nothing is missing.
+    // Under a new number, without a pause: nothing is missing.
     recorder.lane(&head(2, 8)).unwrap();
     recorder.block(2, &block(0, ROWS_A_BLOCK)).unwrap();
     assert_eq!(recorder.missing(), missing(0, 0, 0));
-    // Under the same number, 30 rows later.
+    // Under the same number, after a pause of 30 rows.
     recorder.lane(&head(2, 9)).unwrap();
     recorder.block(2, &block(0, 5 * ROWS_A_BLOCK)).unwrap();
     assert_eq!(recorder.missing(), missing(0, 0, 30));
-    // Said again it is no other lane, and its rows are told by their numbers.
+    // The same lane announced again: its rows are counted by their numbers.
     recorder.lane(&head(2, 9)).unwrap();
     recorder.block(2, &block(0, 7 * ROWS_A_BLOCK)).unwrap();
     assert_eq!(recorder.missing(), missing(10, 1, 30));
 }
 
 #[test]
-fn cut_off_anywhere_it_is_read_to_its_last_whole_block() {
+fn a_recording_that_is_cut_off_anywhere_is_read_to_its_last_whole_block() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     record(&path, Rotation::default(), 4);
@@ -255,7 +255,7 @@ fn cut_off_anywhere_it_is_read_to_its_last_whole_block() {
         std::fs::write(&cut_path, &whole[..cut]).unwrap();
         let (rows, problems) = rows_of(std::slice::from_ref(&cut_path));
         assert!(rows >= before && rows % ROWS_A_BLOCK == 0, "cut at {cut}");
-        // At a chunk's end nothing is missing that anybody could know of.
+        // A cut at the end of a chunk cannot be noticed.
         assert!(
             problems.len() <= 1 && problems.iter().all(|text| text.contains("is cut off")),
             "{problems:?}"
@@ -266,13 +266,13 @@ fn cut_off_anywhere_it_is_read_to_its_last_whole_block() {
 }
 
 #[test]
-fn damaged_anywhere_only_what_is_hit_is_missing_and_its_place_is_named() {
+fn damage_anywhere_costs_only_the_chunk_that_is_hit_and_is_reported_with_its_place() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     record(&path, Rotation::default(), 4);
     let whole = std::fs::read(&path).unwrap();
     let hit_path = folder.file("hit.khzt");
-    // Lanes and schemas are said once: behind them every hit costs one block.
+    // Lanes and schemas come once: after them every hit costs one block.
     let first_block = whole.windows(4).position(|bytes| bytes == b"khzB").unwrap();
     for hit in (first_block..whole.len()).step_by(3) {
         let mut bytes = whole.clone();
@@ -298,7 +298,7 @@ fn damaged_anywhere_only_what_is_hit_is_missing_and_its_place_is_named() {
 }
 
 #[test]
-fn a_hole_of_zeros_is_passed_over() {
+fn a_hole_of_zeros_is_skipped() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     record(&path, Rotation::default(), 40);
@@ -308,13 +308,13 @@ fn a_hole_of_zeros_is_passed_over() {
     std::fs::write(&path, &bytes).unwrap();
     let (rows, problems) = rows_of(std::slice::from_ref(&path));
     assert!((1_100..1_200).contains(&rows), "{rows}");
-    assert!(problems[0].contains("bytes were passed over"), "{problems:?}");
+    assert!(problems[0].contains("bytes were skipped"), "{problems:?}");
     let survey = Survey::of(&Recording::of(&[path])).unwrap();
     assert_eq!(survey.lanes.iter().map(|lane| lane.missing().rows + lane.rows).sum::<u64>(), 1_200);
 }
 
 #[test]
-fn files_that_follow_each_other_are_whole_each_and_one_recording_together() {
+fn each_file_of_a_rotation_is_whole_and_together_they_are_one_recording() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     let rotation = Rotation { bytes: Some(4_000), ..Rotation::default() };
@@ -332,7 +332,7 @@ fn files_that_follow_each_other_are_whole_each_and_one_recording_together() {
 }
 
 #[test]
-fn of_the_files_only_so_many_are_kept() {
+fn a_rotation_keeps_the_newest_files() {
     let folder = Folder::new();
     let rotation = Rotation { span: Some(Nanos(100 * PERIOD)), keep: Some(2), ..Rotation::default() };
     record(&folder.file("run.khzt"), rotation, 100);
@@ -340,7 +340,7 @@ fn of_the_files_only_so_many_are_kept() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_its_name() {
+fn a_file_that_is_not_a_trace_is_refused_with_its_name() {
     let folder = Folder::new();
     let path = folder.file("letter.txt");
     std::fs::write(&path, "Dear Sir or Madam").unwrap();
@@ -349,7 +349,7 @@ fn what_is_no_trace_is_refused_with_its_name() {
 }
 
 #[test]
-fn a_trace_of_one_lane_is_read_as_well() {
+fn a_trace_of_one_lane_is_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads/idle-100hz.khzt");
     let survey = Survey::of(&Recording::of(&[path.into()])).unwrap();
     assert_eq!(survey.problems(), Vec::<String>::new());
@@ -358,7 +358,7 @@ fn a_trace_of_one_lane_is_read_as_well() {
 }
 
 #[test]
-fn blocks_that_come_late_are_in_the_file_and_nothing_is_missing_in_the_end() {
+fn late_blocks_fill_their_gap() {
     let folder = Folder::new();
     let path = folder.file("run.khzt");
     let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();

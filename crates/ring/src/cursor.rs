@@ -1,19 +1,19 @@
-//! A reader's place in a ring: it follows the rows of a lane one after the other, and after it was overtaken
-//! goes on at the newest block, saying how many rows it missed.
+//! A reader's position in a ring. It follows the rows of a lane one after the other. When the writer
+//! overtakes it, it continues at the newest block and counts the rows that it missed.
 
 use khz_block::{Decoder, Step};
 
 use crate::reader::{Overtaken, Reader};
 
-/// So many bytes are copied out of the ring at once.
+/// One copy out of the ring takes at most this many bytes (more if a single row is longer).
 const CHUNK: usize = 64 << 10;
 
-/// What [`Cursor::next`] found.
+/// The result of [`Cursor::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A new block began; the schema may have grown.
     Block,
-    /// The next row; [`Cursor::decoder`] shows it.
+    /// The next row; [`Cursor::decoder`] has it.
     Row,
     /// Nothing new yet.
     UpToDate,
@@ -23,16 +23,16 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Cursor {
     reader: Reader,
-    /// Stream position of `bytes[0]`.
+    /// The stream position of `bytes[0]`.
     at: u64,
     bytes: Vec<u8>,
-    /// How many of `bytes` are decoded.
+    /// How many of `bytes` are already decoded.
     done: usize,
     decoder: Decoder,
-    /// Number of the row that should come next, once one was seen.
+    /// The number of the row that should come next, after the first row.
     expected: Option<u64>,
     lost: u64,
-    /// Where it began anew the last time: a block that is damaged is tried once.
+    /// The block at which it last began again: it tries a damaged block only once.
     began_anew: Option<u64>,
 }
 
@@ -51,19 +51,19 @@ impl Cursor {
         }
     }
 
-    /// The present row.
+    /// The current row.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
-    /// Rows missed since this was last asked.
+    /// Returns the number of missed rows, and resets it.
     pub fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
 
-    /// Goes one step forward.
+    /// Takes one step forward.
     pub fn advance(&mut self) -> Event {
-        // What is at hand may end in the middle of a row, and a row may be longer than a piece.
+        // `bytes` may end in the middle of a row, and a row may be longer than a chunk.
         loop {
             match self.decoder.step(&self.bytes[self.done..]) {
                 Ok(Step::Header(length)) => {
@@ -82,7 +82,7 @@ impl Cursor {
                     Err(Overtaken) if self.begin_anew() => {}
                     Err(Overtaken) => return Event::UpToDate,
                 },
-                // Overwritten under us, or a foreign file that is damaged.
+                // The writer overwrote the bytes during the copy, or the file is foreign and damaged.
                 Err(_) if self.begin_anew() => {}
                 Err(_) => return Event::UpToDate,
             }
@@ -96,17 +96,17 @@ impl Cursor {
         self.expected = self.decoder.header().map(|h| h.first_row);
     }
 
-    /// Copies what is new; tells how many bytes.
+    /// Copies the new bytes; returns how many.
     fn fetch(&mut self) -> Result<usize, Overtaken> {
         self.bytes.drain(..self.done);
         self.at += self.done as u64;
         self.done = 0;
         let end = self.at + self.bytes.len() as u64;
-        // A single row may be longer than a chunk: ask for more than is at hand.
+        // A single row may be longer than a chunk: copy at least as many bytes as are already here.
         self.reader.copy(end, CHUNK.max(self.bytes.len()), &mut self.bytes)
     }
 
-    /// Goes to the newest block; `false` when that is where it began anew already.
+    /// Begins again at the newest block; `false` when it already did so for this block.
     fn begin_anew(&mut self) -> bool {
         let newest = self.reader.newest();
         if self.began_anew.replace(newest) == Some(newest) {
@@ -119,7 +119,7 @@ impl Cursor {
         true
     }
 
-    /// Skips to the last row that is complete now; `false` when there is none yet.
+    /// Skips to the last row that is complete now; `false` if there is none.
     pub fn seek_newest(&mut self) -> bool {
         let mut found = false;
         loop {
@@ -150,7 +150,7 @@ mod tests {
         (ring.writer, ring.reader)
     }
 
-    /// Writes `rows` rows, ten to a block; slot 0 counts them.
+    /// Writes `rows` rows, ten to a block; slot 0 has the row's number.
     fn write(writer: &mut crate::Writer, encoder: &mut Encoder, rows: u64) {
         let mut out = Vec::new();
         for _ in 0..rows {

@@ -1,5 +1,6 @@
-//! A directory by its handle: what is made, opened, renamed or removed in it is named relative to the handle, and no link is
-//! followed on the way. So nobody who can write beside it can have us write elsewhere.
+//! A directory, by its handle. Files in it are made, opened, renamed and removed relative to the handle, and
+//! no link is followed. So another user who can write to a directory on the path cannot make khz write
+//! elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,31 +13,31 @@ use rustix::io::Errno;
 
 use crate::error::RingError;
 
-/// Who else may look: the group of the agent's user.
+/// The group of the agent's user may read.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o750);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o640);
 
-/// Bits of a mode: others may write; who is not the owner cannot rename or remove what is there.
+/// Bits of a mode. OTHERS_WRITE: others may write. STICKY: only the owner of a file may rename or remove it.
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// A directory that is open.
+/// An open directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
     fd: OwnedFd,
     path: PathBuf,
-    /// The one above, and the name in it.
+    /// The parent directory, and the name of this one in it.
     above: Option<(Box<Directory>, OsString)>,
 }
 
 impl Directory {
-    /// Opens a directory that nobody but we can put files into, and makes it and the one above it where they are missing. A link in
-    /// the place of one of the two is refused, and so is a directory of somebody else.
+    /// Opens a directory into which only this user can put files. Creates it and its parent if they are
+    /// missing. Refuses both if they are links or belong to another user (the parent may belong to root).
     pub fn make(path: &Path) -> Result<Self, RingError> {
         Directory::walk(path, true)?.ours()
     }
 
-    /// The same of one that is there.
+    /// The same for a directory that exists.
     pub fn open_own(path: &Path) -> Result<Self, RingError> {
         Directory::walk(path, false)?.ours()
     }
@@ -45,19 +46,20 @@ impl Directory {
         let own = rustix::process::geteuid().as_raw();
         self.check(|owner, mode| owner == own && mode & OTHERS_WRITE == 0)?;
         let Some((above, _)) = &self.above else { return Ok(self) };
-        // In a directory such as /dev/shm everybody may write, but nobody renames what is not his.
+        // In a directory such as /dev/shm everybody may write, but may rename only files of his own.
         above.check(|owner, mode| {
             (owner == own || owner == 0) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
         })?;
         Ok(self)
     }
 
-    /// Opens one that is there, also one of another user.
+    /// Opens a directory that exists, even one of another user.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         Directory::walk(path, false)
     }
 
-    /// The directory and the one above it, neither of them through a link. What is further above is as the path says.
+    /// Opens the directory and its parent, neither of them through a link. Links further up in the path are
+    /// followed.
     fn walk(path: &Path, make: bool) -> Result<Self, RingError> {
         let (above_path, name) = parts(path);
         let Some(name) = name else { return Directory::start(path) };
@@ -76,7 +78,7 @@ impl Directory {
         above.below(name, path, make)
     }
 
-    /// Where a way begins: links in it are the caller's.
+    /// Opens the first directory of a path; links in it are followed.
     fn start(path: &Path) -> Result<Self, RingError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty());
@@ -96,7 +98,7 @@ impl Directory {
         match rustix::fs::openat(&self.fd, &name, flags, Mode::empty()) {
             Ok(fd) => Ok(Directory { fd, path: path.into(), above: Some((Box::new(self), name)) }),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                let problem = "it is a link or a file, where a directory should be: remove it".into();
+                let problem = "it is a link or a file, not a directory: remove it".into();
                 Err(RingError::Unsafe { path: path.into(), problem })
             }
             Err(source) => Err(failed("open", source)),
@@ -109,30 +111,31 @@ impl Directory {
         if is_safe(owner, mode) {
             return Ok(());
         }
-        let problem = format!("a directory of user {owner}, mode {mode:o}; nobody but us may write into it");
+        let problem =
+            format!("it belongs to user {owner} and has mode {mode:o}; only this user may write into it");
         Err(RingError::Unsafe { path: self.path.clone(), problem })
     }
 
     fn about(&self) -> Result<Stat, RingError> {
-        rustix::fs::fstat(&self.fd).map_err(|source| self.failed("look at", OsStr::new(""), source))
+        rustix::fs::fstat(&self.fd).map_err(|source| self.failed("examine", OsStr::new(""), source))
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For locks.
+    /// The handle, for locks.
     pub fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// False when it has been removed: what is made in it would be nowhere.
+    /// False after the directory was removed: files made in it would be lost.
     pub fn is_there(&self) -> bool {
         self.about().is_ok_and(|about| about.st_nlink > 0)
     }
 
-    /// Opens a file to read and write; `None`: there is none.
+    /// Opens a file to read and write; `None` if it does not exist.
     pub fn file(&self, name: &str) -> Result<Option<OwnedFd>, RingError> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
@@ -142,7 +145,7 @@ impl Directory {
         }
     }
 
-    /// Makes a file that was not there.
+    /// Creates a file that does not exist yet.
     pub fn create(&self, name: &str) -> Result<OwnedFd, RingError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         rustix::fs::openat(&self.fd, name, flags, FILE_MODE)
@@ -154,7 +157,7 @@ impl Directory {
             .map_err(|source| self.failed("rename", OsStr::new(from), source))
     }
 
-    /// Removes a name, where there is one; what a link leads to stays.
+    /// Removes a name if it exists. A link is removed, not its target.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), RingError> {
         match rustix::fs::unlinkat(&self.fd, name.as_ref(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -162,7 +165,7 @@ impl Directory {
         }
     }
 
-    /// True when that name stands for this very file.
+    /// True when `name` is exactly this file.
     pub fn has(&self, name: &str, file: &OwnedFd) -> bool {
         let there = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
         match (there, rustix::fs::fstat(file)) {
@@ -184,7 +187,8 @@ impl Directory {
         Ok(names)
     }
 
-    /// Removes the directory itself, and gives the one above; `None`: something is left in it, or it is the first of its way.
+    /// Removes the directory itself and returns its parent. `None`: the directory is not empty, or it has no
+    /// parent here.
     pub fn remove_itself(self) -> Result<Option<Self>, RingError> {
         let Some((above, name)) = self.above else { return Ok(None) };
         match rustix::fs::unlinkat(&above.fd, &name, AtFlags::REMOVEDIR) {
@@ -194,7 +198,7 @@ impl Directory {
         }
     }
 
-    /// Whom it belongs to.
+    /// The user that it belongs to.
     pub fn owner(&self) -> Option<u32> {
         self.about().ok().map(|about| about.st_uid)
     }
@@ -205,7 +209,7 @@ impl Directory {
     }
 }
 
-/// The directory above, and the name in it; `.` and no name where there is none.
+/// The parent of a path, and the name in it; `.` and no name if the path has none.
 fn parts(path: &Path) -> (PathBuf, Option<OsString>) {
     let name = path.file_name().map(ToOwned::to_owned);
     let above = path.parent().filter(|_| name.is_some());

@@ -1,16 +1,16 @@
-//! Why there is no ring.
+//! The reasons why a ring or snapshot cannot be used.
 
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Why there is no ring.
+/// The reason why a ring or snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// The kernel refused memory without a name.
+    /// The kernel refused anonymous memory.
     #[error("cannot get {bytes} bytes of shared memory for a ring: {source}")]
     NoMemory {
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
         /// The kernel's reason.
         source: Errno,
@@ -20,7 +20,7 @@ pub enum RingError {
     NoRoom {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
         /// The kernel's reason.
         source: Errno,
@@ -30,10 +30,10 @@ pub enum RingError {
     Locked {
         /// The directory.
         path: PathBuf,
-        /// The process that its rings name.
+        /// The process that the rings name as their writer.
         pid: Option<u64>,
     },
-    /// A directory that others could put files into.
+    /// Other users could put files into the directory.
     #[error("{path} is not safe for rings: {problem}")]
     Unsafe {
         /// The directory.
@@ -41,34 +41,34 @@ pub enum RingError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A file or directory could not be used.
+    /// A file or directory cannot be used.
     #[error("cannot {what} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
         /// The kernel's reason.
         source: Errno,
     },
-    /// SIGBUS cannot be taken.
-    #[error("cannot take SIGBUS, so that files that are cut short end this process: {source}")]
+    /// The handler for SIGBUS cannot be installed.
+    #[error("cannot handle SIGBUS: {source}; a file that is cut short would end this process")]
     NoSignal {
         /// The kernel's reason.
         source: Errno,
     },
-    /// The file is no ring, or a damaged one.
+    /// The file is not a ring, or it is damaged.
     #[error("{path}: {problem}")]
     NotARing {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// What is wrong with it.
         problem: String,
     },
 }
 
 impl RingError {
-    /// What becomes of an error of the standard library while `what` was tried on this path.
+    /// Makes an error of the standard library into an error of this crate: `what` was attempted on `path`.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> RingError {
         let path = path.to_path_buf();
         move |error| RingError::File {

@@ -1,5 +1,5 @@
-//! The directory with the rings of one node. An agent holds it locked as long as it lives: it makes the files,
-//! takes up those of the agent before it, and puts aside what it cannot go on with.
+//! The directory with the rings of one node. An agent holds a lock on it for its whole life. It creates the
+//! files, continues the rings of the agent before it, and puts aside the rings that it cannot continue.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,46 +21,47 @@ use crate::snapshot::{SNAPSHOT_FILE, SnapshotLabel, SnapshotWriter};
 use crate::store::Store;
 use crate::writer::{Pages, Ring, SCHEMA_STEP, data_bytes};
 
-/// Readers hold the lock for a moment to see whether a writer lives: it is asked for this often before it counts
-/// as held by another agent.
+/// Readers hold the lock for a moment to check whether a writer lives. After this many attempts, the lock
+/// counts as held by another agent.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// More files than an agent has lanes are not looked at.
+/// At most this many ring files are read: an agent has fewer lanes.
 const RINGS_MAX: usize = 256;
 
-/// Its presence says that what is recorded here outlives a clean end, also that of a successor.
+/// A file of this name keeps the rings after a clean end, also after a successor's.
 const KEPT: &str = "kept";
 
-/// A directory that is ours as long as this lives.
+/// A directory that this process holds locked.
 #[derive(Debug)]
 pub struct Folder {
     directory: Directory,
 }
 
-/// How a ring was found.
+/// What was found in the place of a ring.
 #[derive(Debug)]
 pub enum Found {
-    /// There was none.
+    /// No ring.
     Nothing,
-    /// Taken up where its last writer had stopped.
+    /// A ring, which this one continues.
     TakenUp,
-    /// Put aside as `.ring.old`, for this reason.
+    /// A ring that could not be continued; it is now `.ring.old`. The text is the reason.
     PutAside(String),
 }
 
 impl Folder {
-    /// Makes the directory where it is missing, checks that nobody else can put files into it, and locks it.
+    /// Creates the directory if it is missing, checks that only this user can put files into it, and locks
+    /// it.
     pub fn lock(path: &Path) -> Result<Self, RingError> {
         Folder::locked(path, Directory::make)
     }
 
-    /// Locks one that is there and ours: to remove what is in it.
+    /// Locks an existing directory of this user, in order to remove its files.
     pub fn lock_own(path: &Path) -> Result<Self, RingError> {
         Folder::locked(path, Directory::open_own)
     }
 
-    /// Locks one that is there, also one of another user: to remove what is in it.
+    /// Locks an existing directory, even of another user, in order to remove its files.
     pub fn lock_existing(path: &Path) -> Result<Self, RingError> {
         Folder::locked(path, Directory::open)
     }
@@ -70,7 +71,7 @@ impl Folder {
         for attempt in 0..LOCK_TRIES {
             match flock(directory.fd(), FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) if directory.is_there() => return Ok(Folder { directory }),
-                // The process that held the lock has removed the directory.
+                // The process that held the lock has removed the directory: open it again.
                 Ok(()) => directory = open(path)?,
                 Err(Errno::WOULDBLOCK) if attempt + 1 < LOCK_TRIES => std::thread::sleep(LOCK_PAUSE),
                 Err(Errno::WOULDBLOCK) => break,
@@ -82,12 +83,12 @@ impl Folder {
         Err(RingError::Locked { path: path.into(), pid })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// What is recorded here is to outlive a clean end.
+    /// Makes the rings outlive a clean end.
     pub fn keep(&self) -> Result<(), RingError> {
         match self.is_kept()? {
             true => Ok(()),
@@ -95,32 +96,33 @@ impl Folder {
         }
     }
 
-    /// True where somebody has said so: this agent or one before.
+    /// True if this agent or an earlier one called [`Folder::keep`].
     pub fn is_kept(&self) -> Result<bool, RingError> {
         Ok(self.directory.file(KEPT)?.is_some())
     }
 
-    /// Removes everything that agents make here, and the directory. The one above goes too where it is ours, and empty, and
-    /// `with_above` says so. `false`: files of somebody else are left in it.
+    /// Removes everything that agents make here, and then the directory. With `with_above` it also removes
+    /// the parent, if that is empty and belongs to this user. `false`: files of others are left in the
+    /// directory.
     pub fn remove(self, with_above: bool) -> Result<bool, RingError> {
         for name in self.directory.names()?.iter().filter(|name| is_of_agents(name)) {
             self.directory.remove(OsStr::from_bytes(name))?;
         }
         let Some(above) = self.directory.remove_itself()? else { return Ok(false) };
         if with_above && above.owner() == Some(rustix::process::geteuid().as_raw()) {
-            // In one that is not empty other nodes have theirs.
+            // A parent that is not empty has the directories of other nodes; it stays.
             above.remove_itself()?;
         }
         Ok(true)
     }
 
-    /// A snapshot beside the rings.
+    /// Creates a snapshot beside the rings.
     pub fn snapshot(&self, label: &SnapshotLabel) -> Result<SnapshotWriter, RingError> {
         SnapshotWriter::create(&self.path().join(SNAPSHOT_FILE), label)
     }
 
-    /// The ring of a lane: taken up where the label and the size allow, else new. The size is rounded down to a power
-    /// of two.
+    /// The ring of a lane: the existing one if label and size allow to continue it, or else a new one. The
+    /// size is rounded down to a power of two.
     pub fn ring(&self, label: Label, bytes: u64) -> Result<(Ring, Found), RingError> {
         let size = data_bytes(bytes);
         let name = file_name(&label.lane);
@@ -139,7 +141,7 @@ impl Folder {
 
     fn create(&self, name: &str, label: Label, size: u64) -> Result<Ring, RingError> {
         let new = format!("{name}.new");
-        // What a start that failed has left behind.
+        // An earlier attempt may have left an unfinished file.
         self.directory.remove(&new)?;
         let file = self.directory.create(&new)?;
         let ring = fill(file, &label, size).map_err(|source| {
@@ -154,7 +156,7 @@ impl Folder {
         Ok(ring)
     }
 
-    /// Gives up the rings that were put aside: they take the room that a new one needs. `true` when there were some.
+    /// Removes the rings that were put aside, because a new ring needs their room. `true` if there were any.
     pub fn remove_old(&self) -> Result<bool, RingError> {
         let names = self.directory.names()?;
         let mut old = names.iter().filter(|name| name.ends_with(b".ring.old")).peekable();
@@ -164,7 +166,7 @@ impl Folder {
     }
 }
 
-/// What an agent makes in its directory, now or when it could not finish.
+/// True for the names of files that agents make in their directory, unfinished ones included.
 pub fn is_of_agents(name: &[u8]) -> bool {
     let ends = [&b".ring"[..], b".ring.old", b".ring.new"];
     let names = [SNAPSHOT_FILE.as_bytes(), b"snapshot.new", KEPT.as_bytes()];
@@ -173,12 +175,12 @@ pub fn is_of_agents(name: &[u8]) -> bool {
 
 /// `base.ring`.
 fn file_name(lane: &str) -> String {
-    // Lane names come from us; still, none may leave the directory.
+    // khz chooses the lane names; still, no name may lead out of the directory.
     let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     format!("{}.ring", lane.chars().map(fits).collect::<String>())
 }
 
-/// Pages first, so that no store into them can fail; then what stands on the first one.
+/// Allocates the pages first, so that no store into them can fail, and then writes the first page.
 fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
     ftruncate(&file, DATA_AT + size)?;
     allocate(&file, 0, SCHEMA_AT + SCHEMA_STEP)?;
@@ -188,12 +190,12 @@ fn fill(file: OwnedFd, label: &Label, size: u64) -> Result<Ring, Errno> {
     Ok(Ring::of(memory, file, size, label.clone(), Pages::Allocated(SCHEMA_STEP), Recovered::default()))
 }
 
-/// Goes on with the ring in a file, or says why not.
+/// Continues the ring in a file, or returns the reason why not.
 fn take_up(file: OwnedFd, wanted: &Label, size: u64) -> Result<Ring, String> {
     let errno = |errno: Errno| errno.to_string();
     let about = rustix::fs::fstat(&file).map_err(errno)?;
     if !FileType::from_raw_mode(about.st_mode).is_file() {
-        return Err("it is no file".into());
+        return Err("it is not a regular file".into());
     }
     let length = about.st_size as u64;
     let file = Arc::new(file);
@@ -203,22 +205,22 @@ fn take_up(file: OwnedFd, wanted: &Label, size: u64) -> Result<Ring, String> {
     }
     let (label, its_size) = Label::from_page(&page)?;
     if its_size != size || !label.is_continued_by(wanted) {
-        return Err("it is of another boot, node or lane".into());
+        return Err("it belongs to another boot, node or lane".into());
     }
-    // A file with holes would end us at a store that finds no room.
+    // A file with holes would end this process at a store for which the file system has no room.
     allocate(&*file, 0, SCHEMA_AT + SCHEMA_STEP).map_err(errno)?;
     allocate(&*file, DATA_AT, size).map_err(errno)?;
     let memory = Arc::new(Memory::of(&*file, length).map_err(errno)?);
     let found = recover(&memory, size, &Arc::new(label.clone()))?;
     let there = found.schema_end.next_multiple_of(SCHEMA_STEP).max(SCHEMA_STEP);
     allocate(&*file, SCHEMA_AT, there).map_err(errno)?;
-    let ours = "BUG: recovering has kept the ring's memory or file";
+    let ours = "BUG: recovery still holds the ring's memory or file";
     let memory = Arc::into_inner(memory).expect(ours);
     let file = Arc::into_inner(file).expect(ours);
     Ok(Ring::of(memory, file, size, label, Pages::Allocated(there), found))
 }
 
-/// The ring files in a directory, in name order; those put aside are not among them.
+/// The ring files in a directory, in name order, without those that were put aside.
 pub fn rings(folder: &Path) -> Result<Vec<PathBuf>, RingError> {
     files(folder, "ring")
 }
@@ -232,13 +234,13 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, RingError> {
     Ok(found)
 }
 
-/// True when an agent holds the directory.
+/// True when an agent holds the lock of the directory.
 pub fn is_written(folder: &Path) -> Result<bool, RingError> {
     let fd = open_directory(folder)?;
     match flock(&fd, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(false),
         Err(Errno::WOULDBLOCK) => Ok(true),
-        Err(source) => Err(RingError::File { what: "look at the lock of", path: folder.into(), source }),
+        Err(source) => Err(RingError::File { what: "test the lock of", path: folder.into(), source }),
     }
 }
 

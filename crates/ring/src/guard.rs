@@ -1,12 +1,17 @@
-//! What keeps a process alive whose mapped file somebody cuts short: the kernel answers a store or a load past the end of a file with
-//! SIGBUS, which ends a program. Who wants to go on says so once ([`survive_truncation`]); then the lost part of the mapping is
-//! replaced with zeros, in memory that has no file, and noted, so that the owner of the mapping learns of it.
+//! Survival when somebody cuts a mapped file short. The kernel answers an access past the end of a file with
+//! SIGBUS, which by default ends the process. A program that wants to go on calls [`survive_truncation`]
+//! once. From then on, a handler replaces the lost part of a mapping with zeroed memory without a file, and
+//! marks the mapping as lost, so that its owner can notice.
 //!
-//! Why not compare the length before each store: between the two the file can be cut, and it would cost a
-//! system call for each row. Why not `pwrite`: it makes the file longer again where it was cut, with holes that nobody
-//! notices. Seals (F_SEAL_SHRINK) exist for memory without a name only.
+//! Why not another way:
 //!
-//! Its unsafe code is the handler. It does what a handler may do: it reads atomics, and asks the kernel for a mapping.
+//! - Comparing the length before each store: somebody can cut the file between check and store, and each row
+//!   would cost a system call.
+//! - `pwrite`: it extends a file that was cut, with holes that nobody notices.
+//! - Seals (F_SEAL_SHRINK): they exist only for anonymous memory.
+//!
+//! The unsafe code is the handler. It does only what a signal handler may do: it reads atomics and asks the
+//! kernel for a mapping.
 
 use std::ptr::NonNull;
 use std::sync::OnceLock;
@@ -17,11 +22,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use crate::error::RingError;
 
-/// Mappings that are watched at once: the snapshots of as many nodes as one process keeps (4,096), and an agent's own files. Those
-/// beyond are as if nobody had called [`survive_truncation`].
+/// The most mappings that are watched at once: the snapshots of all nodes that one process mirrors (4,096),
+/// and an agent's own files. Further mappings are unprotected, as without [`survive_truncation`].
 const WATCHED_MAX: usize = 4_224;
 
-/// A mapping; `start` is 0 where there is none.
+/// A watched mapping; `start` is 0 while the place is free.
 struct Place {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -32,15 +37,15 @@ static PLACES: [Place; WATCHED_MAX] = [const {
     Place { start: AtomicUsize::new(0), end: AtomicUsize::new(0), is_lost: AtomicBool::new(false) }
 }; WATCHED_MAX];
 
-/// What the process did on SIGBUS before.
+/// The process's action for SIGBUS before [`survive_truncation`].
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// A mapping that is watched as long as this lives.
+/// A mapping, watched until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watched(usize);
 
 impl Watched {
-    /// Watches a mapping; `None`: there are too many.
+    /// Watches a mapping; `None` if too many are watched already.
     pub fn new(start: NonNull<c_void>, bytes: usize) -> Option<Self> {
         let start = start.as_ptr() as usize;
         let take = |place: &Place| {
@@ -53,7 +58,7 @@ impl Watched {
         Some(Watched(at))
     }
 
-    /// True when a part of its file was gone when it was touched.
+    /// True after an access to a part of the mapping that its file no longer has.
     pub fn is_lost(&self) -> bool {
         PLACES[self.0].is_lost.load(Ordering::Relaxed)
     }
@@ -66,24 +71,25 @@ impl Drop for Watched {
     }
 }
 
-/// Has this process survive that somebody cuts a ring or a snapshot short which it has mapped: what is lost reads as zeros,
-/// and the writer or reader says so. It takes SIGBUS for the whole process, and hands on what is not about these files; so a
-/// program says for itself whether it wants that, a library does not.
+/// Lets this process survive when somebody cuts a ring or snapshot short that it has mapped. The lost part
+/// reads as zeros, and the writer or reader reports a problem. It installs a handler for SIGBUS for the whole
+/// process, and passes on every SIGBUS that is not about these files. Therefore a program calls it, not a
+/// library.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel refuses the handler.
 pub fn survive_truncation() -> Result<(), RingError> {
     if BEFORE.get().is_some() {
         return Ok(());
     }
-    // SAFETY: a sigaction is integers, a mask and a pointer, for all of which zeros are a value.
+    // SAFETY: a sigaction is integers, a mask and a pointer, for all of which zeros are a valid value.
     let (mut ours, mut before) = unsafe { std::mem::zeroed::<(libc::sigaction, libc::sigaction)>() };
     ours.sa_sigaction = on_bus as *const () as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: both point to what they should, and the old action is asked for before ours is there, so that ours finds it.
+    // SAFETY: both pointers are valid. The old action is stored before the handler is installed, so that the handler finds it.
     let is_known = unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } == 0;
     let _ = BEFORE.set(before);
-    // SAFETY: as above; `on_bus` has the signature that SA_SIGINFO asks for and does only what a handler may do.
+    // SAFETY: as above; `on_bus` has the signature that SA_SIGINFO requires and does only what a handler may do.
     if is_known && unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) } == 0 {
         return Ok(());
     }
@@ -92,20 +98,21 @@ pub fn survive_truncation() -> Result<(), RingError> {
 }
 
 extern "C" fn on_bus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel hands over a valid siginfo, and SIGBUS comes with an address.
+    // SAFETY: the kernel passes a valid siginfo, and SIGBUS comes with an address.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     if code != libc::BUS_ADRERR || !replace(address) {
-        // SAFETY: as the kernel called us.
+        // SAFETY: these are the kernel's own arguments.
         unsafe { hand_on(signal, info, context) };
     }
 }
 
-/// Puts zeros in the place of what is lost from this address on; `false`: it is in none of our mappings.
+/// Replaces the mapping from this address to its end with zeros; `false` if no watched mapping contains the
+/// address.
 fn replace(address: usize) -> bool {
     for place in &PLACES {
         let start = place.start.load(Ordering::Acquire);
         let end = place.end.load(Ordering::Acquire);
-        // Between the two loads it may have become another's.
+        // The place may have changed its owner between the two loads.
         let is_it = start != 0 && start <= address && address < end;
         if !is_it || place.start.load(Ordering::Acquire) != start {
             continue;
@@ -113,8 +120,9 @@ fn replace(address: usize) -> bool {
         let from = address & !(rustix::param::page_size() - 1);
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: from the page of the address to the end of the mapping that holds it; who has that mapping reaches it as
-        // atomics only, for which any bytes are a value, and unmaps all of it in the end.
+        // SAFETY: the range runs from the page of the address to the end of its mapping. The owner of the
+        // mapping accesses it only as atomics, for which all bytes are valid, and unmaps all of it at the
+        // end.
         let mapped = unsafe { mmap_anonymous(from as *mut c_void, end - from, access, flags) };
         place.is_lost.store(true, Ordering::Relaxed);
         return mapped.is_ok();
@@ -122,25 +130,26 @@ fn replace(address: usize) -> bool {
     false
 }
 
-/// What this process did before: a handler is called, otherwise the signal comes again and does what it always did.
+/// Does what the process did on SIGBUS before: calls its handler, or restores the default so that the signal
+/// comes again.
 ///
 /// # Safety
-/// The arguments are those of a handler.
+/// The arguments must be those of a signal handler.
 unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the action that was there; the access that failed is tried again, and ends the process.
+            // SAFETY: this restores the earlier action; the processor repeats the failed access, which ends the process.
             unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: with this flag it was installed as such a function.
+            // SAFETY: the flag says that the handler has this signature.
             let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                 unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: without the flag it takes the signal alone.
+            // SAFETY: without the flag, a handler takes only the signal.
             let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }

@@ -1,24 +1,24 @@
-//! Where things stand in a ring: offsets, the words, and the first page, which says whose ring it is. It reads
-//! and writes no memory; `docs/ring.md` describes the same byte for byte.
+//! The positions in a ring file: offsets, words, and the first page, which identifies the ring. It reads and
+//! writes no memory. `docs/ring.md` describes every byte.
 
-/// The first page: what is written once.
+/// The first page, which is written once.
 pub(crate) const PAGE_BYTES: usize = 4_096;
-/// Where the words stand.
+/// The offset of the words.
 pub(crate) const WORDS_AT: u64 = PAGE_BYTES as u64;
-/// Where the schema area begins.
+/// The offset of the schema area.
 pub(crate) const SCHEMA_AT: u64 = 2 * PAGE_BYTES as u64;
-/// Bytes of the schema area: the largest schema there is.
+/// The size of the schema area: the largest possible schema.
 pub(crate) const SCHEMA_BYTES: u64 = 16 << 20;
-/// Where the data begins.
+/// The offset of the data.
 pub(crate) const DATA_AT: u64 = SCHEMA_AT + SCHEMA_BYTES;
-/// Least bytes of the data: a block of a small host.
+/// The smallest size of the data: a block of a small host.
 pub(crate) const DATA_MIN: u64 = 64 << 10;
-/// Most bytes of the data: more belongs into a store.
+/// The largest size of the data: a store should keep more than that.
 pub(crate) const DATA_MAX: u64 = 64 << 30;
-/// What stands before the bytes of a schema.
+/// The size of an entry's head, before the bytes of its schema.
 pub(crate) const ENTRY_BYTES: u64 = 16;
 
-/// The words. Those that the writer touches at every row share a cache line.
+/// The words. Those that the writer changes with every row share a cache line.
 pub(crate) mod word {
     pub const HEAD: usize = 0;
     pub const TAIL: usize = 1;
@@ -37,7 +37,7 @@ const LANE_AT: usize = 352;
 const NAME_MAX: usize = 255;
 const CHECKSUM_AT: usize = PAGE_BYTES - 4;
 
-/// Whose ring it is: what is said once, when it is made.
+/// The identity of a ring, written once when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The node.
@@ -48,22 +48,22 @@ pub struct Label {
     pub number: u16,
     /// The machine, from /etc/machine-id.
     pub machine: [u8; 16],
-    /// This boot of it.
+    /// This boot of the machine.
     pub boot: [u8; 16],
-    /// Given at random when the ring was made: row numbers run within it.
+    /// A random number from the ring's creation; row numbers run within it.
     pub epoch: u64,
-    /// When the ring was made: CLOCK_REALTIME, ns.
+    /// When the ring was created: CLOCK_REALTIME, ns.
     pub created: u64,
 }
 
 impl Label {
-    /// True when a writer with the label `other` may go on with this ring: the same lane of the same boot.
+    /// True when a writer with the label `other` may continue this ring: the same lane in the same boot.
     pub(crate) fn is_continued_by(&self, other: &Label) -> bool {
         let same = |a: &Label| (a.node.clone(), a.lane.clone(), a.number, a.machine, a.boot);
         same(self) == same(other)
     }
 
-    /// The first page.
+    /// Encodes the first page.
     pub(crate) fn to_page(&self, data_bytes: u64) -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES];
         page[0..4].copy_from_slice(&MAGIC);
@@ -88,7 +88,7 @@ impl Label {
         page
     }
 
-    /// Reads a first page; also the bytes of the data. The error says what does not fit.
+    /// Decodes a first page; returns also the size of the data. The error says what is wrong.
     pub(crate) fn from_page(page: &[u8]) -> Result<(Label, u64), String> {
         let page: &[u8; PAGE_BYTES] = page.try_into().map_err(|_| "shorter than a ring's first page")?;
         if page[0..4] != MAGIC {
@@ -103,11 +103,11 @@ impl Label {
         }
         let number = |at: usize| u64::from_le_bytes(array(page, at));
         if [number(16), number(24), number(32)] != [SCHEMA_AT, SCHEMA_BYTES, DATA_AT] {
-            return Err("its areas are not where version 1 has them".into());
+            return Err("its areas are not at the offsets of version 1".into());
         }
         let data_bytes = number(40);
         if !data_bytes.is_power_of_two() || !(DATA_MIN..=DATA_MAX).contains(&data_bytes) {
-            return Err(format!("{data_bytes} bytes of data are no power of two within the limits"));
+            return Err(format!("{data_bytes} bytes of data are not a power of two within the limits"));
         }
         let label = Label {
             node: name(&page[NODE_AT..])?,
@@ -122,24 +122,24 @@ impl Label {
     }
 }
 
-/// Bytes of a page.
+/// `N` bytes of a page, from `at` on.
 pub(crate) fn array<const N: usize>(page: &[u8; PAGE_BYTES], at: usize) -> [u8; N] {
     std::array::from_fn(|i| page[at + i])
 }
 
-/// Names come checked from `model`; a longer one would be cut.
+/// Writes a name into a field. `model` has checked it; a longer name would be cut.
 pub(crate) fn put_name(field: &mut [u8], name: &str) {
     let end = (0..=name.len().min(NAME_MAX - 1)).rev().find(|&at| name.is_char_boundary(at)).unwrap_or(0);
     field[..2].copy_from_slice(&(end as u16).to_le_bytes());
     field[2..2 + end].copy_from_slice(&name.as_bytes()[..end]);
 }
 
-/// The name in a field.
+/// Reads the name from a field.
 pub(crate) fn name(field: &[u8]) -> Result<String, String> {
     let length = usize::from(field[0]) | usize::from(field[1]) << 8;
     let bytes = field.get(2..2 + length).filter(|_| length <= NAME_MAX);
     let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
-    text.map(str::to_owned).ok_or_else(|| "a name in it is not text".into())
+    text.map(str::to_owned).ok_or_else(|| "a name in it is not UTF-8".into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The latest blocks of a lane in fixed-size shared memory, in a file that survives its writer or without a
-//! name. One writer, many readers, no locks: the writer never waits, and a reader notices when it was overtaken.
-//! The one place with lock-free code; `docs/ring.md` has the file byte for byte.
+//! The latest blocks of a lane in shared memory of fixed size, either in a file that survives its writer or
+//! in anonymous memory. One writer, many readers, no locks: the writer never waits, and a reader notices when
+//! it was overtaken. Only this crate has lock-free code; `docs/ring.md` describes every byte of the file.
 
 mod cursor;
 mod directory;
@@ -27,10 +27,11 @@ pub use snapshot::{
 };
 pub use writer::{Ring, SchemaFull, Writer};
 
-/// A number for the epoch of a new ring or snapshot that no other has.
+/// A unique number: the epoch of a new ring or snapshot.
 pub fn random_epoch() -> u64 {
     let mut bytes = [0; 8];
-    // Eight bytes come at once, once the kernel's generator is seeded; before that the clock has to do.
+    // Once the kernel's generator is seeded, it returns eight bytes without waiting; before that, the clock
+    // must do.
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) {
         Ok(8) => u64::from_le_bytes(bytes),
         _ => {

@@ -1,9 +1,9 @@
-//! A stretch of shared memory, seen as 64-bit words that several threads and processes may touch. It owns the
-//! mapping, and the only unsafe code of this crate.
+//! A mapping of shared memory, accessed as 64-bit words by several threads and processes. It owns the
+//! mapping. This file and `guard.rs` have the only unsafe code of this crate.
 //!
-//! Why not a plain `Vec<AtomicU64>`: other processes read the same memory, it is there after a crash, and the
-//! kernel accounts it apart (RssShmem), so that what the flight recorder takes can be told from what the agent
-//! takes.
+//! Why not a plain `Vec<AtomicU64>`: other processes read the same memory; it survives a crash; and the
+//! kernel counts it separately (RssShmem), so that the flight recorder's memory is visible apart from the
+//! agent's.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::guard::Watched;
 
-/// The mapping. It lives as long as the last `Arc` around it.
+/// The mapping. It lives until the last `Arc` around it is dropped.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<AtomicU64>,
     words: usize,
-    /// Its file may be cut short by somebody.
+    /// Protects against a file that is cut short; `None` if too many mappings are watched.
     watched: Option<Watched>,
 }
 
@@ -31,16 +31,17 @@ unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
 
-/// A file without a name, of this many zeroed bytes; pages are taken as they are first written. Nobody can cut it.
+/// An anonymous file of this many zeroed bytes. The kernel takes a page at the first write to it. Nobody can
+/// cut the file short.
 pub(crate) fn nameless(bytes: u64) -> Result<OwnedFd, Errno> {
     let file = memfd_create("khz-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, bytes)?;
-    // Only its owner and root could cut it: where a kernel knows no seals, nothing is lost.
+    // Without seals (an old kernel), only its owner and root could cut it; so an error is harmless.
     let _ = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL);
     Ok(file)
 }
 
-/// Takes the pages of this range now, so that no store into them can fail later.
+/// Allocates the pages of this range, so that no later store into them can fail.
 pub(crate) fn allocate(file: impl AsFd, at: u64, bytes: u64) -> Result<(), Errno> {
     loop {
         match fallocate(&file, FallocateFlags::empty(), at, bytes) {
@@ -51,13 +52,14 @@ pub(crate) fn allocate(file: impl AsFd, at: u64, bytes: u64) -> Result<(), Errno
 }
 
 impl Memory {
-    /// The first `bytes` bytes of a file that is at least as long, for reading and writing. Whoever writes to a
-    /// word has allocated its page before, or the file has no name and no limit but the machine's memory.
+    /// Maps the first `bytes` bytes of a file, which must be at least that long, for reading and writing. The
+    /// caller allocates a page before it writes to it, unless the file is anonymous and limited only by the
+    /// machine's memory.
     pub fn of(file: impl AsFd, bytes: u64) -> Result<Self, Errno> {
         Memory::map(file, bytes, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// The same for reading alone: nothing may be stored into it.
+    /// The same, only for reading: a store would fail.
     pub fn to_read(file: impl AsFd, bytes: u64) -> Result<Self, Errno> {
         Memory::map(file, bytes, ProtFlags::READ)
     }
@@ -65,23 +67,25 @@ impl Memory {
     fn map(file: impl AsFd, bytes: u64, access: ProtFlags) -> Result<Self, Errno> {
         let bytes = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
         let shared = MapFlags::SHARED;
-        // SAFETY: a fresh mapping at an address of the kernel's choice touches no memory that exists. The file is
-        // as long as the mapping, and only its owner may write it (0640, in a directory that belongs to him and is
-        // locked). Where he cuts it all the same, touching what is gone raises SIGBUS, which ends the process or leaves zeros
-        // (`guard.rs`); who maps a file of somebody else's trusts him so far (docs/shm.md).
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing memory. The file
+        // is at least as long as the mapping, and only its owner may write to it (0640, in a locked directory
+        // of his own). If he cuts it all the same, an access to the lost part raises SIGBUS, which ends the
+        // process or leaves zeros (`guard.rs`). A process that maps another user's file accepts that risk
+        // (docs/shm.md).
         let start = unsafe { mmap(std::ptr::null_mut(), bytes, access, shared, file, 0) }?;
         let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
         let watched = Watched::new(start, bytes);
         Ok(Memory { start: start.cast(), words: bytes / size_of::<u64>(), watched })
     }
 
-    /// True when a part of the file was gone when it was touched: zeros stand in its place, and nothing that is written reaches
-    /// the file.
+    /// True after an access to a part that the file no longer has. Zeros replace that part, and stores to it
+    /// do not reach the file.
     pub fn is_lost(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::is_lost)
     }
 
-    /// Why what is written here does not reach those who open the file, of at least this length, by its name.
+    /// The reason why stores do not reach a process that opens the file by its name; the file should have at
+    /// least `bytes` bytes.
     pub fn problem(&self, file: &OwnedFd, bytes: u64) -> Option<&'static str> {
         let about = fstat(file);
         match about {
@@ -94,37 +98,38 @@ impl Memory {
 
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping is page-aligned, `words` long, any bytes are a valid AtomicU64, it lives as long as
-        // `self`, and is never reached in any other way.
+        // `self`, and nothing accesses it in another way.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
-    /// The word at this offset, a multiple of 8. Numbers in it are little-endian.
+    /// Loads the word at this offset, a multiple of 8. Words are little-endian.
     #[inline]
     pub fn load(&self, at: u64, order: Ordering) -> u64 {
         u64::from_le(self.words()[at as usize / 8].load(order))
     }
 
-    /// Writes the word at this offset, a multiple of 8.
+    /// Stores the word at this offset, a multiple of 8.
     #[inline]
     pub fn store(&self, at: u64, value: u64, order: Ordering) {
         self.words()[at as usize / 8].store(value.to_le(), order);
     }
 
-    /// Appends `length` bytes from `at` on to `out`, a word at a time.
+    /// Appends `length` bytes from `at` on to `out`, word by word.
     pub fn copy_out(&self, at: u64, length: usize, out: &mut Vec<u8>) {
         let (before, end) = ((at % 8) as usize, at + length as u64);
         let start = out.len();
         let words = &self.words()[at as usize / 8..end.div_ceil(8) as usize];
         out.reserve(words.len() * 8);
         for word in words {
-            // Words are little-endian: their bytes stand in memory as in the stream.
+            // Words are little-endian: their bytes have the same order in memory as in the stream.
             out.extend_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
         out.drain(start..start + before);
         out.truncate(start + length);
     }
 
-    /// Writes bytes from `at` on; what else stands in the first and last word stays. One writer only.
+    /// Writes bytes from `at` on; the other bytes of the first and last word are kept. Only for the one
+    /// writer.
     pub fn copy_in(&self, at: u64, bytes: &[u8]) {
         let skip = (at % 8) as usize;
         let (first, rest) = bytes.split_at(if skip == 0 { 0 } else { bytes.len().min(8 - skip) });
@@ -142,7 +147,7 @@ impl Memory {
         }
     }
 
-    /// Some bytes of one word.
+    /// Writes some bytes of one word.
     fn put(&self, word: usize, skip: usize, bytes: &[u8]) {
         let word = &self.words()[word];
         let mut value = word.load(Ordering::Relaxed).to_ne_bytes();
@@ -154,8 +159,8 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         self.watched = None;
-        // SAFETY: exactly the mapping that `of` made; no reference into it outlives `self`.
+        // SAFETY: this is exactly the mapping that `map` made; no reference into it outlives `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.words * size_of::<u64>()) };
-        debug_assert!(unmapped.is_ok(), "BUG: the ring's mapping was not one");
+        debug_assert!(unmapped.is_ok(), "BUG: munmap refused the ring's mapping");
     }
 }

@@ -1,5 +1,5 @@
-//! Reading a ring while its writer goes on, or after it has died. A reader waits for nobody; it is told when it
-//! was overtaken, and believes nothing that it reads.
+//! Reads a ring while its writer runs, or after it has died. A reader waits for nobody, notices when it was
+//! overtaken, and trusts nothing that it reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::error::RingError;
 use crate::layout::{DATA_AT, ENTRY_BYTES, Label, PAGE_BYTES, SCHEMA_AT, SCHEMA_BYTES, WORDS_AT, word};
 use crate::store::Store;
 
-/// The reader was too slow: the bytes it wanted are given up.
+/// The reader was too slow: the writer has given up the bytes that it wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("overtaken by the writer")]
 pub struct Overtaken;
 
-/// One of those that read; cheap to clone.
+/// A reader of a ring; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reader {
     store: Store,
@@ -31,14 +31,15 @@ impl Reader {
         Reader { store, size, label }
     }
 
-    /// Opens a ring file of any process, running or not. A file that is damaged later gives errors, no signal.
+    /// Opens a ring file of any process, running or not. If the file is damaged later, reads return errors;
+    /// there is no signal.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let not_a_ring = |problem| RingError::NotARing { path: path.into(), problem };
         let failed = |what| move |source| RingError::File { what, path: path.into(), source };
-        // Not blocking: a pipe of that name must not hold us up.
+        // NONBLOCK: opening a pipe of that name would wait.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
-        let length = fstat(&file).map_err(failed("look at"))?.st_size as u64;
+        let length = fstat(&file).map_err(failed("examine"))?.st_size as u64;
         let store = Store::File(Arc::new(file));
         let mut page = Vec::new();
         if !store.copy(0, PAGE_BYTES, &mut page) {
@@ -51,47 +52,47 @@ impl Reader {
         Ok(Reader { store, size, label: Arc::new(label) })
     }
 
-    /// Whose ring it is.
+    /// The identity of the ring.
     pub fn label(&self) -> &Label {
         &self.label
     }
 
-    /// Size of the data in bytes.
+    /// The size of the data in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes ever written.
+    /// The number of bytes ever written.
     pub fn head(&self) -> u64 {
         self.word(word::HEAD)
     }
 
-    /// Where the oldest block that is still there begins.
+    /// The position of the oldest block that is still there.
     pub fn oldest(&self) -> u64 {
         self.word(word::TAIL)
     }
 
-    /// Where the newest block begins.
+    /// The position of the newest block.
     pub fn newest(&self) -> u64 {
         self.word(word::NEWEST)
     }
 
-    /// Generation of the schema that the present writer uses.
+    /// The generation of the current writer's schema.
     pub fn generation(&self) -> u32 {
         self.word(word::GENERATION) as u32
     }
 
-    /// Present period of the lane.
+    /// The current period of the lane.
     pub fn period(&self) -> Nanos {
         Nanos(self.word(word::PERIOD))
     }
 
-    /// Process of the present or last writer, in its own namespace.
+    /// The process id of the current or last writer, in its own namespace.
     pub fn pid(&self) -> u64 {
         self.word(word::PID)
     }
 
-    /// When that writer began, on CLOCK_BOOTTIME.
+    /// When that writer started, on CLOCK_BOOTTIME.
     pub fn started(&self) -> Nanos {
         Nanos(self.word(word::STARTED))
     }
@@ -100,7 +101,7 @@ impl Reader {
         self.store.load(WORDS_AT + word as u64 * 8)
     }
 
-    /// Copies the bytes from `from` up to head, at most `most` of them, behind what is in `out`; tells how many.
+    /// Appends the bytes from `from` up to head, but at most `most`, to `out`; returns how many.
     pub fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
         let head = self.head();
         if from > head || head - from > self.size {
@@ -117,7 +118,7 @@ impl Reader {
         Ok(length as usize)
     }
 
-    /// Once or, around the end of the data, in two pieces.
+    /// Copies in one piece, or in two around the end of the data.
     fn copy_data(&self, from: u64, length: u64, out: &mut Vec<u8>) -> bool {
         let at = from & (self.size - 1);
         let first = length.min(self.size - at);
@@ -125,10 +126,11 @@ impl Reader {
             && self.store.copy(DATA_AT, (length - first) as usize, out)
     }
 
-    /// The header of the block that begins at `at`; `None` when none does.
+    /// The header of the block at `at`; `None` if no block begins there.
     pub fn header(&self, at: u64) -> Option<Header> {
         let header = self.header_once(at)?;
-        // The closing fields are written before the flag: read after the flag, they are there.
+        // The writer writes the closing fields before the flag: after the flag is seen, a second read finds
+        // them.
         if header.closed.is_some() { self.header_once(at) } else { Some(header) }
     }
 
@@ -138,15 +140,16 @@ impl Reader {
         Header::from_bytes(bytes.first_chunk()?, 0).ok()
     }
 
-    /// Where the block behind the one at `at` begins; `None` when that is the newest, or no block begins there.
+    /// The position of the block after the one at `at`; `None` if that is the newest, or if no block begins
+    /// there.
     pub fn next_block(&self, at: u64) -> Option<u64> {
         let (_, length, _) = self.header(at)?.closed?;
         let next = at.checked_add(HEADER_BYTES as u64 + u64::from(length))?;
         (next <= self.newest()).then_some(next)
     }
 
-    /// Appends the whole block that begins at `at` to `out`, the open one as far as it goes; its header as it
-    /// stands there. `None`: no block begins there any more.
+    /// Appends the whole block at `at` to `out`, the open block up to its last row; returns its header.
+    /// `None`: no block begins there any more.
     pub fn block(&self, at: u64, out: &mut Vec<u8>) -> Option<Header> {
         let start = out.len();
         let whole = |header: &Header| header.closed.map(|(_, length, _)| HEADER_BYTES + length as usize);
@@ -157,55 +160,54 @@ impl Reader {
             out.truncate(start);
             return None;
         };
-        // It may have been closed meanwhile, and the next one begun.
+        // The block may have been closed during the copy, and the next one begun.
         if let Some(length) = whole(&header) {
             out.truncate(start + length);
         }
         Some(header)
     }
 
-    /// Where the blocks that are there now begin, oldest first: whoever takes a long time over them may find
-    /// the first ones gone.
+    /// The positions of the current blocks, oldest first. A slow reader may find the first ones gone.
     pub fn blocks(&self) -> Vec<u64> {
         let head = self.head();
         let first = Some(self.oldest()).filter(|&at| at < head);
         std::iter::successors(first, |&at| self.next_block(at).filter(|&next| next < head)).collect()
     }
 
-    /// Bytes of the schema of a generation that are there; `None`: nothing of it, or not any more.
+    /// The length of a generation's schema; `None` if the ring does not have it, or not any more.
     pub fn schema_bytes(&self, generation: u32) -> Option<u64> {
         self.entry(generation).map(|(_, bytes)| bytes)
     }
 
-    /// Appends the bytes of a generation's schema from `from` on, at most `most` of them, to `out` and tells how
-    /// many; `None`: there is no such generation, or it is shorter.
+    /// Appends the bytes of a generation's schema from `from` on, but at most `most`, to `out`; returns how
+    /// many. `None`: the generation does not exist, or its schema is shorter than `from`.
     pub fn schema(&self, generation: u32, from: u64, most: usize, out: &mut Vec<u8>) -> Option<usize> {
         let (at, bytes) = self.entry(generation)?;
         let length = bytes.checked_sub(from)?.min(most as u64) as usize;
         self.store.copy(at + from, length, out).then_some(length)
     }
 
-    /// Where a generation's bytes stand and how many there are.
+    /// The offset and length of a generation's schema.
     fn entry(&self, generation: u32) -> Option<(u64, u64)> {
         let mut entries = Entries { store: &self.store, at: 0, end: self.word(word::SCHEMA) };
         entries.find(|entry| entry.generation == generation).map(|entry| (entry.at, entry.bytes))
     }
 }
 
-/// One generation in the schema area.
+/// A generation in the schema area.
 pub(crate) struct Entry {
     pub generation: u32,
-    /// Where its bytes stand in the file.
+    /// The offset of its bytes in the file.
     pub at: u64,
     pub bytes: u64,
 }
 
-/// The entries of the schema area, as far as they make sense.
+/// The entries of the schema area, up to the first one that makes no sense.
 pub(crate) struct Entries<'a> {
     pub store: &'a Store,
-    /// Offset in the area of the next entry.
+    /// The offset, in the area, of the next entry.
     pub at: u64,
-    /// So much of the area is complete.
+    /// The length of the area's complete part.
     pub end: u64,
 }
 

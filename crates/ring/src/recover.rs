@@ -1,5 +1,5 @@
-//! A ring whose writer has died is made ready for the next one: walked from tail, cut behind its last whole row,
-//! its open block closed. It refuses what a writer of ours cannot have left behind.
+//! Prepares the ring of a dead writer for the next one: it walks the blocks from tail, cuts the ring after
+//! the last whole row, and closes the open block. It refuses a ring that our writer cannot have left.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::reader::{Entries, Reader};
 use crate::store::Store;
 use crate::writer::close_block;
 
-/// A new generation needs at least this part of the schema area to be free, so that it can grow.
+/// The part of the schema area that must be free for a new generation, so that its schema can grow.
 const SCHEMA_ROOM: u64 = SCHEMA_BYTES / 4;
 
-/// Where the next writer goes on.
+/// The state with which the next writer continues.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    /// Where the blocks begin, oldest first.
+    /// The positions of the blocks, oldest first.
     pub blocks: VecDeque<u64>,
     pub head: u64,
     pub next_row: u64,
     /// The last generation.
     pub generation: u32,
-    /// Where the next entry of the schema area begins.
+    /// The offset of the next entry in the schema area.
     pub schema_end: u64,
 }
 
-/// Makes the ring ready. The error says why it cannot be gone on with; then nothing in it was changed.
+/// Prepares the ring. The error is the reason why it cannot be continued; the ring is unchanged then.
 pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Result<Recovered, String> {
     let reader = Reader::new(Store::Mapped(memory.clone()), size, label.clone());
     let (tail, head) = (reader.oldest(), reader.head());
@@ -43,10 +43,10 @@ pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Re
         return Err("no room for the schema of another generation".into());
     }
     if generation == u32::MAX {
-        return Err("the generations are used up".into());
+        return Err("the generation number cannot grow any more".into());
     }
     let Some(&newest) = blocks.back() else {
-        // Before its first row a ring is empty; later it never is, but in the middle of giving up its only block.
+        // A ring is empty only before its first row, or while its writer gives up its only block.
         return if head == 0 {
             Ok(Recovered { generation, schema_end, ..Recovered::default() })
         } else {
@@ -61,31 +61,33 @@ pub(crate) fn recover(memory: &Arc<Memory>, size: u64, label: &Arc<Label>) -> Re
     Ok(Recovered { blocks, head: end.head, next_row: end.next_row, generation, schema_end })
 }
 
-/// Where the blocks from tail to head begin. Row numbers only grow, and only the last block may be open.
+/// Returns the positions of the blocks from tail to head. Row numbers must grow, and only the last block may
+/// be open.
 fn walk(reader: &Reader, tail: u64, head: u64) -> Result<VecDeque<u64>, String> {
     let mut blocks = VecDeque::new();
     let (mut at, mut row) = (tail, 0);
     while at < head {
         let header = reader.header(at).ok_or_else(|| format!("no block begins at {at}"))?;
         if header.first_row < row || header.lane != reader.label().number {
-            return Err(format!("the block at {at} is not of this ring"));
+            return Err(format!("the block at {at} does not belong to this ring"));
         }
         blocks.push_back(at);
         let Some((rows, length, _)) = header.closed else { return Ok(blocks) };
         row = header.first_row.saturating_add(rows.into());
         at += HEADER_BYTES as u64 + u64::from(length);
     }
-    if at == head { Ok(blocks) } else { Err(format!("a block ends at {at}, behind head at {head}")) }
+    if at == head { Ok(blocks) } else { Err(format!("a block ends at {at}, after head at {head}")) }
 }
 
-/// How the newest block ends.
+/// The end of the newest block.
 struct End {
     header: Header,
     head: u64,
     next_row: u64,
 }
 
-/// Decodes the newest block as far as it goes, whatever its header says: the writer may have died while it closed it.
+/// Decodes the newest block up to its last whole row, whatever its header says: the writer may have died
+/// while it closed the block.
 fn reread(reader: &Reader, at: u64) -> Result<End, String> {
     let mut bytes = Vec::new();
     reader.copy(at, usize::MAX, &mut bytes).map_err(|error| error.to_string())?;
@@ -112,7 +114,7 @@ fn reread(reader: &Reader, at: u64) -> Result<End, String> {
     Ok(End { header, head: at + done as u64, next_row: decoder.next_row() })
 }
 
-/// Where the schema area's next entry begins, and the last generation that it has.
+/// The offset of the schema area's next entry, and the last generation in the area.
 fn last_schema(memory: &Arc<Memory>) -> (u64, u32) {
     let store = Store::Mapped(memory.clone());
     let complete = store.load(WORDS_AT + word::SCHEMA as u64 * 8);

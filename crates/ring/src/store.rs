@@ -1,5 +1,6 @@
-//! Where a reader finds a ring's bytes: in memory that it shares with the writer, or in a file that it may not
-//! trust. A file is read with `pread`: one that is cut short gives an error, where a mapping would end the process.
+//! The bytes of a ring, for a reader: either in memory that it shares with the writer, or in a file that it
+//! does not trust. It reads a file with `pread`: for a file that is cut short, `pread` returns an error,
+//! while a mapping would end the process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::memory::Memory;
 
-/// A word is read until it reads the same twice, because a `pread` is not atomic; this often at most.
+/// A `pread` is not atomic, so a word is read until two reads agree, but at most this often.
 const TRIES: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// The word at this offset; 0 where the file has been cut short, as in a ring that holds nothing.
+    /// The word at this offset. 0 if the file was cut short, as in a ring without data.
     pub fn load(&self, at: u64) -> u64 {
         match self {
             Store::Mapped(memory) => memory.load(at, Ordering::Acquire),
@@ -39,7 +40,8 @@ impl Store {
         }
     }
 
-    /// Appends `length` bytes from `at` on to `out`; `false` and nothing where they are not there.
+    /// Appends `length` bytes from `at` on to `out`. `false`, and nothing appended, if the file does not have
+    /// them.
     pub fn copy(&self, at: u64, length: usize, out: &mut Vec<u8>) -> bool {
         match self {
             Store::Mapped(memory) => {

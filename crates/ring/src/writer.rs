@@ -1,9 +1,9 @@
-//! Writing a ring: bytes appended at head, whole blocks given up at tail. One writer, which waits for nobody
-//! and, but for a schema that outgrows its pages, asks the kernel for nothing.
+//! Writes a ring: it appends bytes at head and gives up whole blocks at tail. There is one writer. It waits
+//! for nobody, and asks the kernel only for pages when a schema outgrows its own.
 //!
-//! It gives up old blocks *before* it overwrites them (tail, then a release fence, then data, then head); a
-//! reader copies first and looks at tail afterwards (data, then an acquire fence, then tail). If tail has not
-//! passed the copied bytes, none of them was overwritten while it copied.
+//! It gives up old blocks *before* it overwrites them (tail, release fence, data, head). A reader copies
+//! first and checks tail afterwards (data, acquire fence, tail). If tail has not passed the copied bytes,
+//! none of them was overwritten during the copy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,30 +20,31 @@ use crate::reader::Reader;
 use crate::recover::Recovered;
 use crate::store::Store;
 
-/// The writer remembers where each block begins; blocks smaller than this on average are given up early.
+/// The writer remembers the position of each block. If blocks are smaller than this on average, it gives up
+/// the oldest ones early.
 const BLOCK_BYTES_MEAN: u64 = 1_024;
-/// Pages of the schema area are taken in steps of this.
+/// Pages of the schema area are allocated in steps of this size.
 pub(crate) const SCHEMA_STEP: u64 = 64 << 10;
 
-/// The schema area has no room for what should be appended.
+/// The schema area has no room for the new bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no room in the ring's schema area")]
 pub struct SchemaFull;
 
-/// The two ends of a ring, and where its rows go on.
+/// A ring: its writer, a reader, and the number of its next row.
 #[derive(Debug)]
 pub struct Ring {
-    /// The one that appends.
+    /// The writer.
     pub writer: Writer,
-    /// One that reads.
+    /// A reader.
     pub reader: Reader,
-    /// Number of the next row: 0 in a new ring.
+    /// The number of the next row: 0 in a new ring.
     pub next_row: u64,
 }
 
 impl Ring {
-    /// A ring of about `bytes` bytes in memory without a name, which ends with the process. The size is rounded
-    /// down to a power of two.
+    /// Makes a ring of about `bytes` bytes in anonymous memory, which ends with the process. The size is
+    /// rounded down to a power of two.
     pub fn anonymous(bytes: u64, label: Label) -> Result<Self, RingError> {
         let size = data_bytes(bytes);
         let no_memory = |source| RingError::NoMemory { bytes: size, source };
@@ -53,7 +54,7 @@ impl Ring {
         Ok(Ring::of(memory, file, size, label, Pages::AsTouched, Recovered::default()))
     }
 
-    /// A ring around memory that is ready, for the next generation.
+    /// Makes a ring from prepared memory, for the next generation.
     pub(crate) fn of(
         memory: Memory,
         file: OwnedFd,
@@ -77,19 +78,19 @@ impl Ring {
     }
 }
 
-/// The size that a ring of about so many bytes has.
+/// The size of a ring for which about `bytes` bytes were requested.
 pub(crate) fn data_bytes(bytes: u64) -> u64 {
     1 << bytes.clamp(DATA_MIN, crate::layout::DATA_MAX).ilog2()
 }
 
-/// The one that appends.
+/// The one writer of a ring.
 #[derive(Debug)]
 pub struct Writer {
     memory: Arc<Memory>,
     file: OwnedFd,
     size: u64,
     head: u64,
-    /// Where the blocks that the ring still holds begin, oldest first.
+    /// The positions of the blocks that the ring still holds, oldest first.
     blocks: VecDeque<u64>,
     blocks_max: usize,
     generation: u32,
@@ -99,40 +100,41 @@ pub struct Writer {
 /// The writer's own entry in the schema area.
 #[derive(Debug)]
 struct SchemaArea {
-    /// Offset of the entry in the area.
+    /// The offset of the entry in the area.
     start: u64,
-    /// Bytes in it; `None`: it has not begun.
+    /// The entry's length; `None` before its first byte.
     bytes: Option<u64>,
     pages: Pages,
 }
 
-/// When the pages of the schema area are taken.
+/// When pages of the schema area are allocated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pages {
-    /// As they are first written.
+    /// At the first write to them.
     AsTouched,
-    /// Before they are written; so many bytes of the area are there.
+    /// Before they are written; this many bytes of the area are allocated.
     Allocated(u64),
 }
 
 impl Writer {
-    /// Size in bytes.
+    /// The size of the data in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes from the oldest block to the end.
+    /// The bytes from the oldest block to the end.
     pub fn used(&self) -> u64 {
         self.head - self.blocks.front().copied().unwrap_or(self.head)
     }
 
-    /// Generation of the schema whose rows it writes.
+    /// The generation of the schema of its rows.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Why its rows do not reach the file any more that has its name, where they do not: it was cut short, removed or written to by
-    /// somebody else. It asks the kernel: once a second is often enough. A ring without a name has no such problem.
+    /// The reason why its rows no longer reach the file of that name: somebody cut it short, removed it or
+    /// wrote to it. It needs a system call; once a second is often enough. Anonymous memory has no such
+    /// problem.
     pub fn problem(&self) -> Option<&'static str> {
         let Pages::Allocated(_) = self.schema.pages else { return None };
         let is_ours = self.memory.load(WORDS_AT + word::HEAD as u64 * 8, Ordering::Relaxed) == self.head;
@@ -140,12 +142,12 @@ impl Writer {
         problem.or((!is_ours).then_some("somebody else has written to it"))
     }
 
-    /// Tells readers when the writer began.
+    /// Publishes when the writer started.
     pub fn set_started(&self, now: Stamp) {
         self.set_word(word::STARTED, now.boot.0);
     }
 
-    /// Tells readers the lane's present period.
+    /// Publishes the lane's current period.
     pub fn set_period(&self, period: Nanos) {
         self.set_word(word::PERIOD, period.0);
     }
@@ -154,8 +156,8 @@ impl Writer {
         self.memory.store(WORDS_AT + word as u64 * 8, value, Ordering::Release);
     }
 
-    /// Begins a new block with these bytes (a header and its key row). `false`: larger than the ring, nothing
-    /// was written.
+    /// Begins a new block with these bytes (a header and its key row). `false`, and nothing written, if they
+    /// are larger than the ring.
     pub fn begin(&mut self, bytes: &[u8]) -> bool {
         if self.blocks.len() == self.blocks_max {
             self.blocks.pop_front();
@@ -170,10 +172,10 @@ impl Writer {
         true
     }
 
-    /// Appends whole rows to the open block. `false`: the block would be larger than the ring; nothing was
-    /// written.
+    /// Appends whole rows to the open block. `false`, and nothing written, if the block would become larger
+    /// than the ring.
     pub fn append(&mut self, bytes: &[u8]) -> bool {
-        // The last word is written whole: what stands in its other bytes is overwritten too.
+        // The last word is written as a whole, including the bytes after the end.
         let end = (self.head + bytes.len() as u64).next_multiple_of(8);
         let open = self.blocks.back().copied().unwrap_or(self.head);
         if end - open > self.size {
@@ -194,7 +196,7 @@ impl Writer {
         true
     }
 
-    /// Writes the open block's final header over its first one.
+    /// Replaces the open block's first header with its final one.
     pub fn close(&mut self, header: &Header) {
         let Some(&at) = self.blocks.back() else { return };
         close_block(&self.memory, self.size, at, header);
@@ -203,7 +205,7 @@ impl Writer {
     /// Appends to the schema of this generation; call it before the block that has the new slots.
     ///
     /// # Errors
-    /// The area is used up, or the system has no page for it: nothing was written, and the slots must wait.
+    /// The area is full, or the system has no page for it. Nothing was written, and the slots must wait.
     pub fn extend_schema(&mut self, bytes: &[u8]) -> Result<(), SchemaFull> {
         let start = self.schema.start;
         let old = self.schema.bytes.unwrap_or(0);
@@ -233,13 +235,13 @@ impl Writer {
     }
 }
 
-/// The closing fields, and then the flag that says that they are there.
+/// Writes the closing fields, and then the flag that makes them valid.
 pub(crate) fn close_block(memory: &Memory, size: u64, at: u64, header: &Header) {
     const FLAGS: usize = 5;
     const FIELDS: std::ops::Range<usize> = 48..60;
     let bytes = header.to_bytes();
-    // Blocks begin wherever the last one ended: the header's words are shared with their neighbours, and it may
-    // lie around the end of the data.
+    // A block begins where the last one ended, not at a word: its header shares words with its neighbours,
+    // and may continue at the start of the data.
     let put = |i: usize| memory.copy_in(DATA_AT + ((at + i as u64) & (size - 1)), &bytes[i..=i]);
     FIELDS.for_each(put);
     fence(Ordering::Release);

@@ -1,5 +1,5 @@
-//! The C header and the Python module read what the writer writes. The C compiler and Python are those of the machine;
-//! `cargo xtask test` sees to it that they are there.
+//! The C header and the Python module read what the writer wrote. They need a C compiler and Python on the
+//! machine; `cargo xtask test` checks that they exist.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -36,7 +36,7 @@ fn said(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What each of them says, whatever language it is written in.
+/// Checks what a program of any language reads.
 fn reads_what_was_written(program: impl Fn(&[&str]) -> Output, place: &Path) {
     let file = place.join("snapshot");
     let _writer = snapshot(&file);

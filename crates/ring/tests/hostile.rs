@@ -1,5 +1,6 @@
-//! What others do to rings and snapshots: cut them short while they are mapped, put links or directories of their own in their
-//! place, write over them. Nobody dies of it, nothing is written elsewhere, and it is said.
+//! Attacks of other users on rings and snapshots: they cut files short while they are mapped, replace them by
+//! links or directories, or write over them. No process dies, nothing is written elsewhere, and the damage is
+//! reported.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +15,7 @@ use lane::{TestFolder, label, open};
 
 const SIZE: u64 = 1 << 18;
 
-/// Nobody.
+/// The user id of nobody.
 const OTHER: u32 = 65_534;
 
 fn cut(path: &std::path::Path, length: u64) {
@@ -36,14 +37,14 @@ fn a_ring_that_is_cut_short_under_its_writer_does_not_end_it_and_is_noticed() {
         assert_eq!(lane.writer.problem(), None);
         cut(&folder.ring(), length);
         assert_eq!(lane.writer.problem(), Some("somebody has cut it short"));
-        // More than the ring holds: every page is touched.
+        // More rows than the ring holds, so that every page is written.
         lane.rows(20_000);
         assert_eq!(lane.writer.problem(), Some("somebody has cut it short"));
-        // Made as long again, with nothing in it.
+        // Somebody extends the file again, without its data.
         cut(&folder.ring(), 8_192 + (16 << 20) + SIZE);
         assert!(lane.writer.problem().is_some());
         drop((lane, locked));
-        // The next one begins again.
+        // The next writer makes a new ring.
         let locked = Folder::lock(&folder.0).unwrap();
         open(&locked, SIZE).0.rows(10);
     }
@@ -88,7 +89,7 @@ fn a_snapshot_that_is_cut_short_ends_neither_its_writer_nor_its_reader() {
     row(&writer);
     assert_eq!(writer.problem(), Some("somebody has cut it short"));
     let _ = writer.append(&[name(1_000)]);
-    // A new one takes its place.
+    // A new snapshot replaces it.
     let writer = SnapshotWriter::create(&path, &snapshot_label()).unwrap();
     assert_eq!(writer.problem(), None);
     Snapshot::open(&path).unwrap();
@@ -99,7 +100,7 @@ fn links_in_the_place_of_directories_and_files_lead_nowhere() {
     let folder = TestFolder::new("links");
     let elsewhere = TestFolder::new("links-elsewhere");
     fs::create_dir_all(&elsewhere.0).unwrap();
-    // In the place of the node's directory, and of the one above.
+    // A link in the place of the node's directory, and of its parent.
     fs::create_dir_all(&folder.0).unwrap();
     symlink(&elsewhere.0, folder.0.join("node")).unwrap();
     for path in [folder.0.join("node"), folder.0.join("node/below")] {
@@ -108,7 +109,7 @@ fn links_in_the_place_of_directories_and_files_lead_nowhere() {
         assert!(error.to_string().contains("a link"), "{error}");
         assert!(SnapshotWriter::create(&path.join("snapshot"), &snapshot_label()).is_err());
     }
-    // In the place of files, made and unfinished.
+    // Links in the place of files, both finished and unfinished ones.
     let victim = elsewhere.0.join("victim");
     fs::write(&victim, "precious").unwrap();
     let node = folder.0.join("n1");
@@ -169,12 +170,12 @@ fn what_agents_make_is_removed_and_what_is_not_theirs_stays() {
     assert!(!node.exists() && folder.0.exists());
     let locked = filled();
     fs::write(node.join("notes"), "").unwrap();
-    assert!(!locked.remove(true).unwrap(), "somebody's notes are left");
+    assert!(!locked.remove(true).unwrap(), "a file of somebody else is left");
     assert_eq!(fs::read_dir(&node).unwrap().count(), 1);
     fs::remove_file(node.join("notes")).unwrap();
     let first = Folder::lock_existing(&node).unwrap();
     assert!(matches!(Folder::lock_existing(&node), Err(RingError::Locked { .. })));
-    // Another node's stay, and so does the directory above; with the last one it goes.
+    // The directories of other nodes stay, and so does the parent; it goes with the last one.
     fs::create_dir(folder.0.join("n2")).unwrap();
     fs::set_permissions(folder.0.join("n2"), fs::Permissions::from_mode(0o700)).unwrap();
     assert!(first.remove(true).unwrap());

@@ -1,4 +1,4 @@
-//! kill -9 at any moment: what was committed can be read, and the next writer goes on behind it.
+//! kill -9 at any moment: every committed row can be read, and the next writer continues after it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,8 @@ use lane::{LaneWriter, TestFolder, check, label, open};
 const FOLDER: &str = "KHZ_RING_TEST_FOLDER";
 const SIZE: u64 = 1 << 17;
 
-/// Not a test of its own: the process that is killed. It says where it goes on, and writes until then.
+/// Not a test by itself: the process that the tests kill. It prints where it continues, and writes until it
+/// dies.
 #[test]
 fn writer_process() {
     let Some(path) = std::env::var_os(FOLDER) else { return };
@@ -29,11 +30,12 @@ fn writer_process() {
     }
 }
 
-/// A writer and what it said: next row, generation, epoch.
+/// Starts a writer; returns the process and what it printed: next row, generation, epoch.
 fn start(folder: &TestFolder) -> (Child, [u64; 3]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "writer_process", "--nocapture"]).env(FOLDER, &folder.0);
-    // A group of its own: whoever interrupts the tests ends it too, by our dropping it.
+    // Its own process group: an interrupt of the tests does not reach the writer, but dropping the child
+    // ends it.
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let said = lines.map(Result::unwrap).find_map(|line| line.strip_prefix("writes ").map(str::to_owned));
@@ -41,17 +43,17 @@ fn start(folder: &TestFolder) -> (Child, [u64; 3]) {
     (child, numbers.try_into().unwrap())
 }
 
-/// Kills a writer so many times, each at another moment, the ring having wrapped or not.
+/// Kills a writer `times` times, each at another moment, before and after the ring has wrapped.
 fn kill(times: u64, name: &str) {
     let folder = TestFolder::new(name);
     let (mut rows, mut epoch) = (0, None);
     let mut random = 0x2545_F491_4F6C_DD1D_u64;
     for round in 1..=times {
         let (mut child, [next_row, generation, its_epoch]) = start(&folder);
-        assert_eq!((next_row, generation), (rows, round), "it goes on where the last one was killed");
+        assert_eq!((next_row, generation), (rows, round), "it continues where the last one was killed");
         assert_eq!(*epoch.get_or_insert(its_epoch), its_epoch);
         let reader = Reader::open(&folder.ring()).unwrap();
-        // So many bytes further, and then some instructions.
+        // Waits for a number of further bytes, and then for some instructions.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let until = reader.head() + (random >> 33) % (SIZE * 2);
         while reader.head() < until {
@@ -61,12 +63,12 @@ fn kill(times: u64, name: &str) {
         let committed = reader.head();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(reader.head() >= committed, "what was committed stays");
+        assert!(reader.head() >= committed, "committed bytes stay");
         let (_, next) = check(&folder.ring());
         assert!(next > rows || until == 0);
         rows = next;
     }
-    // And a last one, in this process.
+    // The last writer runs in this process.
     let locked = Folder::lock(&folder.0).unwrap();
     let (mut lane, _) = open(&locked, SIZE);
     assert_eq!(lane.encoder.rows(), rows);

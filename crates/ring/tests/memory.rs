@@ -1,5 +1,5 @@
-//! The ring in memory: what goes in comes out, across the wrap and under a racing writer; whoever is too slow is
-//! told.
+//! The ring in memory: bytes come out unchanged, across the wrap and under a racing writer; a reader that is
+//! too slow learns of it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ fn ring(bytes: u64) -> (Writer, Reader) {
     (ring.writer, ring.reader)
 }
 
-/// A block whose row bytes say where they stand in the stream, so that a torn copy shows.
+/// A block whose bytes contain their own stream position, so that a torn copy shows.
 fn block(number: u64, length: usize) -> Vec<u8> {
     let stamp = khz_model::Stamp { boot: khz_model::Nanos(number), real_offset: 0 };
     let header = Header {
@@ -54,7 +54,7 @@ fn bytes_come_out_as_they_went_in_across_the_wrap() {
 }
 
 #[test]
-fn a_reader_that_was_overtaken_is_told_so() {
+fn a_reader_that_was_overtaken_learns_of_it() {
     let (mut writer, reader) = ring(1 << 16);
     for number in 0..200 {
         writer.begin(&block(number, 1_000));
@@ -62,10 +62,7 @@ fn a_reader_that_was_overtaken_is_told_so() {
     assert_eq!(reader.copy(0, 10, &mut Vec::new()), Err(Overtaken));
     let mut bytes = Vec::new();
     reader.copy(reader.oldest(), HEADER_BYTES, &mut bytes).unwrap();
-    assert!(
-        Header::from_bytes(bytes.first_chunk().unwrap(), 0).is_ok(),
-        "tail is always where a block begins"
-    );
+    assert!(Header::from_bytes(bytes.first_chunk().unwrap(), 0).is_ok(), "a block always begins at tail");
 }
 
 #[test]
@@ -92,7 +89,7 @@ fn a_block_begins_at_the_oldest_position_after_every_append() {
     let (mut writer, reader) = ring(1 << 16);
     let mut length = 1;
     for number in 0..3_000 {
-        // Every remainder modulo 8, and every place in a word.
+        // Every remainder modulo 8, so that a block begins at every byte of a word.
         length = (length * 37 + 11) % 900 + 1;
         let bytes = block(number, length);
         assert!(writer.begin(&bytes[..HEADER_BYTES]));
@@ -104,6 +101,17 @@ fn a_block_begins_at_the_oldest_position_after_every_append() {
 }
 
 #[test]
+fn of_blocks_smaller_than_a_kilobyte_the_ring_keeps_one_for_each_of_its_kilobytes() {
+    let (mut writer, reader) = ring(1 << 16);
+    let bytes = block(1, 10);
+    for number in 1..=200 {
+        assert!(writer.begin(&bytes));
+        let kept = 64.min(number) * bytes.len() as u64;
+        assert_eq!((writer.used(), reader.oldest()), (kept, number * bytes.len() as u64 - kept));
+    }
+}
+
+#[test]
 fn a_block_larger_than_the_ring_is_refused_whole() {
     let (mut writer, reader) = ring(1 << 16);
     assert!(!writer.begin(&block(0, 1 << 17)));
@@ -111,7 +119,7 @@ fn a_block_larger_than_the_ring_is_refused_whole() {
     assert!(writer.begin(&block(1, 10)));
 }
 
-/// Readers race the writer; every copy that is not refused must be what was written.
+/// Readers race the writer. Every copy that is not refused must be exactly what was written.
 #[test]
 fn no_reader_ever_sees_a_torn_block() {
     let (mut writer, reader) = ring(1 << 16);
@@ -128,8 +136,7 @@ fn no_reader_ever_sees_a_torn_block() {
                             continue;
                         }
                         let Some(head) = bytes.first_chunk() else { continue };
-                        let number =
-                            Header::from_bytes(head, 0).expect("tail is where a block begins").first_row;
+                        let number = Header::from_bytes(head, 0).expect("a block begins at tail").first_row;
                         if bytes.len() == 900 {
                             assert_eq!(bytes, block(number, 900 - HEADER_BYTES));
                             whole += 1;
@@ -139,7 +146,7 @@ fn no_reader_ever_sees_a_torn_block() {
                 })
             })
             .collect();
-        // A build without optimisation takes ten times as long for each.
+        // In a build without optimisation, each block takes ten times as long.
         let blocks = if cfg!(debug_assertions) { 30_000 } else { 200_000 };
         for number in 0..blocks {
             let bytes = block(number, 900 - HEADER_BYTES);

@@ -1,4 +1,4 @@
-//! The snapshot as other processes meet it: its file, its rows under stress, its end.
+//! The snapshot as other processes see it: its file, its rows under load, its end.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use khz_ring::{
     SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel, SnapshotWriter, Unsettled,
 };
 
-/// A directory that goes with the test.
+/// A directory that is removed when the test ends.
 struct Place(PathBuf);
 
 impl Place {
@@ -49,7 +49,7 @@ fn stamp(ns: u64) -> Stamp {
 }
 
 #[test]
-fn a_value_is_read_by_its_name_and_not_there_before_it_was_written() {
+fn a_value_is_read_by_its_name_and_is_absent_before_it_was_written() {
     let place = Place::new("value");
     let mut writer = place.writer();
     let reader = Snapshot::open(&place.file()).expect("a snapshot");
@@ -62,7 +62,7 @@ fn a_value_is_read_by_its_name_and_not_there_before_it_was_written() {
     let latest = read();
     assert_eq!((latest.reading, latest.places, latest.stamp), (Reading::Present(u64::MAX), 2, stamp(7)));
     assert_eq!(reader.label(), &label());
-    // Another group's slot, and one that there is not, are left aside.
+    // The writer ignores slots of another group, and slots that do not exist.
     writer.write(1, stamp(8), [(0, 0, 1), (99, 0, 1)].into_iter());
     assert_eq!(
         reader.read(0).map(|found| found.map(|l| l.reading)),
@@ -75,7 +75,7 @@ fn a_value_is_read_by_its_name_and_not_there_before_it_was_written() {
 }
 
 #[test]
-fn a_successor_takes_the_place_and_the_end_is_told() {
+fn a_successor_replaces_the_file_and_readers_see_the_end() {
     let place = Place::new("end");
     let first = place.writer();
     let reader = Snapshot::open(&place.file()).expect("a snapshot");
@@ -83,7 +83,7 @@ fn a_successor_takes_the_place_and_the_end_is_told() {
     assert!(!reader.has_ended());
     drop(first);
     assert!(reader.has_ended());
-    assert!(place.file().exists(), "it is the second one's");
+    assert!(place.file().exists(), "the file belongs to the second writer");
     let reader = Snapshot::open(&place.file()).expect("a snapshot");
     assert!(!reader.has_ended());
     drop(second);
@@ -106,7 +106,7 @@ fn slots_beyond_the_room_are_refused_whole() {
     assert_eq!(reader.names().len(), before);
 }
 
-/// A reader is never kept for good: it is told why no row was whole.
+/// A reader never waits forever: an error says why no row was consistent.
 #[test]
 fn a_writer_that_died_within_a_row_and_one_that_never_pauses_are_told_apart() {
     let place = Place::new("unsettled");
@@ -125,7 +125,7 @@ fn a_writer_that_died_within_a_row_and_one_that_never_pauses_are_told_apart() {
         stop.store(true, Ordering::Relaxed);
         found
     });
-    // Where the writer was taken from its processor for a while, the row came through.
+    // If the writer lost the processor for a while, a row came through.
     assert!(matches!(found, Ok(_) | Err(Unsettled::Busy)), "{found:?}");
 
     let mut bytes = std::fs::read(place.file()).expect("its bytes");
@@ -147,24 +147,24 @@ fn damaged_files_give_errors_and_never_panic() {
         std::fs::write(&copy, &whole[..length]).expect("a file");
         assert!(Snapshot::open(&copy).is_err(), "{length} bytes");
     }
-    // Counts, names and groups of any kind.
+    // Any counts, names and groups.
     for (at, byte) in
         [(4_096, 255), (4_103, 255), (4_104, 255), (12_297, 200), (4_206_592, 0), (4_206_598, 255)]
     {
         let mut bytes = whole.clone();
         bytes[at] = byte;
         std::fs::write(&copy, &bytes).expect("a file");
-        let reader = Snapshot::open(&copy).expect("its first page is whole");
+        let reader = Snapshot::open(&copy).expect("its first page is undamaged");
         let _ = (reader.names(), reader.find("b"), reader.read(0), reader.read(u32::MAX));
     }
     let mut odd = whole;
     odd[8_192] = 1;
     std::fs::write(&copy, &odd).expect("a file");
     let reader = Snapshot::open(&copy).expect("a snapshot");
-    assert!(reader.read(0).is_err(), "its writer died within a row");
+    assert!(reader.read(0).is_err(), "its writer died while it wrote a row");
 }
 
-/// The last value of a row is the sum of the others: a row that is half of one and half of another shows.
+/// The last value of a row is the sum of the others, so that a mix of two rows shows.
 fn checked_rows(writer: &SnapshotWriter, slots: u32, rows: Range<u64>) {
     for row in rows {
         let value = |slot: u32| row.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(slot) * row);
@@ -199,23 +199,24 @@ fn no_reader_ever_sees_half_a_row() {
                         row.iter().map(|reading| reading.value().expect("present")).collect();
                     let (sum, values) = values.split_last().expect("values");
                     let found = values.iter().fold(0u64, |sum, value| sum.wrapping_add(*value));
-                    assert_eq!(found, *sum, "half of a row at {stamp:?}");
-                    assert!(stamp.boot >= last, "rows do not go back");
+                    assert_eq!(found, *sum, "a mix of two rows at {stamp:?}");
+                    assert!(stamp.boot >= last, "rows do not go back in time");
                     seen.fetch_add(u64::from(stamp.boot > last), Ordering::Relaxed);
                     last = stamp.boot;
                 }
             })
         })
         .collect();
-    // A writer that never pauses leaves readers nothing but rows that change under their eyes; on a busy machine they also
-    // come late. So it pauses for a moment now and then, and goes on until they have seen their part.
+    // If the writer never paused, readers would only see rows that change during the read, and on a busy
+    // machine they are slow besides. So it pauses now and then, and continues until the readers have read
+    // enough.
     let started = Instant::now();
     let mut next = 1;
     while next < ROWS || seen.load(Ordering::Relaxed) < SEEN {
         checked_rows(&writer, SLOTS, next..next + 20);
         next += 20;
         std::thread::sleep(Duration::from_micros(50));
-        assert!(started.elapsed() < PATIENCE, "the readers see nothing of it");
+        assert!(started.elapsed() < PATIENCE, "the readers do not get any row");
     }
     done.store(true, Ordering::Relaxed);
     readers.into_iter().for_each(|reader| reader.join().expect("no half rows"));

@@ -9,7 +9,7 @@ mod token;
 use crate::local_time::{self, Fields};
 use parser::Parser;
 
-/// Words one time may have; longer ones are no times.
+/// Words of one time; a longer text is not a time.
 const TEXT_MAX: usize = 1000;
 
 /// What a time is counted from.
@@ -62,12 +62,12 @@ impl When {
         Self { base: Base::Now, shift: Shift::default() }
     }
 
-    /// Whether it hangs on the start or end of a range.
+    /// Whether it depends on the start or end of a range.
     pub fn is_relative(&self) -> bool {
         matches!(self.base, Base::Start | Base::End)
     }
 
-    /// The moment, for times that stand alone. `None` where it fits no calendar.
+    /// The moment, for a time that depends on no other. `None` where the calendar has no such moment.
     pub fn resolve(&self, now: i64) -> Option<i64> {
         match self.base {
             Base::Now => self.shift.apply(now),
@@ -77,7 +77,7 @@ impl When {
         }
     }
 
-    /// Start and end of a range, each of which may hang on the other. `Err` is rrdtool's message.
+    /// Start and end of a range, each of which may depend on the other. `Err` is rrdtool's message.
     pub fn range(start: &Self, end: &Self, now: i64) -> Result<(i64, i64), String> {
         let lost = || "specified time is out of range".to_string();
         match (start.base, end.base) {
@@ -119,8 +119,8 @@ impl Shift {
 mod tests {
     use super::*;
 
-    /// 2026-11-21 02:23:32 UTC, a Saturday; the tests run in whatever zone and only look at seconds-based
-    /// results.
+    /// 2026-11-21 02:23:32 UTC, a Saturday. The tests run in any time zone and check only results that do not
+    /// depend on it.
     const NOW: i64 = 1_795_227_812;
 
     fn resolved(text: &str) -> Result<i64, String> {

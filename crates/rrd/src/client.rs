@@ -10,13 +10,13 @@ use crate::fetch::Fetched;
 use crate::number::UNKNOWN;
 use crate::text;
 
-/// The daemon's port where none is given.
+/// The daemon's default port.
 pub const PORT: u16 = 42217;
-/// Bytes one line of an answer may have.
+/// Bytes of one line of an answer.
 const LINE_MAX: u64 = 1 << 16;
-/// Lines one answer may have: a listing of every file of the largest known site.
+/// Lines of one answer: the list of every file of the largest known site.
 const LINES_MAX: i64 = 10_000_000;
-/// How long a daemon may take to answer; a FLUSH waits for the disk.
+/// Time for an answer of the daemon; a FLUSH waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// An answer: its number (negative for an error), its text, its lines.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub struct Answer {
     /// Negative for an error, else the number of lines.
     pub code: i64,
-    /// What stands behind the number.
+    /// The text after the number.
     pub text: String,
     /// The lines that followed.
     pub lines: Vec<String>,
@@ -70,7 +70,7 @@ impl Client {
     /// Sends a command of `words`, escaped, and reads its answer.
     ///
     /// # Errors
-    /// The connection failed, or the answer is none.
+    /// The connection failed, or the answer is not one of the protocol.
     pub fn ask(&mut self, words: &[&str]) -> Result<Answer> {
         let mut line = words.iter().map(|word| escaped(word)).collect::<Vec<_>>().join(" ");
         if line.contains('\n') {
@@ -96,7 +96,7 @@ impl Client {
     /// Like [`Client::ask`], but a negative answer is an error.
     ///
     /// # Errors
-    /// The daemon's message behind `rrdcached@ADDRESS: `.
+    /// The daemon's message, after `rrdcached@ADDRESS: `.
     pub fn order(&mut self, words: &[&str]) -> Result<Answer> {
         let answer = self.ask(words)?;
         match answer.code < 0 {
@@ -105,11 +105,11 @@ impl Client {
         }
     }
 
-    /// Rows of a file with what waits for it, as FETCH gives them, and the names of its sources. Whether the daemon
-    /// writes the file first is its own affair; ours does not.
+    /// Rows of a file with what waits for it, as FETCH gives them, and the names of its sources. Debian's daemon writes
+    /// the file first; ours does not.
     ///
     /// # Errors
-    /// The daemon's message, or an answer that is none.
+    /// The daemon's message, or an answer that cannot be read.
     pub fn fetch(
         &mut self,
         file: &str,
@@ -128,7 +128,7 @@ impl Client {
     /// The end of a file's newest primary point, with what waits for it.
     ///
     /// # Errors
-    /// The daemon's message, or an answer that is none.
+    /// The daemon's message, or an answer that cannot be read.
     pub fn last(&mut self, file: &str) -> Result<i64> {
         let name = self.name(file);
         self.time(&["LAST", &name])
@@ -137,7 +137,7 @@ impl Client {
     /// The end of the oldest row of archive `rra`.
     ///
     /// # Errors
-    /// The daemon's message, or an answer that is none.
+    /// The daemon's message, or an answer that cannot be read.
     pub fn first(&mut self, file: &str, rra: i64) -> Result<i64> {
         let name = self.name(file);
         self.time(&["FIRST", &name, &rra.to_string()])
@@ -149,7 +149,7 @@ impl Client {
         text.trim().parse().map_err(|_| wrong())
     }
 
-    /// The name the daemon knows a file by: on this machine its absolute path.
+    /// The daemon's name for a file: on this machine its absolute path.
     pub fn name(&self, file: &str) -> String {
         if self.local { whole(file) } else { file.into() }
     }
@@ -196,7 +196,7 @@ pub fn fact(line: &str) -> String {
     }
 }
 
-/// A file's absolute name, without links where it is there.
+/// A file's absolute name; without symbolic links if the file exists.
 pub fn whole(file: &str) -> String {
     let path = text::path(file);
     let whole = path.canonicalize().or_else(|_| std::path::absolute(&path));
@@ -216,7 +216,7 @@ fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
         let (_, values) = line.split_once(':')?;
         let before = fetched.values.len();
         for value in values.split_whitespace() {
-            // "-nan" is what C prints and Rust does not read.
+            // C prints "-nan", which Rust does not parse.
             fetched.values.push(if value.ends_with("nan") { UNKNOWN } else { value.parse().ok()? });
         }
         if fetched.values.len() - before != names.len() {
@@ -226,8 +226,12 @@ fn fetched(lines: &[String]) -> Option<(Fetched, Vec<String>)> {
     Some((fetched, names))
 }
 
-pub(crate) fn host_and_port(address: &str) -> Result<(String, u16)> {
-    let wrong = || Error::Refused(format!("'{address}' is no daemon address"));
+/// Host and port of an internet address: `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `IPV6`.
+///
+/// # Errors
+/// The address has none of these forms.
+pub fn host_and_port(address: &str) -> Result<(String, u16)> {
+    let wrong = || Error::Refused(format!("'{address}' is not a daemon address"));
     if let Some(rest) = address.strip_prefix('[') {
         let (host, port) = rest.split_once(']').ok_or_else(wrong)?;
         let port = port.strip_prefix(':').map_or(Ok(PORT), |port| port.parse().map_err(|_| wrong()))?;

@@ -1,4 +1,4 @@
-//! A whole file in memory, its rows in time order, to be rebuilt with another structure.
+//! The content of a whole file in memory, its rows in time order, to be written with another structure.
 
 use crate::create;
 use crate::ds::DataSource;
@@ -37,7 +37,7 @@ pub struct ArchiveState {
     pub values: Vec<f64>,
 }
 
-/// A file's content, free of its layout.
+/// A file's content, without its layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content {
     /// Format version.
@@ -174,7 +174,7 @@ impl Content {
         self.archives.push(ArchiveState { archive, states: vec![fresh; self.sources.len()], values });
     }
 
-    /// Removes an archive; those behind it move up, and what depended on them follows.
+    /// Removes an archive; those after it move up, and dependences on them are renumbered.
     pub fn remove_archive(&mut self, rra: usize) {
         self.archives.remove(rra);
         for state in &mut self.archives {
@@ -187,7 +187,7 @@ impl Content {
     /// Gives archive `rra` another number of rows; rows come and go at its old end.
     ///
     /// # Errors
-    /// No row left, or one of the season's archives.
+    /// No row would be left, or the archive belongs to a season.
     pub fn set_rows(&mut self, rra: usize, rows: u64) -> Result<()> {
         let width = self.sources.len();
         let state = &mut self.archives[rra];
@@ -209,9 +209,9 @@ impl Content {
         Ok(())
     }
 
-    /// The state a new archive has for a source.
+    /// The state of a source in a new archive.
     fn fresh_state(&self, archive: &Archive) -> [u8; CDP_PREP] {
-        // A one-source header of this archive alone knows how to start.
+        // A header with this source and this archive alone starts with that state.
         let Some(source) = self.sources.first().map(|state| state.source.clone()) else {
             return [0; CDP_PREP];
         };

@@ -8,7 +8,7 @@ use crate::number::UNKNOWN;
 use crate::rra::{Archive, Function};
 use crate::spec;
 
-/// The parts of a definition as they come in on a command line.
+/// The parts of a definition, as a command line gives them one by one.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Data sources so far.
@@ -29,7 +29,7 @@ impl Plan {
         Ok(spec.mapping)
     }
 
-    /// Adds an `RRA:` argument (without the prefix) and, behind a lone forecast, its four companions.
+    /// Adds an `RRA:` argument (without the prefix) and, after a forecast without companions, these four archives.
     ///
     /// # Errors
     /// rrdtool's messages.
@@ -85,8 +85,8 @@ pub fn version(sources: &[DataSource], archives: &[Archive], least: u16) -> u16 
     needed.max(least)
 }
 
-/// The header of a fresh file whose first update may come after `start`. `row` gives the row each archive
-/// stands at, below its number of rows; rrdtool takes them at random to spread the files' page writes.
+/// The header of a fresh file whose first update may come after `start`. `row` gives the current row of each
+/// archive, below its number of rows; rrdtool takes it at random to spread the files' page writes.
 ///
 /// # Errors
 /// A definition too large for memory.

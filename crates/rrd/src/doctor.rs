@@ -1,15 +1,15 @@
-//! Which of the conditions that make many `.rrd` files slow hold on this machine; looks, advises, changes
-//! nothing.
+//! Which of the conditions that make many `.rrd` files slow hold on this machine; reads and advises,
+//! changes nothing.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::cache;
 use crate::error::{Error, Result};
 use crate::file::{Access, Rrd};
 use crate::lines;
+use crate::page_cache;
 
-/// Files opened to learn their layout; more say nothing new.
+/// Files opened to learn their layout; more would not change the result.
 const SAMPLE: usize = 200;
 /// Pages a file needs besides those its header and hot rows lie on: inode and block map.
 const PAGES_ASIDE: f64 = 2.0;
@@ -19,7 +19,7 @@ const PAGES_ASIDE: f64 = 2.0;
 pub enum Weight {
     /// As it should be.
     Good,
-    /// Worth a thought.
+    /// Perhaps a problem.
     Note,
     /// Costs much.
     Bad,
@@ -36,7 +36,7 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// What the machine says about itself, gathered by [`examine`]; a parameter so that advice can be tested.
+/// Facts about this machine, gathered by [`examine`]; an argument, so that the advice can be tested.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Readahead of the device, in KiB.
@@ -61,7 +61,7 @@ pub struct Facts {
     pub failed: u64,
 }
 
-/// Looks at `directory` and this machine.
+/// Examines `directory` and this machine.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -76,7 +76,7 @@ pub fn examine(directory: &Path) -> Result<Facts> {
         .ok()
         .and_then(|text| mount(&text, &format!("{major}:{minor}")));
     facts.memory = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    let files = cache::rrd_files(directory, &mut facts.failed);
+    let files = page_cache::rrd_files(directory, &mut facts.failed);
     facts.files = files.len() as u64;
     let stride = files.len().div_ceil(SAMPLE).max(1);
     for path in files.iter().step_by(stride) {
@@ -139,17 +139,17 @@ pub fn advise(facts: &Facts) -> Vec<Finding> {
         list.push(Finding { weight, fact, advice: advice.into() });
     };
     match facts.readahead_kib {
-        None => find(Weight::Note, "readahead of the device is not known".into(), ""),
+        None => find(Weight::Note, "the readahead of the device is not known".into(), ""),
         Some(kib) if kib > 128 => find(
             Weight::Note,
             format!("the device reads {kib} KiB ahead"),
-            "harmless to this program, which advises against it file by file; other readers of these files \
-             bring in whole files",
+            "harmless to this program, which switches it off for each file; other programs that read these files \
+             bring whole files into memory",
         ),
         Some(kib) => find(Weight::Good, format!("the device reads {kib} KiB ahead"), ""),
     }
     match &facts.mount {
-        None => find(Weight::Note, "the file system's mount is not known".into(), ""),
+        None => find(Weight::Note, "the mount of the file system is not known".into(), ""),
         Some((options, kind)) => {
             let quiet = options.split(',').any(|option| option == "noatime" || option == "relatime");
             let weight = if quiet { Weight::Good } else { Weight::Bad };
@@ -165,12 +165,12 @@ pub fn advise(facts: &Facts) -> Vec<Finding> {
     }
     match (facts.files, facts.sampled) {
         (0, _) => {
-            find(Weight::Note, "there are no .rrd files here".into(), "name the directory they lie below");
+            find(Weight::Note, "there are no .rrd files here".into(), "name a directory that contains them");
             return list;
         }
         (files, 0) => {
-            let fact = format!("there are {files} .rrd files; none of those looked at could be read");
-            find(Weight::Bad, fact, "khz rrd info FILE says of each why not");
+            let fact = format!("there are {files} .rrd files; none of those opened could be read");
+            find(Weight::Bad, fact, "khz rrd info FILE prints the reason for each");
             return list;
         }
         _ => {}
@@ -193,17 +193,19 @@ pub fn advise(facts: &Facts) -> Vec<Finding> {
         );
         match share {
             share if share < 0.5 => find(Weight::Good, fact, ""),
-            share if share < 1.0 => {
-                find(Weight::Note, fact, "leave them to the page cache; room for others is small")
-            }
+            share if share < 1.0 => find(
+                Weight::Note,
+                fact,
+                "leave room for them in the page cache; little is left for other files",
+            ),
             _ => find(Weight::Bad, fact, "gather updates in the caching daemon, or add memory"),
         }
     }
     if facts.in_step > facts.sampled / 2 {
         find(
             Weight::Note,
-            format!("in {} of {} files all archives stand at the same row", facts.in_step, facts.sampled),
-            "their page changes fall together; new files start at random rows",
+            format!("in {} of {} files all archives are at the same row", facts.in_step, facts.sampled),
+            "they change pages at the same time; new files start at random rows",
         );
     }
     list
@@ -274,7 +276,7 @@ mod tests {
         let (none, unread) = (said(0), said(7));
         assert!(none.contains("note there are no .rrd files here\n"), "{none}");
         assert!(
-            unread.contains("BAD  there are 7 .rrd files; none of those looked at could be read\n"),
+            unread.contains("BAD  there are 7 .rrd files; none of those opened could be read\n"),
             "{unread}"
         );
     }

@@ -53,7 +53,7 @@ pub struct DataSource {
     pub name: String,
     /// Its kind.
     pub kind: Kind,
-    /// Seconds after which silence makes it unknown (0 for COMPUTE).
+    /// Seconds without a reading after which it is unknown (0 for COMPUTE).
     pub heartbeat: u64,
     /// Lowest accepted rate, NaN for none.
     pub min: f64,

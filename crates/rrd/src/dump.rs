@@ -14,7 +14,7 @@ use crate::number::scaled_text as number_text;
 use crate::rra::{Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 use crate::text;
 
-/// What stands before the root element.
+/// What comes before the root element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prologue {
     /// XML declaration and document type.
@@ -191,7 +191,7 @@ fn rows(text: &mut Text<'_>, rrd: &Rrd, rra: usize) -> Result<()> {
     let (rows, seconds) = (rrd.header.archives()[rra].rows, rrd.header.row_seconds(rra));
     let newest = rrd.header.newest_row_end(rra) as u64;
     let mut line = String::new();
-    // Pieces, so that a file of gigabytes is dumped in little memory.
+    // In pieces, so that a dump of gigabytes takes little memory.
     const ROWS_A_PIECE: u64 = 1024;
     let mut done = 0;
     while done < rows {

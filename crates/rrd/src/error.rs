@@ -1,8 +1,8 @@
-//! The crate's one error type; owns how a failure reads, and keeps rrdtool's wording where programs parse it.
+//! The crate's one error type. Its texts keep rrdtool's wording, which programs parse.
 
 use std::path::PathBuf;
 
-/// Why something asked of an `.rrd` file was not done.
+/// Why an operation on an `.rrd` file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused; the text is rrdtool's (`opening 'x': No such file or directory`).
@@ -39,7 +39,7 @@ pub fn refused<T>(text: impl Into<String>) -> Result<T> {
 }
 
 /// The system's message without Rust's ` (os error 2)`.
-pub(crate) fn os_text(error: &std::io::Error) -> String {
+pub fn os_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {
         Some(cut) => text[..cut].to_string(),
@@ -54,6 +54,11 @@ impl Error {
             Self::Damaged { path, offset, .. } => Some((path, *offset)),
             _ => None,
         }
+    }
+
+    /// Whether a file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
     }
 
     /// An I/O failure with its action and path.

@@ -6,7 +6,7 @@ use crate::header::Header;
 use crate::number::UNKNOWN;
 use crate::rra::Function;
 
-/// Rows one fetch may return; more than any archive holds is unknown anyway.
+/// Rows that one fetch returns; rows beyond those of an archive would be unknown anyway.
 const ROWS_MAX: u64 = 100_000_000;
 
 /// A fetched range.
@@ -16,14 +16,14 @@ pub struct Fetched {
     pub start: i64,
     /// End of the last row.
     pub end: i64,
-    /// Seconds a row.
+    /// Seconds of a row.
     pub step: u64,
     /// A value per source and row.
     pub values: Vec<f64>,
 }
 
 /// The archive of `function` that fits best: among those that reach back to `start` the one nearest to
-/// `resolution`, else the one that covers most. One point a row serves every plain function.
+/// `resolution`, else the one that covers most. Archives with one point a row serve every plain function.
 pub fn choose(header: &Header, function: Function, start: i64, end: i64, resolution: u64) -> Option<usize> {
     let mut full: Option<(u64, usize)> = None;
     let mut part: Option<(i64, u64, usize)> = None;
@@ -68,15 +68,15 @@ pub fn fetch(rrd: &Rrd, function: Function, start: i64, end: i64, resolution: u6
     let (Some(start), Some(end)) = (aligned, end.checked_add(seconds - end.rem_euclid(seconds))) else {
         return refused("specified time is out of range");
     };
-    // An end before the start makes this the hugest of numbers.
+    // With an end before the start this wraps to a huge number.
     let wanted = ((i128::from(end) - i128::from(start)) / i128::from(seconds)) as u64;
     if wanted > ROWS_MAX {
         return refused(format!("{wanted} rows asked for; at most {ROWS_MAX} are given at once"));
     }
     let sources = header.sources().len();
     let mut values = vec![UNKNOWN; wanted as usize * sources];
-    // Rows are numbered by the end of the newest: row n from the newest ends n * seconds earlier. A damaged header
-    // may put the newest anywhere, so the sums have room for any two stamps.
+    // Row n before the newest ends n * seconds earlier. A damaged header may have any stamp, so the sums have room
+    // for any two.
     let (newest, rows) = (i128::from(header.newest_row_end(rra)), i128::from(header.archives()[rra].rows));
     let (wide, from) = (i128::from(seconds), i128::from(start));
     let oldest = newest - (rows - 1) * wide;

@@ -16,7 +16,7 @@ use crate::number::UNKNOWN;
 use crate::sample::Stamp;
 use crate::update::{self, Applied, Options, Values, Writes};
 
-/// Bytes read at first; holds the header of all but very wide files in one call.
+/// Bytes of the first read: the whole header, except of very wide files.
 const FIRST_READ: usize = 4096;
 /// Bytes of values written at once when a file is made.
 const FILL_CHUNK: usize = 1 << 16;
@@ -24,7 +24,7 @@ const FILL_CHUNK: usize = 1 << 16;
 /// Why a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// To look.
+    /// To read.
     Read,
     /// To change; takes rrdtool's lock on the whole file.
     Write,
@@ -39,7 +39,7 @@ pub struct Rrd {
     pub header: Header,
     /// Rows that [`Rrd::preview`] applied and nobody wrote.
     unwritten: Writes,
-    /// Part of a live header is in the file and could not be taken back.
+    /// Part of a live header was written and could not be taken back.
     torn: bool,
 }
 
@@ -50,8 +50,8 @@ pub fn clock() -> Stamp {
 }
 
 impl Rrd {
-    /// Opens `path` and reads its header. Readahead is switched off: an update touches some 3 pages of a file,
-    /// the kernel's guess would bring all of them.
+    /// Opens `path` and reads its header. Readahead is switched off: an update touches about 3 pages of a file, and
+    /// readahead would bring all of them.
     ///
     /// # Errors
     /// What the system says, a file that is no `.rrd` file, or one that somebody has locked.
@@ -85,13 +85,12 @@ impl Rrd {
         &self.file
     }
 
-    /// The file alone, to be kept open: the header has to be read again anyway, and takes 3 KB.
+    /// The file alone, to be kept open. The header takes 3 KB, and has to be read again anyway.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// Applies `samples` to what this shows of the file, and writes nothing. The file is not to be updated through
-    /// this any more.
+    /// Applies `samples` in memory and writes nothing. After that this must not update the file.
     ///
     /// # Errors
     /// The first sample that cannot be applied.
@@ -141,17 +140,17 @@ impl Rrd {
         Ok(applied)
     }
 
-    /// Undoes the first `count` bytes of a live header of which the rest could not be written: with the new time and
-    /// the old rows the file would refuse what it has lost.
+    /// Takes back the first `count` bytes of a live header, because the rest could not be written. With the new time and
+    /// the old rows the file would refuse the samples that it lacks.
     fn take_back(&mut self, before: Option<&[u8]>, count: usize) {
         let Some(before) = before else { return };
         let at = self.header.layout().live_head as u64;
         self.header.restore_live(before);
-        // These bytes have their place on the disk.
+        // A full disk does not matter here: these bytes have their place on it.
         self.torn = self.file.write_all_at(&before[..count], at).is_err();
     }
 
-    /// Whether an update failed in the middle of the live header, and what was written of it could not be taken back.
+    /// Whether an update failed in the middle of the live header, and the part written could not be taken back.
     pub fn is_torn(&self) -> bool {
         self.torn
     }
@@ -222,20 +221,20 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// Bytes of a file. The kernel is asked for no more: who has asked for times makes the next write a dearer one.
+/// Bytes of a file. No times: after a query for them the next write is more expensive.
 fn length(file: &File, path: &Path) -> Result<u64> {
     let wanted = StatxFlags::TYPE | StatxFlags::SIZE;
-    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
+    let facts = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)
         .map_err(|error| Error::io("stating", path, error.into()))?;
-    // What mapping them into memory gives.
+    // The errors of rrdtool, which maps the file.
     let unmapped = |code| Err(Error::io("mmaping file", path, io::Error::from_raw_os_error(code)));
-    if FileType::from_raw_mode(told.stx_mode.into()).is_dir() {
+    if FileType::from_raw_mode(facts.stx_mode.into()).is_dir() {
         return unmapped(libc::ENODEV);
     }
-    if told.stx_size == 0 {
+    if facts.stx_size == 0 {
         return unmapped(libc::EINVAL);
     }
-    Ok(told.stx_size)
+    Ok(facts.stx_size)
 }
 
 /// Writes `bytes`, or says how many of them were written before it failed.
@@ -265,7 +264,7 @@ fn read_header(file: &File, length: u64, path: &Path) -> Result<Header> {
     Header::parse(bytes, length, path)
 }
 
-/// Values as they lie in the file, under what was previewed.
+/// The values of a file, with the previewed rows over them.
 struct OldValues<'a> {
     file: &'a File,
     path: &'a Path,
@@ -286,11 +285,11 @@ impl Values for OldValues<'_> {
     }
 }
 
-/// Writes a new file: `header`, then `values` of every row in file order (unknown where it ends early). It gets its name
-/// when all is there.
+/// Writes a new file: `header`, then `values` of every row in file order (unknown where it ends early). The file
+/// gets its name when it is whole.
 ///
 /// # Errors
-/// What the system says; nothing is left behind then.
+/// What the system says; no file is left then.
 pub fn create(
     path: &Path,
     header: &Header,

@@ -1,7 +1,6 @@
 //! One file's header: definitions decoded once, state read and written in place; does no I/O.
 //!
-//! The bytes stay as they came, padding included, so that what is written back differs only where an update
-//! changed something.
+//! The bytes stay as they were read, with their padding, so that a write changes only what an update changed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::text;
 /// Microseconds a second.
 pub const MICROS: i64 = 1_000_000;
 
-/// What never changes between creations and tunings.
+/// What only `create` and `tune` change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// Format version, 1 to 5.
@@ -34,7 +33,7 @@ pub struct Header {
     bytes: Vec<u8>,
     layout: Arc<Layout>,
     definition: Arc<Definition>,
-    /// Where each archive's values begin in the file, and behind them the file's length.
+    /// Where each archive's values begin in the file, and last the file's length.
     starts: Arc<[u64]>,
 }
 
@@ -42,9 +41,9 @@ pub struct Header {
 pub const CDP_VALUE: usize = 0;
 /// Index of the unknown-point count.
 pub const CDP_UNKNOWN: usize = 1;
-/// Index of the value the next first row gets.
+/// Index of the value of the next first row.
 pub const CDP_PRIMARY: usize = 8;
-/// Index of the value further rows get.
+/// Index of the value of further rows.
 pub const CDP_SECONDARY: usize = 9;
 
 impl Header {
@@ -127,13 +126,13 @@ impl Header {
         Ok(header)
     }
 
-    /// What rrdtool does not look at before it writes somewhere: row pointers and dependent archives.
+    /// Checks row pointers and dependent archives, which rrdtool uses unchecked.
     fn check(&self, path: &Path) -> Result<()> {
         for (index, archive) in self.archives().iter().enumerate() {
             let at = self.layout.ptr(index);
             let what = if self.current_row(index) >= archive.rows {
                 format!(
-                    "archive {index} has {} rows but stands at row {}",
+                    "archive {index} has {} rows but its current row is {}",
                     archive.rows,
                     self.current_row(index)
                 )

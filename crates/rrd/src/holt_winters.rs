@@ -2,7 +2,7 @@
 //!
 //! Each of these archives takes one row per primary point. A seasonal archive keeps two coefficients in its
 //! state: that of the slot ahead and that of the slot just passed. Archives are worked through in file order,
-//! so one that looks at another must know whether that one has already moved on.
+//! so an archive that reads another must know whether that one has already moved on.
 
 mod links;
 mod smoothing;
@@ -16,7 +16,7 @@ use crate::update::Session;
 use links::Links;
 pub(crate) use smoothing::{Smoothing, smooth};
 
-/// Forecast state: baseline, and baseline one point before.
+/// Forecast state: the baseline.
 pub const INTERCEPT: usize = 2;
 /// Baseline before the last point.
 pub const LAST_INTERCEPT: usize = 3;
@@ -69,7 +69,7 @@ pub(crate) fn forecast(session: &mut Session<'_>, points: &[f64], steps: u64) ->
     for pass in 0..steps {
         let slot = if pass == 0 { CDP_PRIMARY } else { CDP_SECONDARY };
         for (rra, archive) in definition.archives.iter().enumerate() {
-            // Two points at once look one slot further ahead than one point twice; rrdtool's doing.
+            // Two points at once read one slot further ahead than one point twice, as in rrdtool.
             let ahead = match archive.function.is_seasonal() {
                 true => {
                     let row = session.header.current_row(rra).wrapping_add(steps + 1 + pass) % archive.rows;

@@ -1,8 +1,8 @@
-//! Files of other machines: 32-bit and big-endian layouts, told apart and turned into content.
+//! Files of other machines: recognises 32-bit and big-endian layouts and reads them into [`Content`].
 //!
 //! The structs are the C compiler's, so sizes and gaps differ: 4- or 8-byte `long`, 4- or 8-byte `time_t`,
-//! doubles aligned to 4 bytes (i386) or 8 (others). The float cookie gives the byte order, its place the
-//! alignment; among what is left the layout that makes the file's length come out exactly is the right one.
+//! doubles aligned to 4 bytes (i386) or 8 (others). The float cookie shows the byte order, its place the
+//! alignment. Of the layouts that remain, the one that gives exactly the file's length is the right one.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl Machine {
         self.up(9)
     }
 
-    /// Offset of the parameter union behind the head's three counts, and the head's size.
+    /// Offset of the parameter union, after the three counts of the head, and the head's size.
     fn head(self) -> (usize, usize) {
         let par = self.up(self.cookie() + 8 + 3 * self.long);
         (par, par + 80)
@@ -189,7 +189,7 @@ fn shape(source: &Source<'_>) -> Result<Shape> {
 /// Reads a whole file of any machine.
 ///
 /// # Errors
-/// No known layout fits, or something in the file makes no sense.
+/// No known layout fits, or the file contradicts itself.
 pub fn import(bytes: &[u8], path: &Path) -> Result<Content> {
     let machine = recognise(bytes, path).ok_or_else(|| Error::Damaged {
         path: path.into(),
@@ -276,7 +276,7 @@ fn archives(source: &Source<'_>, shape: &Shape, states: usize) -> Result<Vec<Arc
         }
         let row = source.count(pointers + machine.long * rra)?;
         if row >= rows {
-            return Err(source.damaged(pointers, "a row pointer behind its archive's end"));
+            return Err(source.damaged(pointers, "a row pointer past the end of its archive"));
         }
         let mut table = Vec::with_capacity(rows as usize * shape.sources);
         for index in 0..rows as usize * shape.sources {
@@ -293,7 +293,7 @@ fn archives(source: &Source<'_>, shape: &Shape, states: usize) -> Result<Vec<Arc
     Ok(made)
 }
 
-/// One archive state: which of its ten slots are counts hangs on the function.
+/// One archive state; which of its ten slots are counts depends on the function.
 fn state(source: &Source<'_>, function: Function, at: usize) -> Result<[u8; CDP_PREP]> {
     if function == Function::Failures {
         // Characters in front, doubles at the end.

@@ -1,4 +1,4 @@
-//! What `rrdtool info` tells about a header: keys and typed values; formats, reads nothing.
+//! What `rrdtool info` shows of a header: keys and typed values. Formats; reads nothing.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub fn number_text(value: f64) -> String {
     if value.is_nan() { "NaN".into() } else { number::scientific(value, 10) }
 }
 
-/// Everything `info` says, in its order. `name` is the file's name as the caller gave it.
+/// The lines of `info`, in order. `name` is the file's name as the caller gave it.
 pub fn describe(header: &Header, name: &str) -> Vec<(String, Value)> {
     let mut list = vec![];
     let mut say = |key: String, value: Value| list.push((key, value));

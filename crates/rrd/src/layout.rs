@@ -1,4 +1,4 @@
-//! Where everything lies in an `.rrd` file (64-bit little endian); owns offsets, refuses to know meanings.
+//! Where everything lies in an `.rrd` file (64-bit little endian); owns offsets, knows no meanings.
 //!
 //! ```text
 //! stat_head 128 | ds_def 120 x DS | rra_def 120 x RRA | live_head 16 (8 before version 3)

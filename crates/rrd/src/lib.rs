@@ -1,17 +1,24 @@
 //! Real `.rrd` files: layout, arithmetic, commands and page-cache tools.
 //!
-//! Everything but [`file`], [`cache`], [`doctor`], [`client`] and [`cli`] is pure: bytes and clock come in as arguments. Results equal
-//! those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9); where rrdtool is known to be wrong,
-//! the module says what is done instead.
+//! | module | does |
+//! |---|---|
+//! | [`mod@file`], [`header`], [`layout`] | an open file, its header, where its parts lie |
+//! | [`update`] | applies samples: [`sample`], [`pdp`] (primary points), [`cdp`] (rows), [`holt_winters`], [`rpn`] |
+//! | [`create`], [`tune`], [`restore`], [`import`] | make a file, change one, make one of XML or of another machine's |
+//! | [`fetch`], [`xport`], [`dump`], [`info`] | read a file |
+//! | [`cli`], [`client`] | rrdtool's commands, alone or through a caching daemon |
+//! | [`page_cache`], [`doctor`] | what the kernel keeps of files in memory, and what slows them down |
+//!
+//! Everything but [`mod@file`], [`page_cache`], [`doctor`], [`client`] and [`cli`] is pure: bytes and clock come in as
+//! arguments. Results equal those of rrdtool 1.7 on x86-64 bit by bit (Holt-Winters within 1e-9). Where rrdtool is known
+//! to be wrong, the module says what is done instead.
 
 pub mod at;
-pub mod cache;
 pub mod cdp;
 pub mod cli;
 pub mod client;
 pub mod content;
 pub mod create;
-pub mod daemon;
 pub mod doctor;
 pub mod ds;
 pub mod dump;
@@ -27,9 +34,9 @@ pub mod lines;
 pub mod local_time;
 mod new_file;
 pub mod number;
+pub mod page_cache;
 pub mod pdp;
 pub mod prefill;
-pub mod recorder;
 pub mod restore;
 pub mod rpn;
 pub mod rra;

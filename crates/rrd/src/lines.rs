@@ -1,9 +1,9 @@
-//! Text in lines that a terminal of 80 columns holds; a word is never cut.
+//! Text in lines of 80 columns; a word is never cut.
 
 /// Columns of a line.
 pub const WIDTH: usize = 80;
 
-/// `text` behind `first`, broken between words; further lines stand behind `next`. Ends with a line break.
+/// `first` and `text`, broken between words; each further line begins with `next`. Ends with a line break.
 pub fn wrapped(first: &str, next: &str, text: &str) -> String {
     let (mut lines, mut line, mut is_bare) = (String::new(), first.to_string(), true);
     for word in text.split_whitespace() {

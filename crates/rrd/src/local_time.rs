@@ -1,4 +1,4 @@
-//! The C library's idea of local time; the one place here that calls it.
+//! Local time of the C library; the only place that calls it.
 
 use std::mem::MaybeUninit;
 
@@ -50,7 +50,7 @@ pub fn local(seconds: i64) -> Option<(Fields, i64, String)> {
     Some((fields, tm.tm_gmtoff, zone))
 }
 
-/// Seconds since 1970 of local `fields`, normalised; `None` where they fit no time.
+/// Seconds since 1970 of local `fields`, normalised; `None` where there is no such time.
 pub fn seconds(fields: &Fields) -> Option<i64> {
     let int = |value: i64| i32::try_from(value).ok();
     // SAFETY: a zeroed tm is a valid tm: its pointer may be null.

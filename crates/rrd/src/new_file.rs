@@ -1,4 +1,4 @@
-//! A file in the making: it has no name until it is whole, so that a process killed in the middle leaves nothing.
+//! A file that is being made. It has no name until it is whole, so a process that is killed meanwhile leaves nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,14 +14,14 @@ use crate::text;
 
 /// Names tried for a temporary file before giving up.
 const TRIES: u32 = 100;
-/// What a new file lets others do.
+/// The mode of a new file.
 const MODE: u32 = 0o644;
 
 /// A file that is to be called `path`.
 pub(crate) struct NewFile<'a> {
     path: &'a Path,
     file: File,
-    /// Its name until then, where the file system has no files without one; removed if it stays.
+    /// A temporary name, where the file system has no files without a name; removed if the file is not finished.
     temporary: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> NewFile<'a> {
         let failed = |error: rustix::io::Errno| Error::io("asking for the room of", path, error.into());
         let disk = rustix::fs::fstatvfs(&new.file).map_err(failed)?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        // A file system that counts nothing has no blocks.
+        // A file system that counts no blocks is not full.
         if disk.f_blocks > 0 && bytes > free {
             let full = os_text(&io::Error::from_raw_os_error(libc::ENOSPC));
             return refused(format!(
@@ -80,13 +80,13 @@ impl<'a> NewFile<'a> {
 impl Drop for NewFile<'_> {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // The error that led here is the one to tell; a leftover cannot be helped.
+            // The error that led here is the one to report; nothing can be done about the leftover.
             let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-/// A file without a name on the disk of `path`; `None` where there are none, or none could be named later.
+/// A file without a name on the disk of `path`; `None` where there are no such files, or they cannot be named later.
 fn without_name(path: &Path) -> Option<File> {
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
@@ -112,7 +112,7 @@ fn with_name(path: &Path) -> Result<(File, PathBuf)> {
     refused("Cannot create temporary file")
 }
 
-/// Names beside `path` that nobody is likely to have.
+/// Unlikely names beside `path`.
 fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
     let mut seed = clock().usec as u64 ^ (u64::from(std::process::id()) << 20);
     std::iter::repeat_with(move || {

@@ -1,9 +1,9 @@
-//! Text to `f64` exactly as rrdtool does it; refuses correct rounding, which would differ in the last bit.
+//! Text to `f64` exactly as in rrdtool. Correct rounding would differ in the last bit.
 //!
-//! rrdtool multiplies digit by digit and then scales by powers of ten, each step rounded. Files written by
-//! it carry those bits, so an engine that wants equal bytes must take the same steps.
+//! rrdtool multiplies digit by digit and then scales by powers of ten, and each step rounds. Its files have the bits
+//! that result, so this takes the same steps.
 
-/// rrdtool's unknown on x86-64: the quiet NaN the FPU itself produces, with the sign bit set.
+/// rrdtool's unknown on x86-64: the quiet NaN that the FPU produces, with the sign bit set.
 pub const UNKNOWN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
 /// How far a text could be read as a number.
@@ -20,7 +20,7 @@ pub enum Reading<'a> {
 /// Reads `text` as rrdtool reads every floating number: `nan`, `-nan`, `inf`, `-inf` (any case, rest
 /// ignored), else a decimal number.
 pub fn read(text: &str) -> Reading<'_> {
-    // Hardly any text is one of the words.
+    // Few texts are one of the words.
     if text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
         return number(text);
     }
@@ -29,7 +29,7 @@ pub fn read(text: &str) -> Reading<'_> {
         return Reading::Whole(UNKNOWN);
     }
     if lower("nan") {
-        // The sign is the trap: rrdtool negates its unknown once for the word without a minus.
+        // A trap: rrdtool negates its unknown once for the word without a minus.
         return Reading::Whole(f64::from_bits(0x7ff8_0000_0000_0000));
     }
     if lower("inf") {
@@ -141,7 +141,7 @@ fn scaled(mut value: f64, exponent: i64) -> f64 {
     value
 }
 
-/// A double cast to a C `long` on x86-64: truncated, and the smallest `i64` for whatever does not fit.
+/// A double cast to a C `long` on x86-64: truncated, and the smallest `i64` for a value that does not fit.
 pub fn as_long(value: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value) {
         value as i64
@@ -230,7 +230,7 @@ fn power_of_ten(exponent: i32) -> f64 {
     power
 }
 
-/// A whole number as C's `strtol` reads one in any base: what there is of it, and 0 for none.
+/// A whole number as C's `strtol` reads it in any base: the part that is a number, or 0.
 pub fn c_long(text: &str) -> i64 {
     let text = text.trim_start();
     let (negative, text) = match text.strip_prefix(['-', '+']) {

@@ -1,6 +1,6 @@
 //! From readings to primary points: rates, wraps, heartbeats, the open point; pure arithmetic on a header.
 //!
-//! The order of every operation here is the order rrdtool's results show; rearranging one changes last bits.
+//! The order of the operations is that of rrdtool, judged by its results. Another order changes last bits.
 
 use crate::ds::{DataSource, Kind};
 use crate::header::Header;
@@ -38,7 +38,7 @@ pub fn take_reading(header: &mut Header, ds: usize, text: &str, interval: f64) -
             }
             Kind::Dcounter | Kind::Dderive => {
                 let last = text::of(last);
-                // Without a known last reading the new one is not even looked at.
+                // Without a known last reading the new one is not parsed.
                 let sum = match last.starts_with('U') {
                     true => UNKNOWN,
                     false => directed(float(text, source.kind)?, &last, source.kind)?,
@@ -62,7 +62,7 @@ pub fn take_reading(header: &mut Header, ds: usize, text: &str, interval: f64) -
     Ok(new)
 }
 
-/// The parts of a definition an update looks at, without its strings.
+/// The parts of a definition that an update needs, without its strings.
 struct Limits {
     kind: Kind,
     heartbeat: u64,
@@ -94,7 +94,7 @@ fn float(text: &str, kind: Kind) -> Result<f64, String> {
     }
 }
 
-/// rrdtool's words for a text that is no number, or not only one.
+/// rrdtool's message for a text that is not, or not only, a number.
 pub fn unreadable(text: &str, reading: Reading<'_>) -> String {
     match reading {
         Reading::Partly(value, rest) => {

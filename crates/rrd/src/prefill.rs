@@ -1,9 +1,10 @@
-//! The history of a new file, or of a new archive, out of files that there are already: which values go where. It
-//! opens nothing.
+//! The history of a new file, or of a new archive, from existing files: which values go where. Opens nothing.
 //!
-//! A row comes from an archive with the same function and row length; failing that it is consolidated from finer
-//! rows of the same function; failing that from points, which are made from the archives of averages. Each time the
-//! first file that knows the value counts.
+//! A row comes from the first of these that knows it; of several files the first one counts:
+//!
+//! 1. an archive with the same function and row length,
+//! 2. finer rows of the same function, consolidated,
+//! 3. points, which are made from the archives of averages.
 
 use crate::cdp::{self, Fall};
 use crate::content::{ArchiveState, Content};
@@ -33,11 +34,11 @@ struct Kept<'a> {
     seconds: i64,
     /// The end of the newest row.
     newest: i64,
-    /// How many of the rows before each are known: an archive without values in a time costs nothing there.
+    /// For each row, how many before it are known: so a time without values is skipped at once.
     known: Vec<u32>,
 }
 
-/// What a new file of `definition` holds whose sources are filled from `files` as `mappings` say.
+/// The content of a new file of `definition`, whose sources are filled from `files` as `mappings` say.
 ///
 /// # Errors
 /// A definition too large for memory.
@@ -122,7 +123,7 @@ struct Target<'a> {
     pasts: Vec<Fitting<'a>>,
 }
 
-/// What of a file an archive can be filled from.
+/// The parts of a file that an archive can be filled from.
 struct Fitting<'a> {
     past: &'a Past<'a>,
     twin: Option<&'a Kept<'a>>,
@@ -158,7 +159,7 @@ impl<'a> Target<'a> {
         let known = |value: &f64| !value.is_nan();
         let plain = self.archive.function.is_plain();
         if plain && (self.archive.function == Function::Average || self.archive.points == 1) {
-            // File by file, as rrdtool does it: coarse averages of one come before fine ones of the next.
+            // File by file, as in rrdtool: coarse averages of one come before fine ones of the next.
             let row = |of: &Fitting<'_>| {
                 twin(of).filter(known).or_else(|| self.out_of_points(std::slice::from_ref(of), end))
             };
@@ -189,7 +190,7 @@ impl<'a> Target<'a> {
         UNKNOWN
     }
 
-    /// The row out of points; `None` where they leave it unknown.
+    /// The row made of points; `None` where they leave it unknown.
     fn out_of_points(&self, pasts: &[Fitting<'_>], end: i64) -> Option<f64> {
         let begin = end - self.seconds();
         let knows = |of: &Fitting<'_>| of.averages.iter().any(|kept| kept.knows(begin, end));
@@ -230,7 +231,7 @@ impl<'a> Target<'a> {
                 let known =
                     within.filter_map(|row| of.past.value(kept, row * seconds)).filter(|v| !v.is_nan());
                 let (sum, count) = known.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
-                // One value is to stay as it is.
+                // A single value stays as it is.
                 (count > 0).then(|| if count == 1 { sum } else { sum / f64::from(count) })
             })
         };
@@ -305,7 +306,7 @@ impl<'a> Kept<'a> {
         Self { state, seconds, newest, known }
     }
 
-    /// Whether its rows are what `function` says: one point is its own average and extreme.
+    /// Whether its rows are those of `function`: one point is its own average and extreme.
     fn serves(&self, function: Function) -> bool {
         let archive = &self.state.archive;
         let one = archive.points == 1 && archive.function.is_plain() && function.is_plain();

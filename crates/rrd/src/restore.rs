@@ -17,7 +17,7 @@ use crate::spec::WINDOW_MAX;
 /// their source's limits unknown.
 ///
 /// # Errors
-/// Text that is no dump, with the line it is wrong in.
+/// The text is not a dump; the message has the line.
 pub fn parse(
     text: &str,
     check_range: bool,
@@ -61,7 +61,7 @@ enum Event<'a> {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// The name of an empty element (`<a/>`) whose end is still to be told.
+    /// The name of an empty element (`<a/>`) whose end event is still to come.
     open: Option<&'a str>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         refused(format!("error reading/parsing XML: {what} in line {line}"))
     }
 
-    /// The next event, passing over declarations and comments.
+    /// The next event, without declarations and comments.
     fn next(&mut self) -> Result<Event<'a>> {
         if let Some(name) = self.open.take() {
             return Ok(Event::Close(name));
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
 
     fn count(&mut self, name: &str) -> Result<u64> {
         let text = self.text(name)?;
-        // Archive indexes may be -1, a count no archive has.
+        // An archive index may be -1, which is not an archive.
         match text.parse::<i64>().map(|value| value as u64).or_else(|_| text.parse::<u64>()) {
             Ok(value) => Ok(value),
             Err(_) => self.fail(&format!("<{name}> is '{text}', no count")),
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
                         return reader.fail("rows of no points");
                     }
                 }
-                // Version 1 has it outside of params.
+                // In version 1 it is outside of params.
                 "xff" => state.archive.set_f64(PAR_XFF, reader.number(name)?),
                 "params" => {
                     reader.children(name, |reader, name| reader.parameter(&mut state.archive, name))?;

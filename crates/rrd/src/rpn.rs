@@ -1,8 +1,9 @@
 //! Reverse Polish expressions as text and as nodes on disk; knows nothing of files or sources.
 //!
-//! The operator numbers are part of the file format. Two of rrdtool's faults are not repeated: a negative
-//! element count reads outside its stack (here: an underflow error), and ROLL is only right there for one
-//! step (here: as documented).
+//! The operator numbers are part of the file format. Two faults of rrdtool are corrected:
+//!
+//! - a negative element count reads outside its stack; here it is an underflow error,
+//! - ROLL is right for one step only; here it does what the manual says.
 
 mod evaluate;
 pub(crate) mod order;
@@ -14,7 +15,7 @@ pub use series::Series;
 use crate::layout::RPN_NODES;
 use crate::number;
 
-/// Nodes an expression may have in all; the format allows 19, xport expressions get room for honest use.
+/// Nodes of an expression. The file format allows 19; an expression of xport may need more.
 pub const NODES_MAX: usize = 4096;
 
 macro_rules! operators {
@@ -76,13 +77,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Parses `text`; `variable` resolves a name to its index. `None` when a token is none of number (which
-    /// only counts when a comma follows), operator, `PREV(name)` or variable.
+    /// Parses `text`; `variable` resolves a name to its index. `None` when a token is neither a number (which
+    /// counts only when a comma follows) nor an operator, `PREV(name)` or a variable.
     pub fn parse(text: &str, variable: impl Fn(&str) -> Option<usize>) -> Option<Self> {
         Self::parse_or_rest(text, variable).ok()
     }
 
-    /// Like [`Program::parse`]; `Err` is the text from the token on that is none.
+    /// Like [`Program::parse`]; `Err` is the text from the unknown token on.
     pub fn parse_or_rest(
         text: &str,
         variable: impl Fn(&str) -> Option<usize>,
@@ -143,8 +144,8 @@ impl Program {
         Ok(Self { nodes })
     }
 
-    /// Writes the expression into the 80 parameter bytes of a definition. What a file cannot hold has been
-    /// refused by [`Program::storable`] before.
+    /// Writes the expression into the 80 parameter bytes of a definition. [`Program::storable`] has refused
+    /// an expression that a file cannot hold.
     pub fn encode(&self, bytes: &mut [u8]) {
         for (chunk, node) in bytes.chunks_exact_mut(4).zip(&self.nodes) {
             let value = match node.op {
@@ -195,7 +196,7 @@ impl Program {
         self.nodes.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Drops the reference to a removed variable by renumbering those behind it; `false` if it is used.
+    /// Removes a variable by renumbering those after it; `false` if it is used.
     pub fn remove_variable(&mut self, removed: usize) -> bool {
         let refers = |node: &Node| matches!(node.op, Op::Variable | Op::PrevOther);
         if self.nodes.iter().any(|node| refers(node) && node.variable == removed) {
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(value("x,y,LT,5,6,IF"), Ok(5.0));
         assert_eq!(value("x,y,8,9,50,4,PERCENT"), Ok(4.0));
         assert_eq!(value("x,y,7,3,MEDIAN"), Ok(4.0));
-        // Infinity counts as its opposite on one side, so it matters where the values stand; as rrdtool gives it.
+        // Infinity counts as its opposite on one side, so the order of the values matters; as in rrdtool.
         assert_eq!(value("INF,UNKN,INF,1,4,MEDIAN"), Ok(1.0));
         assert_eq!(value("UNKN,1,INF,7,4,MEDIAN"), Ok(1.0));
         assert_eq!(value("UNKN,1,7,INF,4,MEDIAN"), Ok(7.0));

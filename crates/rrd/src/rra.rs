@@ -52,7 +52,7 @@ impl Function {
         Self::ALL.iter().find(|(function, _)| *function == self).map_or("", |(_, name)| name)
     }
 
-    /// Whether it is one of the four plain consolidations.
+    /// Whether it is one of the four plain consolidation functions.
     pub fn is_plain(self) -> bool {
         matches!(self, Self::Average | Self::Min | Self::Max | Self::Last)
     }
@@ -68,7 +68,7 @@ impl Function {
     }
 }
 
-/// One archive as its file defines it. `par` holds ten 8-byte parameters whose meaning hangs on `function`.
+/// One archive as its file defines it. `par` holds ten 8-byte parameters whose meaning depends on `function`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Archive {
     /// What it keeps.

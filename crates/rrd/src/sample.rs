@@ -1,4 +1,4 @@
-//! One argument of `update`: its time and its readings as text; parses, decides nothing.
+//! One argument of `update`: its time and its readings. Parses; decides nothing.
 
 use crate::at::When;
 use crate::error::{Result, refused};
@@ -6,7 +6,7 @@ use crate::header::{Header, MICROS};
 use crate::number::{self, Reading};
 use crate::pdp::unreadable;
 
-/// Which reading of an argument goes to which source.
+/// Which reading of an argument belongs to which source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// Source index of each reading, in their order.
@@ -94,14 +94,14 @@ pub fn parse<'a>(
     if at_style { at_time(time, now) } else { plain_time(time, now) }
 }
 
-/// What stands before and behind the first `mark`; for texts this short a plain loop is the fastest search.
+/// The text before and after the first `mark`; in texts this short a plain loop is the fastest search.
 fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == mark)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
 fn at_time(text: &str, now: Stamp) -> std::result::Result<Stamp, String> {
-    // In front of an `@` rrdtool takes its `N` as the word, so whole seconds.
+    // Before an `@` rrdtool takes `N` as the word `now`, so whole seconds.
     let when = When::parse(text, now.seconds).map_err(|error| format!("ds time: {text}: {error}"))?;
     if when.is_relative() {
         return Err(format!("specifying time relative to the 'start' or 'end' makes no sense here: {text}"));
@@ -121,7 +121,7 @@ fn plain_time(text: &str, now: Stamp) -> std::result::Result<Stamp, String> {
             return Err(format!("error while parsing time in get_time_from_reading - {why}"));
         }
     };
-    // rrdtool's own single-precision constants decide the last microsecond here.
+    // rrdtool's single-precision constants decide the last microsecond.
     let mut time = value;
     if time < 0.0 {
         time += now.seconds as f64 + f64::from(now.usec as f32 * 1e-6f32);

@@ -9,11 +9,11 @@ use crate::rpn::Program;
 use crate::rra::{Archive, Function, PAR_ALPHA, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH, PAR_THRESHOLD, PAR_XFF};
 use crate::text;
 
-/// Share of a season that is averaged when nothing else is said.
+/// Share of a season that is averaged by default.
 const SMOOTHING_DEFAULT: f64 = 0.05;
 /// Points a FAILURES archive can remember.
 pub const WINDOW_MAX: u64 = 28;
-/// Rows of one archive; the format would take any, a file of half an exbibyte is a typing error.
+/// Rows of one archive. The format has no limit, but a file of half an exbibyte is a typing error.
 const ROWS_MAX: u64 = 1 << 40;
 
 /// Parses a positive number with an optional suffix (`s m h d w M y`), divided by `unit` seconds where it has
@@ -146,7 +146,7 @@ fn limit(text: &str, which: &str) -> Result<f64> {
 pub struct ArchiveSpec {
     /// What it defines.
     pub archive: Archive,
-    /// Whether it names nothing it depends on, so that its companions are to be made.
+    /// Whether it names no archive that it depends on, so that its companions are to be made.
     pub wants_companions: bool,
     /// Whether it needs format version 4.
     pub needs_version_4: bool,
@@ -163,7 +163,7 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
     let wanted = match function {
         None => 4,
         Some((name, None)) => {
-            // As far as it could be one.
+            // The part that could be a number.
             let shown = name.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
             let shown = &name[..name.len() - shown.len()];
             return refused(format!("Unrecognized consolidation function {shown}"));
@@ -178,8 +178,8 @@ pub fn archive(text: &str, step: u64, season_hash: u64) -> Result<ArchiveSpec> {
         && function.is_plain()
         && words.len() < wanted
     {
-        // What there is is looked at before it is counted.
-        Words { words: &words, step }.look(&words)?;
+        // The words are checked before they are counted.
+        Words { words: &words, step }.check(&words)?;
     }
     let Some((name, Some(function))) = function.filter(|_| words.len() >= wanted) else {
         return refused(format!("Expected at least {wanted} arguments for RRA but got {}", words.len()));
@@ -278,7 +278,7 @@ fn set_failures(archive: &mut Archive, threshold: u64, window: u64) {
     archive.par[PAR_THRESHOLD] = threshold;
 }
 
-/// The four archives a lone forecast at index `own` brings along: SEASONAL, DEVSEASONAL, DEVPREDICT and
+/// The four archives that come with a lone forecast at index `own`: SEASONAL, DEVSEASONAL, DEVPREDICT and
 /// FAILURES; sets the forecast's own dependence.
 pub fn companions(forecast: &mut Archive, own: u64, season_hash: u64) -> [Archive; 4] {
     let period = forecast.f64(PAR_SMOOTH) as u64;
@@ -332,8 +332,8 @@ impl Words<'_> {
         }
     }
 
-    /// Looks at the first words of a plain archive.
-    fn look(&self, words: &[&str]) -> Result<()> {
+    /// Checks the first words of a plain archive.
+    fn check(&self, words: &[&str]) -> Result<()> {
         if words.len() > 1 {
             self.xff(1)?;
         }
@@ -363,7 +363,7 @@ impl Words<'_> {
         }
     }
 
-    /// An archive index given from 1; nonsense becomes an index no file has, as rrdtool's does.
+    /// An archive index, given from 1; any other text becomes an index that no file has, as in rrdtool.
     fn dependent(&self, place: usize) -> u64 {
         let text = self.words[place];
         let value = number::decimal(text.as_bytes()).map_or(0.0, |(value, _)| value);

@@ -1,16 +1,18 @@
-//! Foreign bytes as text that keeps every one of them: names of files and words of commands need not be UTF-8, and two
-//! names must never become one.
+//! Foreign bytes as text that keeps every byte: names of files and words of commands need not be UTF-8, and two names must
+//! never become one.
 //!
-//! A byte that is part of no UTF-8 character becomes a character of its own, from the end of the last private plane
-//! (0x80 is U+10FF80, 0xFF is U+10FFFF). So that each text means one sequence of bytes, those characters themselves are
-//! taken byte by byte. Everything else stays as it is, and costs a search for one byte.
+//! - A byte that is not part of a UTF-8 character becomes a character of its own, from the end of the last private plane:
+//!   0x80 is U+10FF80, 0xFF is U+10FFFF.
+//! - If those characters themselves occur, each of their bytes is replaced in the same way. So each text means one
+//!   sequence of bytes.
+//! - Everything else stays as it is, and costs a search for one byte.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What is added to a byte to make its character.
+/// A byte plus this is its character.
 const OFFSET: u32 = 0x10_ff00;
 /// The first byte of those characters in UTF-8, and of few others.
 const LEAD: u8 = 0xf4;
@@ -40,7 +42,7 @@ fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// The byte a character stands for.
+/// The byte that a character stands for.
 fn byte(letter: char) -> Option<u8> {
     u32::from(letter)
         .checked_sub(OFFSET)
@@ -48,7 +50,7 @@ fn byte(letter: char) -> Option<u8> {
         .filter(|byte| *byte >= 0x80)
 }
 
-/// The bytes that `text` was made of.
+/// The bytes that `text` was made from.
 pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     if memchr::memchr(LEAD, text.as_bytes()).is_none() {
         return Cow::Borrowed(text.as_bytes());
@@ -71,12 +73,12 @@ pub fn path(text: &str) -> Cow<'_, Path> {
     }
 }
 
-/// What a file is called.
+/// The name of a file as text.
 pub fn name(path: impl AsRef<OsStr>) -> String {
     of(path.as_ref().as_bytes()).into_owned()
 }
 
-/// What names a file: a path, or text that [`of`] made.
+/// A file's name: a path, or text that [`of`] made.
 pub trait Named {
     /// The path.
     fn path(self) -> PathBuf;

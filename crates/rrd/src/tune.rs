@@ -1,4 +1,4 @@
-//! `tune` and `resize`: definitions changed in place, structures changed by rebuilding the file.
+//! `tune` and `resize`: definitions are changed in place, structures by rebuilding the file.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub fn tune(
     let mut header = rrd.header.redefined(definition)?;
     for ds in 0..header.sources().len() {
         if header.sources()[ds].kind != rrd.header.sources()[ds].kind {
-            // A reading of another kind says nothing about the next difference.
+            // The next difference must not be counted from a reading of another kind.
             header.set_last_reading(ds, b"UNKN");
         }
     }
@@ -149,7 +149,7 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
                 return refused(format!("unknown data acquisition function '{value}'"));
             };
             if kind == Kind::Compute || definition.sources[index].kind == Kind::Compute {
-                // rrdtool lets this through and leaves a file nobody can read.
+                // rrdtool lets this through and leaves a file that cannot be read.
                 return refused("a data source cannot become or cease to be a computed one");
             }
             definition.sources[index].kind = kind;
@@ -164,9 +164,9 @@ fn option(definition: &mut Definition, resets: &mut Vec<usize>, name: &str, valu
             definition.sources[index].name = new.into();
         }
         "aberrant-reset" => resets.push(find(definition, value)?),
-        // As in rrdtool it counts only where the file is rebuilt.
+        // As in rrdtool it has an effect only where the file is rebuilt.
         "step" => {}
-        // Who calls has seen to the daemon.
+        // The caller has handled the daemon.
         "daemon" => {}
         _ => return forecast_option(definition, name, value),
     }
@@ -193,7 +193,7 @@ fn forecast_option(definition: &mut Definition, name: &str, value: &str) -> Resu
             (PAR_BETA, share()?.to_bits(), Some(Function::DevSeasonal), "Holt-Winters")
         }
         "deltapos" | "deltaneg" => {
-            // What is no number counts as 0 in rrdtool.
+            // In rrdtool a text that is not a number counts as 0.
             let Some(value) = number.or(Some(0.0)).filter(|value| *value >= 0.0) else {
                 return refused("Parameter specified is too small");
             };
@@ -234,15 +234,15 @@ fn reset(header: &mut Header, ds: usize) {
             let seasons = header.cdp_count(rra, ds, SEASONS);
             holt_winters::initialise(header, rra, ds);
             if function.is_seasonal() {
-                // Seasons go on being counted: smoothing concerns all sources at once.
+                // Seasons are still counted, because all sources are smoothed at once.
                 header.set_cdp_count(rra, ds, SEASONS, seasons);
             }
         }
     }
 }
 
-/// Makes the points of a file shorter; its rows stay as long as they are. As rrdtool does it, the row of averages that is
-/// open goes on with the sum of fewer, longer points.
+/// Makes the points of a file shorter; its rows keep their length. As in rrdtool, the open row of averages continues with
+/// the sum of fewer, longer points.
 fn set_step(content: &mut Content, text: &str) -> Result<()> {
     let step = number::decimal(text.as_bytes()).map_or(0, |(value, _)| number::as_long(value));
     let Some(step) = u64::try_from(step).ok().filter(|step| *step > 0) else { return Ok(()) };
@@ -263,7 +263,7 @@ fn set_step(content: &mut Content, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives archive `index` another number of rows; those that are new are filled from the other archives.
+/// Gives archive `index` another number of rows; new ones are filled from the other archives.
 fn set_rows(content: &mut Content, index: usize, rows: u64) -> Result<()> {
     let before = content.archives[index].archive.rows;
     content.set_rows(index, rows)?;
@@ -276,7 +276,7 @@ fn set_rows(content: &mut Content, index: usize, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// `INDEX:SIGN COUNT`, as C's scanf reads it: blanks before numbers, and whatever comes after them.
+/// `INDEX:SIGN COUNT`, as C's scanf reads it: blanks before numbers, and any text after them.
 fn rows_change(text: &str) -> Result<(usize, char, u64)> {
     let failed = || refused("Failed to parse RRA# command");
     let number = |text: &str| {
@@ -294,7 +294,7 @@ fn rows_change(text: &str) -> Result<(usize, char, u64)> {
     }
 }
 
-/// Refuses what is no change of structure at all.
+/// Refuses an argument that is not a change of structure.
 fn is_change(spec: &str) -> Result<()> {
     if let Some(text) = spec.strip_prefix("RRA#") {
         return rows_change(text).map(|_| ());
@@ -308,7 +308,7 @@ fn is_change(spec: &str) -> Result<()> {
 
 fn structure(content: &mut Content, spec: &str, season_hash: u64) -> Result<()> {
     if let Some(name) = spec.strip_prefix("DEL:") {
-        // A name nobody has is no error to rrdtool.
+        // An unknown name is not an error in rrdtool.
         return match content.sources.iter().position(|state| state.source.name == name) {
             Some(index) => content.remove_source(index),
             None => Ok(()),
@@ -369,7 +369,7 @@ pub fn resize(rrd: &Rrd, rra: usize, by: i64, target: &Path) -> Result<()> {
         if index != rra || by > 0 {
             return row as u64;
         }
-        // The rows removed are those behind the newest; past the end they are the first of the file.
+        // The rows removed follow the newest; past the end they are the first of the file.
         let removed_in_front = (row + 1 - by - rows).max(0);
         (row - removed_in_front) as u64
     };

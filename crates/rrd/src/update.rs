@@ -14,12 +14,12 @@ use crate::pdp::{self, Span};
 use crate::rra::Archive;
 use crate::sample::{self, Stamp, Template};
 
-/// What a failing call leaves behind.
+/// What a failing call leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing: the file is as before the call.
+    /// The file as it was before the call.
     ChangesNothing,
-    /// Whatever had been done, as rrdtool leaves it.
+    /// Everything done before the failure, as in rrdtool.
     KeepsWhatWasDone,
 }
 
@@ -30,7 +30,7 @@ pub struct Options<'a> {
     pub name: &'a str,
     /// Which readings go where.
     pub template: Option<&'a str>,
-    /// Silently passes over samples not newer than the last.
+    /// Skips samples that are not newer than the last, without an error.
     pub skip_past: bool,
     /// The clock, for `N` and relative times.
     pub now: Stamp,
@@ -49,7 +49,7 @@ pub trait Values {
     fn read(&self, offset: u64, values: &mut [f64]) -> Result<()>;
 }
 
-/// Rows to write, in order; later ones win.
+/// Rows to write, in order; where they overlap, the later one counts.
 #[derive(Debug, Default, Clone)]
 pub struct Writes {
     entries: Vec<(u64, usize, usize)>,
@@ -70,7 +70,7 @@ impl Writes {
     }
 
     /// Hands every write to `write` as a file's bytes, sorted by place with neighbours joined: few system calls for
-    /// many rows. What was written twice is there once.
+    /// many rows. A place that was written twice is written once.
     ///
     /// # Errors
     /// The first failure of `write`.
@@ -118,7 +118,7 @@ impl Writes {
         self.entries.is_empty()
     }
 
-    /// Lays what was pushed over `values`, which were read at `offset`.
+    /// Replaces those of `values`, which were read at `offset`, that are to be written.
     pub(crate) fn overlay(&self, offset: u64, values: &mut [f64]) {
         let end = offset + 8 * values.len() as u64;
         for (at, written) in self.iter() {
@@ -146,14 +146,14 @@ pub struct Written {
     pub values: Vec<f64>,
 }
 
-/// What a call wants written.
+/// The result of a call.
 #[derive(Debug, Default)]
 pub struct Applied {
     /// The rows.
     pub writes: Writes,
     /// The rows again, with their times, if asked for.
     pub record: Vec<Written>,
-    /// Whether the live header changed; it does not where all samples were passed over.
+    /// Whether the live header changed; it does not where all samples were skipped.
     pub changed: bool,
     /// The live header before, where [`Failure::ChangesNothing`] asks for it.
     pub before: Option<Vec<u8>>,
@@ -164,7 +164,7 @@ pub struct Applied {
 pub struct Failed {
     /// Why.
     pub error: Error,
-    /// What is to be written nevertheless, where [`Failure::KeepsWhatWasDone`] asks for it.
+    /// What is to be written all the same, where [`Failure::KeepsWhatWasDone`] asks for it.
     pub applied: Option<Applied>,
 }
 
@@ -178,7 +178,7 @@ pub(crate) struct Session<'a> {
     pub(crate) smoothing: holt_winters::Smoothing,
 }
 
-/// What one sample after the other is worked out in, an entry per source.
+/// Buffers for one sample after the other, an entry per source.
 struct Room<'a> {
     readings: Vec<&'a str>,
     new: Vec<f64>,
@@ -290,13 +290,13 @@ impl Session<'_> {
         now: i64,
         sample_time: i64,
     ) -> std::result::Result<(), String> {
-        // Whole seconds only: a fraction stays with the rest, as rrdtool's integer modulo leaves it.
+        // Whole seconds only: the fraction stays with the rest, as in rrdtool's integer modulo.
         let share = match span.steps {
             1 => 0.0,
             _ => (number::as_long(span.before) as u64 % self.header.step()) as f64,
         };
         if share > 0.0 {
-            // Multiplied first, then divided, and the rest is what that leaves: the last bits hang on it.
+            // First multiplied, then divided, and the rest subtracted: another order changes the last bits.
             let part: Vec<f64> = room.new.iter().map(|new| new * share / span.interval).collect();
             room.new.iter_mut().zip(&part).for_each(|(new, part)| *new -= part);
             let alone = Span { interval: share, before: share, after: 0.0, steps: 1, ..span };
@@ -311,15 +311,15 @@ impl Session<'_> {
         self.consolidate(&room.points, span.first_step, span.steps, sample_time, 0)
     }
 
-    /// Takes `steps` equal `points` into every archive, then writes the rows they complete. `behind` counts
-    /// points of the same sample that come in a later round.
+    /// Takes `steps` equal `points` into every archive, then writes the rows they complete. `later` counts
+    /// points of the same sample that come in a later call.
     fn consolidate(
         &mut self,
         points: &[f64],
         first_step: u64,
         steps: u64,
         sample_time: i64,
-        behind: u64,
+        later: u64,
     ) -> std::result::Result<(), String> {
         let definition = self.header.definition().clone();
         let falls = |archive: &Archive| Fall::new(archive.points, archive.rows, first_step, steps);
@@ -337,18 +337,18 @@ impl Session<'_> {
             let count = falls(archive).rows;
             if count > 0 {
                 if archive.function.is_seasonal() && steps > 1 {
-                    // Coefficients of points that came in a lump are not kept.
+                    // Coefficients of points that one sample closed together are not kept.
                     let row = (self.header.current_row(rra) + count) % archive.rows;
                     self.header.set_current_row(rra, row);
                 } else {
-                    self.write_rows(rra, count, sample_time, behind);
+                    self.write_rows(rra, count, sample_time, later);
                 }
             }
         }
         Ok(())
     }
 
-    fn write_rows(&mut self, rra: usize, count: u64, sample_time: i64, behind: u64) {
+    fn write_rows(&mut self, rra: usize, count: u64, sample_time: i64, later: u64) {
         let (rows, sources) = (self.header.archives()[rra].rows, self.header.sources().len());
         for index in 0..count {
             // A header's rows lie within its archives, so this is the modulo without a division.
@@ -362,7 +362,7 @@ impl Session<'_> {
                 .push(header.row_offset(rra, row), (0..sources).map(|ds| header.cdp(rra, ds, slot)));
             if self.recording {
                 let seconds = self.header.row_seconds(rra);
-                let reached = (sample_time as u64).wrapping_sub(behind * self.header.step());
+                let reached = (sample_time as u64).wrapping_sub(later * self.header.step());
                 let newest = reached - reached % seconds;
                 let time = newest.wrapping_sub((count - 1 - index) * seconds) as i64;
                 let values = (0..sources).map(|ds| header.cdp(rra, ds, slot)).collect();
@@ -371,7 +371,7 @@ impl Session<'_> {
         }
     }
 
-    /// Row `row` of archive `rra` as it stands in this call.
+    /// Row `row` of archive `rra`, with the changes of this call.
     pub(crate) fn row(&self, rra: usize, row: u64) -> Result<Vec<f64>> {
         let mut values = vec![0.0; self.header.sources().len()];
         let offset = self.header.row_offset(rra, row);

@@ -1,8 +1,8 @@
-//! `xport`: series out of files, computed columns, one table in XML or JSON.
+//! `xport`: series of files, computed columns, one table in XML or JSON.
 //!
-//! Files are read in the archive that fits the wanted step, and finer rows are made rows of at least that step. Each
-//! definition has rows of its own step; an expression, and the table, is as fine as what it is made of. Columns are
-//! worked out one after the other, in the order of their definitions.
+//! - A `DEF` reads the archive that fits the wanted step; finer rows are consolidated to rows of at least that step.
+//! - Each definition has rows of its own step; an expression, and the table, is as fine as the finest of its parts.
+//! - Columns are computed one after the other, in the order of their definitions.
 
 mod definition;
 mod rows;
@@ -23,10 +23,10 @@ use crate::rpn::{Moment, Op, Program, Series};
 use crate::rra::Function;
 use crate::text;
 
-/// Series and expressions one command may name.
+/// Series and expressions of one command.
 const SERIES_MAX: usize = 1000;
 
-/// Seconds of a row: more than there are in a file's time, and few enough to count with.
+/// Seconds of a row: more than any file covers, and few enough to calculate with.
 const STEP_MAX: u64 = 1 << 40;
 
 /// What is asked for.
@@ -36,7 +36,7 @@ pub struct Plan {
     pub start: i64,
     /// Last second.
     pub end: i64,
-    /// Wanted seconds a row, 0 for as fine as `rows` allows.
+    /// Wanted seconds of a row; 0 for as fine as `rows` allows.
     pub step: u64,
     /// Rows wanted at most.
     pub rows: u64,
@@ -66,7 +66,7 @@ struct Column {
     step: u64,
     start: i64,
     values: Vec<f64>,
-    /// What becomes of several rows that fall on one of the table.
+    /// How several rows that fall on one row of the table are consolidated.
     reduce: Function,
     /// Seconds that its rows are to have at least.
     least: u64,
@@ -138,7 +138,7 @@ impl Script {
         Ok(())
     }
 
-    /// Gives `source` a name nothing has yet.
+    /// Gives `source` a name that is not used yet.
     fn define(&mut self, name: &str, source: Source) -> Result<()> {
         if self.find(name).is_some() {
             return refused(format!("trying to reuse vname {name}"));
@@ -205,7 +205,7 @@ impl Script {
         self.define(name, Source::Value(aggregate, index))
     }
 
-    /// Seconds, or the name of a value that has them.
+    /// Seconds, or the name of a value in seconds.
     fn shift(&mut self, text: &str, argument: &str) -> Result<()> {
         let words = definition::words(text);
         let name = words[0].as_str();
@@ -346,7 +346,7 @@ impl Column {
         let step = self.step as i64;
         let end = self.start + step * self.values.len() as i64;
         if to - from > step && (from < self.start || to > end) {
-            // As rrdtool has it: part of it lies outside of the time asked for.
+            // As in rrdtool: part of it lies outside the time asked for.
             return UNKNOWN;
         }
         let first = (from - self.start).div_euclid(step).max(0) as usize;

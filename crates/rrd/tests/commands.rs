@@ -48,7 +48,7 @@ fn errors_read_as_rrdtools() {
 }
 
 #[test]
-fn looking_commands_print_what_rrdtool_prints() {
+fn reading_commands_print_what_rrdtool_prints() {
     let mut pair = Pair::start("looking");
     let mut outputs = 0u64;
     for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
@@ -68,14 +68,14 @@ fn looking_commands_print_what_rrdtool_prints() {
             log.push(line.clone());
             let (mut theirs, mut ours) = pair.both(&line);
             if theirs.output != ours.output {
-                // Rows behind the first of a lump get times one row too late from rrdtool; ours are right.
+                // When one sample completes several rows, rrdtool prints all but the first one row too late; ours are right.
                 for line in theirs.output.iter_mut().chain(&mut ours.output) {
                     *line = line.split_once(']').map_or(line.clone(), |(_, rest)| rest.into());
                 }
             }
             if theirs.error.is_some() {
                 assert_eq!(ours.error, theirs.error, "{}", log.join("\n"));
-                // rrdtool keeps what came before the failing argument; we do not.
+                // rrdtool keeps what came before the failing argument; ours does not.
                 pair.copy("t.rrd");
             } else if seed % 4 != 0 && ours != theirs {
                 let at = theirs.output.iter().zip(&ours.output).position(|(a, b)| a != b);
@@ -113,7 +113,7 @@ fn looking_commands_print_what_rrdtool_prints() {
     println!("{outputs} outputs compared");
 }
 
-/// Both files told in full, row positions aside.
+/// The dumps of both files, without row positions.
 fn same_content(pair: &mut Pair, file: &str, log: &[String]) {
     pair.same(&format!("dump {file}"), log);
     let (theirs, ours) = pair.both(&format!("info {file}"));
@@ -124,7 +124,7 @@ fn same_content(pair: &mut Pair, file: &str, log: &[String]) {
 
 #[test]
 fn restored_files_hold_what_was_dumped() {
-    // In pipe mode rrdtool never forgets a range check once asked for, so each has a process of its own.
+    // In pipe mode rrdtool keeps a range check switched on, so each command has a process of its own.
     let (mut plain, mut checked) = (Pair::start("restore"), Pair::start("restore-checked"));
     for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
         let mut random = Random::new(seed);
@@ -207,7 +207,7 @@ fn tuned_files_are_rrdtools() {
 
 #[test]
 fn archives_come_and_go_without_touching_other_rows() {
-    // rrdtool fills every archive anew from whichever fits when one changes; ours leaves what is there.
+    // When one archive changes, rrdtool fills all again from whichever fits; ours leaves the others alone.
     let mut pair = Pair::start("archives");
     let rows =
         |reply: Reply| reply.output.into_iter().filter(|line| line.contains("<row>")).collect::<Vec<_>>();
@@ -238,7 +238,7 @@ fn a_step_is_tuned_where_the_file_is_rebuilt_and_rows_keep_their_length() {
         let mut random = Random::new(seed);
         let (_, _, mut log) = filled(&mut pair, &mut random, false);
         let step = random.pick(&["1", "5", "10", "60", "100", "300", "600", "0", "-5", "x", "12s", "7", ""]);
-        // Alone it is passed over; beside a change of structure it must divide the step before.
+        // Alone it is ignored; with a change of structure it must divide the old step.
         let change = random.pick(&["", "DELRRA:99", "DEL:nobody", "-h d0:77"]);
         let line = format!("tune t.rrd --step={step} {change}");
         log.push(format!("seed {seed}: {line}"));

@@ -57,7 +57,7 @@ fn far(a: &[u8], b: &[u8]) -> Option<usize> {
     (0..a.len()).step_by(8).find(|&at| a[at..at + 8] != b[at..at + 8] && !near(word(a, at), word(b, at)))
 }
 
-/// How random databases are drawn, and what of them must be equal.
+/// How random databases are drawn, and how equal they must be.
 struct Trial {
     name: &'static str,
     cases: u64,
@@ -88,7 +88,7 @@ impl Twins {
         a == b
     }
 
-    /// One call on both sides; whether it was refused, in the same words and, if asked to, without a trace.
+    /// One call on both sides; whether it was refused, with the same message and, if asked for, without a change.
     fn update(&mut self, rrdtool: &mut Oracle, samples: &[String]) -> bool {
         let line = format!("update t.rrd {}", samples.join(" "));
         self.log.push(line.clone());

@@ -3,13 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
-#[path = "fuzz/sides.rs"]
 mod sides;
 
 use oracle::Random;
 use sides::{Mode, Sides};
 
-/// rrdtutorial, "A real world example": the speed of a car, and what its archives make of it.
+/// rrdtutorial, "A real world example": the speed of a car, and its archives.
 const TUTORIAL: &str = "
 create test.rrd --start 920804400 DS:speed:COUNTER:600:U:U RRA:AVERAGE:0.5:1:24 RRA:AVERAGE:0.5:6:10
 update test.rrd 920804700:12345 920805000:12357 920805300:12363
@@ -83,7 +82,7 @@ update data.rrd --skip-past-updates 1000001800:5:5 1000002100:6:1100
 lastupdate data.rrd
 ";
 
-/// rrdfetch, "AT-STYLE TIME SPECIFICATION": the day each means shows in a file of a row a day.
+/// rrdfetch, "AT-STYLE TIME SPECIFICATION": a file with a row for each day shows which day each time means.
 const TIMES: &str = "
 create days.rrd --start 1000000000 --step 86400 DS:x:GAUGE:600000:U:U RRA:LAST:0.5:1:4000
 xport -s 'Oct 12 2026' -e s+3d DEF:a=days.rrd:x:LAST XPORT:a
@@ -115,7 +114,7 @@ fn words(line: &str) -> Vec<String> {
 /// Every line of each text, alone and in the pipe.
 fn same(number: u64, text: &str) {
     for mode in [Mode::Alone, Mode::Pipe] {
-        let mut sides = Sides::start(number, mode);
+        let mut sides = Sides::start(env!("CARGO_BIN_EXE_khz-rrd"), number, mode);
         let mut random = Random::new(number);
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         for line in &lines {

@@ -1,5 +1,5 @@
-//! Bytes nobody of us wrote: damaged files must never panic nor write beyond themselves, files of other
-//! machines must be understood.
+//! Foreign bytes: a damaged file must never cause a panic or a write beyond itself, and files of other machines must be
+//! read.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
@@ -47,7 +47,7 @@ fn directory(name: &str) -> std::path::PathBuf {
     dir
 }
 
-/// Does everything one can do to a file; none of it may panic or change the file's length.
+/// Every operation on a file; none may panic or change the file's length.
 fn exercise(path: &Path) {
     let length = std::fs::metadata(path).unwrap().len();
     if let Ok(rrd) = Rrd::open(path, Access::Read) {

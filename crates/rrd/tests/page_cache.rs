@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Exit code, output and errors of `khz-rrd` with `arguments`, run in `folder`.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    // What hangs is to fail.
+    // A program that hangs must fail.
     let mut command = Command::new("timeout");
     command.args(["60", env!("CARGO_BIN_EXE_khz-rrd")]).args(arguments);
     let output = command.current_dir(folder).env("LC_ALL", "C").output().unwrap();
@@ -21,10 +21,10 @@ fn make_fifo(path: &Path) {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_refused_at_once() {
+fn a_file_that_is_not_ordinary_is_refused_at_once() {
     let folder = oracle::directory("fifo");
     make_fifo(&folder.join("fifo"));
-    // Nobody will ever write into it: a tool that opens it as a file would wait for ever.
+    // Nobody writes into it: a tool that opens it like a file would wait for ever.
     for action in ["show", "drop"] {
         let told = run(&folder, &["cache", action, "fifo"]);
         assert_eq!(
@@ -38,7 +38,7 @@ fn what_is_no_ordinary_file_is_refused_at_once() {
 }
 
 #[test]
-fn each_file_is_tried_and_each_failure_told() {
+fn each_file_is_tried_and_each_failure_printed() {
     let folder = oracle::directory("each");
     std::fs::write(folder.join("a.rrd"), vec![1; 9000]).unwrap();
     let (code, shown, told) = run(&folder, &["cache", "show", "nope", "a.rrd", "nor this"]);
@@ -59,13 +59,13 @@ fn a_line_of_the_table_fits_a_terminal() {
 }
 
 #[test]
-fn the_doctor_tells_an_empty_directory_from_unreadable_files() {
+fn the_doctor_distinguishes_an_empty_directory_from_unreadable_files() {
     let folder = oracle::directory("doctor");
     let (code, told, _) = run(&folder, &["doctor", "."]);
     assert_eq!(code, Some(0));
     assert!(told.contains("there are no .rrd files here\n"), "{told}");
     std::fs::write(folder.join("a.rrd"), "no such thing").unwrap();
     let (_, told, _) = run(&folder, &["doctor", "."]);
-    assert!(told.contains("there are 1 .rrd files; none of those looked at could be read\n"), "{told}");
+    assert!(told.contains("there are 1 .rrd files; none of those opened could be read\n"), "{told}");
     assert_eq!(told.lines().find(|line| line.chars().count() > 80), None);
 }

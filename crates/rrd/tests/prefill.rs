@@ -1,7 +1,7 @@
 //! New files filled from others, and archives added, beside rrdtool's.
 //!
-//! Where rrdtool makes longer maxima out of averages, or takes a row's known share for its unknown one, ours does as
-//! its manual says; those cases are left out here and stand in the documentation.
+//! Where rrdtool makes longer maxima of averages, or takes a row's known share for its unknown one, ours does what the
+//! manual says. Those cases are not tested here; docs/rrd.md lists them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
@@ -13,7 +13,7 @@ mod random_cases;
 use oracle::Random;
 use pair::Pair;
 
-/// The archives of the files that are there: averages reach furthest back.
+/// The archives of the existing files: averages reach furthest back.
 const ARCHIVES: [&str; 4] =
     ["RRA:AVERAGE:0.5:1:30", "RRA:AVERAGE:0.5:5:20", "RRA:MAX:0.5:5:20", "RRA:MIN:0.5:1:30"];
 
@@ -49,7 +49,7 @@ fn dumps(pair: &mut Pair, line: &str) {
     pair.same("dump new.rrd", &[line.to_string()]);
 }
 
-/// The same where states that rrdtool leaves behind by accident differ: rows and last readings alone.
+/// Only rows and last readings, because rrdtool leaves other state by accident.
 fn rows(pair: &mut Pair, line: &str) {
     let (theirs, ours) = pair.both(line);
     assert_eq!(ours, theirs, "{line}");
@@ -125,16 +125,15 @@ fn an_archive_added_by_tune_has_the_history_of_the_others() {
     each("tune", |pair, random| {
         source(pair, random, "new.rrd", &["x"], false);
         let length = 1 + random.below(40);
-        // One added archive: at a second one rrdtool makes all of them anew.
+        // One archive only: when a second is added, rrdtool makes all of them again.
         rows(pair, &format!("tune new.rrd RRA:LAST:0.5:1:{length}"));
     });
 }
 
 #[test]
-fn averages_added_by_tune_go_on_with_the_row_that_is_open() {
-    // Where a finer archive begins within a row, rrdtool's value may be larger than all there was, and where values do,
-    // it takes the known share for the unknown; so here both begin before the three rows of up to 21 minutes that are
-    // added and the one that is open.
+fn averages_added_by_tune_continue_the_open_row() {
+    // rrdtool is wrong where a finer archive, or the values, begin within a row. So here both begin before the three
+    // rows of up to 21 minutes that are added, and before the open one.
     each("tune-average", |pair, random| {
         let (start, length) = (1_000_000_000 + 60 * random.below(30), 4 * 21 + random.below(60));
         let create =

@@ -1,5 +1,5 @@
-//! The program under the name `rrdtool` beside the one of that name, run once for each command: exit codes and what
-//! goes to which stream, which the pipe mode does not show.
+//! Our program under the name `rrdtool` beside rrdtool, run once for each command: exit codes and both output streams,
+//! which the pipe mode does not show.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod oracle;
@@ -47,7 +47,7 @@ fn listing_a_directory_is_rrdtools() {
             (run(Path::new("rrdtool"), &folder, arguments), run(&program, &folder, arguments));
         assert_eq!(ours.status.code(), theirs.status.code(), "{arguments:?}");
         assert_eq!(text(&ours.stderr), text(&theirs.stderr), "{arguments:?}");
-        // Theirs come as the directory has them.
+        // rrdtool's have the order of the directory.
         let sorted = |output: &Output| {
             let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_string).collect();
             lines.sort();
@@ -62,7 +62,7 @@ fn listing_a_directory_is_rrdtools() {
 }
 
 #[test]
-fn a_command_that_is_not_there_fails() {
+fn an_unknown_command_fails() {
     let folder = oracle::directory("unknown");
     let program = ours(&folder);
     let own = Path::new(env!("CARGO_BIN_EXE_khz-rrd"));
@@ -80,7 +80,7 @@ fn a_command_that_is_not_there_fails() {
         assert_eq!(said(program, &["foo", "a"]), unknown);
     }
     assert_eq!(said(Path::new("rrdtool"), &["foo", "a"]).2, "ERROR: unknown function 'foo'\n");
-    // A word alone that is no command: rrdtool lists its commands, and so do we under its name.
+    // For an unknown word alone rrdtool lists its commands, and so does ours under its name.
     assert_eq!(said(Path::new("rrdtool"), &["foo"]).0, Some(0));
     assert!(matches!(said(&program, &["foo"]), (Some(0), list, _) if list.contains("\n    create FILE ")));
     assert_eq!(said(own, &["foo"]).0, Some(1));

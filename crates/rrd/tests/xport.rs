@@ -60,7 +60,7 @@ fn values_of_whole_series_are_rrdtools() {
         let (name, step) = (&database.names[0], database.step);
         // Rows of one point: rrdtool takes the value of a series from its own rows.
         let start = time - (2 + random.below(8)) * step - 1;
-        // Mostly before the last update, so that there are rows behind the end.
+        // Mostly before the last update, so that there are rows after the end.
         let end = (time - random.below(3 * step)).max(start + step);
         let line_of = |function: &str| {
             format!(
@@ -71,12 +71,12 @@ fn values_of_whole_series_are_rrdtools() {
         let largest = pair.theirs.run(&line_of("MAXIMUM")).output;
         let is_unknown = largest.iter().any(|line| line.contains("<v>NaN</v>"));
         for function in functions {
-            // The rank among no values at all is for rrdtool whatever its memory held; ours is unknown.
+            // Without values rrdtool's rank is what its memory held; ours is unknown.
             if is_unknown && function.ends_with("PERCENTNAN") {
                 continue;
             }
             let line = line_of(function);
-            // Of a table without a whole row rrdtool prints what its memory held.
+            // For a table without a whole row rrdtool prints what its memory held.
             let shown = format!("    <step>{step}</step>");
             if pair.theirs.run(&line).output.contains(&shown) {
                 compared += u64::from(compare(&mut pair, &line, &log));
@@ -127,10 +127,10 @@ fn predictions_within_a_series_are_rrdtools() {
     }
 }
 
-/// Where the time asked for ends within a row, a prediction looks one row behind all that there is: rrdtool at whatever
-/// its memory holds there, ours at nothing.
+/// Where the time asked for ends within a row, a prediction reads one row after the last: rrdtool reads what its memory
+/// holds there, ours nothing.
 #[test]
-fn predictions_up_to_the_middle_of_a_row_are_rrdtools_but_for_the_last() {
+fn predictions_up_to_the_middle_of_a_row_are_rrdtools_except_the_last() {
     let (mut pair, base) = squares("middle");
     for seed in oracle::first_seed()..oracle::first_seed() + oracle::cases(60) {
         let mut random = Random::new(seed);
@@ -154,7 +154,7 @@ fn predictions_up_to_the_middle_of_a_row_are_rrdtools_but_for_the_last() {
     }
 }
 
-/// Squares of the row's number in 30 rows of a minute, and when they begin.
+/// Squares of the row's number in 30 rows of a minute, and the time of the first.
 fn squares(name: &str) -> (Pair, u64) {
     let (mut pair, base) = (Pair::start(name), 1_000_000_020);
     let create = format!("create t.rrd --start {base} --step 60 DS:x:GAUGE:120:U:U RRA:AVERAGE:0.5:1:100");
@@ -167,7 +167,7 @@ fn squares(name: &str) -> (Pair, u64) {
     (pair, base)
 }
 
-/// Rows behind a shift forward: in front rrdtool prints whatever its memory held, ours is unknown.
+/// Rows after a shift forward. Before them rrdtool prints what its memory held; ours is unknown.
 #[test]
 fn shifted_columns_are_rrdtools_where_it_has_values() {
     let mut pair = Pair::start("shift");
@@ -195,7 +195,7 @@ fn shifted_columns_are_rrdtools_where_it_has_values() {
     assert!(compared > 100, "only {compared} rows came to be compared");
 }
 
-/// Compares an export that rrdtool does not refuse; whether it did not.
+/// Compares an export, unless rrdtool refuses it; returns whether it did not.
 fn compare(pair: &mut Pair, line: &str, log: &[String]) -> bool {
     let answered = pair.theirs.run(line).error.is_none();
     if answered {

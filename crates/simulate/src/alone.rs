@@ -1,5 +1,5 @@
-//! One simulated node on a made-up connection, in made-up time: what it would say, for counting its bytes. No socket,
-//! no clock.
+//! One simulated node on a made-up connection, in made-up time, to count the bytes that it would send. No
+//! socket, no clock.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,21 +13,22 @@ use khz_model::{Nanos, Stamp};
 use crate::lanes::{NodeLanes, Part};
 use crate::library::Library;
 
-/// It begins at this moment of CLOCK_BOOTTIME.
+/// CLOCK_BOOTTIME at the start.
 const START: Stamp = Stamp { boot: Nanos(1_000_000_000_000), real_offset: 1_700_000_000_000_000_000 };
 
-/// What a node has said.
+/// What a node has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Said {
     /// Rows.
     pub rows: u64,
-    /// Slots of each.
+    /// Slots of each row.
     pub slots: u64,
-    /// Bytes of blocks, rows, ends and beats, their frames included; not what is said once: names and schema.
+    /// Bytes of blocks, rows, ends and beats, with their frames; without frames that are sent only once:
+    /// names and schema.
     pub bytes: u64,
 }
 
-/// What a node that plays this recording says in this time.
+/// What a node that plays this recording sends in this time.
 pub fn said(library: Library, workload: usize, period: Nanos, length: Nanos) -> Result<Said, LinkError> {
     let slots = library.recordings()[workload].slots() as u64;
     let part = Part { seed: 1, workload, period, held: Nanos(0), epoch: 1 };
@@ -73,7 +74,8 @@ fn identity() -> Identity {
     }
 }
 
-/// What a hub must answer; gives the bytes of what does not come once only.
+/// The answer that a hub must give. Returns how many of the bytes belong to frames that are sent again and
+/// again.
 fn answer(mut said: &[u8], wall: i64, hub: &mut Vec<u8>) -> Result<u64, LinkError> {
     let mut bytes = 0;
     while let Some(frame) = split(said, FRAME_MAX)? {

@@ -1,6 +1,6 @@
-//! Numbers that follow from a seed (splitmix64): the same on every machine, in every version. Not for secrets.
+//! Numbers derived from a seed (splitmix64): the same on every machine and in every version. Not for secrets.
 
-/// One number of a seed, for a purpose.
+/// A number from a seed, for one purpose.
 pub fn number(seed: u64, purpose: u64) -> u64 {
     let mut x =
         seed.wrapping_add(purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -9,7 +9,7 @@ pub fn number(seed: u64, purpose: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Sixteen bytes of a seed, for a purpose.
+/// Sixteen bytes from a seed, for one purpose.
 pub fn bytes(seed: u64, purpose: u64) -> [u8; 16] {
     let halves = [number(seed, purpose), number(seed, !purpose)];
     let mut bytes = [0; 16];
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_splitmix64() {
-        // Vigna's reference implementation, seed 0.
+        // From Vigna's reference implementation, seed 0.
         assert_eq!(number(0, 0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(number(0, 1), 0x6e78_9e6a_a1b9_65f4);
         assert_eq!(bytes(0, 0)[..8], 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());

@@ -1,4 +1,5 @@
-//! The clocks: one that never jumps, how far real time stands from it, and the CPU time of this process.
+//! The clocks: one that never jumps, the distance of the wall clock from it, and the CPU time of this
+//! process.
 
 use khz_model::Nanos;
 use rustix::thread::clock_nanosleep_absolute;
@@ -24,10 +25,10 @@ pub fn cpu() -> Nanos {
     Nanos(read(ClockId::ProcessCPUTime))
 }
 
-/// Sleeps until then.
+/// Sleeps until this moment.
 pub fn sleep_until(moment: Nanos) {
     let time =
         Timespec { tv_sec: (moment.0 / 1_000_000_000) as i64, tv_nsec: (moment.0 % 1_000_000_000) as i64 };
-    // Woken early by a signal, the loop looks at the clock and sleeps again.
+    // A signal may wake it early; the loop then checks the clock and sleeps again.
     let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Boottime, &time);
 }

@@ -1,5 +1,5 @@
-//! All nodes of a simulation in one thread: one loop that sleeps in one `epoll_wait`, wakes at most a thousand times a
-//! second unless somebody wants rows at once, and does what is due.
+//! All nodes of a simulation in one thread: one loop with one `epoll_wait`. It wakes at most a thousand times
+//! a second, except for rows on demand, and does the work that is due.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -24,47 +24,47 @@ use crate::report::Report;
 use crate::wire::{Tls, Wire, WireError};
 use crate::{chance, clock, files};
 
-/// Nodes of one simulation: with so many connections from one address to one hub ports become few.
+/// Most nodes of one simulation: with more connections from one address to one hub, ports become scarce.
 pub const NODES_MAX: usize = 16_384;
 
-/// The loop turns no more often than this, so that one turn serves many nodes.
+/// The loop turns at most this often, so that one turn serves many nodes.
 const TURN: Nanos = Nanos::from_millis(1);
-/// The loop does not hold still for so long after a row was wanted on demand.
+/// For this long after a row on demand, the loop does not pause between turns.
 const HURRY: Nanos = Nanos::from_millis(50);
-/// The first connections are spread over so much time.
+/// The first connections are spread over this time.
 const ARRIVAL: Nanos = Nanos::SECOND;
-/// After the end so long is waited for the hub's last acknowledgements.
+/// How long to wait for the hub's last acknowledgements at the end.
 const DRAIN: Nanos = Nanos::from_secs(5);
 const STATUS: Nanos = Nanos::SECOND;
 const EVENTS: usize = 1_024;
 const ROOM: usize = 64 << 10;
-/// Broken connections that the log tells of each second; the others are counted.
+/// Broken connections that are logged each second; the others are only counted.
 const LOGGED: u32 = 5;
 
-/// What a simulation is told.
+/// The settings of a simulation.
 #[derive(Debug)]
 pub struct Settings {
     /// The hub.
     pub hub: SocketAddr,
     /// The local address of all connections; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
-    /// How it is spoken to.
+    /// TLS to the hub.
     pub tls: Option<Tls>,
     /// Makes each node's token.
     pub key: Option<ClusterKey>,
-    /// Where the key of a hub of this machine may be.
+    /// Directories that may hold the run key of a hub on this machine.
     pub run_dirs: Vec<PathBuf>,
     /// How many nodes.
     pub nodes: usize,
-    /// What their names begin with.
+    /// The prefix of their names.
     pub prefix: String,
     /// Time between two rows.
     pub period: Nanos,
-    /// Everything that differs between nodes follows from it.
+    /// All differences between nodes are derived from it.
     pub seed: u64,
-    /// How long it plays; `None`: until it is stopped.
+    /// How long to play; `None`: until it is stopped.
     pub length: Option<Nanos>,
-    /// How long the nodes' rings keep blocks.
+    /// How long blocks stay in the nodes' rings.
     pub held: Nanos,
 }
 
@@ -73,7 +73,7 @@ pub struct Crowd {
     settings: Settings,
     nodes: Vec<Node>,
     epoll: OwnedFd,
-    /// Whether epoll tells when a node's socket has room.
+    /// Whether epoll waits until a node's socket has room.
     waits: Vec<bool>,
     timetable: BinaryHeap<Reverse<(Nanos, u32)>>,
     desk: Desk,
@@ -81,7 +81,7 @@ pub struct Crowd {
     start: Nanos,
     cpu_start: Nanos,
     up: usize,
-    /// When a row on demand was wanted last.
+    /// When a row on demand was last wanted.
     asked: Nanos,
     all_up_at: Option<Nanos>,
     broken: u64,
@@ -89,12 +89,12 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Makes the nodes; none is connected yet.
+    /// Creates the nodes; none is connected yet.
     pub fn new(settings: Settings, library: Library) -> Result<Self, SimulateError> {
         if !(1..=NODES_MAX).contains(&settings.nodes) {
             return Err(SimulateError::Nodes { asked: settings.nodes, limit: NODES_MAX });
         }
-        // An address that no interface has would be the same failure again and again.
+        // Checked once here: with an address that no interface has, every connection would fail.
         let bound = khz_link::driver::socket_to(&settings.hub, settings.from);
         drop(bound.map_err(|source| SimulateError::Bind { hub: settings.hub, source })?);
         files::make_room(settings.nodes as u64)?;
@@ -121,8 +121,8 @@ impl Crowd {
         })
     }
 
-    /// Plays until the end or until `stop`; `status` hears of it once a second. Then waits for the hub to
-    /// acknowledge what was sent.
+    /// Plays until the end or until `stop`; passes a report to `status` once a second. Then waits for the hub
+    /// to acknowledge what was sent.
     pub fn run(mut self, stop: &AtomicBool, mut status: impl FnMut(&Report)) -> Report {
         let mut end = self.settings.length.map_or(Nanos(u64::MAX), |length| Nanos(self.start.0 + length.0));
         let mut events = Vec::with_capacity(EVENTS);
@@ -151,13 +151,13 @@ impl Crowd {
         }
     }
 
-    /// Everybody whose time has come.
+    /// Serves every node whose time has come.
     fn serve_due(&mut self, now: Stamp, turn: Nanos) {
         while let Some(&Reverse((due, number))) = self.timetable.peek().filter(|first| first.0.0 <= turn) {
             self.timetable.pop();
             let node = &mut self.nodes[number as usize];
             if node.due != due {
-                // It was put there again, for another time.
+                // The node was queued again, for another time.
                 continue;
             }
             let was_up = node.is_up();
@@ -178,7 +178,8 @@ impl Crowd {
         Ok(())
     }
 
-    /// The key of a hub of this machine that is our own vouches for each node; one that was restarted has another.
+    /// Vouches for each node with the run key of our own user's hub on this machine, if there is one; a
+    /// restarted hub has a new key.
     fn vouch(&self, name: &str) -> Option<Vouch> {
         let key = RunKeyFile::find(&self.settings.run_dirs, self.settings.hub)?.key;
         let token = key.token(khz_trust::Role::Node, &NodeName::new(name).ok()?);
@@ -204,7 +205,7 @@ impl Crowd {
         }
     }
 
-    /// Notes what has become of a node: whether it is connected, and whether it waits for room.
+    /// Records the state of a node: whether it is connected, and whether it waits for room.
     fn settle(&mut self, number: u32, was_up: bool, result: Result<(), Ended>) {
         let at = number as usize;
         let node = &mut self.nodes[at];
@@ -238,14 +239,14 @@ impl Crowd {
         }
     }
 
-    /// Sleeps until something is due or has come.
+    /// Sleeps until work is due or bytes come.
     fn wait(&self, turn: Nanos, end: Nanos, events: &mut Vec<(u32, epoll::EventFlags)>) {
         let next = self.timetable.peek().map_or(Nanos(u64::MAX), |first| first.0.0);
         let next =
             next.min(Nanos(turn.0 + STATUS.0 / 10)).min(if end > turn { end } else { Nanos(u64::MAX) });
-        // While somebody waits for rows on demand, they are answered as they come.
+        // While rows on demand are wanted, events are handled as they come.
         if turn.since(self.asked) < HURRY {
-            // Nothing: epoll wakes.
+            // No pause: epoll wakes the loop.
         } else if next.0 > turn.0 + TURN.0 {
             clock::sleep_until(Nanos(turn.0 + TURN.0));
         } else {
@@ -260,7 +261,7 @@ impl Crowd {
         }
     }
 
-    /// What has happened so far.
+    /// The counts up to now.
     pub fn report(&self) -> Report {
         let mut report = Report {
             nodes: self.nodes.len() as u64,
@@ -286,7 +287,7 @@ impl Crowd {
     }
 }
 
-/// Everything of one node that follows from its number.
+/// Derives everything about one node from its number.
 fn node(
     settings: &Settings,
     number: usize,

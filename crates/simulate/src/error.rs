@@ -1,4 +1,4 @@
-//! Why a simulation cannot begin. What happens to single connections later is counted, not an error.
+//! Why a simulation cannot begin. Later failures of single connections are counted; they are no errors.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ pub enum SimulateError {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// No recording of this name is part of the program.
+    /// The program contains no recording with this name.
     #[error(
         "there is no recording '{asked}': this program has {}; a path names a file (./{asked}.khzt), and --workloads DIR a \
          folder of others",
         crate::packed::workloads().collect::<Vec<_>>().join(", ")
     )]
     Workload {
-        /// What was asked for.
+        /// The name that was asked for.
         asked: String,
     },
-    /// It is no trace.
+    /// The file is no trace.
     #[error("{} is no recording: {source}", path.display())]
     Trace {
         /// The file.
@@ -34,7 +34,7 @@ pub enum SimulateError {
         /// What is wrong with it.
         source: BlockError,
     },
-    /// It is a trace that cannot be played.
+    /// The trace cannot be played.
     #[error("{} cannot be played: {problem}", path.display())]
     Unplayable {
         /// The file.
@@ -43,25 +43,25 @@ pub enum SimulateError {
         problem: String,
     },
     /// More slots than a row can get.
-    #[error("a row cannot have {asked} slots: it can be {limit} of these recordings")]
+    #[error("a row cannot have {asked} slots: with these recordings it can have {limit}")]
     Slots {
-        /// Wanted.
+        /// How many were asked for.
         asked: usize,
-        /// At most.
+        /// How many are possible.
         limit: usize,
     },
     /// Too many nodes, or none.
-    #[error("{asked} nodes: it can be 1 to {limit}")]
+    #[error("{asked} nodes: there can be 1 to {limit}")]
     Nodes {
-        /// Wanted.
+        /// How many were asked for.
         asked: usize,
-        /// At most.
+        /// How many are possible.
         limit: usize,
     },
-    /// A name that no node can have.
+    /// The prefix makes no valid node name.
     #[error("'{prefix}' cannot begin a node's name: {problem}")]
     Prefix {
-        /// The beginning.
+        /// The prefix.
         prefix: String,
         /// What is wrong.
         problem: String,
@@ -72,12 +72,12 @@ pub enum SimulateError {
          (ulimit -Hn {needed}, LimitNOFILE= in a unit) or simulate fewer"
     )]
     Files {
-        /// Needed.
+        /// How many files are needed.
         needed: u64,
         /// The hard limit.
         hard: u64,
     },
-    /// Connections cannot go out from the local address that was asked for.
+    /// Connections cannot use the local address that was asked for.
     #[error("cannot connect to {hub}: {source}")]
     Bind {
         /// The hub.
@@ -93,7 +93,7 @@ pub enum SimulateError {
         /// Why not.
         problem: String,
     },
-    /// The kernel refused something that it never refuses.
+    /// The kernel refused a call that it usually never refuses.
     #[error("cannot simulate: {0}")]
     Kernel(#[from] std::io::Error),
 }

@@ -1,21 +1,21 @@
-//! Open files: one connection for each node needs more than a shell gives. The soft limit is raised as far as the
-//! hard one allows, and no further.
+//! Open files: one connection for each node needs more of them than a shell allows. Raises the soft limit as
+//! far as the hard limit permits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::SimulateError;
 
-/// Files that are open besides connections.
+/// Open files besides connections.
 const BESIDES: u64 = 64;
 
-/// Makes room for so many connections.
+/// Raises the limit for this many connections.
 pub fn make_room(connections: u64) -> Result<(), SimulateError> {
     let needed = connections + BESIDES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|limit| limit >= needed) {
         return Ok(());
     }
-    // With the privilege for it the hard limit follows.
+    // A privileged process raises the hard limit too.
     let raised = [maximum.map(|hard| hard.max(needed)), maximum].into_iter().any(|hard| {
         hard.is_none_or(|hard| hard >= needed)
             && setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: hard }).is_ok()

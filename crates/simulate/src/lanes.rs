@@ -1,4 +1,4 @@
-//! The lanes of one simulated node: its base lane, and those that somebody wants besides. It sends nothing.
+//! The lanes of one simulated node: its base lane, and further lanes for interests. Sends nothing.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,18 +11,18 @@ use crate::library::{Library, PERIOD_MIN};
 use crate::ring::{PlayedRing, Score};
 use crate::variation::Variation;
 
-/// What a node plays.
+/// What a node plays, and how.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// All of this follows from it.
+    /// The seed from which everything about the node is derived.
     pub seed: u64,
-    /// Which recording.
+    /// The number of its recording.
     pub workload: usize,
     /// Time between two rows of the base lane.
     pub period: Nanos,
     /// How long blocks stay in its rings.
     pub held: Nanos,
-    /// Random at the start of the simulation: rows of an earlier one are other rows.
+    /// Random at the start of the simulation, so that rows of an earlier one are not taken for these.
     pub epoch: u64,
 }
 
@@ -33,19 +33,19 @@ pub struct NodeLanes {
     part: Part,
     base: Option<PlayedRing>,
     boosts: Vec<(u32, PlayedRing)>,
-    /// Lanes on demand: they are played when somebody asks.
+    /// Lanes on demand: they are played when a row is asked for.
     demands: Vec<(u32, PlayedRing)>,
     answers: Vec<Answer>,
     revision: u64,
     made: u64,
-    /// When somebody wanted a row on demand last.
+    /// When a row on demand was last asked for.
     pub asked: Nanos,
-    /// The moment that interests and rows are judged by.
+    /// The moment at which interests and rows are handled.
     now: Stamp,
 }
 
 impl NodeLanes {
-    /// A node that has not begun.
+    /// A node that has not begun to play.
     pub fn new(library: Rc<RefCell<Library>>, part: Part) -> Self {
         NodeLanes {
             library,
@@ -61,12 +61,12 @@ impl NodeLanes {
         }
     }
 
-    /// The base lane, once the node has begun.
+    /// The base lane, once the node plays.
     pub fn base(&self) -> Option<&PlayedRing> {
         self.base.as_ref()
     }
 
-    /// Begins with the tick that has just been.
+    /// Begins with the last tick.
     pub fn begin(&mut self, now: Stamp) {
         if self.base.is_none() {
             self.now = now;
@@ -85,20 +85,20 @@ impl NodeLanes {
         PlayedRing::new(Score { id: self.made, name, epoch, reel, phase, variation, start, held })
     }
 
-    /// Plays all lanes until now.
+    /// Plays all lanes up to now.
     pub fn advance(&mut self, now: Stamp) {
         self.now = now;
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
         rings.for_each(|ring| ring.advance(now.boot));
     }
 
-    /// When the next row of any lane is gathered.
+    /// When any lane gathers its next row.
     pub fn next_tick(&self) -> Nanos {
         let rings = self.base.iter().chain(self.boosts.iter().map(|(_, ring)| ring));
         rings.map(PlayedRing::next_tick).min().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// The lane that serves an interest, or why there is none.
+    /// The lane that serves an interest; an error if none can.
     fn serve(&mut self, ask: &InterestFrame<'_>) -> Result<(u64, Nanos), String> {
         let patterns: Result<Vec<Pattern>, _> = ask.patterns().map(Pattern::new).collect();
         let patterns = patterns.map_err(|error| error.to_string())?;
@@ -109,7 +109,7 @@ impl NodeLanes {
         }
         let period = if is_demand { PERIOD_MIN } else { ask.period };
         let reel = self.library.borrow_mut().boost(self.part.workload, period, &patterns)?;
-        // It shows the same moment of the recording as the base lane.
+        // It begins at the same moment of the recording as the base lane.
         let start = last_tick(self.now, period);
         let base_reel = self.library.borrow_mut().reel(self.part.workload, self.part.period);
         let phase = chance::number(self.part.seed, 3) % base_reel.rows();
@@ -124,7 +124,7 @@ impl NodeLanes {
     }
 }
 
-/// The last multiple of the period, by the wall clock, up to `now`.
+/// The last multiple of the period, by the wall clock, not after `now`.
 fn last_tick(now: Stamp, period: Nanos) -> Stamp {
     Stamp { boot: Nanos(now.boot.0 - now.real().0 % period.0), ..now }
 }
@@ -155,7 +155,7 @@ impl Lanes for NodeLanes {
         self.revision += 1;
     }
 
-    /// Every millisecond since the last one has its row: more than a real node would say.
+    /// Adds a row for every millisecond since the last one: more than a real node would send.
     fn now(&mut self, interest: u32, ask: u32) {
         if let Some((_, ring)) = self.demands.iter().find(|(known, _)| *known == interest) {
             ring.give(ask, self.now.boot);

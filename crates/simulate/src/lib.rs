@@ -1,6 +1,6 @@
-//! Made-up nodes, as many as a cluster has: each plays a recorded workload over a connection of its own, with the
-//! state machine of a real agent. The same seed plays the same rows. It gathers nothing and keeps no rows: rings are
-//! made of the recording when somebody asks for them.
+//! Simulated nodes, as many as a large cluster has. Each plays a recorded workload over its own connection,
+//! with the state machine of a real agent. The same seed gives the same rows. This crate gathers nothing and
+//! stores no rows: it makes the contents of a ring from the recording when a hub asks for them.
 
 #![forbid(unsafe_code)]
 

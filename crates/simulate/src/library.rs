@@ -1,5 +1,5 @@
-//! The recordings, and the reels that were made of them: each once, however many nodes play it. It holds no more
-//! reels than it may; a wish for another one is refused.
+//! The recordings, and the reels made from them: each exists once, however many nodes play it. The number of
+//! reels is limited; a request for more is refused.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::packed;
 use crate::recording::{NUMBERS_MAX, Recording};
 use crate::reel::Reel;
 
-/// Fastest that a node grants.
+/// The shortest period that a node grants.
 pub const PERIOD_MIN: Nanos = Nanos::from_millis(1);
-/// Reels at once: a busy minute at 1,000 Hz has ten megabytes.
+/// Reels at once: a busy minute at 1,000 Hz takes ten megabytes.
 const REELS_MAX: usize = 64;
-/// What a recording's file is called after its workload.
+/// What follows the workload's name in the file name of a recording.
 const SUFFIX: &str = "-100hz.khzt";
 
-/// What makes a reel: which recording, how often, which kernel files (none: all of them).
+/// The key of a reel: recording, period, kernel files (none: all of them).
 type Title = (usize, Nanos, Vec<String>);
 
-/// All that can be played.
+/// Everything that can be played.
 #[derive(Debug)]
 pub struct Library {
     recordings: Vec<Arc<Recording>>,
@@ -31,15 +31,15 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads the workloads, each a path of a recording, or a name of one: in `folder`, or where there is none, in the
-    /// program itself. Rows get `slots` slots, those that change most, and copies of devices where there are not so
-    /// many; 0: as recorded.
+    /// Reads the workloads. Each is the path of a recording, or a name: of a file in `folder` or, without a
+    /// folder, of a recording in the program. Rows get `slots` slots: those that change most, and copies of
+    /// devices if there are too few; 0: as recorded.
     pub fn read(workloads: &[String], folder: Option<&Path>, slots: usize) -> Result<Self, SimulateError> {
         let recordings = workloads.iter().map(|workload| read(workload, folder));
         Self::of(recordings.collect::<Result<_, _>>()?, slots)
     }
 
-    /// A library of these.
+    /// A library of these recordings.
     pub fn of(recordings: Vec<Recording>, slots: usize) -> Result<Self, SimulateError> {
         let recordings = if slots == 0 { recordings } else { busiest(recordings, slots)? };
         Ok(Library { recordings: recordings.into_iter().map(Arc::new).collect(), reels: HashMap::new() })
@@ -50,14 +50,15 @@ impl Library {
         &self.recordings
     }
 
-    /// A recording, whole, at this rate.
+    /// A recording with all its slots, at this rate.
     pub fn reel(&mut self, which: usize, period: Nanos) -> Rc<Reel> {
         let recording = &self.recordings[which];
         let make = || Rc::new(Reel::new(recording.clone(), period));
         self.reels.entry((which, period, Vec::new())).or_insert_with(make).clone()
     }
 
-    /// The kernel files of a recording that the patterns need, at this rate; or why not.
+    /// The slots of a recording that come from the kernel files that the patterns need, at this rate; or why
+    /// not.
     pub fn boost(&mut self, which: usize, period: Nanos, patterns: &[Pattern]) -> Result<Rc<Reel>, String> {
         if period < PERIOD_MIN {
             return Err("a simulated node gathers 1,000 times a second at most".into());
@@ -77,7 +78,7 @@ impl Library {
             return Ok(reel.clone());
         }
         if self.reels.len() >= REELS_MAX {
-            // Those that nobody plays any more make room.
+            // Drops reels that no node plays.
             self.reels.retain(|_, reel| Rc::strong_count(reel) > 1);
         }
         if self.reels.len() >= REELS_MAX {
@@ -99,7 +100,7 @@ fn read(workload: &str, folder: Option<&Path>) -> Result<Recording, SimulateErro
     }
 }
 
-/// The slots that change most, over all recordings, so that nodes of all workloads have the same ones.
+/// The slots that change most over all recordings, so that nodes of all workloads have the same slots.
 fn busiest(recordings: Vec<Recording>, slots: usize) -> Result<Vec<Recording>, SimulateError> {
     let mut changes: HashMap<String, usize> = HashMap::new();
     for recording in &recordings {
@@ -118,7 +119,7 @@ fn busiest(recordings: Vec<Recording>, slots: usize) -> Result<Vec<Recording>, S
     recordings.into_iter().map(choose).collect()
 }
 
-/// With more slots than were recorded: its devices and processors once more, under other names.
+/// Adds slots: further copies of the recorded devices and processors, under other names.
 fn widened(recording: Recording, slots: usize) -> Result<Recording, SimulateError> {
     let (has, rows) = (recording.slots(), recording.rows());
     let instances: Vec<usize> = (0..has).filter(|&slot| recording.series[slot].instance.is_some()).collect();
@@ -169,7 +170,7 @@ mod tests {
         let error = Library::of(vec![whole], 1_000).unwrap_err();
         assert!(
             matches!(error, SimulateError::Slots { asked: 1_000, .. }),
-            "nothing in it can be there twice"
+            "it has no device that can be copied"
         );
     }
 

@@ -1,5 +1,5 @@
-//! One simulated node: its identity, its lanes, and its connection to the hub, which it takes up again when it
-//! breaks. It speaks the link with the agent's own state machine, and waits for nobody.
+//! One simulated node: its identity, its lanes, and its connection to the hub, which it opens again when it
+//! breaks. Speaks the link with the agent's own state machine, and never blocks.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const CONNECT_LATE: Nanos = Nanos::from_millis(500);
 
 /// A node of the simulation.
 pub struct Node {
-    /// When it wants to act next.
+    /// When it next has work to do.
     pub due: Nanos,
     /// Its lanes.
     pub lanes: NodeLanes,
@@ -27,7 +27,7 @@ pub struct Node {
     roster: Roster,
     link: Link,
     attempts: u64,
-    /// Rows of the base lane that a hub has acknowledged, and that were lost, on earlier connections.
+    /// Rows of the base lane on earlier connections: acknowledged by a hub, and lost.
     acknowledged: u64,
     lost: u64,
 }
@@ -38,51 +38,51 @@ enum Link {
     Up(Box<Up>),
 }
 
-/// A connection that is established.
+/// An established connection.
 struct Up {
     wire: Wire,
     end: AgentEnd<PlayedRing>,
-    /// What the socket had no room for.
+    /// Bytes for which the socket had no room.
     pending: Vec<u8>,
     since: Nanos,
-    /// When everything that was due was last out.
+    /// When all bytes that were due had last been sent.
     clear: Nanos,
 }
 
-/// What all nodes use in turn.
+/// Buffers and counts that all nodes share, one node at a time.
 #[derive(Default)]
 pub struct Desk {
-    /// What one node has to say.
+    /// The bytes that one node sends.
     pub out: Vec<u8>,
-    /// What came in.
+    /// The bytes that came in.
     pub bytes: Vec<u8>,
-    /// What one read may bring.
+    /// The buffer of one read.
     pub room: Vec<u8>,
-    /// Bytes and writes, counted.
+    /// Bytes written.
     pub written: u64,
-    /// Writes, counted.
+    /// Writes.
     pub writes: u64,
     /// Connections that were welcomed.
     pub welcomes: u64,
-    /// Rows that left late.
+    /// Rows that were sent late.
     pub late: u64,
-    /// The longest that a flush came after it was due.
+    /// The longest delay of a flush.
     pub latest: Nanos,
 }
 
 /// Why a connection has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// The hub has closed it.
+    /// The hub closed the connection.
     #[error("the hub has closed the connection")]
     Closed,
-    /// It took too long to establish.
+    /// Connecting took too long.
     #[error("no connection after 500 ms")]
     Late,
-    /// The socket or TLS.
+    /// The socket or TLS failed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// What was said on it.
+    /// The hub broke the protocol.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -127,14 +127,14 @@ impl Node {
         }
     }
 
-    /// Begins to connect; something may vouch for it at this hub.
+    /// Begins to connect; `vouch` may prove its identity at this hub.
     pub fn dial(&mut self, wire: Wire, vouch: Option<Vouch>, now: Nanos) {
         self.attempts += 1;
         self.due = Nanos(now.0 + CONNECT_LATE.0);
         self.link = Link::Dialing(wire, vouch);
     }
 
-    /// The socket has room: a connection is established, or more can be sent.
+    /// The socket has room: the connection is established, or more can be sent.
     pub fn on_room(&mut self, now: Stamp, desk: &mut Desk) -> Result<(), Ended> {
         match std::mem::replace(&mut self.link, Link::Down) {
             Link::Down => {}
@@ -154,14 +154,14 @@ impl Node {
         self.act(now, desk)
     }
 
-    /// Takes what has come.
+    /// Handles incoming bytes.
     pub fn on_bytes(&mut self, now: Stamp, desk: &mut Desk) -> Result<(), Ended> {
         let Link::Up(up) = &mut self.link else { return Ok(()) };
         let Desk { out, bytes, room, welcomes, .. } = desk;
         bytes.clear();
         let is_open = up.wire.read(room, bytes)?;
         let was_welcome = up.end.is_welcome();
-        // Interests are answered for this moment.
+        // Plays up to now, so that interests are answered for this moment.
         self.lanes.advance(now);
         let out = if up.pending.is_empty() { out } else { &mut up.pending };
         let wall = now.real().0 as i64;
@@ -179,7 +179,7 @@ impl Node {
         self.act(now, desk)
     }
 
-    /// Does what is due; `now` may stand still at the end of the simulation.
+    /// Does the work that is due; at the end of the simulation `now` may stand still.
     pub fn act(&mut self, now: Stamp, desk: &mut Desk) -> Result<(), Ended> {
         let boot = crate::clock::boot();
         let Link::Up(up) = &mut self.link else {
@@ -207,7 +207,7 @@ impl Node {
         Ok(())
     }
 
-    /// The connection is over: another attempt comes after a pause.
+    /// Ends the connection; the next attempt follows after a pause.
     pub fn hang_up(&mut self, ended: &Ended, now: Nanos) {
         let lasted = match std::mem::replace(&mut self.link, Link::Down) {
             Link::Up(up) => {
@@ -228,7 +228,7 @@ impl Node {
         self.due = self.roster.next(now).1;
     }
 
-    /// Rows made, not acknowledged, and lost.
+    /// Rows made, unacknowledged, and lost.
     pub fn counts(&self) -> (u64, u64, u64) {
         let rows = self.lanes.base().map_or(0, PlayedRing::rows);
         match &self.link {
@@ -241,13 +241,13 @@ impl Node {
     }
 }
 
-/// All rows of the base lane before this one have arrived.
+/// How many rows of the base lane have arrived without a gap.
 fn received(end: &AgentEnd<PlayedRing>, lanes: &NodeLanes) -> u64 {
     lanes.base().and_then(|base| end.received(base.id())).unwrap_or(0)
 }
 
 impl Up {
-    /// Sends as far as it goes; what does not go waits.
+    /// Sends as many bytes as the socket takes; keeps the rest.
     fn say(&mut self, desk: &mut Desk, now: Nanos) -> Result<(), WireError> {
         let is_fresh = self.pending.is_empty();
         let out = if is_fresh { &desk.out } else { &self.pending };
@@ -269,7 +269,7 @@ impl Up {
         }
         if self.pending.is_empty() {
             self.clear = now;
-            // A node at ease holds no memory for a time when it was not.
+            // Releases the memory of an earlier backlog.
             self.pending = Vec::new();
         }
         Ok(())

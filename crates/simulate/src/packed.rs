@@ -1,13 +1,13 @@
-//! The recordings that are part of the program, packed by its build script. They are found wherever the program runs;
-//! it refuses to look for files.
+//! The recordings in the program, packed by its build script. They are available wherever the program runs;
+//! this file opens no files.
 
 use crate::error::SimulateError;
 
-/// A recording in the program.
+/// A recording that is part of the program.
 pub(crate) struct Packed {
     /// The name of its workload.
     name: &'static str,
-    /// Bytes of the trace.
+    /// Bytes of the unpacked trace.
     length: usize,
     /// The trace, packed with zstd.
     bytes: &'static [u8],
@@ -20,7 +20,7 @@ pub fn workloads() -> impl Iterator<Item = &'static str> {
     PACKED.iter().map(|packed| packed.name)
 }
 
-/// The trace of a workload of this name.
+/// The trace of the workload with this name.
 pub(crate) fn trace_of(workload: &str) -> Result<Vec<u8>, SimulateError> {
     let packed = PACKED.iter().find(|packed| packed.name == workload);
     let packed = packed.ok_or_else(|| SimulateError::Workload { asked: workload.to_owned() })?;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_recording_comes_out_as_its_file_is() {
+    fn each_packed_recording_equals_its_file() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/workloads");
         let file = |name| std::fs::read(format!("{folder}/{name}-100hz.khzt")).unwrap();
         assert_eq!(workloads().collect::<Vec<_>>(), ["compile", "idle", "mempressure", "netcopy"]);
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// One MiB is what a program may grow by for a tool that most of its users never start.
+    /// One MiB is as much as a tool that most users never start may add to the program.
     #[test]
     fn all_recordings_together_add_less_than_a_mebibyte_to_the_program() {
         let bytes: usize = PACKED.iter().map(|packed| packed.bytes.len()).sum();

@@ -1,5 +1,5 @@
-//! A recorded workload: what one real machine showed, row by row, as numbers. It refuses traces that are damaged,
-//! too large, or empty; how a row becomes bytes again is the reel's.
+//! A recorded workload: the readings of one real machine, row by row, as numbers. Refuses traces that are
+//! damaged, too large, or empty. The reel turns rows into bytes.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use khz_model::{Kind, Nanos, Reading, Series};
 
 use crate::error::SimulateError;
 
-/// A trace file; a busy minute at 100 Hz has two megabytes.
+/// Largest trace file; a busy minute at 100 Hz has two megabytes.
 const TRACE_BYTES_MAX: u64 = 256 << 20;
-/// Numbers in memory: ten minutes of a thousand slots at 100 Hz.
+/// Most numbers in memory: ten minutes of a thousand slots at 100 Hz.
 pub const NUMBERS_MAX: usize = 60 << 20;
-/// State of a slot that was not there in every row: it is played as gone.
+/// The state of slots that are not present in every row: they are played as gone.
 const GONE: u8 = Reading::Absent(khz_model::Absence::InstanceGone).state();
 
 /// One workload.
@@ -21,16 +21,16 @@ const GONE: u8 = Reading::Absent(khz_model::Absence::InstanceGone).state();
 pub struct Recording {
     /// Its name.
     pub name: String,
-    /// What the slots mean.
+    /// The series of the slots.
     pub series: Vec<Series>,
     /// Time between two rows.
     pub period: Nanos,
-    /// Row by row, every slot's value.
+    /// The value of every slot, row by row.
     values: Vec<u64>,
-    /// Each slot's state, the same in all rows.
+    /// Each slot's state; it is the same in all rows.
     pub states: Vec<u8>,
-    /// For each row the slots that differ from the row before, in order; the first row's are those that differ
-    /// from the last one.
+    /// For each row the slots that differ from the row before, in order; for the first row, from the last
+    /// row.
     changed: Vec<Vec<u32>>,
 }
 
@@ -47,19 +47,19 @@ impl Recording {
         Self::decode(name, path, &std::fs::read(path).map_err(failed)?)
     }
 
-    /// Reads the bytes of a trace, which came from there.
+    /// Reads the bytes of a trace from this path.
     pub(crate) fn decode(name: &str, path: &Path, trace: &[u8]) -> Result<Self, SimulateError> {
         let rows =
             Rows::decode(trace).map_err(|source| SimulateError::Trace { path: path.to_owned(), source })?;
         rows.recording(name).map_err(|problem| SimulateError::Unplayable { path: path.to_owned(), problem })
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.changed.len()
     }
 
-    /// Slots.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.series.len()
     }
@@ -69,17 +69,17 @@ impl Recording {
         self.values[row * self.slots() + slot]
     }
 
-    /// Slots that a row changes against the row before it.
+    /// The slots in which a row differs from the row before.
     pub fn changed(&self, row: usize) -> &[u32] {
         &self.changed[row]
     }
 
-    /// Whether a slot counts.
+    /// Whether the slot is a counter.
     pub fn is_counter(&self, slot: usize) -> bool {
         self.series[slot].metric.kind == Kind::Counter
     }
 
-    /// How often each slot changes.
+    /// How many times each slot changes.
     pub fn changes(&self) -> Vec<usize> {
         let mut changes = vec![0; self.slots()];
         for &slot in self.changed.iter().flatten() {
@@ -88,7 +88,7 @@ impl Recording {
         changes
     }
 
-    /// The same with these slots only, in this order.
+    /// The recording with only these slots, in this order.
     pub fn only(&self, slots: &[usize]) -> Recording {
         let columns = |row: usize| slots.iter().map(move |&slot| self.value(row, slot));
         let mut recording = Recording {
@@ -114,7 +114,7 @@ impl Recording {
     }
 }
 
-/// What a trace says, before it is fit to be played.
+/// The contents of a trace before they are prepared for playing.
 #[derive(Default)]
 struct Rows {
     series: Vec<Series>,
@@ -145,7 +145,7 @@ impl Rows {
                         }
                     }
                 }
-                // Of many lanes none is the one to be played.
+                // Only a trace of one lane can be played.
                 Chunk::Sealed(_) => {
                     return Err(BlockError::Damaged {
                         at: 0,
@@ -171,7 +171,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Puts the rows on an even grid; a tick that was missed shows what the one before it showed.
+    /// Puts the rows on an even grid; a missed tick repeats the row before.
     fn recording(self, name: &str) -> Result<Recording, String> {
         let (Some(first), Some(last)) = (self.rows.first(), self.rows.last()) else {
             return Err("it has no rows".into());
@@ -202,7 +202,7 @@ impl Rows {
         Ok(recording)
     }
 
-    /// A slot's state, if it has the same one in all rows.
+    /// A slot's state, if it is the same in all rows.
     fn state(&self, slot: usize) -> u8 {
         let state = |row: &Row| row.readings.get(slot).map_or(GONE, |&(state, _)| state);
         let first = self.rows.first().map_or(GONE, state);
@@ -211,7 +211,7 @@ impl Rows {
 }
 
 impl Recording {
-    /// What is not present has the value 0, as in blocks.
+    /// Sets the value of readings that are not present to 0, as blocks do.
     fn hush_absent(&mut self) {
         let states = &self.states;
         for row in self.values.chunks_exact_mut(states.len()) {
@@ -228,7 +228,7 @@ pub(crate) mod tests {
     use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder, trace};
     use khz_model::Stamp;
 
-    /// A made-up trace: for each row its tick and what a slot reads.
+    /// A made-up trace: for each row its tick and the slots' readings.
     pub fn trace_of(slots: usize, ticks: &[u64], reading: impl Fn(u64, usize) -> (u8, u64)) -> Vec<u8> {
         let mut bytes = Vec::new();
         trace::begin(&mut bytes);
@@ -242,7 +242,7 @@ pub(crate) mod tests {
         let mut encoder = Encoder::new(0, 1, Nanos::from_millis(10));
         let mut block = Vec::new();
         for (n, &tick) in ticks.iter().enumerate() {
-            // Real ticks are a little late.
+            // Real ticks come a little late.
             let stamp =
                 Stamp { boot: Nanos(5_000_000_000 + tick * 10_000_000 + tick % 3 * 70_000), real_offset: 0 };
             match n {
@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_stand_on_their_ticks_and_a_missed_one_repeats_the_one_before() {
+    fn rows_are_on_their_ticks_and_a_missed_tick_repeats_the_row_before() {
         let trace = trace_of(3, &[0, 1, 2, 5, 6], |tick, slot| (0, tick * 100 + slot as u64));
         let recording = Rows::decode(&trace).unwrap().recording("x").unwrap();
         let column: Vec<u64> = (0..recording.rows()).map(|row| recording.value(row, 1)).collect();

@@ -1,5 +1,5 @@
-//! A recording at one rate, its rows encoded once for all nodes that play it: they differ in their key rows alone.
-//! It plays in an endless loop in which no counter goes back; it knows no node.
+//! A reel: a recording at one rate, with its rows encoded once for all nodes that play it; nodes differ only
+//! in their key rows. It plays in an endless loop in which no counter goes back. Knows nothing of nodes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use khz_model::{Nanos, Stamp};
 use crate::recording::Recording;
 use crate::variation::{Variation, Vary, vary};
 
-/// A recording at one rate. Row 0 is the recording's first row, and again every [`Reel::rows`] rows.
+/// A recording at one rate. Row 0 is the recording's first row, which returns every [`Reel::rows`] rows.
 #[derive(Debug)]
 pub struct Reel {
-    /// Between two rows.
+    /// Time between two rows.
     pub period: Nanos,
-    /// What the slots mean, as bytes.
+    /// The schema as bytes.
     pub schema: Vec<u8>,
     recording: Arc<Recording>,
     /// Rows of one loop.
     rows: u64,
-    /// Delta rows 1, 2 .. up to the row 0 of the next loop.
+    /// The delta rows 1, 2, ... up to row 0 of the next loop.
     bytes: Vec<u8>,
-    /// Where each of them begins, and where the last one ends.
+    /// Where each delta row begins, and where the last one ends.
     starts: Vec<u32>,
-    /// What each slot has gained when the loop begins anew.
+    /// What each slot gains in one loop.
     growth: Vec<u64>,
     vary: Vec<Vary>,
-    /// For key rows, kept for its memory.
+    /// Encodes key rows; kept to reuse its memory.
     encoder: RefCell<Encoder>,
 }
 
 impl Reel {
-    /// The recording at one row every `period`. Faster than it was recorded, counters go in a straight line from
-    /// row to row and gauges step; slower, rows are left out.
+    /// The recording with one row every `period`. At a higher rate than recorded, counters go in a straight
+    /// line from row to row and gauges jump; at a lower rate, rows are left out.
     pub fn new(recording: Arc<Recording>, period: Nanos) -> Self {
         let length = recording.rows() as u64 * recording.period.0;
         let mut reel = Reel {
@@ -69,7 +69,7 @@ impl Reel {
         (self.bytes, self.starts) = (bytes, starts);
     }
 
-    /// The slots that may differ from the row before; `None`: any.
+    /// The slots that may differ from the row before; `None`: any slot.
     fn changed(&self, row: u64) -> Option<Vec<usize>> {
         let time = row * self.period.0;
         let (at, part) = (time / self.recording.period.0, time % self.recording.period.0);
@@ -95,7 +95,7 @@ impl Reel {
         self.rows
     }
 
-    /// State and value of a slot as it was recorded.
+    /// State and value of a slot as recorded.
     fn reading(&self, row: u64, slot: usize) -> (u8, u64) {
         let value = self.within_loop(row % self.rows, slot);
         let gained = self.growth[slot].wrapping_mul(row / self.rows);
@@ -119,8 +119,8 @@ impl Reel {
         value.wrapping_add(gain as u64)
     }
 
-    /// Appends header and key row of a block that begins with `row` on a node of this variation. `number` is the
-    /// row's in the lane.
+    /// Appends the header and key row of a block that begins with `row`, for a node with this variation.
+    /// `number` is the row's number in the lane.
     pub fn key_row(&self, (row, number): (u64, u64), stamp: Stamp, variation: &Variation, out: &mut Vec<u8>) {
         let mut encoder = self.encoder.borrow_mut();
         encoder.resume(number, 1);
@@ -133,12 +133,13 @@ impl Reel {
         encoder.close();
     }
 
-    /// Bytes of the delta rows from 1 up to `row`.
+    /// Bytes of the delta rows from 1 to `row`.
     pub fn bytes_until(&self, row: u64) -> u64 {
         row / self.rows * self.bytes.len() as u64 + u64::from(self.starts[(row % self.rows) as usize])
     }
 
-    /// The delta rows' bytes from `from` (as [`Reel::bytes_until`] counts) on, `length` of them, in pieces.
+    /// `length` bytes of the delta rows, beginning at byte `from` (counted as in [`Reel::bytes_until`]), in
+    /// pieces.
     pub fn bytes(&self, from: u64, length: usize) -> impl Iterator<Item = &[u8]> {
         let (mut at, mut left) = ((from % self.bytes.len().max(1) as u64) as usize, length);
         std::iter::from_fn(move || {
@@ -159,7 +160,7 @@ fn schema(recording: &Recording) -> Vec<u8> {
     bytes
 }
 
-/// From one loop to the next a counter goes on as it began.
+/// What a counter gains in one loop, so that the next loop continues where this one ends.
 fn growth(recording: &Recording, slot: usize) -> u64 {
     if vary(recording, slot) != Vary::Counter {
         return 0;
@@ -174,12 +175,12 @@ mod tests {
     use crate::recording::tests::recording_of;
     use khz_block::{Decoder, HEADER_BYTES, Step};
 
-    /// Slots 0 .. of the catalogue, each as its kind would behave.
+    /// Slots with the first entries of the catalogue, each with values that suit its kind.
     fn recording() -> Arc<Recording> {
         Arc::new(recording_of(60, 50, |tick, slot| (0, 1_000 + tick * slot as u64 + tick % 7)))
     }
 
-    /// Every row of the reel, decoded out of its bytes.
+    /// Every row of the reel, decoded from its bytes.
     fn rows(reel: &Reel, count: u64) -> Vec<Vec<u64>> {
         let mut bytes = Vec::new();
         reel.key_row((0, 0), Stamp::default(), &Variation::default(), &mut bytes);

@@ -1,12 +1,12 @@
-//! What a simulation has done, counted honestly: rows made, rows that the hub has acknowledged, and how late rows
-//! were. It measures nothing itself.
+//! The counts of a simulation: rows made, rows that the hub has acknowledged, and how late rows were.
+//! Measures nothing itself.
 
 use khz_model::Nanos;
 
-/// A row that leaves the node so long after it was due is late.
+/// A row that leaves the node this long after it was due is late.
 pub const LATE: Nanos = Nanos::SECOND;
 
-/// Everything that is counted.
+/// All counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Nodes.
@@ -15,13 +15,13 @@ pub struct Report {
     pub connected: u64,
     /// Rows gathered in all base lanes.
     pub rows: u64,
-    /// Of these the hub has not acknowledged.
+    /// Rows that the hub has not acknowledged.
     pub unacknowledged: u64,
-    /// Rows that the rings gave up before the hub had them.
+    /// Rows that the rings dropped before the hub had them.
     pub lost: u64,
     /// Rows that left more than [`LATE`] after they were due, while connected.
     pub late: u64,
-    /// The longest that a flush came after it was due, while connected.
+    /// The longest delay of a flush, while connected.
     pub latest: Nanos,
     /// Bytes written to connections.
     pub bytes: u64,
@@ -33,19 +33,19 @@ pub struct Report {
     pub broken: u64,
     /// When the last of all nodes was welcomed, on CLOCK_BOOTTIME.
     pub all_up_at: Option<Nanos>,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Nanos,
     /// CPU time of this process since the start.
     pub cpu: Nanos,
 }
 
 impl Report {
-    /// Whether every row got there in time.
+    /// Whether every row arrived in time.
     pub fn is_clean(&self) -> bool {
         self.unacknowledged == 0 && self.lost == 0 && self.late == 0
     }
 
-    /// One line for people, about the time since an earlier report.
+    /// One line for people about the time since an earlier report.
     pub fn line(&self, before: &Report) -> String {
         let seconds = self.elapsed.since(before.elapsed).as_secs_f64().max(1e-9);
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / seconds;

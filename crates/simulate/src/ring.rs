@@ -1,5 +1,5 @@
-//! A ring that is never written: which blocks a node's lane has by now, and their bytes, made when somebody asks.
-//! To the link it looks like a real one. Blocks end where a real agent would end them.
+//! A ring that is never written: knows which blocks a node's lane has by now, and makes their bytes when the
+//! hub asks for them. To the link it looks like a real ring. Blocks end where a real agent would end them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use khz_model::{Nanos, Stamp};
 use crate::reel::Reel;
 use crate::variation::Variation;
 
-/// The rule of `docs/block.md`.
+/// A block has at least this many rows (`docs/block.md`).
 const BLOCK_ROWS_MIN: u64 = 10;
 const BLOCK_SPAN_MIN: Nanos = Nanos::from_millis(100);
 const BLOCK_BYTES: u64 = 16 << 10;
@@ -27,17 +27,17 @@ pub struct Score {
     pub id: u64,
     /// The lane's name.
     pub name: String,
-    /// Random: row numbers run within it.
+    /// The epoch of its row numbers, random.
     pub epoch: u64,
     /// The rows.
     pub reel: Rc<Reel>,
-    /// Where in the reel it begins.
+    /// The reel's row at which it begins.
     pub phase: u64,
-    /// What is this node's own.
+    /// How this node differs from others.
     pub variation: Variation,
-    /// When row 0 is gathered.
+    /// When it gathers row 0.
     pub start: Stamp,
-    /// How long a block stays.
+    /// How long a block stays in the ring.
     pub held: Nanos,
 }
 
@@ -49,9 +49,9 @@ pub struct PlayedRing(Rc<Played>);
 struct Played {
     score: Score,
     blocks: RefCell<Blocks>,
-    /// Rows played.
+    /// Number of rows played.
     next_row: Cell<u64>,
-    /// The demand that they answer.
+    /// The demand that these rows answer.
     answered: Cell<u32>,
 }
 
@@ -59,15 +59,15 @@ struct Played {
 struct Blocks {
     /// Oldest first; the last one is open. Never empty.
     known: VecDeque<Block>,
-    /// Bytes ever written.
+    /// Number of bytes ever written.
     head: u64,
-    /// The row that begins the block behind the open one.
+    /// The row that begins the block after the open one.
     end_row: u64,
     /// Header and key row of the open block.
     key: Vec<u8>,
 }
 
-/// A block, and where it begins in all that was ever written.
+/// A block, and its position in everything that was ever written.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     at: u64,
@@ -87,7 +87,7 @@ impl PlayedRing {
         PlayedRing(Rc::new(ring))
     }
 
-    /// Plays until `now`.
+    /// Plays up to `now`.
     pub fn advance(&self, now: Nanos) {
         let Score { start, reel, .. } = &self.0.score;
         if now >= start.boot {
@@ -95,25 +95,25 @@ impl PlayedRing {
         }
     }
 
-    /// Plays until `now`, which answers a demand.
+    /// Plays up to `now` to answer a demand.
     pub fn give(&self, ask: u32, now: Nanos) {
         self.advance(now);
         self.0.answered.set(ask);
     }
 
-    /// Rows played.
+    /// Number of rows played.
     pub fn rows(&self) -> u64 {
         self.0.next_row.get()
     }
 
-    /// When the next row is gathered.
+    /// When it gathers the next row.
     pub fn next_tick(&self) -> Nanos {
         Nanos(self.0.score.start.boot.0 + self.0.next_row.get() * self.0.score.reel.period.0)
     }
 }
 
 impl Played {
-    /// A row's place in the reel.
+    /// A row's position in the reel.
     fn place(&self, row: u64) -> u64 {
         self.score.phase + row
     }
@@ -123,13 +123,13 @@ impl Played {
         Stamp { boot: Nanos(boot.0 + row * self.score.reel.period.0), real_offset }
     }
 
-    /// Bytes of the delta rows behind `from` up to `to`, both numbers in the lane.
+    /// Bytes of the delta rows after `from` up to `to`, both row numbers of the lane.
     fn deltas(&self, from: u64, to: u64) -> u64 {
         let reel = &self.score.reel;
         reel.bytes_until(self.place(to)) - reel.bytes_until(self.place(from))
     }
 
-    /// Plays until there are so many rows.
+    /// Plays until there are `rows` rows.
     fn play(&self, rows: u64) {
         let blocks = &mut *self.blocks.borrow_mut();
         while self.next_row.get() < rows {
@@ -146,7 +146,7 @@ impl Played {
         }
     }
 
-    /// A block begins with `row`.
+    /// Begins a block with `row`.
     fn open(&self, blocks: &mut Blocks, row: u64) {
         let Score { reel, variation, held, .. } = &self.score;
         let (at, first_row) = (blocks.head, row);
@@ -161,7 +161,7 @@ impl Played {
         }
     }
 
-    /// The row that begins the next block: the first one that finds this one full.
+    /// The row that begins the next block: the first for which this block is full.
     fn end_row(&self, first: u64, key_bytes: u64) -> u64 {
         let period = self.score.reel.period.0;
         let least = BLOCK_ROWS_MIN.max(BLOCK_SPAN_MIN.0.div_ceil(period));
@@ -194,7 +194,7 @@ impl Played {
         let mut again = Vec::new();
         let is_open = at + 1 == blocks.known.len();
         if !is_open && offset + length > HEADER_BYTES {
-            // Only the open block's key row is at hand.
+            // Only the open block's key row is in memory.
             let (row, variation) = (block.first_row, &self.score.variation);
             let reel = &self.score.reel;
             reel.key_row((self.place(row), row), self.stamp(row), variation, &mut again);
@@ -270,7 +270,7 @@ impl Lane for PlayedRing {
     fn copy(&self, from: u64, most: usize, out: &mut Vec<u8>) -> Result<usize, Overtaken> {
         let blocks = &*self.0.blocks.borrow();
         let last = blocks.known.len() - 1;
-        // Mostly it is the newest.
+        // It is usually the newest.
         let at = match blocks.known[last].at <= from {
             true => last,
             false => {
@@ -322,7 +322,7 @@ mod tests {
         })
     }
 
-    /// Everything that the ring has, piece by piece.
+    /// All bytes of the ring, piece by piece.
     fn all(ring: &PlayedRing, most: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < ring.head() {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes_however_time_passes_and_another_one_others() {
+    fn the_same_seed_gives_the_same_bytes_however_time_passes_and_another_seed_gives_others() {
         let period = Nanos::from_millis(10);
         let (one, two, other) = (ring(period, 3), ring(period, 3), ring(period, 4));
         let until = Nanos(START.boot.0 + 700 * period.0);

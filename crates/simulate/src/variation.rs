@@ -1,21 +1,21 @@
-//! In what two nodes that play the same recording differ: how long they are up already, and how much memory they
-//! have. What belongs together stays together: a node that is up five times as long has counted five times as much
-//! everywhere, and more memory is more free memory.
+//! The differences between nodes that play the same recording: their uptime and their memory. Related numbers
+//! fit together: a node that is up five times as long has counters five times as high everywhere, and more
+//! memory means more free memory.
 
 use crate::chance;
 use crate::recording::Recording;
 
-/// A node is up at most so many times as long as the recorded machine was.
+/// A node's uptime is at most this many times that of the recorded machine.
 const UPTIMES_MAX: u64 = 50;
-/// A node has at most so many gigabytes more.
+/// A node has at most this many gigabytes more than the recorded machine.
 const GIGABYTES_MAX: u64 = 256;
 
-/// How a slot differs from node to node.
+/// How a slot differs between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vary {
     /// Not at all.
     No,
-    /// It has been counting for longer.
+    /// It has counted for longer.
     Counter,
     /// It has more memory.
     Memory,
@@ -28,14 +28,14 @@ pub fn vary(recording: &Recording, slot: usize) -> Vary {
     }
     match &*recording.series[slot].metric.name {
         "mem.total" | "mem.free" | "mem.available" => Vary::Memory,
-        // A gauge, because it can be set back; it grows all the same.
+        // A gauge, since it can be set back; but it grows like a counter.
         "uptime.up" => Vary::Counter,
         _ if recording.is_counter(slot) => Vary::Counter,
         _ => Vary::No,
     }
 }
 
-/// One node's own.
+/// The differences of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variation {
     uptimes: u64,
@@ -43,7 +43,7 @@ pub struct Variation {
 }
 
 impl Variation {
-    /// The one that follows from a seed.
+    /// The differences derived from a seed.
     pub fn of_seed(seed: u64) -> Self {
         Variation {
             uptimes: chance::number(seed, 1) % UPTIMES_MAX,
@@ -51,7 +51,7 @@ impl Variation {
         }
     }
 
-    /// What is added to a slot whose first recorded value is `first`.
+    /// What to add to a slot with the first recorded value `first`.
     pub fn of(&self, vary: Vary, first: u64) -> u64 {
         match vary {
             Vary::No => 0,

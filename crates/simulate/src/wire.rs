@@ -1,4 +1,4 @@
-//! The bytes of one connection to the hub: a socket, with TLS around it or without. It never waits.
+//! The bytes of one connection to the hub, over a socket with or without TLS. Never blocks.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -9,36 +9,36 @@ use rustix::net::connect;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
-/// A connection's bytes.
+/// A connection's transport.
 pub enum Wire {
-    /// As they are.
+    /// TCP.
     Plain(TcpStream),
-    /// In TLS.
+    /// TLS over TCP.
     Tls(TcpStream, Box<ClientConnection>),
 }
 
-/// TLS to a hub of this name.
+/// TLS for a hub with this name.
 #[derive(Clone, Debug)]
 pub struct Tls {
     /// The settings.
     pub config: Arc<ClientConfig>,
-    /// As its certificate names it.
+    /// The name in the hub's certificate.
     pub name: ServerName<'static>,
 }
 
-/// Why a connection cannot go on.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The socket.
+    /// The socket failed.
     #[error("{}", khz_trust::explain_io(.0))]
     Io(#[from] std::io::Error),
-    /// TLS.
+    /// TLS failed.
     #[error("TLS: {}", khz_trust::explain(.0))]
     Tls(#[from] rustls::Error),
 }
 
 impl Wire {
-    /// Begins to connect, from a local address where one is given; the socket is writable when that is done.
+    /// Begins to connect, from a local address if one is given; the socket becomes writable when it is connected.
     pub fn connect(hub: SocketAddr, from: Option<IpAddr>, tls: Option<&Tls>) -> Result<Self, WireError> {
         let socket = khz_link::driver::socket_to(&hub, from)?;
         match connect(&socket, &hub) {
@@ -63,7 +63,7 @@ impl Wire {
         }
     }
 
-    /// Reads once and appends what came to `bytes`. `false`: the hub has ended the connection.
+    /// Reads once and appends the bytes to `bytes`. `false`: the hub has ended the connection.
     pub fn read(&mut self, room: &mut [u8], bytes: &mut Vec<u8>) -> Result<bool, WireError> {
         let read = match self.socket().read(room) {
             Ok(0) => return Ok(false),
@@ -88,7 +88,7 @@ impl Wire {
         Ok(true)
     }
 
-    /// Sends as much as goes at once; tells how many of `bytes` are taken care of.
+    /// Sends as much as the socket takes at once; returns how many of `bytes` are sent or buffered.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, WireError> {
         match self {
             Wire::Plain(_) if bytes.is_empty() => Ok(0),
@@ -98,7 +98,7 @@ impl Wire {
                 Err(error) => Err(error.into()),
             },
             Wire::Tls(socket, session) => {
-                // The session takes what it has room for.
+                // The TLS session takes what fits into its buffer.
                 let taken = session.writer().write(bytes)?;
                 while session.wants_write() {
                     match session.write_tls(socket) {
@@ -112,7 +112,7 @@ impl Wire {
         }
     }
 
-    /// True while bytes that were taken care of wait for the socket.
+    /// True while buffered bytes wait for the socket.
     pub fn is_waiting(&self) -> bool {
         matches!(self, Wire::Tls(_, session) if session.wants_write())
     }

@@ -66,7 +66,7 @@ impl Simulation {
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(Instant::now() < end, "it never came to be: {what}");
+        assert!(Instant::now() < end, "this never happened: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -104,7 +104,7 @@ fn a_hub_that_has_just_begun_gets_everything_that_the_rings_hold() {
     let report = simulation.end();
     assert_eq!((report.unacknowledged, report.lost), (0, 0));
     assert_eq!(number(&query, "khz.hub.rows"), report.rows);
-    assert!(number(&query, "khz.hub.rows_late") > 0, "the past came behind the present");
+    assert!(number(&query, "khz.hub.rows_late") > 0, "old rows came after new ones");
 }
 
 #[test]

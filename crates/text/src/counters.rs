@@ -1,4 +1,4 @@
-//! What the text door counts about itself.
+//! The text door's own counts.
 
 khz_door::counters! {
     "text";

@@ -1,14 +1,15 @@
-//! Decimals straight into bytes: the same digits as [`khz_model::Decimal`] prints, without a formatter between.
+//! Writes decimals straight into bytes: the digits that [`khz_model::Decimal`] prints, without a formatter.
 
 use khz_model::decimal::PLACES_MAX;
 
-/// The longest: twenty digits, a point and a zero before it.
+/// The longest decimal: twenty digits, a point and a zero before it.
 pub(crate) const DECIMAL_BYTES_MAX: usize = 24;
 
-/// Writes a value with so many decimal places to the start of `out`; tells its length.
+/// Writes a value with this many decimal places to the start of `out`; returns its length.
 #[inline]
 pub(crate) fn put(out: &mut [u8; DECIMAL_BYTES_MAX], value: u64, places: u8) -> usize {
-    // Written from behind; the second half is room for the copy of a fixed length, which needs no loop.
+    // Writes the digits from the last to the first. The second half is room for a copy of fixed length, which
+    // needs no loop.
     let mut digits = [0u8; 2 * DECIMAL_BYTES_MAX];
     let mut at = DECIMAL_BYTES_MAX;
     let mut rest = value;

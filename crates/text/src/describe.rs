@@ -1,4 +1,4 @@
-//! The answer to `#`: one line for each item, page by page; and `:items`, the same with full names.
+//! The answer to `#`, one line for each item, page by page; and to `:items`, the same with full names.
 
 use khz_model::Decimal;
 
@@ -7,18 +7,18 @@ use crate::items::{Item, Items};
 use crate::mask::put_bit;
 use crate::page::Page;
 
-/// A description under way.
+/// A description in progress.
 #[derive(Debug)]
 pub(crate) struct Describe {
     next: usize,
     /// `:items` instead of `#`.
     full: bool,
-    /// What is left out.
+    /// Items to leave out.
     gone: Gone,
 }
 
 impl Describe {
-    /// Begins with the cluster and the number of its nodes, both of mask 0 and counted from 0.
+    /// Begins with the cluster and the number of its nodes: both have mask 0, and nodes are numbered from 0.
     pub fn begin(cluster: &str, nodes: usize, full: bool, gone: Gone, page: &mut Page) -> Self {
         if !full {
             page.put(format!("0 {cluster} B 0 0\n0 nodes B 0 {}\n", nodes as i64 - 1).as_bytes());
@@ -26,7 +26,7 @@ impl Describe {
         Describe { next: 0, full, gone }
     }
 
-    /// Writes as much as fits a page; `false`: that was all.
+    /// Writes as much as fits into a page; `false`: all is written.
     pub fn go_on(&mut self, items: &Items, page: &mut Page) -> bool {
         while let Some(item) = items.list().get(self.next) {
             if page.is_full() {
@@ -57,7 +57,7 @@ fn bounds(item: &Item) -> String {
     }
 }
 
-/// Kind, unit, decimal places and the series.
+/// Kind, unit, decimal places and series.
 fn full(item: &Item) -> String {
     let metric = &item.series.metric;
     format!(" {} {} {} {}\n", metric.kind, metric.unit, metric.places, item.series)

@@ -1,4 +1,4 @@
-//! The door itself: it accepts, and hands each connection to a talk. It closes in a bounded time.
+//! The text door: accepts connections and starts a talk for each. Closes in a bounded time.
 
 use std::future::Future;
 use std::io;
@@ -20,33 +20,33 @@ use crate::limits::{CLOSING_GRACE, Limits};
 use crate::session::{Origins, Shared};
 use crate::talk::Talk;
 
-/// For who speaks plain text where TLS is spoken.
+/// Answer to plain text where the door has TLS.
 const SPEAK_TLS: &[u8] = b":error this door speaks TLS: openssl s_client -quiet -connect HOST:PORT\n";
 
 /// A text door that is not open yet.
 pub struct Door {
-    /// Who answers.
+    /// The query that answers.
     pub query: Arc<dyn Query>,
     /// The cluster's name.
     pub cluster: String,
-    /// How old a row may be that a status is answered with.
+    /// How old the rows of a status may be.
     pub window: Nanos,
-    /// Its side of TLS, for who comes from elsewhere; from this machine plain text is understood all the same.
+    /// TLS for callers from elsewhere; plain text from this machine still works.
     pub tls: Option<Arc<TlsServer>>,
-    /// Who may do what. There are no tokens in this protocol: its key is not looked at.
+    /// Which callers may do what. This protocol has no tokens, so the key is not used.
     pub access: Access,
     /// The local socket.
     pub local: Option<LocalSocket>,
-    /// Its limits.
+    /// The limits of this door.
     pub limits: Limits,
-    /// Whose nodes these are, where a hub answers.
+    /// The hubs of these nodes, if a hub answers.
     pub origins: Option<Origins>,
-    /// What it counts; clone it to publish the numbers.
+    /// The door's counts; clone them to publish the numbers.
     pub counters: Counters,
 }
 
 impl Door {
-    /// A door with the usual window of 100 µs and the usual limits, for readers of this machine.
+    /// A door with the usual window of 100 µs and the usual limits, for readers on this machine.
     pub fn new(query: Arc<dyn Query>, cluster: &str) -> Self {
         Door {
             query,
@@ -61,26 +61,26 @@ impl Door {
         }
     }
 
-    /// The door on sockets that [`khz_door::listen`] bound; in a tokio runtime with I/O and time.
+    /// The door on sockets from [`khz_door::listen`]; call it in a tokio runtime with I/O and time.
     pub fn on(mut self, sockets: Vec<std::net::TcpListener>) -> Result<Bound, DoorError> {
         let listeners = Listeners::new(sockets, self.local.as_mut())?;
         Ok(Bound { door: self, listeners })
     }
 }
 
-/// A door whose addresses are bound and that answers once it is served.
+/// A door with bound addresses; it answers once it is served.
 pub struct Bound {
     door: Door,
     listeners: Listeners,
 }
 
 impl Bound {
-    /// All addresses, with their real ports.
+    /// All addresses, with their actual ports.
     pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.addresses()
     }
 
-    /// Answers until `shutdown` resolves. Needs no time when nobody is connected.
+    /// Answers until `shutdown` resolves. Needs no CPU time when nobody is connected.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let (close, closing) = watch::channel(false);
         let mut door = self.door;
@@ -93,7 +93,7 @@ impl Bound {
     }
 }
 
-/// Where connections are received: what all of them share.
+/// What all connections of the door share.
 struct Hall {
     connections: Arc<Connections>,
     shared: Shared,

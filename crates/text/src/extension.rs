@@ -1,54 +1,54 @@
-//! What the protocol has beyond its ancestor: lines that begin with a colon, which old clients never send. It reads
-//! them and says what is wrong; it does nothing.
+//! The protocol's extensions: lines that begin with a colon, which old clients never send. This file reads
+//! them and names what is wrong; it executes nothing.
 
 use khz_model::{Nanos, Pattern, Rate};
 
-/// One of them.
+/// One extension.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Extension {
-    /// Status of these nodes only; `None`: of all.
+    /// Show only these nodes; `None`: all.
     Nodes(Option<Pattern>),
-    /// Statuses as lines.
+    /// Write statuses as lines.
     Lines,
-    /// Statuses as s-expressions.
+    /// Write statuses as s-expressions.
     Sexp,
-    /// How old rows may be: so old, or as they were pushed; `None`: the door's window.
+    /// Rows may be this old at most (`u64::MAX`: any age); `None`: the door's window.
     Age(Option<Nanos>),
-    /// Statuses at this rate until something comes.
+    /// Send statuses at this rate until the client sends something.
     Every(Rate),
-    /// What items there are, with their full names.
+    /// List the items with their full names.
     Items,
-    /// Which lanes run slower than asked.
+    /// List the lanes that run slower than asked.
     Slowed,
-    /// Whose nodes these are: this hub, and those that they come from.
+    /// The identities of this hub and of the hubs that its nodes come from.
     Hub,
-    /// What can be said.
+    /// List the extensions.
     Help,
 }
 
-/// All of them, for people; the answer to `:help`.
+/// All commands and extensions, for people; the answer to `:help`.
 pub(crate) const HELP: &str = "\
 : #              the items: mask, name, U (unbounded) or B LOWER UPPER
 : S              the status: BASE NUMBER NAME VALUE of every node and item
 : 1f             only the items with these bits from here on; 0: all
-: :nodes PATTERN only these nodes, as node[1-64] or web*; alone: all
+: :nodes PATTERN only these nodes, such as node[1-64] or web*; alone: all
 : :sexp  :lines  statuses as s-expressions, or as lines again
-: :age 2ms       rows may be so old; any: as pushed; alone: the window
+: :age 2ms       rows at most this old; any: the newest held; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
 : :slowed        the lanes that run slower than asked: NODE LANE RATE ASKED
-: :hub           the identity of this hub, and of those that it has nodes from
+: :hub           the identities of this hub and of those its nodes come from
 
 ";
 
 impl Extension {
-    /// Reads what stands behind the colon.
+    /// Reads the text after the colon.
     pub fn read(line: &str) -> Result<Self, String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         let alone = |extension| match rest {
             "" => Ok(extension),
-            _ => Err(format!("{word} stands alone")),
+            _ => Err(format!("{word} takes no argument")),
         };
         match word {
             "nodes" if rest.is_empty() => Ok(Extension::Nodes(None)),
@@ -68,7 +68,7 @@ impl Extension {
                 age => age.parse().map(|age| Extension::Age(Some(age))).map_err(|e| format!("{e}")),
             },
             "every" => rest.parse().map(Extension::Every).map_err(|error| format!("{error}")),
-            _ => Err("no such word; :help tells what there is".to_owned()),
+            _ => Err("no such word; :help lists all".to_owned()),
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line() {
+    fn errors_take_one_line() {
         for line in ["nodes n[", "age soon", "every", "every 0Hz", "sexp now", "frobnicate", ""] {
             let problem = Extension::read(line).unwrap_err();
             assert!(!problem.is_empty() && !problem.contains('\n'), "{line}: {problem}");

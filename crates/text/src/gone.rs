@@ -1,11 +1,11 @@
-//! Which items are gone: interfaces, disks and jobs that no node has any more. `#` leaves them out after a while; their bits stay
-//! theirs, and they are listed again when one comes back.
+//! Items that are gone: interfaces, disks and jobs that no node has any more. `#` leaves them out after a while. Their
+//! bits stay reserved, and `#` lists them again when they come back.
 
 use khz_model::{Absence, Nanos, Part, Stay};
 
 use crate::layout::Layout;
 
-/// Items by their bits.
+/// A set of items, by their bits.
 #[derive(Debug, Default)]
 struct Bits(Vec<u64>);
 
@@ -22,21 +22,21 @@ impl Bits {
     }
 }
 
-/// Those that are gone.
+/// The items that are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Gone(Bits);
 
 impl Gone {
-    /// True when the item of that bit is.
+    /// True when the item with this bit is gone.
     pub fn has(&self, bit: usize) -> bool {
         self.0.has(bit)
     }
 
-    /// Those of them that are not listed any more; `stays` has one for each item.
+    /// Those that are no longer listed; `stays` has one for each item.
     pub fn for_long(&self, stays: &mut [Stay], now: Nanos) -> Self {
         let mut gone = Bits::default();
         for (bit, stay) in stays.iter_mut().enumerate() {
-            if !stay.look(!self.has(bit), now) {
+            if !stay.note(!self.has(bit), now) {
                 gone.set(bit);
             }
         }
@@ -44,18 +44,19 @@ impl Gone {
     }
 }
 
-/// What the nodes that have been counted have.
+/// Which items the counted nodes have.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     nodes: usize,
-    /// Some node has it.
+    /// Some node has the item.
     there: Bits,
-    /// Some node says that it is gone there.
+    /// Some node reports that the item is gone there.
     gone: Bits,
 }
 
 impl Census {
-    /// Takes in what one more node has. A number that is absent for another reason may come at any moment: it is there.
+    /// Counts one more node. A number that is absent for another reason than "gone" may come at any moment,
+    /// so its item is there.
     pub fn count(&mut self, layout: &Layout, parts: &[Part<'_>]) {
         const GONE: u8 = Absence::InstanceGone as u8;
         self.nodes += 1;
@@ -69,8 +70,8 @@ impl Census {
         }
     }
 
-    /// Which of these items are gone; `nodes`: how many nodes there are. An item of which nobody has said anything may be one of a node
-    /// that is down: it counts as gone only where all nodes have been counted.
+    /// Which of these items are gone; `nodes`: how many nodes there are. An item that no counted node
+    /// mentions may belong to a node that is down: it counts as gone only when all nodes have been counted.
     pub fn gone(&self, items: usize, nodes: usize) -> Gone {
         let mut gone = Bits::default();
         let is_gone = |bit: &usize| !self.there.has(*bit) && (self.gone.has(*bit) || self.nodes >= nodes);
@@ -98,7 +99,7 @@ mod tests {
         Arc::new(names.iter().map(|name| series(name, None, 0)).collect::<Vec<Series>>())
     }
 
-    /// Which items are gone where these nodes say this, out of `all` nodes.
+    /// The items that are gone when these nodes report these readings, out of `all` nodes.
     fn gone(items: &SharedItems, nodes: &[(&[&'static str], &[Reading])], all: usize) -> Vec<String> {
         let (mut layouts, mut census) = (Layouts::default(), Census::default());
         for (names, readings) in nodes {
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_left_out_after_a_while_and_what_was_never_there_at_once() {
+    fn an_item_that_is_gone_is_left_out_after_a_while_and_one_that_was_never_there_at_once() {
         let mut gone = Bits::default();
         gone.set(1);
         let (gone, nothing) = (Gone(gone), Gone::default());
@@ -141,11 +142,11 @@ mod tests {
         assert_eq!(gone(&items, &[(names, &[there, NO_FIELD, GONE])], 1), ["c"]);
         assert!(gone(&items, &[(names, &[there, there, GONE]), (&["c"], &[there])], 2).is_empty());
         assert_eq!(gone(&items, &[(names, &[GONE, there, GONE]), (&["c"], &[GONE])], 3), ["a", "c"]);
-        // Its agent was started again and does not know of it; another node may.
+        // Its agent was restarted and does not know the item; another node may.
         assert_eq!(gone(&items, &[(&["a", "c"], &[there, there])], 1), ["b"]);
         assert!(gone(&items, &[(&["a", "c"], &[there, there])], 2).is_empty());
         assert!(gone(&items, &[(names, &[there, there, there])], 1).is_empty());
         let listed: Vec<String> = items.lock().list().iter().map(|item| item.name.to_string()).collect();
-        assert_eq!(listed, ["a", "b", "c"], "no bit has changed its meaning");
+        assert_eq!(listed, ["a", "b", "c"], "no bit changes its meaning");
     }
 }

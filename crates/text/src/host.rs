@@ -1,13 +1,13 @@
-//! How a node's name becomes the ancestor's two words, base and number: `lbp12` is `lbp 12`. The two written one
-//! after the other are the name again, so that different nodes never look alike.
+//! Splits a node's name into the ancestor's two words, base and number: `lbp12` becomes `lbp 12`. Joined, the
+//! two are the name again, so different nodes never look alike.
 
-/// The number has nine digits at most, so that it fits into 32 bits everywhere.
+/// The number has at most nine digits, so that it fits into 32 bits.
 const DIGITS_MAX: usize = 9;
 
-/// The base, and the number that follows it; `None`: the name does not end in one, and -1 is shown.
+/// The base and the number after it; `None`: the name ends in no number, and -1 is printed.
 pub(crate) fn split(name: &str) -> (&str, Option<&str>) {
     let bytes = name.as_bytes();
-    // A base has one character at least.
+    // A base has at least one character.
     let first = bytes.iter().rposition(|b| !b.is_ascii_digit()).map_or(1, |at| at + 1);
     let mut at = first.max(bytes.len().saturating_sub(DIGITS_MAX));
     // A number has no leading zeros: they belong to the base.
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_collide_stay_two() {
+    fn names_that_could_collide_stay_different() {
         for (name, expected) in [
             ("lbp12", "lbp 12"),
             ("web", "web -1"),

@@ -1,42 +1,42 @@
-//! Bytes as they come to commands: `#`, `S`, masks, and lines that begin with a colon. It keeps what has begun and
-//! not ended, which is bounded, and refuses to do anything.
+//! Splits incoming bytes into commands: `#`, `S`, masks, and lines that begin with a colon. Keeps an
+//! unfinished command, whose length is bounded. Executes nothing.
 
 use crate::limits::{LINE_BYTES_MAX, MASK_DIGITS_MAX};
 use crate::mask::Mask;
 
-/// What somebody wants.
+/// A complete command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `#`: what items there are.
+    /// `#`: list the items.
     Describe,
-    /// `S`: the status.
+    /// `S`: send the status.
     Status,
-    /// Hexadecimal digits: which items from here on.
+    /// Hexadecimal digits: choose the items.
     Mask(Mask),
-    /// What stands between a colon and the end of its line.
+    /// The text between a colon and the end of its line.
     Extension(String),
 }
 
-/// Why nothing that comes further on this connection is understood.
+/// Why the rest of this connection cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// More digits than any mask has.
+    /// More digits than a mask may have.
     MaskTooLong,
-    /// A line longer than any extension is.
+    /// A line longer than any extension.
     LineTooLong,
 }
 
-/// What has begun.
+/// The unfinished command.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// Digits of a mask.
+    /// The digits of a mask.
     digits: Vec<u8>,
-    /// A line behind its colon.
+    /// A line, without its colon.
     line: Option<Vec<u8>>,
 }
 
 impl Input {
-    /// Takes bytes from the front of `bytes` until a command is complete; `None`: there are none left.
+    /// Takes bytes from the front of `bytes` until a command is complete; `None`: no bytes are left.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Command>, Unusable> {
         while let Some((&byte, rest)) = bytes.split_first() {
             if let Some(line) = &mut self.line {
@@ -61,7 +61,7 @@ impl Input {
                 continue;
             }
             if !self.digits.is_empty() {
-                // The byte that ends a mask may be a command itself: it is looked at again.
+                // The byte that ends a mask may be a command itself, so it is read again.
                 let mask = Mask::of_digits(&self.digits);
                 self.digits = Vec::new();
                 return Ok(Some(Command::Mask(mask)));
@@ -77,7 +77,7 @@ impl Input {
         Ok(None)
     }
 
-    /// Bytes that are kept.
+    /// Bytes that are held.
     pub fn kept(&self) -> usize {
         self.digits.len() + self.line.as_ref().map_or(0, Vec::len)
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_refused_at_its_limit() {
+    fn endless_commands_are_refused_at_their_limit() {
         let mut input = Input::default();
         assert_eq!(all(&mut input, &vec![b'f'; MASK_DIGITS_MAX]), Ok(vec![]));
         assert_eq!(all(&mut input, b"f"), Err(Unusable::MaskTooLong));

@@ -1,5 +1,5 @@
-//! The items: every series that some node has, with its bit and its flat name, the same for all connections of a
-//! door. Append-only: a bit never changes its meaning.
+//! The items: every series that some node has, with its bit and its flat name. All connections of a door
+//! share them. The list only grows: a bit never changes its meaning.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -10,16 +10,16 @@ use khz_model::{Kind, Metric, Nanos, Series, Stay};
 use crate::gone::Gone;
 use crate::limits::ITEMS_MAX;
 
-/// A series with a name for the protocol. Its place in the list is its bit.
+/// A series with its name in the protocol. Its position in the list is its bit.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub series: Series,
-    /// Flat, and no other item's.
+    /// A flat name that no other item has.
     pub name: Box<str>,
 }
 
 impl Item {
-    /// The largest value, where there is one.
+    /// The largest possible value, if there is one.
     pub fn upper(&self) -> Option<u64> {
         self.series.metric.max.filter(|_| self.series.metric.kind == Kind::Gauge)
     }
@@ -38,15 +38,15 @@ impl Hash for Key {
     }
 }
 
-/// All of them.
+/// All items.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     list: Vec<Item>,
     bits: HashMap<Key, u32>,
     names: HashSet<Box<str>>,
-    /// Series that no bit was left for.
+    /// Series that got no bit, because none was left.
     left_out: HashSet<Key>,
-    /// For each item whether it is still listed.
+    /// Whether each item is still listed.
     stays: Vec<Stay>,
 }
 
@@ -55,13 +55,13 @@ impl Items {
         &self.list
     }
 
-    /// Of the items that are gone, those that are not listed any more.
+    /// Of the items that are gone, those that are no longer listed.
     pub fn gone_for_long(&mut self, gone: &Gone, now: Nanos) -> Gone {
         self.stays.resize(self.list.len(), Stay::default());
         gone.for_long(&mut self.stays, now)
     }
 
-    /// The bit of a series, new when it must be; `None`: there are too many.
+    /// The bit of a series; assigns one if it has none. `None`: all bits are in use.
     pub fn bit(&mut self, series: &Series) -> Option<u32> {
         let key = Key(series.clone());
         if let Some(&bit) = self.bits.get(&key) {
@@ -81,19 +81,19 @@ impl Items {
         Some(bit)
     }
 
-    /// How many series have no bit; what is beyond twice the limit is not told apart any more.
+    /// How many series have no bit. Beyond twice the limit, further series are no longer counted.
     pub fn left_out(&self) -> u64 {
         self.left_out.len() as u64
     }
 
-    /// The metrics of some items, each once.
+    /// The metrics of these items, each once.
     pub fn metrics(&self, bits: impl Iterator<Item = usize>) -> Vec<Arc<Metric>> {
         let mut seen = HashSet::new();
         let metrics = bits.filter_map(|bit| self.list.get(bit)).map(|item| &item.series.metric);
         metrics.filter(|metric| seen.insert(&*metric.name)).cloned().collect()
     }
 
-    /// The flat name; where another item has it, with `_2`, `_3` and so on behind it.
+    /// The series' flat name; if another item has that name, with `_2`, `_3` and so on after it.
     fn free_name(&self, series: &Series) -> Box<str> {
         let flat = series.flat_name();
         let numbered = (2u32..).map(|n| format!("{flat}_{n}"));
@@ -108,7 +108,7 @@ pub(crate) struct SharedItems(Arc<Mutex<Items>>);
 
 impl SharedItems {
     pub fn lock(&self) -> MutexGuard<'_, Items> {
-        // Nothing panics while it is held; and if something did, what is there would still be whole items.
+        // No code panics while it holds the lock; and even after a panic the list would hold complete items.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +162,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_left_out_and_counted() {
+    fn items_beyond_the_limit_are_left_out_and_counted() {
         let mut items = Items::default();
         for n in 0..ITEMS_MAX + 3 {
             let bit = items.bit(&series("rx", Some(&format!("eth{n}")), 0));

@@ -1,5 +1,5 @@
-//! Where the wanted items of a node stand in its parts: worked out once for each kind of node, and used for every
-//! answer after that.
+//! Where the wanted items are in the parts of a node: worked out once for each kind of node, and reused for
+//! every later answer.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::page::STEP;
 pub(crate) struct Cell {
     pub part: u16,
     pub slot: u32,
-    /// Its item.
+    /// The item's bit.
     pub bit: u32,
-    /// Its name in the layout's names, followed by a blank.
+    /// Where its name begins in the layout's names; a blank follows the name.
     name_at: u32,
     pub name_length: u16,
     pub places: u8,
@@ -28,12 +28,12 @@ pub(crate) struct Cell {
 pub(crate) struct Layout {
     pub cells: Vec<Cell>,
     names: Vec<u8>,
-    /// Bytes of all names together.
+    /// Bytes of all names.
     pub name_bytes: usize,
 }
 
 impl Layout {
-    /// The layout for parts with these columns. Items that are new get their bits here.
+    /// The layout for parts with these columns. Assigns bits to new items.
     fn new(columns: &[Arc<dyn Columns>], mask: &Mask, items: &mut Items) -> Self {
         let mut wanted = Vec::new();
         for (part, columns) in columns.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Layout {
                 }
             }
         }
-        // Of several parts with the same series the first one counts.
+        // If several parts have the same series, the first part counts.
         wanted.sort_unstable();
         wanted.dedup_by_key(|&mut (bit, ..)| bit);
         let mut layout = Layout::default();
@@ -66,17 +66,17 @@ impl Layout {
         layout
     }
 
-    /// The name of a cell, with the blank and at least [`STEP`] bytes behind it.
+    /// The name of a cell, with the blank and at least [`STEP`] further bytes after it.
     #[inline]
     pub fn name(&self, cell: &Cell) -> &[u8] {
         &self.names[cell.name_at as usize..]
     }
 }
 
-/// The layouts that a connection has used last.
+/// The layouts that a connection used most recently.
 #[derive(Default)]
 pub(crate) struct Layouts {
-    /// Most recent first.
+    /// The most recent first.
     known: Vec<Known>,
 }
 
@@ -108,14 +108,14 @@ impl Layouts {
         layout
     }
 
-    /// Bytes that they take.
+    /// Bytes that the layouts take.
     pub fn held(&self) -> usize {
         let one =
             |known: &Known| known.layout.cells.capacity() * size_of::<Cell>() + known.layout.names.capacity();
         self.known.iter().map(one).sum()
     }
 
-    /// Forgets all: the mask is another one.
+    /// Drops all layouts, since the mask has changed.
     pub fn clear(&mut self) {
         self.known.clear();
     }

@@ -1,6 +1,6 @@
-//! The text door: single letters over TCP, as Supermon spoke them (`docs/text-protocol.md`). It reads only through
-//! [`khz_model::Query`] and refuses to know who answers; it starts no threads, gathers nothing, and sleeps when
-//! nobody asks.
+//! The text door: single letters over TCP, the protocol of Supermon (`docs/text-protocol.md`). It reads only
+//! through [`khz_model::Query`], so it does not know what answers. It starts no threads, gathers nothing, and
+//! sleeps when no request comes.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A node's part of a status, in the two ways that it can be written: the ancestor's lines, and s-expressions.
+//! Writes a node's part of a status in one of two formats: the ancestor's lines, or s-expressions.
 
 use khz_model::{NodeName, Part, Reading};
 
@@ -7,10 +7,10 @@ use crate::host;
 use crate::layout::{Cell, Layout};
 use crate::page::{Page, STEP};
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// `BASE NUMBER NAME VALUE`, a line each.
+    /// `BASE NUMBER NAME VALUE`, one line for each value.
     #[default]
     Lines,
     /// `(status (node "NAME" (time SECONDS) (ITEM VALUE) ...) ...)`.
@@ -18,14 +18,14 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// What a status begins with.
+    /// Writes the beginning of a status.
     pub fn begin(self, page: &mut Page) {
         if self == Format::Sexp {
             page.put(b"(status");
         }
     }
 
-    /// One node. Absent values are left out.
+    /// Writes one node. Leaves out absent values.
     pub fn node(self, page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
         match self {
             Format::Lines => lines(page, node, parts, layout),
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// What it ends with.
+    /// Writes the end of a status.
     pub fn end(self, page: &mut Page) {
         page.put(match self {
             Format::Lines => b"\n",
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// The value of a cell, if there is one.
+/// The value of a cell; `None` if it is absent.
 #[inline]
 fn value(parts: &[Part<'_>], cell: &Cell) -> Option<u64> {
     let part = parts.get(cell.part as usize)?;

@@ -1,19 +1,19 @@
-//! Which items somebody wants: one bit each, written as one hexadecimal number of whatever length.
+//! Which items a client wants: one bit for each, written as one hexadecimal number of any length.
 
-/// A mask. Without bits it means everything, also what comes later.
+/// A mask. Without bits it means all items, including those that come later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
-    /// Lowest bits first; the last word is not 0.
+    /// Lowest bits first; the last word is never 0.
     words: Vec<u64>,
 }
 
 impl Mask {
-    /// Everything.
+    /// The mask of all items.
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// The mask that these hexadecimal digits mean; other bytes count as 0. Zero means everything.
+    /// The mask with these hexadecimal digits; other bytes count as 0. Zero means all items.
     pub fn of_digits(digits: &[u8]) -> Self {
         let value = |&digit: &u8| u64::from((digit as char).to_digit(16).unwrap_or(0));
         let word = |digits: &[u8]| digits.iter().fold(0, |word, digit| word << 4 | value(digit));
@@ -24,7 +24,7 @@ impl Mask {
         Mask { words }
     }
 
-    /// True when everything is wanted.
+    /// True when all items are wanted.
     pub fn is_everything(&self) -> bool {
         self.words.is_empty()
     }
@@ -35,7 +35,7 @@ impl Mask {
         self.is_everything() || self.words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// The bits, lowest first; none where everything is wanted.
+    /// The bits, lowest first; none where all items are wanted.
     pub fn bits(&self) -> impl Iterator<Item = usize> + '_ {
         (0..64 * self.words.len()).filter(|&bit| self.has(bit))
     }

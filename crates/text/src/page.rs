@@ -1,10 +1,10 @@
-//! A piece of an answer on its way out: written once from front to back, sent, and written again. It grows with the
-//! largest node that it holds, and gives that back.
+//! A page: a piece of an answer. It is written from front to back, sent, and used again. It grows for a large
+//! node, and returns that memory afterwards.
 
 use crate::decimal::{self, DECIMAL_BYTES_MAX};
 use crate::limits::{PAGE_BYTES, PAGE_BYTES_KEPT};
 
-/// Texts are copied in steps of so many bytes: most take one, without a loop.
+/// Texts are copied in steps of this many bytes: most need one step and no loop.
 pub(crate) const STEP: usize = 32;
 
 /// The page.
@@ -15,22 +15,22 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// What is written so far.
+    /// What is written.
     pub fn written(&self) -> &[u8] {
         &self.bytes[..self.at]
     }
 
-    /// True when it should be sent before more is written.
+    /// True when the page should be sent before more is written.
     pub fn is_full(&self) -> bool {
         self.at >= PAGE_BYTES
     }
 
-    /// Bytes that it takes.
+    /// Bytes that the page takes.
     pub fn held(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Begins anew.
+    /// Empties the page.
     pub fn clear(&mut self) {
         self.at = 0;
         if self.bytes.len() > PAGE_BYTES_KEPT {
@@ -38,7 +38,8 @@ impl Page {
         }
     }
 
-    /// Makes room for so many bytes in texts and decimals; each text takes up to [`STEP`] more than it has.
+    /// Makes room for this many bytes of texts and decimals; each text takes up to [`STEP`] bytes more than
+    /// its length.
     pub fn reserve(&mut self, bytes: usize) {
         let end = self.at + bytes + 2 * STEP;
         if self.bytes.len() < end {
@@ -53,7 +54,7 @@ impl Page {
         self.at += text.len();
     }
 
-    /// Appends a text of `length` bytes that has [`STEP`] more behind it, where there is room.
+    /// Appends a text of `length` bytes that is followed by [`STEP`] further bytes. Needs room.
     #[inline]
     pub fn put_padded(&mut self, padded: &[u8], length: usize) {
         let mut done = 0;
@@ -68,7 +69,7 @@ impl Page {
         self.at += length;
     }
 
-    /// Appends a decimal and the byte that ends it, where there is room.
+    /// Appends a decimal and the byte `end`. Needs room.
     #[inline]
     pub fn put_decimal(&mut self, value: u64, places: u8, end: u8) {
         if let Some(out) = self.bytes[self.at..].first_chunk_mut::<DECIMAL_BYTES_MAX>() {

@@ -1,5 +1,5 @@
-//! What one connection has chosen, and the answers that follow from it. It reads through the query interface and
-//! writes pages; sending them, and waiting, is done by who calls.
+//! The choices of one connection, and the answers that follow from them. It reads through the query interface
+//! and writes pages; its caller sends them and waits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::lines::Format;
 use crate::mask::Mask;
 use crate::page::Page;
 
-/// The identity of the hub that answers, and those of the hubs that its nodes come from, as they are now.
+/// The current identities of the hub that answers and of the hubs that its nodes come from.
 pub type Origins = Arc<dyn Fn() -> Vec<[u8; 16]> + Send + Sync>;
 
 /// What all sessions of a door share.
@@ -28,18 +28,18 @@ pub(crate) struct Shared {
     /// The cluster's name.
     pub cluster: Arc<str>,
     pub items: SharedItems,
-    /// When the door began: moments are counted from here.
+    /// When the door began; times are counted from here.
     pub began: Instant,
-    /// How old rows may be when nobody says.
+    /// How old rows may be by default.
     pub window: Nanos,
     pub counters: Counters,
-    /// What all of them may take.
+    /// The memory that all sessions together may take.
     pub answers: Budget,
-    /// Whose nodes these are; see [`Origins`].
+    /// The hubs of these nodes; see [`Origins`].
     pub origins: Option<Origins>,
 }
 
-/// One of them.
+/// One connection's session.
 pub(crate) struct Session {
     pub shared: Shared,
     mask: Mask,
@@ -47,7 +47,7 @@ pub(crate) struct Session {
     format: Format,
     layouts: Layouts,
     wanted: Wanted,
-    /// Items that there were when `wanted` was made.
+    /// How many items there were when `wanted` was made.
     wanted_of: usize,
 }
 
@@ -64,14 +64,14 @@ impl Session {
         }
     }
 
-    /// From here on only these items.
+    /// Chooses the items for later answers.
     pub fn choose(&mut self, mask: Mask) {
         self.mask = mask;
         self.layouts.clear();
         self.wanted_of = 0;
     }
 
-    /// Sets what an extension sets; the line that answers it.
+    /// Executes an extension that sets something; returns the line that answers it.
     pub fn set(&mut self, extension: Extension) -> String {
         match extension {
             Extension::Nodes(pattern) => {
@@ -89,9 +89,9 @@ impl Session {
         ":ok\n".to_owned()
     }
 
-    /// Lanes that run slower than asked, of the nodes that are shown: a line for each.
+    /// A line for each lane that runs slower than asked, of the nodes that are shown.
     pub fn slowed(&self) -> impl Iterator<Item = String> + use<'_> {
-        // A rate may be `every 128ms`; a word of a line has no blanks.
+        // A rate may be `every 128ms`; a word of a line contains no space.
         let word = |rate: Rate| rate.to_string().trim_start_matches("every ").to_owned();
         let nodes =
             self.shared.query.status().into_iter().filter(|status| self.wanted.has_node(&status.node));
@@ -104,7 +104,7 @@ impl Session {
         })
     }
 
-    /// The answer to `:every`: that some rows will come more slowly is said where it is so already.
+    /// The answer to `:every`. It warns of nodes whose rows already come more slowly than asked.
     pub fn every(&self) -> String {
         let is_slowed = |status: &NodeStatus| {
             self.wanted.has_node(&status.node) && status.lanes.iter().any(LaneStatus::is_slowed)
@@ -116,14 +116,14 @@ impl Session {
         }
     }
 
-    /// `:ok` and whose nodes these are; nothing behind it where no hub answers.
+    /// `:ok` and the hubs of these nodes; `:ok` alone where no hub answers.
     fn origins(&self) -> String {
         let all = self.shared.origins.as_ref().map(|origins| origins()).unwrap_or_default();
         let words = all.iter().map(|&identity| format!(" {:032x}", u128::from_be_bytes(identity)));
         format!(":ok{}\n", words.collect::<String>())
     }
 
-    /// Takes in the items of every node that is shown; tells which of all items are gone, and have been for a while.
+    /// Adds the items of every node to the list; returns which of all items have been gone for a while.
     pub fn learn_from(&self, look: &mut dyn Look) -> Gone {
         let (mut known, mut census) = (Layouts::default(), Census::default());
         let everything = Mask::everything();
@@ -139,17 +139,17 @@ impl Session {
         items.gone_for_long(&gone, now)
     }
 
-    /// Begins to describe what is not gone.
+    /// Begins to describe the items that are not gone.
     pub fn describe(&self, full: bool, gone: Gone, page: &mut Page) -> Describe {
         Describe::begin(&self.shared.cluster, self.shared.query.nodes().len(), full, gone, page)
     }
 
-    /// How old what a status looks at may be: nobody makes nodes be asked more often than once a window.
+    /// How old the rows of a status may be: no client makes nodes gather more often than once per window.
     pub fn age_max(&self) -> Nanos {
         self.age.map_or(self.shared.window, |age| age.max(self.shared.window))
     }
 
-    /// What a status looks at.
+    /// The nodes and metrics of a status.
     pub fn wanted(&mut self) -> &Wanted {
         let items = self.shared.items.lock();
         let known = items.list().len();
@@ -168,7 +168,7 @@ impl Session {
         self.format.begin(page);
     }
 
-    /// Writes nodes until the page is full; `false`: that was the last one.
+    /// Writes nodes until the page is full; `false`: the last node is written.
     pub fn go_on(&mut self, look: &mut dyn Look, page: &mut Page) -> bool {
         let Session { shared, layouts, mask, format, .. } = self;
         while !page.is_full() {
@@ -183,12 +183,12 @@ impl Session {
         true
     }
 
-    /// Bytes that it takes.
+    /// Bytes that the session takes.
     pub fn held(&self) -> usize {
         self.layouts.held()
     }
 
-    /// Ends it.
+    /// Ends a status.
     pub fn end(&self, look: &dyn Look, page: &mut Page) {
         count_n(&self.shared.counters.nodes_left_out, look.left_out());
         self.format.end(page);

@@ -1,6 +1,6 @@
-//! One connection, from its first byte to its last: commands in, pages out, one after the other. While an answer is
-//! being sent nothing is read, so that a client that does not read its answers cannot pile up more; it refuses to
-//! wait for such a one for ever.
+//! One connection from its first byte to its last: reads commands and sends pages, one after the other. While
+//! it sends an answer it reads nothing, so a client that does not read its answers cannot pile up more. Such
+//! a client is dropped after a time limit.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::limits::Limits;
 use crate::page::Page;
 use crate::session::{Session, Shared};
 
-/// Bytes read at once: nobody types more.
+/// Bytes read at once: no person types more.
 const ROOM_BYTES: usize = 4_096;
 
 /// What one connection needs.
@@ -37,15 +37,15 @@ pub(crate) struct Talk {
 
 /// Why a connection ends.
 enum Ended {
-    /// By the client, or by its socket.
+    /// The client or its socket ended it.
     Gone,
-    /// What it sends has no end.
+    /// The client sends a command that is too long.
     Unusable(Unusable),
-    /// It does not read.
+    /// The client does not read.
     Stalled,
-    /// Whoever answers has stopped.
+    /// The query has stopped.
     Stopped,
-    /// There is no room for what it asks for beside what the others do.
+    /// The answer does not fit into the memory of all connections.
     Full,
 }
 
@@ -62,7 +62,7 @@ impl From<Unusable> for Ended {
 }
 
 impl Talk {
-    /// Lets it in, and talks until either side ends it.
+    /// Admits the client, and talks until either side ends the connection.
     pub async fn run(mut self, socket: Accepted) {
         let connection = Arc::clone(&self.connection);
         let mut closing = self.closing.clone();
@@ -121,19 +121,19 @@ impl Talk {
     }
 }
 
-/// What answers are made of.
+/// What an exchange of commands and answers needs.
 struct Exchange {
     socket: Stalling<Socket>,
     session: Session,
     caller: Caller,
     limits: Limits,
     page: Page,
-    /// What page and session take.
+    /// The memory of page and session.
     share: Share,
 }
 
 impl Exchange {
-    /// Does everything that has come.
+    /// Executes every command in the bytes that were read.
     async fn answer_all(&mut self, input: &mut Input, room: &mut [u8], mut read: usize) -> Result<(), Ended> {
         loop {
             let mut bytes = &room[..read];
@@ -148,12 +148,12 @@ impl Exchange {
             let rest = bytes.len();
             let first = read - rest;
             room.copy_within(first..read, 0);
-            // What has come already ends a subscription before it begins.
+            // Input that is already here ends a subscription before it begins.
             read = if rest > 0 { rest } else { self.every(rate, room).await? };
         }
     }
 
-    /// One answer; a rate where statuses are to follow.
+    /// Answers one command. Returns a rate if statuses are to follow.
     async fn answer(&mut self, command: Command) -> Result<Option<Rate>, Ended> {
         count(&self.session.shared.counters.commands);
         match command {
@@ -186,7 +186,7 @@ impl Exchange {
         Ok(rate)
     }
 
-    /// Looks at all nodes, and says what items they have.
+    /// Lists the items of all nodes.
     async fn describe(&mut self, full: bool) -> Result<(), Ended> {
         let gone = self.learn().await?;
         let mut describe = self.session.describe(full, gone, &mut self.page);
@@ -200,7 +200,7 @@ impl Exchange {
         }
     }
 
-    /// The lanes that run slower than asked.
+    /// Sends the lanes that run slower than asked.
     async fn slowed(&mut self) -> Result<(), Ended> {
         let lines: Vec<String> = self.session.slowed().collect();
         for line in lines {
@@ -213,7 +213,7 @@ impl Exchange {
         self.send().await
     }
 
-    /// What is there is enough: nothing is gathered for it.
+    /// Reads the items from the rows at hand: gathers nothing for it.
     async fn learn(&mut self) -> Result<Gone, Ended> {
         let query = self.session.shared.query.clone();
         let mut look = query.look(&Wanted::default(), Nanos(u64::MAX));
@@ -228,7 +228,7 @@ impl Exchange {
         let query = self.session.shared.query.clone();
         let age_max = self.session.age_max();
         let mut look = query.look(self.session.wanted(), age_max);
-        // The clock is set only where somebody is waited for.
+        // Starts the timer only when a node has to be waited for.
         let deadline = self.limits.answer_deadline;
         tokio::select! {
             biased;
@@ -243,7 +243,7 @@ impl Exchange {
         self.send().await
     }
 
-    /// Statuses until something comes, which is then in `room`; tells how much.
+    /// Sends statuses until the client sends something. That is then in `room`; returns its length.
     async fn every(&mut self, rate: Rate, room: &mut [u8]) -> Result<usize, Ended> {
         let mut ticks = interval(rate.period().into());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -260,7 +260,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the page and begins it anew.
+    /// Sends the page and empties it.
     async fn send(&mut self) -> Result<(), Ended> {
         if !self.share.set((self.page.held() + self.session.held()) as u64) {
             return Err(Ended::Full);
@@ -272,7 +272,7 @@ impl Exchange {
     }
 }
 
-/// A gatherer that has ended ends the connection; any other refusal leaves the answer empty.
+/// If the gatherer has stopped, the connection ends; any other error leaves the answer empty.
 fn stopped(ready: Result<(), QueryError>) -> Result<(), Ended> {
     match ready {
         Err(QueryError::Stopped) => Err(Ended::Stopped),

@@ -1,4 +1,5 @@
-//! Clients that send what nobody should, or do not read: dropped with their reason counted, and nobody else waits.
+//! Clients that send garbage or do not read: the door drops them and counts the reason, and no other client
+//! waits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -25,7 +26,7 @@ fn until(count: &Arc<AtomicU64>, least: u64) {
     }
 }
 
-/// Sends until the other side has closed.
+/// Sends until the door has closed the connection.
 fn flood(mut client: Client, bytes: &[u8]) {
     while client.0.write_all(bytes).is_ok() {}
 }
@@ -43,7 +44,7 @@ fn an_endless_mask_and_an_endless_line_end_the_connection() {
 }
 
 #[test]
-fn who_does_not_read_is_dropped_and_nobody_else_waits() {
+fn a_client_that_does_not_read_is_dropped_and_nobody_else_waits() {
     let open = open(Limits { stall_timeout: Duration::from_millis(300), ..Limits::default() });
     let silent = open.client();
     let mut writer = silent.0.try_clone().unwrap();
@@ -57,7 +58,7 @@ fn who_does_not_read_is_dropped_and_nobody_else_waits() {
 }
 
 #[test]
-fn what_all_connections_take_is_bounded_counted_and_given_back() {
+fn the_memory_of_all_connections_is_bounded_counted_and_returned() {
     let room = 1 << 20;
     let limits = Limits { answers: khz_model::ByteSize(room), ..Limits::default() };
     let open = open(limits);

@@ -1,4 +1,4 @@
-//! What is said at the text door and what it answers, over a real socket.
+//! Commands at the text door and its answers, over a real socket.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -22,7 +22,7 @@ fn the_items_are_described() {
 }
 
 #[test]
-fn a_status_has_what_is_present_and_nothing_else() {
+fn a_status_has_the_present_values_and_nothing_else() {
     let open = cluster();
     let status = open.client().ask("S");
     let web: Vec<&str> = status.lines().filter(|line| line.starts_with("web ")).collect();
@@ -63,7 +63,7 @@ fn masks_choose_until_the_next_one() {
 }
 
 #[test]
-fn a_whole_program_in_one_go_is_answered_in_order() {
+fn several_commands_in_one_packet_are_answered_in_order() {
     let open = cluster();
     let mut client = open.client();
     client.say("1S2S#");
@@ -73,7 +73,7 @@ fn a_whole_program_in_one_go_is_answered_in_order() {
 }
 
 #[test]
-fn what_the_ancestor_did_not_have_begins_with_a_colon() {
+fn extensions_begin_with_a_colon() {
     let open = cluster();
     let mut client = open.client();
     assert_eq!(client.line(":nodes web*\n"), ":ok 2 of 5 nodes\n");
@@ -93,7 +93,7 @@ fn what_the_ancestor_did_not_have_begins_with_a_colon() {
 }
 
 #[test]
-fn lanes_that_run_slower_than_asked_are_told_to_who_asks_and_in_the_answer_to_every() {
+fn slowed_and_the_answer_to_every_report_the_lanes_that_run_slower_than_asked() {
     let lane = |name: &str, rate: &str, asked: &str| LaneStatus {
         name: name.to_owned(),
         rate: rate.parse().unwrap(),
@@ -115,7 +115,7 @@ fn lanes_that_run_slower_than_asked_are_told_to_who_asks_and_in_the_answer_to_ev
         client.line("1:every 50Hz\n"),
         ":ok 1 node runs slower than asked, below its CPU ceiling (:slowed)\n"
     );
-    // Statuses are as they were: old readers know no other lines.
+    // Statuses stay as they were: old readers know no other lines.
     let expected = "lbp 1 memfree 376119296\nlbp 2 memfree 376119297\n\n";
     assert_eq!(client.until("\n\n"), expected);
     client.say(":nodes lbp2\n");
@@ -133,7 +133,7 @@ fn ages_are_passed_on() {
     client.line(":age any\n");
     client.ask("S");
     let ages = open.cluster.ages.lock().unwrap().clone();
-    // The first question of a door is what there is; then each status.
+    // The door's first request takes rows of any age; then each status asks for the window.
     let (window, any) = (Nanos::from_micros(100), Nanos(u64::MAX));
     assert_eq!(ages, [any, window, Nanos::from_millis(2), any]);
 }
@@ -149,7 +149,7 @@ fn statuses_follow_at_a_rate_until_something_is_typed() {
     client.say("2S");
     while !client.until("\n\n").contains("load1m") {}
     assert!(client.line(":every 200Hz\n").starts_with(":error 200Hz is for operators"));
-    assert!(client.ask("S").contains("load1m"), "and the connection goes on");
+    assert!(client.ask("S").contains("load1m"), "and the connection stays open");
 }
 
 #[test]

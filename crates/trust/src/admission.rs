@@ -1,9 +1,9 @@
-//! Who may come in as what: one table for every door, and the one function that reads it. It refuses to know how
-//! somebody has proved who he is; doors find that out and ask here what it is worth.
+//! Which role a peer may have: one table for every door, and the one function that reads it. This file does
+//! not know how a peer proves its identity; doors find that out and learn here what the proof is worth.
 
 use crate::role::Role;
 
-/// A door, by what is spoken there.
+/// A door, by the protocol that it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// The link of a hub, and of a `khz` that runs alone: over TCP and by the local socket.
@@ -14,28 +14,28 @@ pub enum Door {
     Text,
     /// HTTP and the text protocol of a `khz` that runs alone: its page may choose any rate.
     Alone,
-    /// The socket at which jobs publish numbers of their own.
+    /// The socket at which jobs publish their own numbers.
     Publish,
     /// The mounted tree: the kernel says whose process opens a file.
     Mount,
 }
 
-/// Where somebody comes from.
+/// Where a peer connects from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// By a local socket or a mounted tree, as root.
     LocalRoot,
-    /// The same as the user that the daemon, or the mount, runs as.
+    /// By a local socket or a mounted tree, as the user that the daemon, or the mount, runs as.
     LocalOwn,
-    /// The same as somebody else.
+    /// By a local socket or a mounted tree, as another user.
     LocalOther,
     /// Over TCP from this machine.
     Loopback,
-    /// From another machine, or from this one over an address that others have too.
+    /// From another machine, or from this one over an address that others can have too.
     Elsewhere,
 }
 
-/// What somebody has shown, and what was found to be true.
+/// What a peer has shown and a door has verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// Nothing.
@@ -48,36 +48,36 @@ pub enum Proof {
     Certificate,
 }
 
-/// A way in: where somebody comes from, with what.
+/// A way in: the place that a peer connects from, and its proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// By a local socket, as root.
     LocalRoot,
     /// By a local socket, as the daemon's own user.
     LocalOwn,
-    /// By a local socket, as somebody else.
+    /// By a local socket, as another user.
     LocalOther,
     /// Over loopback, with the run key.
     LoopbackRunKey,
     /// Over loopback, with a token or a certificate.
     LoopbackShown,
-    /// Over loopback, with nothing.
+    /// Over loopback, with no proof.
     Loopback,
-    /// The same where `--insecure` was said.
+    /// Over loopback, with no proof, where `--insecure` is set.
     LoopbackInsecure,
     /// From elsewhere, with a certificate.
     ElsewhereCertificate,
     /// From elsewhere, with a token.
     ElsewhereToken,
-    /// From elsewhere, with nothing.
+    /// From elsewhere, with no proof.
     Elsewhere,
-    /// The same where `--insecure` was said.
+    /// From elsewhere, with no proof, where `--insecure` is set.
     ElsewhereInsecure,
 }
 
 impl Way {
-    /// The way of who comes from there and has shown that. A proof counts for more than a place, but by a local socket:
-    /// there the kernel has said more already.
+    /// The way in for this place and proof. A proof counts for more than a place, except by a local socket,
+    /// where the kernel has said more.
     pub const fn of(place: Place, proof: Proof, insecure: bool) -> Way {
         match (place, proof) {
             (Place::LocalRoot, _) => Way::LocalRoot,
@@ -89,13 +89,13 @@ impl Way {
             (Place::Elsewhere, Proof::Token) => Way::ElsewhereToken,
             (Place::Loopback, Proof::Nothing) if insecure => Way::LoopbackInsecure,
             (Place::Loopback, Proof::Nothing) => Way::Loopback,
-            // The run key is for this machine.
+            // The run key is valid only on this machine.
             (Place::Elsewhere, Proof::Nothing | Proof::RunKey) if insecure => Way::ElsewhereInsecure,
             (Place::Elsewhere, Proof::Nothing | Proof::RunKey) => Way::Elsewhere,
         }
     }
 
-    /// True where a name is believed that nobody has proved.
+    /// True where the peer's name is believed without proof.
     pub const fn is_believed(self) -> bool {
         matches!(self, Way::LoopbackInsecure | Way::ElsewhereInsecure)
     }
@@ -104,26 +104,26 @@ impl Way {
 /// One cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
-    /// He may not come in.
+    /// The peer may not come in.
     Nobody,
-    /// As whatever he says he is.
+    /// As any role that it asks for.
     Anybody,
-    /// As what his token or certificate says.
+    /// As the role of its token or certificate.
     AsShown,
     /// As a reader.
     Reader,
     /// As a reader or an operator.
     Operator,
-    /// As a reader, or as the node that he says he is.
+    /// As a reader, or as the node whose name it gives.
     Named,
-    /// He has no role, and may publish numbers below `job.`.
+    /// It has no role, and may publish numbers below `job.`.
     Publisher,
 }
 
 /// Every door, in the order of the table's columns.
 const DOORS: [Door; 6] = [Door::Link, Door::Http, Door::Text, Door::Alone, Door::Publish, Door::Mount];
 
-/// `docs/security.md` has the same table in words, and a test holds them against each other.
+/// `docs/security.md` has the same table in words; a test compares the two.
 const TABLE: [(Way, [Cell; 6]); 11] = {
     use Cell::*;
     use Way::*;
@@ -143,16 +143,16 @@ const TABLE: [(Way, [Cell; 6]); 11] = {
     ]
 };
 
-/// What somebody may be at a door.
+/// The roles that a peer may have at a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     cell: Cell,
     shown: Option<Role>,
-    /// A node sends over the link, and reads nothing elsewhere.
+    /// Nodes only send over the link, and read nothing at other doors.
     takes_nodes: bool,
 }
 
-/// What who comes this way may be at this door; `shown`: the role that his token or certificate says.
+/// What a peer with this way in may be at this door; `shown`: the role of its token or certificate.
 pub fn standing(door: Door, way: Way, shown: Option<Role>) -> Standing {
     let row = TABLE.iter().find(|(known, _)| *known == way);
     let column = DOORS.iter().position(|known| *known == door);
@@ -161,7 +161,7 @@ pub fn standing(door: Door, way: Way, shown: Option<Role>) -> Standing {
 }
 
 impl Standing {
-    /// Whether he may come as this.
+    /// Whether the peer may have this role.
     pub fn may_be(self, role: Role) -> bool {
         let is_right = match self.cell {
             Cell::Nobody | Cell::Publisher => false,
@@ -174,12 +174,12 @@ impl Standing {
         is_right && (self.takes_nodes || role.may_read())
     }
 
-    /// The most that he may be, at a door where nobody says as what he comes; `None`: he may not come in.
+    /// The peer's highest role, for doors at which a peer does not ask for one; `None`: it may not come in.
     pub fn most(self) -> Option<Role> {
         Role::ALL.into_iter().filter(|&role| self.may_be(role)).max()
     }
 
-    /// Whether he may publish numbers of his own.
+    /// Whether the peer may publish its own numbers.
     pub fn may_publish(self) -> bool {
         self.cell == Cell::Publisher
     }

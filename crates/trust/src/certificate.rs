@@ -1,5 +1,5 @@
-//! What a certificate says: names, role, validity. It believes everything: whether a certificate is genuine is
-//! for TLS to say, before anybody asks here.
+//! What a certificate says: names, role, validity. This file believes everything it reads: TLS decides first
+//! whether a certificate is genuine.
 
 use std::net::IpAddr;
 
@@ -21,34 +21,35 @@ use crate::role::{Identity, Role};
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const UNIT: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.11");
 
-/// A certificate is smaller: TLS carries a whole chain in 64 KiB as rustls is set, and ours have less than one.
+/// Every certificate is smaller: as rustls is set, TLS carries a whole chain in 64 KiB, and ours have less
+/// than one.
 const CERTIFICATE_BYTES_MAX: usize = 64 << 10;
 
-/// A subject alternative name that says who somebody is begins with this: `khz:node/n1`.
+/// A subject alternative name that holds an identity begins with this: `khz:node/n1`.
 const IDENTITY_SCHEME: &str = "khz:";
 
-/// The fields of a certificate that we look at.
+/// The fields of a certificate that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// CN of the subject, as often as it stands there.
+    /// Every CN of the subject.
     pub common_names: Vec<String>,
-    /// OU of the subject.
+    /// Every OU of the subject.
     pub units: Vec<String>,
-    /// DNS names and IP addresses for which it holds.
+    /// DNS names and IP addresses that it is valid for.
     pub hosts: Vec<String>,
-    /// URIs for which it holds.
+    /// URIs that it is valid for.
     pub uris: Vec<String>,
     /// When it begins.
     pub from: Moment,
     /// When it ends.
     pub until: Moment,
-    /// Whose it is, as DER writes names.
+    /// The subject, in DER.
     pub subject: Vec<u8>,
-    /// Who signed it, likewise.
+    /// The issuer, in DER.
     pub issuer: Vec<u8>,
 }
 
-/// A certificate that does not say who its owner is in Kilohertz.
+/// Why a certificate names no identity of Kilohertz.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
     /// It cannot be read.
@@ -57,10 +58,10 @@ pub enum PeerError {
     /// It has no CN, or several.
     #[error("the certificate has {0} common names (CN) where one is the name")]
     Names(usize),
-    /// Its name is not one that a node can have.
+    /// Its name cannot be a node's name.
     #[error("the certificate's name (CN) is not valid: {0}")]
     Name(String),
-    /// It says no role, or several.
+    /// It names no role, or several.
     #[error(
         "the certificate says {0} roles where one is needed: OU node, reader, operator or hub, or a URI khz:ROLE/NAME"
     )]
@@ -79,7 +80,7 @@ impl Certificate {
         Certificate::read(&der)
     }
 
-    /// Whose it is: what its URI `khz:ROLE/NAME` says, else CN and OU.
+    /// The owner: from the URI `khz:ROLE/NAME`, else from CN and OU.
     pub fn identity(&self) -> Result<Identity, PeerError> {
         let mut said = self.uris.iter().filter_map(|uri| uri.strip_prefix(IDENTITY_SCHEME));
         match (said.next(), said.count()) {
@@ -103,7 +104,7 @@ impl Certificate {
 }
 
 impl Identity {
-    /// Whose a certificate is; of a peer only after TLS has verified it.
+    /// The owner of a certificate; of a peer's, only after TLS has verified it.
     pub fn of_certificate(der: &[u8]) -> Result<Self, PeerError> {
         Certificate::read(der)?.identity()
     }
@@ -113,7 +114,7 @@ fn valid(name: &str) -> Result<NodeName, PeerError> {
     NodeName::new(name).map_err(|error| PeerError::Name(error.problem))
 }
 
-/// What the library reads, as far as we look at it; `None` where it, or a name that we would go by, is malformed.
+/// The fields that we use; `None` where the certificate, or a name that we would use, is malformed.
 fn read(der: &[u8]) -> Option<Certificate> {
     if der.len() > CERTIFICATE_BYTES_MAX {
         return None;
@@ -140,7 +141,7 @@ fn moment(time: Time) -> Option<Moment> {
     i64::try_from(time.to_unix_duration().as_secs()).ok().map(Moment)
 }
 
-/// The values of one attribute, as often as it stands there; `None` where one is no text.
+/// Every value of one attribute; `None` where one is no text.
 fn attributes(name: &Name, wanted: ObjectIdentifier) -> Option<Vec<String>> {
     let values = name.iter().filter(|attribute| attribute.oid == wanted);
     values.map(|attribute| attribute.value.decode_as::<DirectoryString>().ok().map(String::from)).collect()
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_we_look_at_is_found() {
+    fn every_field_that_we_use_is_found() {
         let names = [(DnType::CommonName, "hub1"), (DnType::OrganizationalUnitName, "hub")];
         let der = der(&names, &["hub1.example", "10.0.0.1", "::1"], &["https://example"]);
         let certificate = Certificate::read(&der).unwrap();
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_is_said_by_unit_or_uri_and_once() {
+    fn the_role_comes_once_from_unit_or_uri() {
         let cn = |name| (DnType::CommonName, name);
         let ou = |unit| (DnType::OrganizationalUnitName, unit);
         for (names, uris, expected) in [

@@ -1,5 +1,5 @@
-//! The cluster key: the one secret from which every token follows, so that a hub needs no list of them. It
-//! refuses to show itself.
+//! The cluster key: the one secret from which every token is derived, so that a hub needs no list of tokens.
+//! Nothing prints the key.
 
 use std::fmt;
 use std::path::Path;
@@ -24,19 +24,19 @@ pub const PROOF_BYTES: usize = 32;
 pub struct ClusterKey(hmac::Key, [u8; SECRET_BYTES]);
 
 impl ClusterKey {
-    /// A new one.
+    /// A new random key.
     pub fn generate() -> Result<Self, TrustError> {
         let mut bytes = [0; SECRET_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| TrustError::Random)?;
         Ok(ClusterKey::from_bytes(bytes))
     }
 
-    /// The one with these bytes.
+    /// The key with these bytes.
     pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Self {
         ClusterKey(hmac::Key::new(hmac::HMAC_SHA256, &bytes), bytes)
     }
 
-    /// Reads its file, which nobody else may be able to read.
+    /// Reads the key's file, which must be unreadable to others.
     pub fn read(path: &Path) -> Result<Self, TrustError> {
         let text = read_private(path)?;
         let bytes = from_hex(text.trim_ascii()).ok_or_else(|| TrustError::Content {
@@ -51,7 +51,7 @@ impl ClusterKey {
         to_hex(&self.1)
     }
 
-    /// Writes its file with mode 0600; one that is there is kept, unless `force`.
+    /// Writes the key's file with mode 0600; keeps an existing file, unless `force`.
     pub fn write(&self, path: &Path, force: bool) -> Result<(), TrustError> {
         write_new(path, format!("{}\n", to_hex(&self.1)).as_bytes(), 0o600, force)
     }
@@ -63,8 +63,8 @@ impl ClusterKey {
         Token::new(identity, secret.as_ref().try_into().expect("BUG: HMAC-SHA256 has 32 bytes"))
     }
 
-    /// Whose token this text is, if it is one of this cluster. Takes the same time whatever is wrong with the
-    /// secret.
+    /// The owner of this token, if it is a token of this cluster. Takes the same time wherever the secret is
+    /// wrong.
     pub fn recognise(&self, text: &str) -> Result<Identity, TokenError> {
         let token = Token::parse(text)?;
         match hmac::verify(&self.0, &Self::subject(token.identity()), token.secret()) {
@@ -73,8 +73,8 @@ impl ClusterKey {
         }
     }
 
-    /// True where `proof` was made with the token of `identity` and this nonce. Takes the same time whatever is
-    /// wrong.
+    /// True where `proof` was made with the token of `identity` and this nonce. Takes the same time wherever
+    /// the proof is wrong.
     #[must_use]
     pub fn verify(&self, identity: &Identity, nonce: &[u8; NONCE_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         self.token(identity.role, &identity.name).proves(nonce, proof)
@@ -120,8 +120,8 @@ mod tests {
         ClusterKey::from_bytes(std::array::from_fn(|i| i as u8))
     }
 
-    /// Computed with `printf 'node:n1' | openssl dgst -sha256 -mac HMAC -macopt hexkey:000102..1f`, and the proof
-    /// likewise over "khz link 1", 32 bytes of 7, the byte 1 and "n1".
+    /// Computed with `printf 'node:n1' | openssl dgst -sha256 -mac HMAC -macopt hexkey:000102..1f`, and the
+    /// proof in the same way over "khz link 1", 32 bytes of 7, the byte 1 and "n1".
     #[test]
     fn token_and_proof_are_those_that_openssl_computes() {
         let token = key().token(Role::Node, &name("n1"));

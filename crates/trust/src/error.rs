@@ -44,7 +44,7 @@ pub enum TrustError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// How many it may have.
+        /// The limit for files of its kind.
         limit: u64,
     },
     /// The file holds something else.
@@ -55,7 +55,7 @@ pub enum TrustError {
         /// What was expected and what is there.
         problem: String,
     },
-    /// The token in this file is none.
+    /// The file holds no valid token.
     #[error("{path}: {problem}")]
     Token {
         /// The file.
@@ -79,7 +79,7 @@ pub enum TrustError {
         /// When it ended.
         since: Moment,
     },
-    /// Our own certificate is valid only later, or this clock is wrong.
+    /// Our own certificate is not yet valid, or this clock is wrong.
     #[error("{path} is valid from {from} on, and it is {now} here")]
     NotYetValid {
         /// The certificate's file.
@@ -92,7 +92,7 @@ pub enum TrustError {
     /// TLS refused the settings.
     #[error("{path}: {problem}")]
     Tls {
-        /// The file that it is about.
+        /// The file with the refused settings.
         path: PathBuf,
         /// What TLS said.
         problem: rustls::Error,

@@ -1,5 +1,5 @@
-//! What went wrong with TLS or the socket below it, in words that say whose certificate, and since when. It refuses to guess,
-//! and to send a reader to the pages of a library.
+//! Explains an error of TLS or of the socket below it: whose certificate is wrong, and since when. Makes no
+//! guesses, and drops links to the manual of a library.
 
 use std::fmt;
 use std::io;
@@ -42,7 +42,7 @@ pub fn explain_io(error: &io::Error) -> String {
     }
 }
 
-/// What a library says of a connection, without the address of its manual.
+/// A library's error text, without the address of its manual.
 pub fn in_our_words(error: &(impl fmt::Display + ?Sized)) -> String {
     let said = error.to_string();
     let manual = ["https://", "http://"].iter().filter_map(|scheme| said.find(scheme)).min();
@@ -80,7 +80,7 @@ fn certificate(problem: &CertificateError) -> String {
     }
 }
 
-/// The host in a name as rustls presents it: of `DnsName("a")`, `a`; a URI names none.
+/// The host in a name as rustls prints it: `a` in `DnsName("a")`; a URI names none.
 fn host(name: &str) -> Option<&str> {
     let (kind, inner) = name.split_once('(').unwrap_or(("", name));
     let is_host = kind != "UniformResourceIdentifier";

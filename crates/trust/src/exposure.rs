@@ -1,31 +1,32 @@
-//! The rule which address may be opened how, the same for every door: loopback is free; elsewhere TLS and a way to
-//! know who comes, or somebody says that he accepts the risk. It refuses to open anything.
+//! The rule for opening an address, the same for every door. Loopback needs nothing. Any other address needs
+//! TLS and a way to identify peers, or `--insecure`, with which the user accepts the risk. This file opens
+//! nothing.
 
 use std::net::SocketAddr;
 
-/// What a door has been given.
+/// What a door has been configured with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Means {
     /// A certificate and its key: it speaks TLS.
     pub tls: bool,
-    /// A CA for certificates or a cluster key for tokens: it can know who comes.
+    /// A CA for certificates or a cluster key for tokens: it can identify peers.
     pub identifies: bool,
     /// `--insecure`.
     pub insecure: bool,
 }
 
-/// Under which terms a door is open.
+/// The terms under which a door is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
-    /// Only this machine reaches it: plain text, and who comes needs to show nothing.
+    /// Only this machine reaches it: plain text, and peers need to show nothing.
     Loopback,
-    /// TLS; who comes must show a certificate or a token.
+    /// TLS; peers must show a certificate or a token.
     Tls,
-    /// Somebody accepted that everybody who can reach it may come in; with TLS where there is a certificate.
+    /// The user accepts that everybody who can reach it may come in; TLS where there is a certificate.
     Insecure,
 }
 
-/// An address that may not be opened like this. The text says the ways out.
+/// An address that may not be opened in this way. The text names the ways out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExposureError {
     /// No TLS.
@@ -34,14 +35,14 @@ pub enum ExposureError {
          certificate (--tls-cert and --tls-key; `khz certs` makes them), or add --insecure to accept it"
     )]
     Plain(SocketAddr),
-    /// TLS, and nothing to tell people apart by.
+    /// TLS, but no way to identify peers.
     #[error(
         "other machines can reach {0}, and nothing says who may come in; give a CA whose certificates count \
          (--tls-ca) or a key whose tokens count (--cluster-key), or listen on 127.0.0.1, or add --insecure to let \
          everybody in"
     )]
     Anybody(SocketAddr),
-    /// A plain connection out.
+    /// A connection to a hub without TLS.
     #[error(
         "readings would go to {0} without TLS, and everybody on the way could read and change them; give the \
          hub's CA (--tls-ca), or go through a tunnel to 127.0.0.1, or add --insecure to accept it"
@@ -50,7 +51,7 @@ pub enum ExposureError {
 }
 
 impl Exposure {
-    /// For a door that listens at `address`.
+    /// The terms for a door that listens at `address`.
     pub fn of_listener(address: SocketAddr, means: Means) -> Result<Self, ExposureError> {
         match means {
             _ if is_loopback(address) => Ok(Exposure::Loopback),
@@ -61,7 +62,8 @@ impl Exposure {
         }
     }
 
-    /// For a connection from here to a hub at `address`; `tls` where the hub's certificate will be verified.
+    /// The terms for a connection from here to a hub at `address`; `tls`: the hub's certificate will be
+    /// verified.
     pub fn of_caller(address: SocketAddr, tls: bool, insecure: bool) -> Result<Self, ExposureError> {
         match (tls, insecure) {
             (true, _) => Ok(Exposure::Tls),
@@ -72,7 +74,7 @@ impl Exposure {
     }
 }
 
-/// True where only this machine can be at the other end.
+/// True where only this machine can be the peer.
 fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_free_and_everything_else_asks() {
+    fn loopback_is_free_and_every_other_address_needs_terms() {
         for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert_eq!(listener(address, false, false, false), Ok(Exposure::Loopback), "{address}");
         }

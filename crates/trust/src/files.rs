@@ -1,5 +1,5 @@
-//! Files of keys and certificates: read within a limit, secrets only when nobody else can read them, written
-//! without ever overwriting by accident. It refuses to know what is in them.
+//! Files of keys and certificates. Reads them within a limit, reads secrets only when nobody else can, and
+//! never overwrites a file by accident. Does not know what is in them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::TrustError;
 
-/// A bundle of every public certificate authority has a quarter of this.
+/// A bundle of every public certificate authority has a quarter of this size.
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file that anybody may read.
@@ -16,7 +16,7 @@ pub fn read_public(path: &Path) -> Result<Vec<u8>, TrustError> {
     read_open(path, &mut open(path)?)
 }
 
-/// Reads a secret. As with PostgreSQL's keys, its mode is 0600 or less, or 0640 where root owns it and lends it
+/// Reads a secret. The rule is PostgreSQL's: mode 0600 or less, or 0640 where root owns the file and lends it
 /// to a group.
 pub fn read_private(path: &Path) -> Result<Vec<u8>, TrustError> {
     let mut file = open(path)?;
@@ -43,12 +43,12 @@ fn read_open(path: &Path, file: &mut File) -> Result<Vec<u8>, TrustError> {
     Ok(bytes)
 }
 
-/// Writes a file with this mode, whole or not at all; one that is there already is kept, unless `force`.
+/// Writes a file with this mode, whole or not at all; keeps an existing file, unless `force`.
 pub fn write_new(path: &Path, bytes: &[u8], mode: u32, force: bool) -> Result<(), TrustError> {
     let failed = |source| TrustError::Write { path: path.into(), source };
     let beside = beside(path);
     let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside) {
-        // Left behind by one that was killed: nobody else writes this name.
+        // A killed writer left this file: nobody else writes this name.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&beside).map_err(failed)?;
             OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)
@@ -57,7 +57,7 @@ pub fn write_new(path: &Path, bytes: &[u8], mode: u32, force: bool) -> Result<()
     }
     .map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-    // A link fails where the name is taken; a rename replaces it.
+    // A hard link fails where the name is taken; a rename replaces it.
     let placed = if force { fs::rename(&beside, path) } else { fs::hard_link(&beside, path) };
     let _ = fs::remove_file(&beside);
     placed.map_err(|source| match source.kind() {
@@ -106,6 +106,17 @@ mod tests {
         assert_eq!(read_public(&path).unwrap(), b"second");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(!beside(&path).exists());
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_may_be_as_large_as_the_limit_and_no_larger() {
+        let path = fresh("large");
+        for (more, is_read) in [(0, true), (1, false)] {
+            let bytes = vec![7; FILE_BYTES_MAX as usize + more];
+            write_new(&path, &bytes, 0o600, true).unwrap();
+            assert_eq!(read_private(&path).is_ok_and(|read| read == bytes), is_read, "{more} more");
+        }
         fs::remove_file(path).unwrap();
     }
 

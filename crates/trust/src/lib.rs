@@ -1,7 +1,7 @@
-//! Who is who, and who may do what: roles, tokens, certificates, the settings of TLS, and the rule which address
-//! may be opened how. It opens no socket and writes no log: doors ask it, and carry out what it says.
+//! Who is who, and who may do what: roles, tokens, certificates, TLS settings, and the rule for opening an
+//! address. This crate opens no socket and writes no log: doors call it, and act on its answers.
 //!
-//! A hub's link door, in short:
+//! A hub's link door in short:
 //!
 //! ```no_run
 //! # use khz_trust::*;
@@ -12,13 +12,13 @@
 //! Exposure::of_listener(listen, Means { tls: true, identifies: true, insecure })?;
 //! // For each connection:
 //! let session = rustls::ServerConnection::new(tls.config())?;
-//! // After the handshake: who is it?
+//! // After the handshake, the identity of the peer:
 //! let known = session.peer_certificates().and_then(|chain| chain.first());
 //! let identity = known.map(|certificate| Identity::of_certificate(certificate)).transpose()?;
-//! // Or, where there was no certificate, after its Hello:
+//! // Or, without a certificate, after its Hello:
 //! # let (said, nonce, proof) = (Identity { role: Role::Node, name: khz_model::NodeName::new("n1")? }, [0; 32], [0; 32]);
 //! let is_right = key.verify(&said, &nonce, &proof);
-//! // Every REFRESH_PERIOD, with what it says in the log:
+//! // Every REFRESH_PERIOD; the error goes into the log:
 //! let reloaded = tls.refresh()?;
 //! # Ok(()) }
 //! ```

@@ -1,4 +1,4 @@
-//! A moment in whole seconds, as certificates have it and people read it: `2026-11-18 12:00:00 UTC`. It refuses
+//! A moment in whole seconds, as certificates hold it and people read it: `2026-11-18 12:00:00 UTC`. Never
 //! local time.
 
 use std::fmt;
@@ -17,13 +17,13 @@ impl Moment {
         Moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
     }
 
-    /// Whole days from `earlier` to this; negative where it is the earlier one.
+    /// Whole days from `earlier` to this moment; negative where this one is earlier.
     pub fn days_since(self, earlier: Moment) -> i64 {
         (self.0 - earlier.0).div_euclid(DAY)
     }
 }
 
-/// The date that is so many days after 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
+/// The date this many days after 1970-01-01 (H. Hinnant, "chrono-compatible low-level date algorithms").
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -62,5 +62,40 @@ mod tests {
         ] {
             assert_eq!(Moment(seconds).to_string(), text);
         }
+    }
+
+    /// A day after the other by the rules of the Gregorian calendar, for three of its 400 years.
+    #[test]
+    fn each_day_follows_the_one_before_it() {
+        let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let length = |year, month| match month {
+            2 => 28 + i64::from(is_leap(year)),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..3 * 146_097 {
+            assert_eq!(date_of(days), (year, month, day), "{days} days after 1970");
+            (year, month, day) = match (month, day == length(year, month)) {
+                (_, false) => (year, month, day + 1),
+                (12, true) => (year + 1, 1, 1),
+                (_, true) => (year, month + 1, 1),
+            };
+        }
+        assert_eq!((date_of(-1), date_of(-719_468)), ((1969, 12, 31), (0, 3, 1)));
+        assert_eq!(Moment(-1).to_string(), "1969-12-31 23:59:59 UTC");
+        assert_eq!(Moment(86_399 + 3_661).to_string(), "1970-01-02 01:01:00 UTC");
+    }
+
+    #[test]
+    fn days_between_two_moments_are_whole_and_negative_backwards() {
+        let since = |later: i64, earlier: i64| Moment(later).days_since(Moment(earlier));
+        assert_eq!(
+            [since(DAY, 0), since(DAY - 1, 0), since(10 * DAY, 3 * DAY), since(0, 1), since(0, DAY)],
+            [1, 0, 7, -1, -1]
+        );
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+        // Somebody may set the clock meanwhile, but not by years.
+        assert!(Moment::now().days_since(Moment(real)).abs() <= 1);
     }
 }

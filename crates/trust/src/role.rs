@@ -1,14 +1,15 @@
-//! Roles: what somebody may do, and an identity: a role with a name. It refuses to know how an identity is proved.
+//! Roles: what a peer may do. An identity is a role with a name. This file does not know how a peer proves
+//! its identity.
 
 use std::fmt;
 use std::str::FromStr;
 
 use khz_model::{Nanos, NodeName, Rate};
 
-/// The fastest rate that a reader may ask for: as fast as the kernel counts CPU time, and faster than any screen.
+/// The fastest rate for a reader: as fast as the kernel counts CPU time, and faster than any screen.
 pub const READER_RATE_MAX_HZ: u64 = 100;
 
-/// What somebody may do.
+/// What a peer may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// Sends the rows of the node whose name it has, and of no other. Reads nothing.
@@ -21,7 +22,7 @@ pub enum Role {
     Hub,
 }
 
-/// A text or byte that is no role.
+/// A text or byte that names no role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a role: there are node, reader, operator and hub")]
 pub struct RoleError(pub String);
@@ -55,17 +56,17 @@ impl Role {
         Role::ALL.into_iter().find(|role| role.byte() == byte).ok_or_else(|| RoleError(byte.to_string()))
     }
 
-    /// True where it may read what the nodes say.
+    /// True where the role may read what the nodes send.
     pub const fn may_read(self) -> bool {
         !matches!(self, Role::Node)
     }
 
-    /// True where it may send the rows of nodes.
+    /// True where the role may send the rows of nodes.
     pub const fn may_send(self) -> bool {
         matches!(self, Role::Node | Role::Hub)
     }
 
-    /// True where it may read at this rate.
+    /// True where the role may read at this rate.
     pub fn may_read_at(self, rate: Rate) -> bool {
         const READER_PERIOD_MIN: Nanos = Nanos(1_000_000_000 / READER_RATE_MAX_HZ);
         match self {
@@ -86,19 +87,19 @@ impl FromStr for Role {
     type Err = RoleError;
 
     fn from_str(word: &str) -> Result<Self, RoleError> {
-        /// Longer words are not repeated.
+        /// Longer words are not printed.
         const SHOWN_MAX: usize = 40;
         let found = Role::ALL.into_iter().find(|role| role.word() == word);
         found.ok_or_else(|| RoleError(word.chars().take(SHOWN_MAX).collect()))
     }
 }
 
-/// Somebody: a role and a name. Names of readers and operators follow the rules of node names.
+/// A peer's identity: a role and a name. Names of readers and operators follow the rules of node names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// What it may do.
+    /// What the peer may do.
     pub role: Role,
-    /// Who it is.
+    /// The peer's name.
     pub name: NodeName,
 }
 

@@ -1,8 +1,10 @@
-//! The key of one run of a hub: made when it starts, in files that nobody but its user and root can read, and gone with
-//! it. Who can read one proves with it that he is one of these two, over loopback too. It opens no socket.
+//! The run key: the key of one run of a hub. The hub makes it at its start and removes it at its end. Only
+//! the hub's user and root can read its files; a process that has read one proves with it, over loopback too,
+//! that it runs as one of these two. This file opens no socket.
 //!
-//! There is a file for each address that this machine reaches over loopback, so that a key is shown to nobody but the
-//! hub that holds that address. The file is locked as long as its hub lives: one that was left behind is not believed.
+//! There is one file for each address that this machine reaches over loopback, so a process shows the key
+//! only to the hub that holds that address. The hub locks the file as long as it lives: a file without a lock
+//! is left over, and nobody believes it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -15,10 +17,10 @@ use rustix::fs::OFlags;
 use crate::cluster_key::{ClusterKey, from_hex};
 use crate::error::TrustError;
 
-/// The digits of the key, and the name of a socket.
+/// The digits of the key, and the name of a socket, fit into this.
 const FILE_BYTES_MAX: u64 = 512;
 
-/// The key of this run, as its hub holds it. Dropping it removes its files.
+/// The key of this run, held by its hub. Dropping it removes its files.
 #[derive(Debug)]
 pub struct RunKey {
     key: ClusterKey,
@@ -26,25 +28,25 @@ pub struct RunKey {
     files: Vec<Made>,
 }
 
-/// A file of ours. The lock ends with the process, however that ends.
+/// A file that we made. Its lock ends with the process, however that ends.
 #[derive(Debug)]
 struct Made {
     path: PathBuf,
     locked: File,
 }
 
-/// The key of a hub of this machine that runs, as its user or root finds it.
+/// The run key of a running hub of this machine, found by the hub's user or by root.
 #[derive(Debug)]
 pub struct RunKeyFile {
-    /// Makes the token of whoever we come as.
+    /// Makes the token for the identity that we present.
     pub key: ClusterKey,
-    /// The hub's local socket, where it has one.
+    /// The hub's local socket, if it has one.
     pub socket: Option<PathBuf>,
 }
 
 impl RunKey {
-    /// Makes a key, and a file of it in `run_dir` for each of these addresses that this machine reaches over loopback.
-    /// `socket` is the name of the hub's local socket in the same directory.
+    /// Makes a key and, in `run_dir`, a file with it for each of these addresses that this machine reaches
+    /// over loopback. `socket` names the hub's local socket in the same directory.
     ///
     /// # Errors
     /// The kernel gives no random bytes, or a file cannot be written.
@@ -58,30 +60,30 @@ impl RunKey {
         Ok(run)
     }
 
-    /// True where there is a file: somebody can find it.
+    /// True where there is a file that others can find.
     pub fn is_shown(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Where its files are.
+    /// The directory of its files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The key: tokens for whatever role follow from it.
+    /// The key; tokens of any role are derived from it.
     pub fn key(&self) -> &ClusterKey {
         &self.key
     }
 }
 
 impl Made {
-    /// Locked before it has its name: nobody ever finds it without.
+    /// Locks the file before it has its name, so that nobody ever finds it unlocked.
     fn write(path: PathBuf, bytes: &[u8]) -> Result<Self, TrustError> {
         let failed = |source| TrustError::Write { path: path.clone(), source };
         let mut beside = path.clone().into_os_string();
         beside.push(format!(".{}.new", std::process::id()));
         let beside = PathBuf::from(beside);
-        // Left by one that was killed and had our number.
+        // A killed process with our process ID left this file.
         let _ = fs::remove_file(&beside);
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(failed)?;
@@ -99,7 +101,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Another hub may have taken the name since: two namespaces can share a directory.
+        // Another hub may have taken the name meanwhile: two namespaces can share a directory.
         let same = |ours: fs::Metadata, there: fs::Metadata| ours.ino() == there.ino();
         let ours = self.locked.metadata().ok().zip(fs::symlink_metadata(&self.path).ok());
         if ours.is_some_and(|(ours, there)| same(ours, there)) {
@@ -109,8 +111,8 @@ impl Drop for Made {
 }
 
 impl RunKeyFile {
-    /// The key of the hub that listens at this address of loopback, in the first of these directories that has it;
-    /// `None`: no such hub runs as our user, or we are not root.
+    /// The key of the hub that listens at this loopback address, from the first of these directories that has
+    /// it. `None`: no such hub runs as our user, and we are not root.
     pub fn find(run_dirs: &[PathBuf], address: SocketAddr) -> Option<Self> {
         let names = names(near(address)?);
         run_dirs.iter().flat_map(|dir| names.iter().map(move |name| (dir, name))).find_map(|(dir, name)| {
@@ -124,8 +126,8 @@ impl RunKeyFile {
     }
 }
 
-/// The text of a file that can only be of a hub that lives, and that is our own user's; root believes the owner of the
-/// directory.
+/// The text of a file, if a living hub holds it and our own user owns it; for root, the owner of the
+/// directory must own it.
 fn read(dir: &Path, name: &str) -> Option<String> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(dir.join(name)).ok()?;
@@ -136,7 +138,7 @@ fn read(dir: &Path, name: &str) -> Option<String> {
     if !about.is_file() || about.mode() & 0o077 != 0 || !is_ours {
         return None;
     }
-    // Its hub holds the lock. Where we can have it, nobody lives there any more.
+    // Its hub holds the lock. If we can take the lock, that hub no longer lives.
     if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
         return None;
     }
@@ -145,13 +147,14 @@ fn read(dir: &Path, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// The address where it means this machine alone, or all addresses of this machine.
+/// The address, if it is a loopback address of this machine or all its addresses.
 fn near(address: SocketAddr) -> Option<SocketAddr> {
     let ip = address.ip().to_canonical();
     (ip.is_loopback() || ip.is_unspecified()).then(|| SocketAddr::new(ip, address.port()))
 }
 
-/// What a socket at this address holds: one for all of IPv6 holds all of IPv4 too, unless the kernel is set up otherwise.
+/// The addresses that a socket at this address holds. One for all of IPv6 holds all of IPv4 too, unless the
+/// kernel is set up otherwise.
 fn held(address: SocketAddr) -> Vec<SocketAddr> {
     let both = address.ip() == Ipv6Addr::UNSPECIFIED
         && fs::read_to_string("/proc/sys/net/ipv6/bindv6only").is_ok_and(|text| text.trim() == "0");
@@ -159,7 +162,7 @@ fn held(address: SocketAddr) -> Vec<SocketAddr> {
     std::iter::once(address).chain(too).collect()
 }
 
-/// The files that may be of the hub at this address: it holds it alone, or it holds all of its kind.
+/// The files of hubs that hold this address: one for the address itself, one for all addresses of its kind.
 fn names(address: SocketAddr) -> [String; 2] {
     let any: IpAddr = match address.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -177,7 +180,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A directory of its own.
+    /// A directory for this test alone.
     struct Dir(PathBuf);
 
     impl Dir {
@@ -217,24 +220,24 @@ mod tests {
         assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
         let all = dir.make("0.0.0.0:7072");
         assert_eq!(dir.find("127.0.0.9:7072").unwrap().key.to_hex(), all.key().to_hex());
-        assert!(dir.find("[::1]:7072").is_none(), "somebody else may hold that");
+        assert!(dir.find("[::1]:7072").is_none(), "another process may hold that");
         assert!(!RunKey::make(&dir.0, &["10.0.0.1:7073".parse().unwrap()], None).unwrap().is_shown());
     }
 
     #[test]
-    fn a_key_goes_with_its_hub_and_one_that_was_left_behind_is_not_believed() {
+    fn a_key_ends_with_its_hub_and_a_left_over_one_is_not_believed() {
         let dir = Dir::new("gone");
         let address = "127.0.0.1:7071";
         drop(dir.make(address));
         assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 0, "its file goes with it");
-        // As after kill -9: the file is there, the lock is not.
+        // As after kill -9: the file exists, the lock does not.
         let left = dir.0.join(file_name(address.parse().unwrap()));
         fs::write(&left, format!("{}\n\n", "0f".repeat(32))).unwrap();
         fs::set_permissions(&left, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(dir.find(address).is_none());
         let next = dir.make(address);
         assert_eq!(dir.find(address).unwrap().key.to_hex(), next.key().to_hex());
-        // A second one that takes the name keeps it.
+        // A second hub that takes the name keeps it.
         let second = dir.make(address);
         drop(next);
         assert_eq!(dir.find(address).unwrap().key.to_hex(), second.key().to_hex());

@@ -1,5 +1,5 @@
-//! The settings of TLS for both sides: rustls with ring, TLS 1.3 and 1.2, from files that may change while they
-//! are in use. It refuses other providers, other roots than those given, and sockets.
+//! TLS settings for both sides: rustls with ring, TLS 1.3 and 1.2, from files that may change while they are
+//! in use. No other providers, no roots but those given, and no sockets.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,13 @@ use crate::watched::Watched;
 
 /// How often an owner calls `refresh`.
 pub const REFRESH_PERIOD: Duration = Duration::from_secs(10);
-/// A peer that has not finished its handshake by then is cut off. One takes a millisecond and three round trips.
+/// A peer that has not finished its handshake by then is disconnected. A handshake takes a millisecond and
+/// three round trips.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Every node of a large cluster may come back at once after a restart, so one ticket each has to do.
+/// After a restart every node of a large cluster may come back at once, so each gets only one ticket.
 const TICKETS: usize = 1;
 
-/// What is spoken inside; named in the handshake, so that nobody is led to the wrong door.
+/// The protocol inside TLS; the handshake names it, so that no peer talks to the wrong door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
@@ -42,33 +43,33 @@ pub enum Protocol {
 /// Whether a caller must show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// He may; a wrong one is refused all the same.
+    /// It may; a wrong certificate is still refused.
     Optional,
-    /// He must.
+    /// It must.
     Required,
 }
 
-/// A server's files, all PEM.
+/// The files of a server, all PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// Its certificate, and those between it and its CA.
+    /// Its certificate, and the certificates between it and its CA.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// The CA whose certificates callers may show; without it none are asked for.
+    /// The CA that signs callers' certificates; without it callers are not asked for one.
     pub ca: Option<PathBuf>,
 }
 
-/// A caller's files, all PEM.
+/// The files of a caller, all PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientFiles {
     /// The CA of the servers that are trusted.
     pub ca: PathBuf,
-    /// Certificate and key to be shown where the server asks.
+    /// Certificate and key to show where the server asks for them.
     pub pair: Option<(PathBuf, PathBuf)>,
 }
 
-/// A server's side of TLS.
+/// The server's side of TLS.
 pub struct TlsServer {
     files: ServerFiles,
     clients: ClientCertificates,
@@ -76,7 +77,7 @@ pub struct TlsServer {
     config: Watched<Arc<ServerConfig>>,
 }
 
-/// A caller's side of TLS.
+/// The caller's side of TLS.
 pub struct TlsClient {
     files: ClientFiles,
     protocol: Protocol,
@@ -99,7 +100,7 @@ impl ServerFiles {
         ServerFiles { certificate: certificate.into(), key: key.into(), ca: None }
     }
 
-    /// The same with a CA for callers.
+    /// The same with a CA for callers' certificates.
     #[must_use]
     pub fn with_ca(self, ca: impl Into<PathBuf>) -> Self {
         ServerFiles { ca: Some(ca.into()), ..self }
@@ -124,8 +125,9 @@ impl ServerFiles {
         };
         let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
         config.alpn_protocols = protocol.alpn();
-        // Tickets are kept by the callers: no memory here, however many they are. New files mean new ticket
-        // keys, so a caller whom the new CA would refuse cannot resume what the old one allowed.
+        // Callers keep the tickets: they take no memory here, however many callers there are. New files mean
+        // new ticket keys, so a caller that the new CA would refuse cannot resume a session that the old CA
+        // allowed.
         config.ticketer = Ticketer::new().map_err(|_| TrustError::Random)?;
         config.send_tls13_tickets = TICKETS;
         Ok(config)
@@ -133,7 +135,7 @@ impl ServerFiles {
 }
 
 impl ClientFiles {
-    /// The CA alone: who calls is to be known by a token, or not at all.
+    /// The CA alone: a token identifies the caller, or nothing does.
     pub fn new(ca: impl Into<PathBuf>) -> Self {
         ClientFiles { ca: ca.into(), pair: None }
     }
@@ -165,7 +167,7 @@ impl ClientFiles {
 }
 
 impl TlsServer {
-    /// Reads the files; errors say which of them is wrong and how.
+    /// Reads the files; errors name the wrong file and what is wrong with it.
     pub fn load(
         files: ServerFiles,
         clients: ClientCertificates,
@@ -177,21 +179,21 @@ impl TlsServer {
         Ok(TlsServer { files, clients, protocol, config })
     }
 
-    /// For the next connection.
+    /// The settings for the next connection.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.config.get()
     }
 
-    /// Reads the files again if they have changed, for connections from now on; true if they had. When they cannot
-    /// be used the old ones stay in use, and the error comes once for each change. Call it every
-    /// [`REFRESH_PERIOD`]; it costs a `stat` a file.
+    /// Reads the files again if they have changed, for connections from now on. Returns true if they had.
+    /// When they cannot be used, the old ones stay in use, and the error is returned once for each change.
+    /// Call it every [`REFRESH_PERIOD`]; it costs one `stat` for each file.
     pub fn refresh(&self) -> Result<bool, TrustError> {
         self.config.refresh(|| self.files.config(self.clients, self.protocol).map(Arc::new))
     }
 }
 
 impl TlsClient {
-    /// Reads the files; errors say which of them is wrong and how.
+    /// Reads the files; errors name the wrong file and what is wrong with it.
     pub fn load(files: ClientFiles, protocol: Protocol) -> Result<Self, TrustError> {
         let mut paths = vec![files.ca.clone()];
         paths.extend(files.pair.iter().flat_map(|(certificate, key)| [certificate.clone(), key.clone()]));
@@ -199,12 +201,12 @@ impl TlsClient {
         Ok(TlsClient { files, protocol, config })
     }
 
-    /// For the next connection.
+    /// The settings for the next connection.
     pub fn config(&self) -> Arc<ClientConfig> {
         self.config.get()
     }
 
-    /// As [`TlsServer::refresh`].
+    /// Like [`TlsServer::refresh`].
     pub fn refresh(&self) -> Result<bool, TrustError> {
         self.config.refresh(|| self.files.config(self.protocol).map(Arc::new))
     }

@@ -1,5 +1,5 @@
-//! A token: who somebody is and the secret that proves it, as one word that can be pasted. It refuses to be
-//! printed by accident.
+//! A token: an identity and the secret that proves it, as one word that can be pasted. Debug output never
+//! shows the secret.
 
 use std::fmt;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::error::TrustError;
 use crate::files::read_private;
 use crate::role::{Identity, Role};
 
-/// What the proof of the link's first version begins with.
+/// The proof of the link's first version begins with this.
 const LINK_LABEL: &[u8] = b"khz link 1";
-/// What every token begins with.
+/// Every token begins with this.
 const MARK: &str = "khz-";
 /// Bytes of the longest token: mark, role, name, secret.
 pub const TOKEN_BYTES_MAX: usize = MARK.len() + 9 + khz_model::name::NODE_NAME_MAX + 1 + 2 * SECRET_BYTES;
@@ -26,10 +26,10 @@ pub struct Token {
     secret: [u8; SECRET_BYTES],
 }
 
-/// A text that is no token, or not one of this cluster. None of them repeats the secret.
+/// Why a text is no token, or no token of this cluster. No variant repeats the secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It does not begin as tokens do.
+    /// It does not begin with `khz-`.
     #[error("a token begins with 'khz-': khz-node-NAME-, then 64 hexadecimal digits")]
     NoMark,
     /// It names no role.
@@ -38,13 +38,13 @@ pub enum TokenError {
     /// It does not end in a secret.
     #[error("a token ends in '-' and 64 hexadecimal digits; part of this one is missing")]
     NoSecret,
-    /// Its name is none.
+    /// Its name is not valid.
     #[error("the name in this token is not valid: {0}")]
     Name(String),
     /// It is longer than any token.
     #[error("a token has at most {TOKEN_BYTES_MAX} bytes")]
     TooLong,
-    /// It is whole, and of another cluster or made up.
+    /// It is complete, but made with another key.
     #[error("the token of {0} was not made with this cluster's key")]
     OtherCluster(Identity),
 }
@@ -54,7 +54,7 @@ impl Token {
         Token { identity, secret }
     }
 
-    /// Reads `khz-ROLE-NAME-SECRET`; blanks around it do not count.
+    /// Reads `khz-ROLE-NAME-SECRET`; ignores blanks around it.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         let text = text.trim();
         if text.len() > TOKEN_BYTES_MAX {
@@ -63,21 +63,21 @@ impl Token {
         let rest = text.strip_prefix(MARK).ok_or(TokenError::NoMark)?;
         let (word, rest) = rest.split_once('-').ok_or(TokenError::NoRole)?;
         let role: Role = word.parse().map_err(|_| TokenError::NoRole)?;
-        // A name may have dashes itself; a secret has none.
+        // A name may have dashes; a secret has none.
         let (name, secret) = rest.rsplit_once('-').ok_or(TokenError::NoSecret)?;
         let secret = from_hex(secret.as_bytes()).ok_or(TokenError::NoSecret)?;
         let name = NodeName::new(name).map_err(|error| TokenError::Name(error.problem))?;
         Ok(Token { identity: Identity { role, name }, secret })
     }
 
-    /// Reads the file that holds a token and nothing else, which nobody else may be able to read.
+    /// Reads a file that holds only a token and must be unreadable to others.
     pub fn read(path: &Path) -> Result<Self, TrustError> {
         let text = read_private(path)?;
         Token::parse(&String::from_utf8_lossy(&text))
             .map_err(|problem| TrustError::Token { path: path.into(), problem })
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -86,14 +86,14 @@ impl Token {
         &self.secret
     }
 
-    /// The proof for a hub that greeted with this nonce: HMAC-SHA256 of the token's secret over "khz link 1", the
-    /// nonce, the role's byte and the name. It says nothing about the token to who listens.
+    /// The proof for a hub that greeted with this nonce: HMAC-SHA256 of the token's secret over "khz link 1",
+    /// the nonce, the role's byte and the name. A listener on the wire learns nothing about the token.
     pub fn proof(&self, nonce: &[u8; NONCE_BYTES]) -> [u8; PROOF_BYTES] {
         let tag = hmac::sign(&self.hmac(), &self.proved(nonce));
         tag.as_ref().try_into().expect("BUG: HMAC-SHA256 has 32 bytes")
     }
 
-    /// True where `proof` is what [`Token::proof`] gives; in constant time.
+    /// True where `proof` equals [`Token::proof`]; takes constant time.
     pub(crate) fn proves(&self, nonce: &[u8; NONCE_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         hmac::verify(&self.hmac(), &self.proved(nonce), proof).is_ok()
     }
@@ -107,7 +107,7 @@ impl Token {
     }
 }
 
-/// The token itself, to be pasted: print it only where somebody asked for it.
+/// The token itself, for pasting: print it only where the user asked for it.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Identity { role, name } = &self.identity;
@@ -127,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_wrong_with_a_token_is_said() {
+    fn errors_about_a_token_name_the_problem() {
         let secret = "0f".repeat(32);
         for (text, expected) in [
             ("", TokenError::NoMark),
@@ -143,6 +143,11 @@ mod tests {
             assert_eq!(Token::parse(text).unwrap_err(), expected, "{text}");
         }
         assert!(Token::parse(&format!(" khz-node-a-b.c-{secret}\n")).is_ok());
+        // The longest: of the longest word for a role, and the longest name.
+        let long = |letters: usize| format!("khz-operator-{}-{secret}", "n".repeat(letters));
+        assert_eq!(long(khz_model::name::NODE_NAME_MAX).len(), TOKEN_BYTES_MAX);
+        assert!(Token::parse(&long(khz_model::name::NODE_NAME_MAX)).is_ok());
+        assert_eq!(Token::parse(&long(khz_model::name::NODE_NAME_MAX + 1)), Err(TokenError::TooLong));
     }
 
     proptest! {

@@ -1,5 +1,5 @@
-//! Something made from files, made anew when they change. A failed attempt leaves the old one in use and is told
-//! once; it refuses to watch by itself: whoever owns it asks now and then.
+//! A value made from files, and made again when they change. A failed attempt leaves the old value in use and
+//! is reported once. It starts no timer: its owner calls `refresh`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::TrustError;
 
-/// What tells one state of a file from another: inode, size, time of change.
+/// Tells one state of a file from another: inode, size, time of change.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
 /// A `T` that is cheap to clone.
@@ -18,7 +18,7 @@ pub(crate) struct Watched<T> {
 
 struct Current<T> {
     value: T,
-    /// As the files were when they were last tried.
+    /// The state of the files at the last attempt.
     stamps: Vec<Stamp>,
 }
 
@@ -28,7 +28,7 @@ impl<T: Clone> Watched<T> {
         paths: Vec<PathBuf>,
         make: impl FnOnce() -> Result<T, TrustError>,
     ) -> Result<Self, TrustError> {
-        // Looked at before they are read: what changes in between is read again.
+        // Taken before the files are read, so that a change in between is read next time.
         let stamps = stamps(&paths);
         let current = Mutex::new(Current { value: make()?, stamps });
         Ok(Watched { paths, current })
@@ -38,7 +38,7 @@ impl<T: Clone> Watched<T> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).value.clone()
     }
 
-    /// Makes it anew if a file has changed since the last attempt; true if it did.
+    /// Makes it again if a file has changed since the last attempt; true if it did.
     pub(crate) fn refresh(&self, make: impl FnOnce() -> Result<T, TrustError>) -> Result<bool, TrustError> {
         let stamps = stamps(&self.paths);
         {

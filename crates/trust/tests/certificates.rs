@@ -1,5 +1,5 @@
-//! Certificates that somebody has bent, and certificates that openssl makes: the first are refused or say what they
-//! said before, the second are read like ours.
+//! Damaged certificates, and certificates that openssl makes. A damaged one is refused or says the same as
+//! before; openssl's are read like ours.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use khz_trust::{Certificate, Identity, PeerError};
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, SanType};
 
-/// What of a certificate decides who somebody is, and until when.
+/// The fields of a certificate that decide the identity, and how long it is valid.
 fn known(der: &[u8]) -> Result<Certificate, PeerError> {
     let certificate = Certificate::read(der)?;
     certificate.identity()?;
@@ -29,7 +29,7 @@ fn signed(params: CertificateParams) -> Vec<u8> {
     params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
 }
 
-/// OU once more: rcgen has each kind of attribute once, and takes this for another one.
+/// A second OU: rcgen writes each kind of attribute once, and takes this for another kind.
 fn second_unit() -> DnType {
     DnType::CustomDnType(vec![2, 5, 4, 11])
 }
@@ -41,7 +41,8 @@ fn node() -> Vec<u8> {
     signed(params)
 }
 
-/// Where each element begins whose content is made of elements, and each that such a one has, down to the leaves.
+/// Finds where each element begins that contains elements, and where each element in it begins, down to the
+/// leaves.
 fn elements(der: &[u8], from: usize, to: usize, found: &mut Vec<usize>) {
     let mut at = from;
     while at + 2 <= to {
@@ -69,7 +70,7 @@ fn each_element(der: &[u8]) -> Vec<usize> {
     found
 }
 
-/// A bent certificate is refused, or is as good as the whole one: it never says something else.
+/// True where a damaged certificate is refused, or says the same as the whole one.
 fn refused_or_the_same(bent: &[u8], whole: &Certificate, what: &str) -> bool {
     match known(bent) {
         Err(_) => true,
@@ -82,7 +83,7 @@ fn refused_or_the_same(bent: &[u8], whole: &Certificate, what: &str) -> bool {
 }
 
 #[test]
-fn a_certificate_cut_at_any_byte_or_with_bytes_behind_it_is_malformed() {
+fn a_certificate_cut_at_any_byte_or_with_bytes_after_it_is_malformed() {
     let whole = node();
     for length in 0..whole.len() {
         assert_eq!(Certificate::read(&whole[..length]), Err(PeerError::Malformed), "{length}");
@@ -100,12 +101,12 @@ fn a_wrong_tag_is_refused_or_changes_nothing_that_we_go_by() {
             let mut bent = der.clone();
             bent[at] = tag;
             if tag != der[at] {
-                // A name or a value of the same letters under another string's tag is the same text.
+                // A name or value with the same letters under another string tag is the same text.
                 refused_or_the_same(&bent, &whole, &format!("tag {tag:#x} at {at}"));
             }
         }
     }
-    // The certificate itself, what is signed, and the sequences of names and times.
+    // The certificate itself, its signed part, and the sequences of names and times.
     for at in each_element(&der).into_iter().take(2) {
         let mut bent = der.clone();
         bent[at] = 0x31;
@@ -133,7 +134,7 @@ fn a_huge_or_indefinite_length_is_refused_wherever_it_stands() {
 fn damaged_utf_8_in_a_name_that_we_go_by_is_refused() {
     let der = node();
     for name in ["node-one", "node"] {
-        // The subject's are the last ones; in a certificate that signs itself the issuer's are the same.
+        // The subject's come last; in a self-signed certificate the issuer's are the same.
         let at = der.windows(name.len()).rposition(|bytes| bytes == name.as_bytes()).unwrap();
         for bad in [0xff, 0xc3, 0x80, 0xf8] {
             let mut bent = der.clone();
@@ -166,7 +167,8 @@ fn attributes_and_extensions_that_are_there_twice_are_refused() {
     assert_eq!(Identity::of_certificate(&signed(with_two_lists)), Err(PeerError::Malformed));
 }
 
-/// A self-signed certificate of openssl's in DER; `None` where there is no openssl, which `cargo xtask test` sees to.
+/// A self-signed certificate by openssl in DER; `None` where there is no openssl, which `cargo xtask test`
+/// reports.
 fn openssl(name: &str, subject: &str, settings: &str, words: &[&str]) -> Option<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let file = |suffix: &str| folder.join(format!("{name}.{suffix}"));

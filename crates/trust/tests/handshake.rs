@@ -1,4 +1,5 @@
-//! Both sides of TLS against each other, in memory: who is let in, as whom, and what the other one is told.
+//! Both sides of TLS against each other, in memory: which peers are let in, as which identity, and what the
+//! other side learns.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -15,7 +16,7 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 
-/// A folder that goes with the test, and a CA in it.
+/// A directory that is removed with the test, and a CA in it.
 struct Site {
     folder: PathBuf,
     ca: CertifiedIssuer<'static, KeyPair>,
@@ -91,7 +92,7 @@ impl Drop for Site {
     }
 }
 
-/// What came of a handshake: whom the server saw, or what the two sides say about it.
+/// The result of a handshake: the identity that the server saw, or what each side says about the failure.
 type Met = Result<Option<Identity>, (String, String)>;
 
 fn meet(server: &TlsServer, client: &TlsClient, host: &str) -> Met {
@@ -129,7 +130,7 @@ fn meet(server: &TlsServer, client: &TlsClient, host: &str) -> Met {
 }
 
 #[test]
-fn a_certificate_says_who_comes() {
+fn a_certificate_identifies_the_peer() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     let server = site.server(ClientCertificates::Optional);
@@ -142,7 +143,7 @@ fn a_certificate_says_who_comes() {
 }
 
 #[test]
-fn where_a_certificate_is_required_nobody_comes_without() {
+fn without_a_required_certificate_nobody_comes_in() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     let (server_says, client_says) =
@@ -152,7 +153,7 @@ fn where_a_certificate_is_required_nobody_comes_without() {
 }
 
 #[test]
-fn a_name_that_the_certificate_does_not_have_is_told_with_those_it_has() {
+fn an_error_about_a_wrong_host_lists_the_hosts_of_the_certificate() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     let (_, client_says) =
@@ -203,7 +204,7 @@ fn the_wrong_door_is_noticed() {
 }
 
 #[test]
-fn what_is_wrong_with_our_own_files_names_the_file() {
+fn errors_about_our_own_files_name_the_file() {
     let site = Site::new();
     let load = || TlsServer::load(site.server_files(), ClientCertificates::Optional, Protocol::Link);
     let says = |name: &str, expected: &str| {
@@ -255,7 +256,7 @@ fn new_files_are_taken_without_a_restart_and_broken_ones_left() {
 }
 
 #[test]
-fn an_expired_caller_is_told_since_when() {
+fn an_expired_caller_learns_when_its_certificate_expired() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     site.pair("n1", Role::Node, |params| {
@@ -263,7 +264,7 @@ fn an_expired_caller_is_told_since_when() {
         params.not_after = date_time_ymd(2021, 2, 3);
     });
     let server = site.server(ClientCertificates::Optional);
-    // Our own client refuses to load it, so another one is made to show it.
+    // Our own client refuses to load it, so this one is less careful.
     let client = careless(&site.path("ca.pem"), &site.path("n1.pem"), &site.path("n1.key"));
     let name = TlsClient::server_name("hub1.example").unwrap();
     let mut client = rustls::ClientConnection::new(client, name).unwrap();
@@ -273,7 +274,7 @@ fn an_expired_caller_is_told_since_when() {
 }
 
 #[test]
-fn a_connection_that_was_cut_is_told_without_the_address_of_a_library() {
+fn an_error_about_a_cut_connection_names_no_address_of_a_library() {
     let site = Site::new();
     site.pair("hub1", Role::Hub, |_| {});
     let server = site.server(ClientCertificates::Optional);
@@ -281,7 +282,7 @@ fn a_connection_that_was_cut_is_told_without_the_address_of_a_library() {
     let mut client = rustls::ClientConnection::new(site.stranger().config(), name).unwrap();
     let mut session = rustls::ServerConnection::new(server.config()).unwrap();
     rounds(&mut client, &mut session).unwrap();
-    // The other side is gone, without the farewell that TLS has for it.
+    // The other side is gone, without the close message of TLS.
     client.read_tls(&mut std::io::empty()).unwrap();
     let error = std::io::Read::read(&mut client.reader(), &mut [0; 16]).unwrap_err();
     assert!(error.to_string().contains("https://"), "else this test proves nothing: {error}");
@@ -303,7 +304,7 @@ fn careless(ca: &Path, certificate: &Path, key: &Path) -> Arc<rustls::ClientConf
     Arc::new(builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap()).unwrap())
 }
 
-/// Moves bytes until the server has something against it.
+/// Moves bytes until the server refuses.
 fn rounds(
     client: &mut rustls::ClientConnection,
     server: &mut rustls::ServerConnection,

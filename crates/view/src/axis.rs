@@ -1,27 +1,27 @@
-//! Where ticks stand and what is written at them: round numbers that people read, in the unit's own steps.
+//! Ticks of an axis and their labels: round numbers, in the unit's own steps.
 
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// 1, 2, 5, 10; thousands are k, M, G, T.
+    /// Steps of 1, 2, 5, 10; thousands are k, M, G, T.
     #[default]
     Plain,
-    /// 1, 2, 4, 8, ... KiB.
+    /// Steps of 1, 2, 4, 8, ... KiB.
     Bytes,
-    /// Per cent.
+    /// Percent.
     Percent,
 }
 
 /// An axis of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Axis {
-    /// What is counted, with its unit.
+    /// What the values are, with their unit.
     pub title: String,
-    /// How.
+    /// How its numbers are written.
     pub scale: Scale,
 }
 
-/// The step of ticks: about `wanted` of them cover `range`.
+/// The distance between ticks: about `wanted` of them cover `range`.
 pub(crate) fn step(range: f64, wanted: usize, scale: Scale) -> f64 {
     let rough = range / wanted.max(1) as f64;
     if !rough.is_finite() || rough <= 0.0 {
@@ -35,10 +35,10 @@ pub(crate) fn step(range: f64, wanted: usize, scale: Scale) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// Numbers that are none must not become ticks without end.
+/// Ticks of one axis: damaged numbers must not make endless ones.
 const TICKS_MAX: i64 = 50;
 
-/// Ticks from `low` to the first at or above `high`, both included.
+/// Ticks from at or below `low` to at or above `high`.
 pub(crate) fn ticks((low, high): (f64, f64), wanted: usize, scale: Scale) -> Vec<f64> {
     let (low, high) = if (high - low).is_finite() { (low, high) } else { (0.0, 0.0) };
     let step = step(high - low, wanted, scale);
@@ -55,11 +55,11 @@ const BYTES: [(f64, &str); 5] = [
 ];
 const PLAIN: [(f64, &str); 5] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 
-/// The unit for values up to `most`, its sign, and what stands between number and sign.
+/// The unit for values up to `most`: its size, its sign, and what separates number and sign.
 fn unit(most: f64, scale: Scale) -> (f64, &'static str, &'static str) {
     let units: &[(f64, &'static str)] = match scale {
         Scale::Bytes => &BYTES,
-        // 10,000 is shorter than it is confusing; below that the number itself says more.
+        // Below 10,000 the plain number is clearer than a prefix.
         Scale::Plain if most < 10_000.0 => &PLAIN[PLAIN.len() - 1..],
         Scale::Plain => &PLAIN,
         Scale::Percent => &[(1.0, "%")],
@@ -69,7 +69,7 @@ fn unit(most: f64, scale: Scale) -> (f64, &'static str, &'static str) {
     (size, sign, if scale == Scale::Plain { "" } else { " " })
 }
 
-/// What is written at a tick, where ticks are `step` apart and reach to `most`.
+/// The label of a tick, where ticks are `step` apart and reach up to `most`.
 pub(crate) fn label(value: f64, step: f64, most: f64, scale: Scale) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -79,7 +79,7 @@ pub(crate) fn label(value: f64, step: f64, most: f64, scale: Scale) -> String {
     format!("{:.places$}{gap}{sign}", value / size).replace('-', "\u{2212}")
 }
 
-/// Digits behind the point that tell numbers so far apart from each other.
+/// Decimal places that tell numbers apart whose distance is `step`.
 fn places(step: f64) -> usize {
     (0..9)
         .find(|&places| {
@@ -102,13 +102,13 @@ pub(crate) fn short(value: f64, scale: Scale) -> String {
     format!("{text}{gap}{sign}")
 }
 
-/// The steps of time: seconds, and from a minute on what clocks count in.
+/// Distances between ticks of time, in seconds: parts of a minute, minutes, hours, days, a week.
 const TIME_STEPS: [f64; 16] = [
     10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0,
     43_200.0, 86_400.0, 604_800.0,
 ];
 
-/// Ticks of a time axis of so many seconds, each with what is written at it.
+/// Ticks of a time axis that spans this many seconds, each with its label.
 pub(crate) fn time_ticks(seconds: f64, wanted: usize) -> Vec<(f64, String)> {
     let rough = seconds / wanted.max(1) as f64;
     let step = if rough <= 5.0 {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_numbers_that_reach_over_the_data() {
+    fn ticks_are_round_numbers_and_cover_the_data() {
         assert_eq!(labels((0.0, 873.0), Scale::Plain), ["0", "500", "1000"]);
         assert_eq!(
             labels((0.0, 1.0), Scale::Plain),
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_still_has_ticks() {
+    fn an_empty_range_still_has_ticks() {
         assert_eq!(labels((0.0, 0.0), Scale::Plain), ["0", "1"]);
         assert_eq!(ticks((0.0, f64::INFINITY), 3, Scale::Plain).len(), 2);
     }
 
     #[test]
-    fn time_is_in_what_clocks_count_in() {
+    fn time_ticks_are_clock_times() {
         let texts = |seconds, wanted| -> Vec<String> {
             time_ticks(seconds, wanted).into_iter().map(|(_, text)| text).collect()
         };

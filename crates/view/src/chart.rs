@@ -1,40 +1,40 @@
-//! A chart as it is given: panels below each other, one time for all of them, two axes of values. It holds numbers; how
-//! they are laid out is `layout`'s.
+//! A chart: panels below each other, one time axis for all of them, and up to two axes of values. It holds the numbers;
+//! `layout` decides where they go.
 
 use crate::axis::Axis;
 
-/// One stretch of time of a curve, as wide as a pixel or as long as a sample.
+/// One stretch of time of a curve: a pixel or a sample, whichever is longer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Seconds since the chart's start.
     pub at: f64,
-    /// The smallest, the mean and the largest value in it.
+    /// The smallest value in it.
     pub low: f64,
-    /// See `low`.
+    /// The mean of its values.
     pub mean: f64,
-    /// See `low`.
+    /// The largest value in it.
     pub high: f64,
-    /// Nothing is known of the time between the point before and this one.
+    /// Nothing is known of the time between the previous point and this one.
     pub is_behind_gap: bool,
 }
 
 /// A line in a panel.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// What it is, for legend and tooltip.
+    /// Its name, where the legend has none.
     pub name: String,
-    /// Its colour: the number of its name in the legend.
+    /// The number of its entry in the legend, which gives its colour.
     pub legend: usize,
     /// 0: the left axis, 1: the right one.
     pub axis: usize,
-    /// In order of time.
+    /// Its points, in order of time.
     pub points: Vec<Point>,
 }
 
 /// One node's part of the picture.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its lines.
     pub curves: Vec<Curve>,
@@ -42,12 +42,12 @@ pub struct Panel {
     pub gaps: Vec<(f64, f64)>,
 }
 
-/// Sizes, in pixels.
+/// The size of a picture, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Of the whole picture.
+    /// Width of the whole picture.
     pub width: u32,
-    /// Of one panel.
+    /// Height of one panel.
     pub panel_height: u32,
 }
 
@@ -57,27 +57,27 @@ impl Default for Shape {
     }
 }
 
-/// All of it.
+/// A chart.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
     /// The first line.
     pub title: String,
-    /// The second, smaller.
+    /// The second line, in smaller letters.
     pub subtitle: String,
-    /// What stands below the time.
+    /// The title of the time axis.
     pub time_title: String,
     /// Seconds that the time axis spans.
     pub seconds: f64,
     /// The left axis, and the right one where there is one.
     pub axes: Vec<Axis>,
-    /// Names and axes of the colours.
+    /// One entry for each colour: its name, and the axis of its curves.
     pub legend: Vec<(String, usize)>,
-    /// From the top down.
+    /// The panels, from the top down.
     pub panels: Vec<Panel>,
 }
 
 impl Chart {
-    /// The largest and the smallest value on an axis; 0 is always between them.
+    /// The smallest and the largest value on an axis; the range always includes 0.
     pub fn range(&self, axis: usize) -> (f64, f64) {
         let curves = self.panels.iter().flat_map(|panel| &panel.curves).filter(|curve| curve.axis == axis);
         let points = curves.flat_map(|curve| &curve.points);

@@ -1,9 +1,9 @@
-//! A picture as a page of its own: the SVG, as wide as the window, and the words below it. It needs nothing else.
+//! A picture as an HTML page: the SVG, as wide as the window, and remarks below it. The page loads nothing else.
 
 use crate::picture::Picture;
 use crate::svg::{escaped, svg};
 
-/// The page; `remarks` are paragraphs below the picture.
+/// The page. `remarks` are paragraphs below the picture.
 pub fn html(picture: &Picture, remarks: &[String]) -> String {
     let paragraphs: String = remarks.iter().map(|text| format!("<p>{}</p>\n", escaped(text))).collect();
     format!(

@@ -1,5 +1,4 @@
-//! Where everything of a chart stands: title, legend, panels below each other, ticks, lines. It decides on pixels and
-//! nothing else.
+//! The layout of a chart: where title, legend, panels, ticks and lines go. It decides on pixels and nothing else.
 
 use crate::axis::{self, Axis};
 use crate::chart::{Chart, Curve, Panel, Shape};
@@ -13,7 +12,7 @@ const FRAME: Colour = [0x9a, 0x9a, 0x9a];
 const GAP: Colour = [0xee, 0xec, 0xe6];
 
 const LEFT: f32 = 74.0;
-/// Right of the panels, without and with an axis there.
+/// Right of the panels, without an axis there and with one.
 const RIGHT: f32 = 24.0;
 const RIGHT_AXIS: f32 = 74.0;
 const TITLE_Y: f32 = 28.0;
@@ -29,12 +28,12 @@ const BOTTOM: f32 = 48.0;
 const SMALL: f32 = 11.0;
 const NORMAL: f32 = 12.0;
 const LARGE: f32 = 16.0;
-/// A letter is about so wide, as a share of its size.
+/// Mean width of a letter, as a share of its size.
 const LETTER: f32 = 0.62;
-/// Pixels between two ticks of time.
+/// Least distance between two ticks of time.
 const TIME_TICK: f32 = 90.0;
 
-/// The chart as marks on a plane.
+/// Lays out a chart.
 pub fn picture(chart: &Chart, shape: Shape) -> Picture {
     let mut plane = Plane::new(chart, shape);
     plane.head();
@@ -53,7 +52,7 @@ struct Plane<'a> {
     width: f32,
     panel_height: f32,
     right: f32,
-    /// Legend entries: their left end and line.
+    /// The legend's entries: left end and line of each.
     legend: Vec<(f32, usize)>,
     /// The ticks of each axis.
     ticks: Vec<Vec<f64>>,
@@ -82,7 +81,7 @@ impl<'a> Plane<'a> {
         self.marks.push(Mark::Line { points, colour, width });
     }
 
-    /// The words of the legend: each line's name, and which axis it is read at; at last what is grey.
+    /// The words of the legend: each curve's name and axis, and last what the grey ground means.
     fn legend_words(&self) -> Vec<String> {
         let side = |axis: usize| match (self.chart.axes.len(), axis) {
             (0 | 1, _) => "",
@@ -122,7 +121,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Where panel `number` begins.
+    /// The top of a panel.
     fn panel_top(&self, number: usize) -> f32 {
         let lines = self.legend.last().map_or(0, |(_, line)| *line);
         let first = LEGEND_Y + lines as f32 * LEGEND_LINE + BELOW_LEGEND;
@@ -134,7 +133,7 @@ impl<'a> Plane<'a> {
         LEFT + share.clamp(0.0, 1.0) as f32 * (self.right - LEFT)
     }
 
-    /// Where a value stands below a panel's top.
+    /// The distance of a value from its panel's top.
     fn y(&self, axis: usize, value: f64) -> f32 {
         let Some([low, .., high]) = self.ticks.get(axis).map(Vec::as_slice) else { return self.panel_height };
         let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
@@ -153,7 +152,7 @@ impl<'a> Plane<'a> {
             self.curve(top, curve);
         }
         self.frame(top);
-        // On a ground of its own, so that lines behind it do not hide it.
+        // The name has a white ground, so that lines below it do not hide it.
         let width = panel.name.chars().count() as f32 * NORMAL * LETTER + 10.0;
         self.marks.push(Mark::Box { place: [LEFT + 2.0, top + 2.0, width, 17.0], colour: [0xff; 3] });
         self.text([LEFT + 7.0, top + 15.0], Anchor::Start, NORMAL, INK, panel.name.clone());
@@ -176,7 +175,7 @@ impl<'a> Plane<'a> {
                 }
                 let (x, anchor) =
                     if axis == 0 { (LEFT - 7.0, Anchor::End) } else { (self.right + 7.0, Anchor::Start) };
-                // The first and the last stand within the panel, so that panels do not touch each other.
+                // The first and the last label stay within the panel, so that those of two panels do not touch.
                 let shift = 4.0
                     + if tick == ticks[0] { -3.0 } else { 0.0 }
                     + if tick == ticks[ticks.len() - 1] { 3.0 } else { 0.0 };
@@ -191,7 +190,7 @@ impl<'a> Plane<'a> {
         self.line(corners.to_vec(), FRAME, 1.0);
     }
 
-    /// The line through the means, broken at gaps; where a pixel holds several values, how far they reach.
+    /// The line through the means, broken at gaps. Where a pixel holds several values, an area shows how far they reach.
     fn curve(&mut self, top: f32, curve: &Curve) {
         let colour = colour(curve.legend);
         let mut marks = Vec::new();
@@ -224,7 +223,7 @@ impl<'a> Plane<'a> {
         self.text([middle, bottom + 38.0], Anchor::Middle, NORMAL, INK, self.chart.time_title.clone());
     }
 
-    /// An axis that one line alone is read at has its colour.
+    /// The colour of an axis: that of its curve, if it has only one.
     fn axis_colour(&self, axis: usize) -> Colour {
         let mut of_axis = self.chart.legend.iter().enumerate().filter(|(_, (_, its))| *its == axis);
         match (of_axis.next(), of_axis.next()) {
@@ -238,9 +237,9 @@ impl<'a> Plane<'a> {
         let bottom = self.panel_top(self.chart.panels.len()) - BETWEEN;
         for (number, axis) in self.chart.axes.iter().enumerate() {
             let fits = |text: &str| text.chars().count() as f32 * NORMAL * LETTER <= bottom - top;
-            // The legend says which series it is; what is counted stands behind the comma.
-            let behind = axis.title.rsplit(", ").next().unwrap_or_default();
-            let text = if fits(&axis.title) { axis.title.as_str() } else { behind };
+            // The legend names the series: a title that is too long keeps only its part after the comma, the unit.
+            let unit = axis.title.rsplit(", ").next().unwrap_or_default();
+            let text = if fits(&axis.title) { axis.title.as_str() } else { unit };
             let x = if number == 0 { 16.0 } else { self.width - 8.0 };
             self.marks.push(Mark::Text {
                 at: [x, (top + bottom) / 2.0],

@@ -1,4 +1,4 @@
-//! The colours of lines: few, far apart, also for those who do not tell red from green (Okabe and Ito's).
+//! The colours of curves: few, and far apart for people with any colour vision (after Okabe and Ito).
 
 use crate::picture::Colour;
 
@@ -13,7 +13,7 @@ const COLOURS: [Colour; 8] = [
     [0x7a, 0x5c, 0x3e],
 ];
 
-/// The colour of a line; behind the last they begin anew.
+/// The colour of a legend entry; after the last colour the first one comes again.
 pub(crate) fn colour(legend: usize) -> Colour {
     COLOURS[legend % COLOURS.len()]
 }

@@ -1,5 +1,8 @@
-//! Pictures of series over time: a chart of panels laid out once, and written as SVG, PNG, HTML or text. It reads no
-//! file and knows no metric: it is given numbers, names and units.
+//! Pictures of series over time: a chart of panels, laid out once and written as SVG, PNG, HTML or text. It reads no file
+//! and knows no metric: the caller gives it numbers, names and units.
+//!
+//! Begin with [`Chart`], what to draw. [`picture`] turns it into marks, which [`svg`], `png` and [`html`] write; [`strips`]
+//! writes the chart as text.
 
 #![forbid(unsafe_code)]
 

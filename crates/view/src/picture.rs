@@ -1,13 +1,13 @@
-//! A picture as marks on a plane: what every way of writing it understands. Pixels to the right and down.
+//! A picture as marks: what SVG, PNG and HTML are written from. Coordinates are pixels to the right and down.
 
-/// Where a text stands from its point.
+/// Which part of a text is at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
+    /// Its start.
     Start,
-    /// It has its middle there.
+    /// Its middle.
     Middle,
-    /// It ends there.
+    /// Its end.
     End,
 }
 
@@ -33,40 +33,40 @@ pub enum Mark {
         /// Its width.
         width: f32,
     },
-    /// A filled outline, through which the rest is seen.
+    /// A filled outline that lets marks below it show through.
     Area {
         /// The outline.
         points: Vec<[f32; 2]>,
         /// Its colour.
         colour: Colour,
-        /// How much of it is there, 0 to 1.
+        /// Its opacity, 0 to 1.
         opacity: f32,
     },
-    /// Words.
+    /// A text.
     Text {
-        /// The point of its base line.
+        /// A point of its base line.
         at: [f32; 2],
-        /// Where it stands from there.
+        /// Which part of the text is at that point.
         anchor: Anchor,
-        /// Height of the letters' em.
+        /// Size of the font.
         size: f32,
         /// Its colour.
         colour: Colour,
-        /// Turned to read upwards.
+        /// It is turned to read upwards.
         is_upwards: bool,
-        /// The words.
+        /// The text.
         text: String,
     },
 }
 
-/// Marks, in the order in which they are drawn, on white.
+/// Marks on white, in the order in which they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// What it shows, for those who do not see it.
+    /// What it shows, for people who cannot see it.
     pub title: String,
     /// The marks.
     pub marks: Vec<Mark>,

@@ -1,5 +1,5 @@
-//! A picture as PNG: its marks drawn by tiny-skia, its letters as outlines of a font that comes with the program, so
-//! that a picture is the same on every machine, with or without fonts.
+//! A picture as PNG. tiny-skia draws the marks; letters are outlines of a font that comes with the program, so that a
+//! picture is the same on every machine, even on one without fonts.
 
 use tiny_skia::{FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke, Transform};
 use ttf_parser::{Face, OutlineBuilder};
@@ -8,26 +8,29 @@ use crate::picture::{Anchor, Colour, Mark, Picture};
 
 /// DejaVu Sans, the letters of western Europe only (font/ORIGIN).
 const FONT: &[u8] = include_bytes!("../font/plot.ttf");
-/// No picture has more pixels in a direction: 16,384 × 16,384 take a GiB.
+/// Most pixels in one direction: 16,384 × 16,384 take a GiB.
 const SIDE_MAX: u32 = 16_384;
 
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// It would have too many pixels.
+    /// It has too many pixels.
     #[error("a picture of {width} × {height} pixels is larger than {SIDE_MAX} × {SIDE_MAX}")]
     TooLarge {
-        /// Pixels.
+        /// Width in pixels.
         width: u32,
-        /// Pixels.
+        /// Height in pixels.
         height: u32,
     },
-    /// It cannot be packed.
+    /// It cannot be encoded.
     #[error("cannot make a PNG: {0}")]
     Encode(String),
 }
 
-/// The picture with `scale` pixels for each of its own.
+/// The picture, drawn with `scale` pixels for each of its pixels.
+///
+/// # Errors
+/// It has too many pixels, or cannot be encoded.
 pub fn png(picture: &Picture, scale: f32) -> Result<Vec<u8>, PngError> {
     let size = |side: u32| (side as f32 * scale).round().max(1.0) as u32;
     let (width, height) = (size(picture.width), size(picture.height));
@@ -103,7 +106,7 @@ impl Canvas {
     }
 }
 
-/// Outlines of letters, one behind the other.
+/// Outlines of letters, one after the other.
 struct Letters {
     path: PathBuilder,
     right: f32,
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_end_is_refused() {
+    fn a_picture_that_is_too_large_is_refused() {
         let picture = Picture { width: 100, height: 100_000, ..Picture::default() };
         assert!(matches!(png(&picture, 1.0), Err(PngError::TooLarge { .. })));
     }

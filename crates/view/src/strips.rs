@@ -1,15 +1,15 @@
-//! A chart as text: for each line of each panel a strip of block characters, two rows high, with the numbers that its
-//! ends stand for. For terminals, and for files that people read.
+//! A chart as text: a strip of block characters, two rows high, for each curve of each panel, with the numbers at its top
+//! and bottom. For terminals, and for files that people read.
 
 use crate::axis;
 use crate::chart::{Chart, Curve};
 
-/// Rows of a strip, and heights that one character tells apart.
+/// Rows of a strip, and the heights that one character shows.
 const ROWS: usize = 2;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// What stands where nothing is known.
+/// Shown where nothing is known.
 const UNKNOWN: char = '·';
-/// Less is no picture.
+/// A narrower chart shows nothing useful.
 const WIDTH_MIN: usize = 20;
 
 /// The chart in lines of at most `width` characters.
@@ -39,7 +39,7 @@ pub fn strips(chart: &Chart, width: usize) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What the top of a strip stands for.
+/// The value at the top of a strip, and its label.
 fn end(chart: &Chart, axis: usize) -> (f64, String) {
     let scale = chart.axes[axis].scale;
     let (_, high) = chart.range(axis);
@@ -47,7 +47,7 @@ fn end(chart: &Chart, axis: usize) -> (f64, String) {
     (most, axis::short(most, scale))
 }
 
-/// The largest value in each column, so that a short peak is seen.
+/// The rows of a strip: each column shows its largest value, so that a short peak is visible.
 fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROWS] {
     let mut heights: Vec<Option<f64>> = vec![None; columns];
     let column = |at: f64| ((at / seconds.max(1e-9) * columns as f64) as usize).min(columns - 1);
@@ -55,7 +55,7 @@ fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROW
     for point in &curve.points {
         let here = column(point.at);
         let height = heights[here].unwrap_or(0.0).max(point.high);
-        // A sample that is longer than a column reaches back to the one before.
+        // A sample that is longer than a column fills the columns since the previous sample.
         let from = before.filter(|_| !point.is_behind_gap).map_or(here, |before| (before + 1).min(here));
         heights[from..=here].iter_mut().for_each(|slot| *slot = Some(height));
         before = Some(here);
@@ -68,7 +68,7 @@ fn strip(curve: &Curve, seconds: f64, most: f64, columns: usize) -> [String; ROW
             None => ' ',
             Some(height) => {
                 let level = (height / most * levels as f64).round().clamp(0.0, levels as f64) as usize;
-                // What is more than nothing is seen.
+                // Every value above 0 is visible.
                 let level = if *height > 0.0 { level.max(1) } else { level };
                 BLOCKS[level.saturating_sub(below).min(BLOCKS.len() - 1)]
             }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strip_shows_what_grows_and_where_nothing_is_known() {
+    fn a_strip_shows_growth_and_where_nothing_is_known() {
         let expected = "\
 Title
 subtitle
@@ -140,7 +140,7 @@ subtitle
     }
 
     #[test]
-    fn no_line_is_wider_than_it_may_be() {
+    fn no_line_is_wider_than_asked() {
         for width in 20..120 {
             let text = strips(&chart(), width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");

@@ -1,4 +1,4 @@
-//! A picture as SVG: written by hand, since it is a dozen kinds of elements; every text is escaped.
+//! A picture as SVG, written without a library: it needs only a few kinds of elements. Every text is escaped.
 
 use std::fmt::Write;
 
@@ -63,7 +63,7 @@ fn hex([red, green, blue]: Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// To a tenth of a pixel: finer is not seen and doubles the file.
+/// Points to a tenth of a pixel: a finer step is invisible and doubles the file.
 fn list(points: &[[f32; 2]]) -> String {
     let mut text = String::with_capacity(points.len() * 12);
     for [x, y] in points {
@@ -72,7 +72,7 @@ fn list(points: &[[f32; 2]]) -> String {
     text
 }
 
-/// What stands for the marks of XML; control characters, which XML has no place for, become `?`.
+/// A text with XML's special characters escaped. Control characters, which XML does not allow, become `?`.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,12 +1,13 @@
-//! The list of promises, `bench/promises.toml`: sections of the benchmark with the run that was kept and the code that its
-//! figures depend on, and figures with what is to be reached. It refuses what it does not know, and what contradicts itself.
+//! The list of promises, `bench/promises.toml`. Its sections are those of the benchmark, each with its kept
+//! run and the code that its figures depend on; its figures name the bounds to reach. Refuses unknown keys
+//! and contradictions.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
-/// The file, seen from the project's root.
+/// The file's path from the project's root.
 pub const FILE: &str = "bench/promises.toml";
 
 /// The whole list.
@@ -21,15 +22,18 @@ pub struct List {
     pub figures: Vec<Figure>,
 }
 
-/// What is run to get figures.
+/// A part of the benchmark that gives figures.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
-    /// As it is called: `hub nodes` is `cargo xtask bench hub nodes`. `by hand` stands before what no benchmark does.
+    /// Its arguments: `hub nodes` is `cargo xtask bench hub nodes`. `by hand` begins the name of a section
+    /// without a benchmark.
     pub name: String,
-    /// The folder under `bench/runs` whose figures stand. Absent where none is kept: then the figures name their commit.
+    /// The folder under `bench/runs` that its figures come from. Absent if no run is kept; then the figures
+    /// name their commit.
     pub run: Option<String>,
-    /// The code whose changes make its figures stale: files or folders, and with `!` before it what begins so and changes none.
+    /// The code whose changes make its figures stale: files or folders. After `!`, a path prefix that is left
+    /// out.
     pub code: Vec<String>,
 }
 
@@ -37,35 +41,36 @@ pub struct Section {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Which table of PROMISES.md it is in.
+    /// Its table in PROMISES.md.
     pub table: String,
     /// What is promised.
     pub promise: String,
-    /// The section that shows it.
+    /// The section that measures it.
     pub section: String,
-    /// Where the values are in the run: `verdict NAME`, or `sample SECTION|CASE|WHO|WHAT` for the median of raw samples.
+    /// Where its values are in the run: `verdict NAME`, or `sample SECTION|CASE|WHO|WHAT` for the median of
+    /// raw samples.
     #[serde(default)]
     pub values: Vec<String>,
-    /// What each value is to reach: `<= 1.5`, `>= 0.95`, or `stated`. One for all values or one for each.
+    /// The bound of each value: `<= 1.5`, `>= 0.95`, or `stated`. One for all values, or one for each.
     #[serde(default)]
     pub bounds: Vec<String>,
-    /// Values are shown times this; bounds are in the same measure.
+    /// Factor for shown values; bounds are in the shown measure.
     #[serde(default = "one")]
     pub factor: f64,
-    /// Behind each value and bound: ` µs`.
+    /// Printed after each value and bound: ` µs`.
     #[serde(default)]
     pub unit: String,
     /// Whether the quartiles are shown.
     #[serde(default)]
     pub quartiles: bool,
-    /// What was measured, in words, where a run has no such value.
+    /// The result in words, if the run has no such value.
     #[serde(default)]
     pub told: String,
-    /// What is to be reached, in words, where `bounds` cannot say it.
+    /// The bound in words, if `bounds` cannot express it.
     pub reach: Option<String>,
-    /// Whether it is kept, where that is told and does not follow from values and bounds.
+    /// Whether it is kept, if that does not follow from values and bounds.
     pub kept: Option<bool>,
-    /// The commit that was measured, of a figure in words.
+    /// The measured commit of a figure in words.
     pub commit: Option<String>,
 }
 
@@ -73,14 +78,14 @@ fn one() -> f64 {
     1.0
 }
 
-/// What a value is to reach.
+/// The bound of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// At least this.
     AtLeast(f64),
     /// At most this.
     AtMost(f64),
-    /// Nothing; the figure is stated.
+    /// No bound; the figure is only stated.
     Stated,
 }
 
@@ -97,7 +102,7 @@ impl Bound {
         }
     }
 
-    /// Whether a value keeps it.
+    /// Whether a value keeps the bound.
     pub fn is_kept_by(self, value: f64) -> bool {
         match self {
             Bound::AtLeast(limit) => value >= limit,
@@ -115,7 +120,7 @@ impl List {
         List::read(&text).map_err(|problem| format!("{FILE}: {problem}"))
     }
 
-    /// Reads a list and checks that its parts fit together.
+    /// Reads a list and checks that its parts agree.
     pub fn read(text: &str) -> Result<List, String> {
         let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
         list.figures.iter().try_for_each(|figure| {
@@ -168,7 +173,7 @@ impl List {
     }
 }
 
-/// The text of the list with another run for a section; the rest as it stands.
+/// The text of the list with another run for a section; everything else unchanged.
 pub fn with_run(text: &str, section: &str, run: &str) -> Result<String, String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let name = format!("name = \"{section}\"");
@@ -213,7 +218,7 @@ bounds = [\"<= 1\"]
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_with_the_promise() {
+    fn contradictions_are_refused_and_name_the_promise() {
         for (from, to, problem) in [
             ("section = \"hub nodes\"", "section = \"hub\"", "there is no section 'hub'"),
             ("[\"<= 1\"]", "[\"<= 1\"]\ntold = \"x\"", "words beside values"),

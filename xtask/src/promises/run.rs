@@ -1,10 +1,11 @@
-//! A run that was kept under `bench/runs`: its verdicts, raw samples and commit. Runs from before `verdicts.csv` have their
-//! verdicts in the table at the end of `summary.md`, where names are cut off and figures rounded; those are read too.
+//! A run that is kept under `bench/runs`: its verdicts, raw samples and commit. Older runs have no
+//! `verdicts.csv`; their verdicts come from the table at the end of `summary.md`, where names are cut off and
+//! figures rounded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A table that had no room cut names off behind this many characters at least.
+/// Narrow tables cut names off after at least this many characters.
 const CUT_OFF_FROM: usize = 34;
 
 /// A kept run.
@@ -12,7 +13,7 @@ pub struct Run {
     folder: PathBuf,
     /// The commit that was measured.
     pub commit: String,
-    /// Whether there were changes beside the commit.
+    /// Whether the program had changes beyond the commit.
     pub is_changed: bool,
     verdicts: Vec<Verdict>,
     samples: String,
@@ -23,7 +24,7 @@ pub struct Run {
 pub struct Value {
     /// Half of the measurements are below.
     pub median: f64,
-    /// A quarter, and three quarters; the median where there was one measurement.
+    /// The first and third quartile; the median if there is only one measurement.
     pub quartiles: (f64, f64),
 }
 
@@ -56,7 +57,7 @@ impl Run {
         })
     }
 
-    /// A value by the words of `bench/promises.toml`.
+    /// A value, named as in `bench/promises.toml`.
     pub fn value(&self, words: &str) -> Result<Value, String> {
         let missing = || format!("the run {} has no '{words}'", self.folder.display());
         match words.split_once(' ') {
@@ -66,7 +67,8 @@ impl Run {
         }
     }
 
-    /// By its name; `NAME #2` is the second of those that an old table has cut off to the same name.
+    /// A verdict by its name. `NAME #2` is the second of those that an old table has cut off to the same
+    /// name.
     fn verdict(&self, name: &str) -> Option<Value> {
         let (name, number) = match name.rsplit_once(" #") {
             Some((name, number)) => (name, number.parse::<usize>().ok()?),
@@ -99,7 +101,7 @@ impl Run {
     }
 }
 
-/// `section,sign,limit,median,lower,upper,promise`: the promise comes last since it may have commas.
+/// `section,sign,limit,median,lower,upper,promise`: the promise comes last, since it may contain commas.
 fn verdicts_of_lines(text: &str) -> Vec<Verdict> {
     let verdict = |line: &str| {
         let parts: Vec<&str> = line.splitn(7, ',').collect();
@@ -125,7 +127,7 @@ fn verdicts_of_summary(text: &str) -> Vec<Verdict> {
     table.lines().filter_map(verdict).collect()
 }
 
-/// A figure as the bench writes it: `1,492`.
+/// A number as the benchmark writes it: `1,492`.
 fn number(text: &str) -> Option<f64> {
     text.replace(',', "").parse().ok()
 }

@@ -1,37 +1,37 @@
-//! Whether the code that a figure depends on has changed since its commit, by git. Where the history is not there it says so:
-//! a shallow checkout knows nothing, and that is no failure.
+//! Asks git whether the code that a figure depends on has changed since the figure's commit. In a shallow
+//! checkout that is unknown, which is no failure.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What changes no figure.
+/// Files whose changes alter no figure.
 const LEFT_OUT: [&str; 4] =
     [":(exclude)*/tests/*", ":(exclude)*tests.rs", ":(exclude)*.md", ":(exclude)*/fixtures/*"];
 
-/// What git says of a figure's code.
+/// The age of a figure's code by git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Age {
-    /// It is as it was measured.
+    /// Unchanged since the measurement.
     Fresh,
-    /// It has changed.
+    /// Changed since.
     Stale {
-        /// The first commit that changed it, in short.
+        /// The first commit that changed it, abbreviated.
         since: String,
-        /// Which of the paths.
+        /// The changed paths.
         paths: Vec<String>,
     },
-    /// It cannot be told.
+    /// Not known, for this reason.
     Unknown(String),
 }
 
 impl Age {
-    /// As the last cell of a table.
+    /// The text in the last cell of a table.
     pub fn mark(&self) -> String {
         match self {
             Age::Fresh => String::new(),
             Age::Stale { since, paths } => {
-                // `crates/hub/src` is the hub to everybody here.
+                // Everybody here calls `crates/hub/src` the hub.
                 let short = |path: &String| {
                     let path = path.strip_prefix("crates/").unwrap_or(path);
                     path.strip_suffix("/src").unwrap_or(path).to_owned()
@@ -50,12 +50,12 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Of the project in this folder.
+    /// The history of the project in this folder.
     pub fn of(root: &'a Path) -> Self {
         History { root, known: HashMap::new() }
     }
 
-    /// Whether one of these paths differs between a commit and the present one.
+    /// Whether one of these paths differs between this commit and the present one.
     pub fn age(&mut self, commit: &str, code: &[String]) -> Age {
         let key = (commit.to_owned(), code.to_vec());
         if let Some(age) = self.known.get(&key) {
@@ -93,7 +93,7 @@ impl<'a> History<'a> {
         Age::Stale { since: since.unwrap_or_else(|| String::from("another branch")), paths }
     }
 
-    /// What git prints; `None` where it fails.
+    /// The output of git; `None` if it fails.
     fn git(&self, words: &[&str]) -> Option<String> {
         let output = Command::new("git").arg("-C").arg(self.root).args(words).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(
             age(&["hub".into(), "!hub/src".into()]),
             Age::Fresh,
-            "what is left out changes nothing either"
+            "a path that is left out changes nothing either"
         );
         assert_eq!(age(&[]), Age::Fresh, "what depends on no code is never stale");
         project.commit("hub/src/lib.rs", "1");

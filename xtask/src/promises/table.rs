@@ -1,32 +1,33 @@
-//! The tables of PROMISES.md: each stands between two marks, `<!-- promises: NAME -->` and `<!-- /promises -->`, and is made from
-//! the list and the kept runs. The text around is written by hand, and is not touched.
+//! The tables of PROMISES.md. Each is between two marks, `<!-- promises: NAME -->` and `<!-- /promises -->`,
+//! and is made from the list and the kept runs. The text around the tables is written by hand and never
+//! changed.
 
 use super::list::{Bound, Figure};
 use super::run::{Run, Value};
 
-/// Begins the mark before a table.
+/// The beginning of the mark before a table.
 const BEGIN: &str = "<!-- promises: ";
-/// Ends it.
+/// The end of that mark.
 const BEGIN_END: &str = " -->";
-/// The mark behind a table.
+/// The mark after a table.
 const END: &str = "<!-- /promises -->";
 
 const HEADS: &str =
     "| promise | to reach | measured | kept | run, commit | code since |\n|---|---|---|---|---|---|\n";
 
-/// Characters of a commit that tell it from others.
+/// Characters that identify a commit.
 pub const COMMIT: usize = 9;
 
-/// A line of a table, and what a check says of it.
+/// A line of a table, and its verdict.
 pub struct Line {
-    /// All cells but the last.
+    /// All cells except the last.
     cells: Vec<String>,
-    /// Whether it is kept; `None` where it is stated.
+    /// Whether the promise is kept; `None` if the figure is only stated.
     pub is_kept: Option<bool>,
 }
 
 impl Line {
-    /// Of a figure, with the run of its section where there is one.
+    /// The line of a figure, with the run of its section if there is one.
     pub fn of(figure: &Figure, run: Option<(&str, &Run)>) -> Result<Line, String> {
         let mut values = Vec::new();
         for words in &figure.values {
@@ -65,12 +66,12 @@ impl Line {
         Ok(Line { cells: vec![figure.promise.clone(), reach, measured, kept.into(), source], is_kept })
     }
 
-    /// What is to be reached, and what was: `<= 1 | 1.2 µs`.
+    /// Bound and value: `<= 1 | 1.2 µs`.
     pub fn in_words(&self) -> String {
         format!("{}: to reach {}, measured {}", self.cells[0], self.cells[1], self.cells[2])
     }
 
-    /// With its last cell.
+    /// The line with its last cell.
     pub fn render(&self, mark: &str) -> String {
         let mut line = format!("| {} | {mark} |", self.cells.join(" | "));
         line.push('\n');
@@ -78,19 +79,19 @@ impl Line {
     }
 }
 
-/// The first lines of a table.
+/// The header lines of a table.
 pub fn heads() -> String {
     String::from(HEADS)
 }
 
-/// The text with a table put between its marks.
+/// The text with a table between its marks.
 pub fn with_table(text: &str, name: &str, table: &str) -> Result<String, String> {
     let (before, _, after) = parts(text, name)?;
     Ok(format!("{before}\n{table}{after}"))
 }
 
-/// Whether a table stands in the text as it would be made, whatever its last cells say: these follow from a history that is not in
-/// every checkout.
+/// Compares the table in the text with the table to write, except for the last cells: those follow from the
+/// history, which not every checkout has.
 pub fn agrees(text: &str, name: &str, table: &str) -> Result<(), String> {
     let (_, found, _) = parts(text, name)?;
     let (found, made) = (without_marks(found), without_marks(table));
@@ -105,13 +106,13 @@ pub fn agrees(text: &str, name: &str, table: &str) -> Result<(), String> {
     ))
 }
 
-/// The tables that a text has places for.
+/// The names of the tables that have marks in the text.
 #[cfg(test)]
 pub fn places(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix(BEGIN)?.strip_suffix(BEGIN_END)).collect()
 }
 
-/// What stands before a table, its mark included; the table; and what comes then.
+/// The text before a table, with its mark; the table; and the text after it.
 fn parts<'a>(text: &'a str, name: &str) -> Result<(&'a str, &'a str, &'a str), String> {
     let mark = format!("{BEGIN}{name}{BEGIN_END}");
     let missing = |mark: &str| format!("PROMISES.md has no line '{mark}' for the table '{name}'");
@@ -148,7 +149,7 @@ fn to_reach(bounds: &[Bound], unit: &str) -> String {
     words.join(", ")
 }
 
-/// Three digits that count, as the bench shows them; thousands with commas.
+/// Three significant digits, as in the benchmark; thousands with commas.
 fn number(number: f64) -> String {
     match number.abs() {
         n if n >= 1_000.0 => {
@@ -237,7 +238,7 @@ mod tests {
         assert!(made.ends_with("| **stale** |\n<!-- /promises -->\nprose\n"), "{made}");
         assert_eq!(with_table(&made, "hub", &line("**stale**")).unwrap(), made);
         assert_eq!(places(&made), ["hub"]);
-        // The mark follows from the history, which a checkout may not have.
+        // The mark depends on the history, which a checkout may not have.
         assert_eq!(agrees(&made, "hub", &line("")), Ok(()));
         let by_hand = made.replace("0.888", "0.777");
         assert!(agrees(&by_hand, "hub", &line("")).unwrap_err().contains("0.888"));

@@ -1,4 +1,5 @@
-//! Bytes to series, in pieces of any size. It keeps what a schema means and at most one unfinished record.
+//! Bytes to series, in pieces of any size. It keeps the meaning of the slots and at most one unfinished
+//! record.
 
 use std::sync::Arc;
 
@@ -16,36 +17,52 @@ use crate::{BlockError, varint};
 pub struct SchemaDecoder {
     metrics: Vec<Arc<Metric>>,
     series: Vec<Series>,
-    /// Bytes of the header or record that has begun and not ended.
+    /// The memory of their instances.
+    instances: u64,
+    /// The bytes of a header or record that has begun and not ended.
     unfinished: Vec<u8>,
-    /// Bytes of the header and of whole records.
+    /// The length of the header and of all whole records.
     finished: u64,
-    /// The first thing that was wrong; nothing is taken behind it.
+    /// The first error; nothing is taken after it.
     broken: Option<BlockError>,
 }
 
 /// A header or record at the start of some bytes.
 enum Piece {
-    /// It has so many bytes in all.
+    /// It has this many bytes.
     Whole(usize),
-    /// It cannot be taken before there are so many bytes.
+    /// At least this many bytes are needed to take it.
     Needs(usize),
 }
 
 impl SchemaDecoder {
-    /// A decoder that has seen nothing.
+    /// A decoder before its first byte.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The series of the slots so far, in slot order.
+    /// The series of the slots that have come, in slot order.
     pub fn series(&self) -> &[Series] {
         &self.series
     }
 
-    /// Bytes taken, those of the unfinished record with them: the offset at which the next piece must begin.
+    /// The bytes taken, including those of an unfinished record: the offset at which the next piece must
+    /// begin.
     pub fn bytes(&self) -> u64 {
         self.finished + self.unfinished.len() as u64
+    }
+
+    /// The approximate memory that it holds, without its metrics, which the pool counts.
+    pub fn held(&self) -> u64 {
+        let lists =
+            self.series.capacity() * size_of::<Series>() + self.metrics.capacity() * size_of::<Arc<Metric>>();
+        (size_of::<Self>() + lists + self.unfinished.capacity()) as u64 + self.instances
+    }
+
+    /// Frees the memory that it has reserved for later slots.
+    pub fn shrink(&mut self) {
+        self.series.shrink_to_fit();
+        self.metrics.shrink_to_fit();
     }
 
     #[cfg(test)]
@@ -53,12 +70,12 @@ impl SchemaDecoder {
         &self.unfinished
     }
 
-    /// Takes the next bytes. After an error it says the same error to whatever comes.
+    /// Takes the next bytes. After an error, every further call returns the same error.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), BlockError> {
         self.feed_sharing(bytes, &mut MetricPool::new())
     }
 
-    /// Takes the next bytes; metrics that the pool has are shared with whoever else has them.
+    /// Takes the next bytes, and shares equal metrics with the other schemas of the pool.
     pub fn feed_sharing(&mut self, bytes: &[u8], pool: &mut MetricPool) -> Result<(), BlockError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
@@ -94,7 +111,7 @@ impl SchemaDecoder {
         Ok(())
     }
 
-    /// Adds to the unfinished record what it lacks, and no more; gives what is left.
+    /// Completes the unfinished record, if `bytes` suffice, and takes it; returns the bytes after it.
     fn finish<'a>(&mut self, bytes: &'a [u8], pool: &mut MetricPool) -> Result<&'a [u8], BlockError> {
         let mut piece = std::mem::take(&mut self.unfinished);
         let needs = match self.piece(&piece)? {
@@ -109,7 +126,7 @@ impl SchemaDecoder {
         Ok(rest)
     }
 
-    /// How long the header or record is that begins here.
+    /// The length of the header or record at the start of `bytes`.
     fn piece(&self, bytes: &[u8]) -> Result<Piece, BlockError> {
         let length = if self.finished == 0 {
             HEADER.len()
@@ -122,7 +139,7 @@ impl SchemaDecoder {
                     bytes.len() - rest.len() + length as usize
                 }
                 None if bytes.len() > varint::BYTES_MAX => {
-                    return Err(self.damaged("the length of a record never ends"));
+                    return Err(self.damaged("the length of a record does not fit 64 bits"));
                 }
                 None => return Ok(Piece::Needs(bytes.len().max(1) + 1)),
             }
@@ -139,7 +156,7 @@ impl SchemaDecoder {
             match piece[0] {
                 METRIC => self.take_metric(fields, pool)?,
                 SLOT => self.take_slot(fields)?,
-                // A newer version says more than we understand.
+                // A newer version wrote a kind of record that this one does not know.
                 _ => {}
             }
         }
@@ -170,12 +187,15 @@ impl SchemaDecoder {
             return Err(self.too_much("slots", SLOTS_MAX));
         }
         let number = usize::try_from(fields.number()?).unwrap_or(usize::MAX);
-        let metric =
-            self.metrics.get(number).ok_or_else(|| fields.damaged("a slot of a metric that never came"))?;
+        let metric = self
+            .metrics
+            .get(number)
+            .ok_or_else(|| fields.damaged("a slot names a metric that the schema has not defined"))?;
         let instance = match fields.byte()? {
             0 => None,
             _ => Some(instance(fields.text(INSTANCE_BYTES_MAX, "bytes in an instance")?, &fields)?),
         };
+        self.instances += instance.as_ref().map_or(0, |instance| shared_text(instance.as_str()));
         self.series.push(Series { metric: metric.clone(), instance });
         Ok(())
     }
@@ -189,8 +209,13 @@ impl SchemaDecoder {
     }
 }
 
-/// An instance of exactly this text. The kernel's own limit does not hold for it: bytes that are no text take four
-/// each (`\xFF`).
+/// The memory of a shared text: two counts before it, and the allocator's rounding and own data.
+fn shared_text(text: &str) -> u64 {
+    ((2 * size_of::<usize>() + text.len() + size_of::<usize>()).next_multiple_of(16) as u64).max(32)
+}
+
+/// An instance with exactly this text. It may exceed the kernel's own limit: a byte that is not text takes
+/// four bytes (`\xFF`).
 fn instance(text: &str, fields: &Fields) -> Result<Instance, BlockError> {
     Instance::parse(&text.replace('%', "%25")).map_err(|_| fields.damaged("no instance can have that name"))
 }

@@ -1,4 +1,5 @@
-//! Series to bytes: each metric once, before the first slot that needs it. Refuses what no decoder would take.
+//! Series to bytes: each metric once, before the first slot that needs it. It refuses series that no decoder
+//! would take.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,23 +16,23 @@ use crate::{BlockError, varint};
 /// Turns the slots of one lane into the bytes of its schema.
 #[derive(Debug, Default)]
 pub struct SchemaEncoder {
-    /// The number of each metric that was written.
+    /// The number of each written metric.
     metrics: HashMap<Arc<Metric>, u32>,
-    /// The metric of the slot before: most slots have the same.
+    /// The metric of the slot before: most slots share it.
     last: Option<(Arc<Metric>, u32)>,
     slots: usize,
     bytes: u64,
-    /// The record under construction, kept for its memory.
+    /// The record under construction, kept to reuse its memory.
     body: Vec<u8>,
 }
 
 impl SchemaEncoder {
-    /// An encoder that has written nothing.
+    /// An encoder before its first slot.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Slots written.
+    /// The number of slots written.
     pub fn len(&self) -> usize {
         self.slots
     }
@@ -41,13 +42,14 @@ impl SchemaEncoder {
         self.slots == 0
     }
 
-    /// Bytes written so far, the header with them.
+    /// The bytes written, including the header.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Appends to `out` what the next slot means: the header before the first slot, the metric when it is new.
-    /// An error names the limit that stands in the way, or what no decoder would take; nothing was written then.
+    /// Appends the meaning of the next slot to `out`: the header before the first slot, and the metric if it
+    /// is new. An error names the limit that it exceeds, or what a decoder would refuse; `out` is unchanged
+    /// then.
     pub fn append(&mut self, series: &Series, out: &mut Vec<u8>) -> Result<(), BlockError> {
         let start = out.len();
         match self.write(series, out) {
@@ -65,7 +67,7 @@ impl SchemaEncoder {
         }
     }
 
-    /// Writes what the slot needs and gives the number of its metric; what is remembered stays as it was.
+    /// Writes the slot's records and returns the number of its metric; the encoder's own memory is unchanged.
     fn write(&mut self, series: &Series, out: &mut Vec<u8>) -> Result<u32, BlockError> {
         let start = out.len();
         self.within(self.slots + 1, SLOTS_MAX, "slots")?;
@@ -100,7 +102,7 @@ impl SchemaEncoder {
         self.body.clear();
         metric::put(&mut self.body, metric);
         self.within(self.body.len(), RECORD_BYTES_MAX, "bytes in a record")?;
-        // The limits of a metric stand in one place: where it is read.
+        // The limits of a metric are in one place: its reader.
         metric::read(&mut Fields::new(&self.body, self.bytes as usize))?;
         self.write_record(METRIC, out);
         Ok(self.metrics.len() as u32)

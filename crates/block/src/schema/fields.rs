@@ -1,4 +1,4 @@
-//! The fields of a record: texts, numbers and bytes, written behind each other and read with their limits.
+//! The fields of a record: texts, numbers and bytes, written one after the other and read with their limits.
 
 use crate::{BlockError, varint};
 
@@ -8,10 +8,10 @@ pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// What is still to be read of a record.
+/// The rest of a record that is being read.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
-    /// Where the record begins in the schema, for errors.
+    /// The record's offset in the schema, for errors.
     at: usize,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         BlockError::Damaged { at: self.at, problem }
     }
 
-    /// No more than `limit`, or the error that names `what`.
+    /// Returns `found` if it is at most `limit`, or else the error that names `what`.
     pub fn within(&self, found: u64, limit: usize, what: &'static str) -> Result<usize, BlockError> {
         match usize::try_from(found) {
             Ok(found) if found <= limit => Ok(found),

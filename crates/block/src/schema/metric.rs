@@ -1,5 +1,5 @@
-//! A metric as the body of its record, and back. What another node says of a metric ends up on screens, in paths and
-//! in expositions, so names are checked here, and no text has control characters.
+//! A metric as the body of its record, and back. Another node's texts end up on screens, in paths and in
+//! expositions. So names are checked here, and control characters are refused.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) fn put(out: &mut Vec<u8>, metric: &Metric) {
     }
     out.extend_from_slice(&[kind_byte(metric.kind), unit_byte(metric.unit), metric.places]);
     varint::put(out, refresh_number(metric.refresh));
-    // The largest number there is, is no limit.
+    // The largest possible number means "no limit".
     varint::put(out, metric.max.and_then(|max| max.checked_add(1)).unwrap_or(0));
     for text in [&exposition.name, &optional(&exposition.help), &optional(&exposition.instance_label)] {
         put_text(out, text);
@@ -35,12 +35,13 @@ pub(super) fn put(out: &mut Vec<u8>, metric: &Metric) {
     out.push(u8::from(exposition.untyped));
 }
 
-/// Reads the body of a metric's record; bytes behind the fields that we know are a newer version's.
+/// Reads the body of a metric's record. Bytes after the known fields belong to a newer version and are
+/// ignored.
 pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
     let name = fields.text(METRIC_NAME_MAX, "bytes in a metric's name")?;
     let flat = fields.text(METRIC_NAME_MAX, "bytes in a metric's flat name")?;
     if !is_metric_name(name) || !is_word(flat) {
-        return Err(fields.damaged("no metric can have that name"));
+        return Err(fields.damaged("the name is not a metric's name"));
     }
     let help = sentence(fields)?;
     let origin = Origin { file: sentence(fields)?, field: sentence(fields)? };
@@ -55,14 +56,14 @@ pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
 }
 
 fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {
-    let name = word(fields)?.ok_or_else(|| fields.damaged("a metric without a name to be exposed under"))?;
+    let name = word(fields)?.ok_or_else(|| fields.damaged("a metric has no name for the exposition"))?;
     let help = Some(sentence(fields)?).filter(|help| !help.is_empty());
     let instance_label = word(fields)?;
     let count = fields.number()?;
     let count = fields.within(count, LABELS_MAX, "labels of one metric")?;
     let mut labels = Vec::with_capacity(count);
     for _ in 0..count {
-        let label = word(fields)?.ok_or_else(|| fields.damaged("a label without a name"))?;
+        let label = word(fields)?.ok_or_else(|| fields.damaged("a label has no name"))?;
         labels.push((label, sentence(fields)?));
     }
     let divisor = fields.number()?.max(1);
@@ -70,12 +71,12 @@ fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {
     Ok(Exposition { name, help, labels: labels.into(), instance_label, divisor, untyped })
 }
 
-/// A word that stands in paths, expositions and the text protocol; `None` when it is empty.
+/// A word for paths, expositions and the text protocol; `None` when it is empty.
 fn word(fields: &mut Fields) -> Result<Option<Text>, BlockError> {
     let text = fields.text(METRIC_NAME_MAX, "bytes in a word of the schema")?;
     if !text.is_empty() && !is_word(text) {
         return Err(fields.damaged(
-            "a word of the schema has letters, digits, '_' and ':', and begins with none of the digits",
+            "a word of the schema may have letters, digits, '_' and ':', and must not begin with a digit or ':'",
         ));
     }
     Ok((!text.is_empty()).then(|| Cow::Owned(text.to_owned())))
@@ -86,11 +87,11 @@ fn is_word(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':'))
 }
 
-/// A text for people, on one line.
+/// A text for people, without line breaks.
 fn sentence(fields: &mut Fields) -> Result<Text, BlockError> {
     let text = fields.text(TEXT_BYTES_MAX, "bytes in a text of the schema")?;
     if text.contains(char::is_control) {
-        return Err(fields.damaged("a text of the schema has control characters"));
+        return Err(fields.damaged("a text of the schema contains control characters"));
     }
     Ok(Cow::Owned(text.to_owned()))
 }
@@ -102,7 +103,7 @@ const fn kind_byte(kind: Kind) -> u8 {
     }
 }
 
-/// A kind that a newer version invented is shown as it is.
+/// A kind from a newer version reads as a gauge.
 const fn kind_of(byte: u8) -> Kind {
     match byte {
         1 => Kind::Counter,
@@ -122,7 +123,7 @@ const fn unit_byte(unit: Unit) -> u8 {
     }
 }
 
-/// A unit that a newer version invented is a plain count.
+/// A unit from a newer version reads as a plain count.
 const fn unit_of(byte: u8) -> Unit {
     match byte {
         2 => Unit::Bytes,

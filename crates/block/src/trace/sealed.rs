@@ -1,14 +1,14 @@
-//! Chunks of a trace with many lanes. Each is sealed: a mark and a checksum over kind, length and content, so that
-//! damage is seen wherever it strikes, and the next whole chunk is found behind it.
+//! Chunks of a trace with many lanes. Each is sealed with a mark, and with a checksum over kind, length and
+//! content. A reader notices damage anywhere, and finds the next whole chunk after it.
 
 use super::{CHUNK_BYTES_MAX, FRONT_BYTES, HEADER_OF_MANY};
 use crate::varint;
 
-/// Stands in every sealed chunk, so that a reader finds the next one behind damage.
+/// The mark in every sealed chunk; a reader searches for it after damage.
 const MARK: [u8; 4] = *b"khzC";
-/// Mark and checksum.
+/// The size of mark and checksum.
 const SEAL_BYTES: usize = 8;
-/// Kinds from here to [`LAST`] are sealed, also those that a later version invents.
+/// Kinds from here to [`LAST`] are sealed, including those of later versions.
 const FIRST: u8 = 3;
 const LAST: u8 = 63;
 const LANE: u8 = 3;
@@ -17,50 +17,50 @@ const BLOCK: u8 = 5;
 const LOST: u8 = 6;
 const NOTE: u8 = 7;
 const PACKED_SCHEMA: u8 = 8;
-/// A name of a node or a lane.
+/// The longest name of a node or lane.
 const NAME_BYTES_MAX: usize = 255;
 
-/// What a lane is, before anything of it comes. Said anew, with a higher epoch or another one, it replaces what was
-/// said before under its number.
+/// The description of a lane; it precedes everything else of the lane. A later one with the same number
+/// replaces it: it has a higher epoch, or belongs to another lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneHead<'a> {
-    /// Its number in this trace.
+    /// The lane's number in this trace.
     pub lane: u32,
-    /// The node whose lane it is.
+    /// The node that the lane belongs to.
     pub node: &'a str,
-    /// Its name at that node.
+    /// The lane's name at that node.
     pub name: &'a str,
-    /// Row numbers run within it.
+    /// The epoch of the row numbers.
     pub epoch: u64,
-    /// Time between two rows, as granted, ns.
+    /// The granted time between two rows, ns.
     pub period: u64,
 }
 
 /// A sealed chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sealed<'a> {
-    /// A lane that may come from here on.
+    /// A lane that may appear from here on.
     Lane(LaneHead<'a>),
-    /// Bytes of a generation's schema from an offset on.
+    /// Bytes of one generation's schema, from an offset on.
     Schema {
         /// The lane.
         lane: u32,
         /// The generation.
         generation: u32,
-        /// Where in that schema they stand.
+        /// The offset of the bytes in that schema.
         offset: u64,
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// The same, packed by zstd. Version 2 of the trace.
+    /// The same, packed by zstd. Only in version 2 of the trace.
     PackedSchema {
         /// The lane.
         lane: u32,
         /// The generation.
         generation: u32,
-        /// Where in that schema they stand, unpacked.
+        /// The offset of the bytes in that schema, unpacked.
         offset: u64,
-        /// A frame of zstd that says how large its content is.
+        /// A zstd frame that states the size of its content.
         packed: &'a [u8],
     },
     /// A whole block.
@@ -70,16 +70,16 @@ pub enum Sealed<'a> {
         /// Header and rows.
         bytes: &'a [u8],
     },
-    /// Rows that the recorder was told are lost for good; the last is not included.
+    /// Rows that the recorder knows to be lost for good, up to but not including `to`.
     Lost {
         /// The lane.
         lane: u32,
-        /// The first.
+        /// The first lost row.
         from: u64,
-        /// The one behind the last.
+        /// The row after the last lost one.
         to: u64,
     },
-    /// Something about the whole recording: one JSON object.
+    /// A note about the whole recording: one JSON object.
     Note(&'a str),
     /// A kind of a later version.
     Unknown(u8),
@@ -142,12 +142,12 @@ impl Sealed<'_> {
     }
 }
 
-/// Whether chunks of this kind are sealed.
+/// True when chunks of this kind are sealed.
 pub(super) fn is_sealed(kind: u8) -> bool {
     (FIRST..=LAST).contains(&kind)
 }
 
-/// Reads a whole sealed chunk, from its kind on.
+/// Reads a whole sealed chunk, including its kind.
 pub(super) fn read(chunk: &[u8]) -> Result<Sealed<'_>, &'static str> {
     let seal = chunk.get(FRONT_BYTES..FRONT_BYTES + SEAL_BYTES).ok_or("a chunk too short for its seal")?;
     if seal[..4] != MARK {
@@ -156,8 +156,7 @@ pub(super) fn read(chunk: &[u8]) -> Result<Sealed<'_>, &'static str> {
     if seal[4..] != checksum(chunk).to_le_bytes() {
         return Err("a chunk whose checksum is wrong");
     }
-    content(chunk[0], &chunk[FRONT_BYTES + SEAL_BYTES..])
-        .ok_or("a chunk that does not say what its kind says")
+    content(chunk[0], &chunk[FRONT_BYTES + SEAL_BYTES..]).ok_or("a chunk whose content does not fit its kind")
 }
 
 fn content(kind: u8, bytes: &[u8]) -> Option<Sealed<'_>> {
@@ -216,7 +215,7 @@ fn text_of(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// Over kind and length, and everything behind the checksum's place.
+/// The checksum over kind, length, and everything after the checksum's own bytes.
 fn checksum(chunk: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&chunk[..FRONT_BYTES]);
@@ -224,8 +223,8 @@ fn checksum(chunk: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Where the next sealed chunk seems to begin, `from` bytes into `bytes` or later: a mark behind a front that could be
-/// one. Whether it is one, its checksum says.
+/// The position, from `from` on, at which the next sealed chunk seems to begin: a mark after a possible
+/// front. Only the checksum proves that it is a chunk.
 pub fn find(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from + FRONT_BYTES;
     loop {
@@ -246,7 +245,7 @@ fn position(bytes: &[u8]) -> Option<usize> {
     bytes.windows(MARK.len()).position(|window| window == MARK)
 }
 
-/// Begins a trace whose first chunk says what it is.
+/// Begins a trace; its first chunk is the note.
 pub fn begin(note: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&HEADER_OF_MANY);
     Sealed::Note(note).put(out);

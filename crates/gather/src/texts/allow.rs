@@ -1,11 +1,11 @@
-//! Which files a node shows as texts: patterns that its administrator gives, and what is never shown whatever they say.
-//! It judges names; which file a name really is, the door finds out first.
+//! The allow list: which files a node shows as texts. The administrator gives patterns; some files are never
+//! shown, whatever the patterns say. It judges names. `door.rs` first finds out which file a name really is.
 
 use std::sync::LazyLock;
 
 use khz_model::glob::Glob;
 
-/// Files that are shown where nobody says otherwise.
+/// The files that are shown by default.
 pub(super) const USUAL: &[&str] = &[
     "loadavg",
     "meminfo",
@@ -31,8 +31,8 @@ pub(super) const USUAL: &[&str] = &[
     "sys/kernel/ostype",
 ];
 
-/// Never shown: memory, keys, addresses of the kernel, what is consumed or acts when it is read. Files of processes are
-/// refused by their place.
+/// Files that are never shown: memory, keys, kernel addresses, and files whose reading consumes or triggers something.
+/// The files of processes are refused by their path.
 const NEVER: &[&str] = &[
     "kcore",
     "kallsyms",
@@ -57,43 +57,45 @@ const NEVER: &[&str] = &[
     "sys/vm/stat_refresh",
 ];
 
-/// The same as patterns, name by name: every look at a file is judged by them.
+/// The same as patterns, one glob for each name in the path: every access to a file is checked against them.
 static NEVER_PATTERNS: LazyLock<Vec<Vec<Glob>>> =
     LazyLock::new(|| NEVER.iter().map(|path| names(path)).collect());
 
-/// The word for [`USUAL`] among patterns.
+/// The word among the patterns that means [`USUAL`].
 const DEFAULT: &str = "default";
 
-/// Patterns of one list.
+/// The most patterns of a list.
 const PATTERNS_MAX: usize = 256;
 
-/// Why a pattern is not one.
+/// The problem of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowError {
-    /// Its form.
+    /// It is not a path below `/proc`.
     #[error(
         "'{0}' is not the name of a file below /proc: write it as net/tcp or pressure/*, with * and ? within names"
     )]
     NoPath(String),
-    /// It names what is never shown.
-    #[error("/proc/{0} is never shown: it is a process's, or holds memory, keys or addresses of the kernel")]
+    /// It selects a file that is never shown.
+    #[error(
+        "/proc/{0} is never shown: it belongs to a process, or holds memory, keys or addresses of the kernel"
+    )]
     Never(String),
-    /// There are too many.
+    /// There are too many patterns.
     #[error("more than {PATTERNS_MAX} patterns")]
     TooMany,
 }
 
-/// What a node shows.
+/// The files that a node shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList {
     patterns: Vec<Vec<Glob>>,
 }
 
 impl AllowList {
-    /// These patterns; `default` stands for the usual files.
+    /// A list of these patterns; `default` means the usual files.
     ///
     /// # Errors
-    /// One of them is none, or names what is never shown.
+    /// A pattern is not valid, or selects a file that is never shown.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, AllowError> {
         let mut list = AllowList::default();
         for pattern in patterns {
@@ -105,7 +107,7 @@ impl AllowList {
         Ok(list)
     }
 
-    /// The usual files.
+    /// The list of the usual files.
     pub fn usual() -> Self {
         AllowList::new([DEFAULT]).expect("BUG: the usual files are patterns")
     }
@@ -124,19 +126,19 @@ impl AllowList {
         Ok(())
     }
 
-    /// The patterns, name by name.
+    /// The patterns, as one glob for each name in the path.
     pub(super) fn patterns(&self) -> impl Iterator<Item = &[Glob]> {
         self.patterns.iter().map(Vec::as_slice)
     }
 
-    /// True for a file that is shown, by the name that it has after links were followed.
+    /// True for a file that is shown. `path` is the file's name after all links were followed.
     pub(super) fn allows(&self, path: &str) -> bool {
         let Some(path) = of_all_processes(path) else { return false };
         !is_never(path) && self.patterns.iter().any(|pattern| matches(pattern, path))
     }
 }
 
-/// A pattern, name by name.
+/// Splits a pattern into one glob for each name in the path.
 fn names(pattern: &str) -> Vec<Glob> {
     pattern.split('/').map(Glob::new).collect()
 }
@@ -146,26 +148,26 @@ fn matches(pattern: &[Glob], path: &str) -> bool {
     pattern.iter().all(|glob| names.next().is_some_and(|name| glob.matches(name))) && names.next().is_none()
 }
 
-/// True for names with single slashes between them, none of which is `.` or `..`.
+/// True for a path of names with single slashes, without `.` and `..`.
 pub(super) fn is_relative(path: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name != "." && name != "..";
     path.len() <= 255 && !path.contains(|c: char| c.is_control()) && path.split('/').all(is_name)
 }
 
-/// The name without `self/`, for the files that `/proc` itself shows by a link into the process that looks: they are the
-/// node's, not the process's. `None`: it is a process's own.
+/// Removes `self/` from the files that `/proc` shows through a link into the reading process: they belong to
+/// the node, not to the process. `None` if the file belongs to the process.
 fn of_all_processes(path: &str) -> Option<&str> {
     let Some(own) = path.strip_prefix("self/") else { return Some(path) };
     (own == "mounts" || own.starts_with("net/")).then_some(own)
 }
 
-/// True for a name that begins with a process's number.
+/// True for a path that begins with a process number.
 pub(super) fn is_numbered(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     first.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for what is never shown.
+/// True for a file that is never shown.
 fn is_never(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     let is_of_a_process = first == "self" || first == "thread-self" || is_numbered(path);

@@ -1,5 +1,5 @@
-//! One kernel file: found by its name without leaving `/proc`, judged by the name that it has after links were followed,
-//! and read whole. Nothing is opened for reading before it was judged.
+//! Opens one kernel file: finds it by its name without leaving `/proc`, checks the name that it has after all
+//! links were followed, and reads it whole. No file is opened for reading before the check.
 
 use std::path::PathBuf;
 
@@ -10,22 +10,22 @@ use rustix::io::Errno;
 use super::allow::{AllowList, is_numbered, is_relative};
 use super::{KERNEL_TEXT_MAX, TextError};
 
-/// Room for the first read: most texts fit.
+/// The room for the first read: most texts fit.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// `/proc` below a root, and what may be seen of it.
+/// The `/proc` below a root, and the list of files that may be shown.
 #[derive(Debug)]
 pub(super) struct TextDoor {
     root: PathBuf,
     pub allow: AllowList,
 }
 
-/// `/proc`, open.
+/// The open `/proc` directory.
 pub(super) struct Proc {
     pub folder: OwnedFd,
-    /// Its own name, as the kernel shows it.
+    /// Its own path, as the kernel shows it.
     name: String,
-    /// What its `self` means: our number there.
+    /// The target of its `self`: this process's number there.
     own: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl TextDoor {
         TextDoor { root, allow }
     }
 
-    /// Opens `/proc`.
+    /// Opens the directory.
     pub fn proc(&self) -> Result<Proc, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(self.root.join("proc"), flags, Mode::empty())?;
@@ -44,14 +44,15 @@ impl TextDoor {
         Ok(Proc { folder, name, own })
     }
 
-    /// Finds a file by its name, and judges it; it is not open for reading yet.
+    /// Finds a file by its name and checks it; the file is not open for reading yet.
     pub fn find(&self, proc: &Proc, path: &str) -> Result<OwnedFd, TextError> {
         let refused = || TextError::NotAllowed(path.to_owned());
-        // A process's number is no way to a file, not even ours to what is the same for all.
+        // A process number must not lead to a file, not even this process's number to a file that all
+        // processes share.
         if !is_relative(path) || is_numbered(path) {
             return Err(refused());
         }
-        // Beneath /proc, and by no link that the kernel makes up, as those in fd/ or the root of a process.
+        // Stay beneath /proc, and follow no magic link, such as those in fd/ or a process's root.
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let file = match rustix::fs::openat2(&proc.folder, path, flags, Mode::empty(), how) {
@@ -67,12 +68,12 @@ impl TextDoor {
         Ok(file)
     }
 
-    /// Reads a file whole.
+    /// Reads a whole file.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, TextError> {
         let failed = |errno| TextError::Failed { path: path.to_owned(), errno };
         let proc = self.proc().map_err(failed)?;
         let found = self.find(&proc, path)?;
-        // What was judged is what is opened, whatever has taken its name since.
+        // Opens exactly the file that was checked, even if another file has taken its name since.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::open(way_to(&found), flags, Mode::empty()).map_err(failed)?;
         read_whole(&file).map_err(|errno| match errno {
@@ -83,7 +84,7 @@ impl TextDoor {
 }
 
 impl Proc {
-    /// The name below `/proc` of what has this name; `None`: it is not below.
+    /// The path below `/proc` of the file with this absolute path; `None` if it is not below.
     fn below(&self, name: &str) -> Option<String> {
         let below = name.strip_prefix(&self.name)?.strip_prefix('/')?;
         let (first, rest) = below.split_once('/').unwrap_or((below, ""));
@@ -94,13 +95,13 @@ impl Proc {
     }
 }
 
-/// Our own way to an open descriptor.
+/// The path through which this process opens a descriptor again.
 fn way_to(file: &OwnedFd) -> String {
     use rustix::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// The name of what a descriptor means, as the kernel shows it.
+/// The path of a descriptor's file, as the kernel shows it.
 fn name_of(file: &OwnedFd) -> Result<String, Errno> {
     let name = rustix::fs::readlink(way_to(file), Vec::new())?;
     name.into_string().map_err(|_| Errno::ILSEQ)
@@ -111,7 +112,8 @@ fn is_plain_file(file: &OwnedFd) -> bool {
     seen.is_ok_and(|seen| FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile)
 }
 
-/// A file of many records comes a page at a time, however large the room: it is read until nothing comes.
+/// The kernel hands out a file of many records a page at a time, however large the room; so read until
+/// nothing comes.
 fn read_whole(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
     let mut text = vec![0; FIRST_BYTES];
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! The list of what a node shows: the files that its patterns find now, and the links by which they are found, as they
-//! stand in `/proc`. It walks no further than the patterns lead, and only so far.
+//! The list of the files that a node shows: those that its patterns find now, and the links that lead to
+//! them, under their names in `/proc`. The walk follows the patterns only, and its length is limited.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 use super::door::{Proc, TextDoor};
 
-/// Names in a list.
+/// The most names in a list.
 const LISTED_MAX: usize = 4_096;
 
-/// Names that are looked at for it.
+/// The most names that are checked for a list.
 const LOOKS_MAX: usize = 65_536;
 
-/// Links on the way to a file.
+/// The most links on the way to a file.
 const LINKS_MAX: usize = 4;
 
 /// A walk along the patterns.
@@ -25,7 +25,7 @@ struct Walk<'a> {
     looks: usize,
 }
 
-/// The list, one name a line.
+/// Makes the list, one name a line.
 pub(super) fn list(door: &TextDoor) -> Result<Vec<u8>, rustix::io::Errno> {
     let proc = door.proc()?;
     let mut walk = Walk { door, proc: &proc, lines: BTreeSet::new(), looks: 0 };
@@ -41,7 +41,7 @@ pub(super) fn list(door: &TextDoor) -> Result<Vec<u8>, rustix::io::Errno> {
 }
 
 impl Walk<'_> {
-    /// Everything that the globs find in a directory.
+    /// Visits every name in a directory that the globs select.
     fn step(&mut self, folder: &str, globs: &[Glob], links: usize) {
         let Some((glob, rest)) = globs.split_first() else { return };
         if glob.is_plain() {
@@ -54,7 +54,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What stands at a path: a file, a link, or a directory that leads on.
+    /// Visits a path: a file, a link, or a directory on the way.
     fn look(&mut self, path: &str, rest: &[Glob], links: usize) {
         self.looks += 1;
         if self.looks > LOOKS_MAX || self.lines.len() >= LISTED_MAX || path.contains(" -> ") {
@@ -66,14 +66,14 @@ impl Walk<'_> {
                 self.lines.insert(path.to_owned());
             }
             FileType::Directory => self.step(path, rest, links),
-            // `self` is another process's for whoever reads the list: there it is a directory.
+            // For a reader of the list, `self` would be another process, so the walk treats it as a directory.
             FileType::Symlink if path == "self" => self.step(path, rest, links),
             FileType::Symlink if links < LINKS_MAX => self.follow(path, rest, links),
             _ => {}
         }
     }
 
-    /// A link is listed where it leads to something that is.
+    /// Follows a link, and lists it if it leads to a listed file.
     fn follow(&mut self, path: &str, rest: &[Glob], links: usize) {
         let Ok(target) = rustix::fs::readlinkat(&self.proc.folder, path, Vec::new()) else { return };
         let Ok(target) = target.into_string() else { return };

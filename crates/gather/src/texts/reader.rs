@@ -1,5 +1,5 @@
-//! The thread that opens and reads kernel files, one at a time. It may be stuck in the kernel for ever: whoever waits for
-//! it waits no longer than he likes, and leaves it there.
+//! The thread that opens and reads kernel files, one at a time. It may be stuck in the kernel for ever; a
+//! caller waits only for a limited time and then abandons it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,16 +10,16 @@ use super::door::TextDoor;
 use super::list::list;
 use crate::clock;
 
-/// Stack of the thread: its deepest call reads a directory.
+/// The stack of the thread: its deepest call reads a directory.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What reading a file came to, and how much of a core it has taken.
+/// The result of reading a file, and the CPU time that it took.
 pub(super) struct Outcome {
     pub text: Result<Vec<u8>, TextError>,
     pub took: Duration,
 }
 
-/// The thread, as who gives it work sees it. Dropping it ends the thread as soon as the kernel lets it go.
+/// The handle of the thread. Dropping it ends the thread as soon as the kernel releases it.
 #[derive(Debug)]
 pub(super) struct Reader {
     jobs: Sender<String>,
@@ -44,7 +44,7 @@ impl Reader {
                     path => door.read(path),
                 };
                 let took = Duration::from(clock::thread_cpu().since(before));
-                // Nobody waits any more: this thread was given up.
+                // The caller has abandoned this thread.
                 if tell.send(Outcome { text, took }).is_err() {
                     return;
                 }
@@ -54,7 +54,7 @@ impl Reader {
         Ok(Reader { jobs, done })
     }
 
-    /// Reads a file (or makes the list, for no name); `None`: it is not done after so long.
+    /// Reads a file, or makes the list if the path is empty; `None` if that takes longer than `longest`.
     pub fn read(&self, path: &str, longest: Duration) -> Option<Outcome> {
         let ended = |path: &str| {
             let path = path.to_owned();
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// True when what it was left with is over.
+    /// True when the read that was abandoned has ended.
     pub fn has_come_back(&self) -> bool {
         !matches!(self.done.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty))
     }

@@ -1,5 +1,6 @@
-//! The thread of the slow lane: looks at each wanted file when it is due, hands over what has changed, and ends when
-//! nothing is wanted. It opens no file itself: a reader does, which it gives up when that takes too long.
+//! The thread of the slow lane: it reads each wanted file when it is due, passes on what changed, and ends
+//! when no file is wanted. It opens no file itself. A reader thread does, and the slow lane abandons it if a
+//! read takes too long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,20 +11,20 @@ use super::reader::{Outcome, Reader};
 use super::{AT_ONCE, DEADLINE, SHARE, STUCK_MAX, Shared, TextError, TextTaker};
 use crate::clock;
 
-/// Stack of the thread: its deepest call packs a text.
+/// The stack of the thread: its deepest call packs a text.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What the thread has of its own; while it does not run, it lies with those who may start it.
+/// The thread's own state. While no thread runs, it is in [`Shared`].
 pub(super) struct SlowLane {
     taker: Box<dyn TextTaker>,
     reader: Option<Reader>,
-    /// Readers that the kernel holds, and the files that they are stuck in.
+    /// Readers that are stuck in the kernel, with the file of each.
     stuck: Vec<(String, Reader)>,
-    /// What was read so far would have taken until then at the share that reading may take.
+    /// The time at which the reads until now are paid for, at the share that reading may take.
     spent_until: Instant,
 }
 
-/// Starts the thread, which runs until nothing is wanted.
+/// Starts the thread, which runs until no file is wanted.
 pub(super) fn start(shared: Arc<Shared>) -> std::io::Result<()> {
     let run = move || {
         let Some(mut lane) = shared.lock().asleep.take() else { return };
@@ -55,8 +56,8 @@ impl SlowLane {
         self.reader = None;
     }
 
-    /// The next file, when it is due and there is room for its text, and what was asked for it; `None`: nothing is wanted any
-    /// more.
+    /// Waits until a file is due and has room for its text; returns the file and the ask that it answers.
+    /// `None` if no file is wanted any more.
     fn next(&mut self, shared: &Shared) -> Option<(u64, String, Option<u32>)> {
         let mut state = shared.lock();
         loop {
@@ -68,7 +69,7 @@ impl SlowLane {
                 state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
                 continue;
             }
-            // Where the one before has not left, the link is slow.
+            // The last text was not sent yet: the link is slow.
             if !self.taker.has_room(number) {
                 state.wants.leave_out(number, now);
                 continue;
@@ -77,7 +78,7 @@ impl SlowLane {
         }
     }
 
-    /// Reads a file, which a reader does.
+    /// Reads a file in a reader thread.
     fn look(&mut self, shared: &Shared, path: &str) -> Result<(Vec<u8>, Stamp), TextError> {
         self.stuck.retain(|(_, reader)| !reader.has_come_back());
         if self.stuck.iter().any(|(stuck, _)| stuck == path) {
@@ -109,15 +110,15 @@ impl SlowLane {
         }
     }
 
-    /// Reading and packing have taken so much of a core.
+    /// Counts the CPU time of reading and packing.
     fn spend(&mut self, took: Duration) {
         self.spent_until = self.spent_until.max(Instant::now()) + took * SHARE;
     }
 
-    /// Hands over what is new.
+    /// Passes on a text or an error if it is new.
     fn hand_over(&mut self, shared: &Shared, number: u64, text: Result<(Vec<u8>, Stamp), TextError>) {
         let mut state = shared.lock();
-        // It may not be wanted any more.
+        // The want may have ended meanwhile.
         let Some(want) = state.wants.get_mut(number) else { return };
         match text {
             Ok((text, stamp)) => {

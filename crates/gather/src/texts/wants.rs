@@ -1,4 +1,4 @@
-//! What is wanted of the slow lane, and what of it is due.
+//! The files that are wanted from the slow lane, and when each is due.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use khz_model::Nanos;
 
 use super::{TEXT_PERIOD_MIN, TextError};
 
-/// A file that somebody wants to see.
+/// A wanted file.
 #[derive(Debug)]
 pub(super) struct Want {
     pub path: String,
     pub period: Nanos,
     pub due: Instant,
-    /// It is to be read at once, and this is to be told then.
+    /// An ask to read the file at once, which the next read answers.
     ask: Option<u32>,
-    /// At the fastest pace, every look at it so far would have been made until then.
+    /// The time at which all reads until now would have been made at the fastest pace.
     free: Instant,
-    /// The last text that was handed over.
+    /// The last text that was passed on.
     pub last: Option<Arc<[u8]>>,
-    /// What was wrong last.
+    /// The last problem.
     pub problem: Option<TextError>,
 }
 
-/// All of them.
+/// All wanted files.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
     all: BTreeMap<u64, Want>,
 }
 
 impl Wants {
-    /// A new one, due at once, or another pace for one that is there.
+    /// Adds a want, due at once, or changes the pace of an existing one.
     pub fn put(&mut self, number: u64, path: &str, period: Nanos) {
         let now = Instant::now();
         match self.all.get_mut(&number) {
@@ -63,13 +63,13 @@ impl Wants {
         self.all.get_mut(&number)
     }
 
-    /// The one that has waited longest, and since when it is due, or will be.
+    /// The want that is due first, and when.
     pub fn next(&self) -> Option<(u64, Instant)> {
         self.all.iter().map(|(&number, want)| (number, want.due)).min_by_key(|&(_, due)| due)
     }
 
-    /// One is to be read at once. Two looks may follow each other closely, since the first one may have begun just before
-    /// somebody asked; on the average none is faster than the fastest pace.
+    /// Makes a want due at once. Two reads may follow each other closely, because the first one may have
+    /// begun just before the ask. On average, reads are never faster than the fastest pace.
     pub fn ask(&mut self, number: u64, ask: u32) {
         let Some(want) = self.all.get_mut(&number) else { return };
         want.ask = Some(ask);
@@ -77,7 +77,7 @@ impl Wants {
         want.due = want.due.min(want.free.checked_sub(fastest).unwrap_or(want.free).max(Instant::now()));
     }
 
-    /// One is looked at: its path, and what was asked before. What was missed is not made up for.
+    /// Begins a read of a want: returns its path and its ask. Missed reads are not repeated.
     pub fn look_at(&mut self, number: u64, now: Instant) -> Option<(String, Option<u32>)> {
         let want = self.all.get_mut(&number)?;
         want.due = (want.due + Duration::from(want.period)).max(now + Duration::from(want.period) / 2);
@@ -85,7 +85,7 @@ impl Wants {
         Some((want.path.clone(), want.ask.take()))
     }
 
-    /// A look is left out; who has asked for one gets it a little later.
+    /// Skips a read; a want with an ask tries again soon.
     pub fn leave_out(&mut self, number: u64, now: Instant) {
         if let Some(want) = self.all.get_mut(&number) {
             let later = if want.ask.is_some() { TEXT_PERIOD_MIN } else { want.period };

@@ -1,5 +1,5 @@
-//! Nodes that answer from a script, a real door in front of it on a real socket, and a client that writes
-//! HTTP by hand. What it refuses: clocks. Row `n` has the stamp `n` and values that follow from `n`.
+//! Nodes that answer from a script, a real door for them on a real socket, and a client that writes HTTP by
+//! hand. Uses no clocks: row `n` has the stamp `n` and values that follow from `n`.
 
 #![allow(dead_code)]
 
@@ -23,33 +23,37 @@ use khz_model::{
 /// A test that waits longer than this for a byte has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The scripted node, or several that hold nearly the same.
+/// The scripted node, or several with nearly the same readings.
 pub struct FakeNode {
     /// In name order; the first is n1.
     pub nodes: Vec<NodeName>,
-    /// Those of them that do not answer.
+    /// Nodes that do not answer.
     pub down: Mutex<BTreeSet<NodeName>>,
-    /// Those that nobody remembers any more.
+    /// Nodes that were forgotten.
     pub forgotten: Mutex<BTreeSet<NodeName>>,
-    /// Whoever answers is none of its nodes, and has this to say of itself.
+    /// The answering program is no node, and has these numbers about itself.
     pub own: Option<Vec<Sample>>,
-    /// What the next subscription is told.
+    /// The notices of the next subscription.
     pub notices: Vec<Notice>,
     pub columns: Arc<Vec<Series>>,
-    /// Rows that one poll of a subscription brings.
+    /// How many rows one poll of a subscription returns.
     pub rows_a_poll: usize,
-    /// From this row on there is one column more.
+    /// From this row on there is one more column.
     pub grows_at: u64,
     pub stopped: AtomicBool,
-    /// Every question is answered with: a limit is reached.
+    /// Every request is refused: a limit is reached.
     pub full: AtomicBool,
     pub subscriptions: Arc<AtomicUsize>,
-    /// The `age_max` of every question to `latest`.
+    /// The `age_max` of every call of `latest`.
     pub ages: Mutex<Vec<Nanos>>,
-    /// Every question to `renew`: who is asked, and for rows of what age.
+    /// Every call of `renew`: its patterns and the wanted age.
     pub renewed: Mutex<Vec<(String, Nanos)>>,
-    /// Nobody who is asked to renew answers.
+    /// No node answers `renew`.
     pub silent: AtomicBool,
+    /// Every request, in order: its patterns, or `own` for its own numbers.
+    pub asked: Mutex<Vec<String>>,
+    /// While a test holds this, requests and so the whole door stand still.
+    pub held_up: Mutex<()>,
 }
 
 impl Default for FakeNode {
@@ -69,6 +73,8 @@ impl Default for FakeNode {
             ages: Mutex::new(Vec::new()),
             renewed: Mutex::default(),
             silent: AtomicBool::new(false),
+            asked: Mutex::default(),
+            held_up: Mutex::default(),
         }
     }
 }
@@ -110,7 +116,7 @@ fn cpu(name: &'static str, mode: &'static str) -> Arc<Metric> {
     Arc::new(metric)
 }
 
-/// Metrics of every kind: two sharing a family, decimals, untyped with a divisor, awkward instances.
+/// Metrics of every kind: two that share a family, decimals, untyped with a divisor, awkward instances.
 pub fn columns() -> Vec<Series> {
     let of = |metric: &Arc<Metric>, instance: &[u8]| Series {
         metric: Arc::clone(metric),
@@ -142,7 +148,7 @@ pub fn columns() -> Vec<Series> {
     ]
 }
 
-/// What a column holds in row `n`.
+/// The value of a column in row `n`.
 pub fn reading(series: &Series, n: u64) -> Reading {
     match &*series.metric.name {
         "mem.high_total" => Reading::Absent(Absence::NoField),
@@ -239,7 +245,7 @@ impl Query for FakeNode {
         Some(self.columns.clone())
     }
 
-    /// Those that are down; without an account of its own it has no memory.
+    /// Forgets nodes that are down. Without numbers of its own (`own`) it remembers no nodes.
     fn forget(&self, nodes: &Pattern) -> Result<Forgotten, QueryError> {
         if self.own.is_none() {
             return Err(QueryError::NoMemory);
@@ -290,6 +296,7 @@ impl Query for FakeNode {
     }
 
     fn own(&self) -> Option<Vec<Sample>> {
+        self.asked.lock().unwrap().push("own".to_owned());
         self.own.clone()
     }
 
@@ -313,6 +320,9 @@ impl Query for FakeNode {
         age_max: Nanos,
     ) -> WaitFor<'a, Result<Snapshot, QueryError>> {
         Box::pin(async move {
+            let texts: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
+            self.asked.lock().unwrap().push(texts.join(" "));
+            drop(self.held_up.lock().unwrap());
             let selected = self.select(patterns)?;
             self.check_full()?;
             self.ages.lock().unwrap().push(age_max);
@@ -385,7 +395,7 @@ pub fn row(columns: &[Series], n: u64) -> Row {
     row_of(columns, n, 0)
 }
 
-/// The same of node number `k`: its values run a hundred rows ahead for every node before it.
+/// The same for node number `k`: its values are a hundred rows ahead of the node before it.
 pub fn row_of(columns: &[Series], n: u64, k: u64) -> Row {
     let readings = columns.iter().map(|series| reading(series, n + 100 * k)).collect();
     Row { stamp: stamp(n), readings }
@@ -434,7 +444,7 @@ impl Drop for FakeRows {
     }
 }
 
-/// A door in a thread of its own; it closes when this is dropped.
+/// A door in its own thread; dropping it closes the door.
 pub struct Server {
     pub addr: SocketAddr,
     pub counters: Counters,
@@ -450,7 +460,7 @@ impl Server {
     pub fn start_with(query: Arc<FakeNode>, change: impl FnOnce(&mut Door)) -> Server {
         let mut door = Door::new(query);
         door.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-        // As in a cluster of one: any rate for everybody here.
+        // As for khz alone: every local caller may use any rate.
         door.access.door = khz_trust::Door::Alone;
         change(&mut door);
         let counters = door.counters.clone();
@@ -476,10 +486,10 @@ impl Server {
         socket
     }
 
-    /// Sends `request` as it stands and reads until the server closes.
+    /// Sends `request` unchanged and reads until the server closes.
     pub fn raw(&self, request: &[u8]) -> Vec<u8> {
         let mut socket = self.connect();
-        // The server may refuse and close before all of it is sent.
+        // The server may refuse and close before everything is sent.
         let _ = socket.write_all(request);
         let mut answer = Vec::new();
         let _ = socket.read_to_end(&mut answer);
@@ -502,7 +512,7 @@ impl Server {
         self.ask("GET", path, &[])
     }
 
-    /// Opens a stream; the answer's head is read and checked.
+    /// Opens a stream; reads and checks the answer's head.
     pub fn stream(&self, path: &str) -> Events {
         let mut socket = self.connect();
         write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.addr).unwrap();
@@ -512,7 +522,7 @@ impl Server {
         events
     }
 
-    /// Waits until a counter, which is raised after the client can see why, says what is expected.
+    /// Waits until a counter has the expected value; it may change shortly after the client gets its answer.
     pub fn wait(&self, what: &str, reached: impl Fn(&Counters) -> bool) {
         let deadline = std::time::Instant::now() + PATIENCE;
         while !reached(&self.counters) {
@@ -536,7 +546,7 @@ impl Drop for Server {
     }
 }
 
-/// A body out of its chunks.
+/// Joins the chunks of a body.
 fn of_chunks(mut rest: &str) -> String {
     let mut body = String::new();
     loop {
@@ -550,7 +560,7 @@ fn of_chunks(mut rest: &str) -> String {
     }
 }
 
-/// An answer that was sent whole.
+/// An answer that came complete.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -585,7 +595,7 @@ impl Answer {
 pub struct Events {
     reader: BufReader<TcpStream>,
     text: Vec<u8>,
-    /// Bytes of the present chunk that were not read yet.
+    /// Bytes of the present chunk that are not read yet.
     left: usize,
 }
 
@@ -598,8 +608,8 @@ impl Events {
         head
     }
 
-    /// The next event or comment as it was sent, without its empty line; `None` when the stream has ended in
-    /// order.
+    /// The next event or comment as it was sent, without its empty line; `None` when the stream has ended
+    /// regularly.
     pub fn next_text(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.text.windows(2).position(|two| two == b"\n\n") {

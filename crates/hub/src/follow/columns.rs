@@ -1,66 +1,150 @@
-//! The columns of a node that a reader's patterns select, and their readings in a row.
+//! The columns of a node that a reader's patterns select, and their readings in a row. Nodes that are alike have the same
+//! columns, which their followers of one interest share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use khz_block::Decoder;
 use khz_model::{Absence, Pattern, Reading, Row, Series};
 
+use crate::interest::Wish;
 use crate::schemas::Schema;
+
+/// Kinds of nodes whose columns one selection remembers.
+const KINDS_MAX: usize = 8;
+
+/// The patterns of an interest that speak of a node: the same for all nodes of which the same patterns speak.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    patterns: Arc<[Pattern]>,
+    /// Numbers of those that speak.
+    speaking: Vec<u32>,
+    /// What is wanted of such a node beyond the base lane.
+    pub wish: Option<Arc<Wish>>,
+    /// Columns that some follower has, those chosen last first.
+    known: Mutex<Vec<Weak<Chosen>>>,
+}
+
+impl Selection {
+    pub fn new(patterns: Arc<[Pattern]>, speaking: Vec<u32>, wish: Option<Wish>) -> Self {
+        Selection { patterns, speaking, wish: wish.map(Arc::new), known: Mutex::default() }
+    }
+
+    /// All of these patterns, whatever their nodes.
+    pub fn all(patterns: &[Pattern]) -> Self {
+        Selection::new(patterns.into(), (0..patterns.len() as u32).collect(), None)
+    }
+
+    fn selects(&self, series: &Series) -> bool {
+        let mut speaking = self.speaking.iter().map(|&number| &self.patterns[number as usize]);
+        speaking.any(|pattern| series.is_selected(std::slice::from_ref(pattern)))
+    }
+
+    /// The columns that it chooses of a schema, and what choosing them has cost.
+    fn choose(&self, schema: &Arc<Schema>) -> (Arc<Chosen>, usize) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_schema = |chosen: &Arc<Chosen>| Arc::ptr_eq(&chosen.schema, schema);
+        if let Some(chosen) = known.iter().filter_map(Weak::upgrade).find(of_schema) {
+            return (chosen, 1);
+        }
+        let chosen = Arc::new(Chosen::new(schema, |series| self.selects(series)));
+        known.retain(|chosen| chosen.strong_count() > 0);
+        known.truncate(KINDS_MAX - 1);
+        known.insert(0, Arc::downgrade(&chosen));
+        (chosen, 1 + schema.series().len() * self.speaking.len())
+    }
+}
+
+/// Columns of a schema.
+#[derive(Debug)]
+struct Chosen {
+    slots: Vec<u32>,
+    /// The column of each slot.
+    columns: Vec<Option<u32>>,
+    series: Arc<Vec<Series>>,
+    schema: Arc<Schema>,
+}
+
+impl Chosen {
+    fn new(schema: &Arc<Schema>, is_selected: impl Fn(&Series) -> bool) -> Self {
+        let chosen = schema.series().iter().enumerate().filter(|(_, series)| is_selected(series));
+        let (slots, series): (Vec<u32>, Vec<Series>) =
+            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
+        let mut columns = vec![None; schema.series().len()];
+        for (&slot, column) in slots.iter().zip(0..) {
+            columns[slot as usize] = Some(column);
+        }
+        Chosen { slots, columns, series: Arc::new(series), schema: schema.clone() }
+    }
+
+    fn held(&self) -> usize {
+        size_of::<Chosen>()
+            + self.columns.len() * size_of::<Option<u32>>()
+            + self.slots.len() * (size_of::<u32>() + size_of::<Series>())
+    }
+}
 
 /// The slots that a reader wants, and what they mean.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    slots: Vec<u32>,
-    /// The column of each slot.
-    columns: Vec<Option<u32>>,
+    chosen: Option<Arc<Chosen>>,
+    /// What each column is.
     pub series: Arc<Vec<Series>>,
-    schema: Option<Arc<Schema>>,
+    /// What choosing them has cost since somebody asked.
+    cost: usize,
 }
 
 impl Columns {
     /// Takes the columns out of a schema; `true` when they are others than before.
-    pub fn choose(&mut self, schema: &Arc<Schema>, patterns: &[Pattern]) -> bool {
-        if self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
+    pub fn choose(&mut self, schema: &Arc<Schema>, selection: &Selection) -> bool {
+        if self.chosen.as_ref().is_some_and(|known| Arc::ptr_eq(&known.schema, schema)) {
             return false;
         }
-        let chosen = schema.series().iter().enumerate().filter(|(_, series)| series.is_selected(patterns));
-        let (slots, series): (Vec<u32>, Vec<Series>) =
-            chosen.map(|(slot, series)| (slot as u32, series.clone())).unzip();
-        self.columns = vec![None; schema.series().len()];
-        for (&slot, column) in slots.iter().zip(0..) {
-            self.columns[slot as usize] = Some(column);
-        }
-        self.slots = slots;
-        self.series = Arc::new(series);
-        self.schema = Some(schema.clone());
+        let (chosen, cost) = selection.choose(schema);
+        self.series = chosen.series.clone();
+        self.chosen = Some(chosen);
+        self.cost = self.cost.saturating_add(cost);
         true
     }
 
-    /// About the bytes that it holds.
+    /// True when they were chosen.
+    pub fn are_chosen(&self) -> bool {
+        self.chosen.is_some()
+    }
+
+    /// Operations that choosing has cost since this was asked last.
+    pub fn take_cost(&mut self) -> usize {
+        std::mem::take(&mut self.cost)
+    }
+
+    /// About the bytes that it holds: its part of what it shares.
     pub fn held(&self) -> usize {
-        self.columns.len() * size_of::<Option<u32>>()
-            + self.slots.len() * (size_of::<u32>() + size_of::<Series>())
+        self.chosen.as_ref().map_or(0, |chosen| chosen.held().div_ceil(Arc::strong_count(chosen)))
     }
 
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.slots().is_empty()
+    }
+
+    fn slots(&self) -> &[u32] {
+        self.chosen.as_ref().map_or(&[], |chosen| &chosen.slots)
     }
 
     /// One chosen reading of the decoder's row.
     pub fn reading(&self, decoder: &Decoder, column: usize) -> Reading {
-        let reading = self.slots.get(column).and_then(|&slot| decoder.reading(slot as usize));
+        let reading = self.slots().get(column).and_then(|&slot| decoder.reading(slot as usize));
         reading.unwrap_or(Reading::Absent(Absence::NotYet))
     }
 
     /// The columns that the decoder's row has changed, in order.
     pub fn changed<'a>(&'a self, decoder: &'a Decoder) -> impl Iterator<Item = usize> + 'a {
-        let column = |&slot: &u32| self.columns.get(slot as usize).copied().flatten();
+        let columns = self.chosen.as_ref().map_or(&[][..], |chosen| &chosen.columns);
+        let column = |&slot: &u32| columns.get(slot as usize).copied().flatten();
         decoder.changed().iter().filter_map(column).map(|column| column as usize)
     }
 
     /// One row.
     pub fn row(&self, decoder: &Decoder) -> Row {
-        let readings = (0..self.slots.len()).map(|column| self.reading(decoder, column)).collect();
+        let readings = (0..self.slots().len()).map(|column| self.reading(decoder, column)).collect();
         Row { stamp: decoder.stamp(), readings }
     }
 }

@@ -127,7 +127,7 @@ impl Follower {
     fn late_rows(&mut self, block: &Block, rows: Range<u64>, seen: &mut impl FnMut(Seen<'_>)) {
         let (Some(followed), Some(late)) = (self.lane, &mut self.late) else { return };
         let (mut columns, mut decoder, mut skipped) = (Columns::default(), Decoder::new(), true);
-        columns.choose(&block.schema, &self.patterns);
+        columns.choose(&block.schema, &self.selection);
         let mut bytes = &block.bytes[..];
         while let Ok(Step::Header(length) | Step::Row(length)) = decoder.step(bytes) {
             bytes = &bytes[length..];

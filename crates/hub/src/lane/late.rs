@@ -90,6 +90,11 @@ impl Late {
         true
     }
 
+    /// True while nothing has come of what is wanted.
+    pub fn begins(&self) -> bool {
+        self.begins
+    }
+
     /// A block begins with this row.
     pub fn began(&mut self, row: u64) {
         if std::mem::take(&mut self.begins) {
@@ -98,9 +103,9 @@ impl Late {
         }
     }
 
-    /// Nothing is wanted of the node any more.
-    pub fn leave(&mut self) {
-        self.is_wanted = false;
+    /// Nothing is wanted of the node any more; `false`: nothing was.
+    pub fn leave(&mut self) -> bool {
+        std::mem::take(&mut self.is_wanted)
     }
 
     /// The rows of these that are lost.
@@ -190,7 +195,7 @@ impl Lane {
     }
 
     /// The place of the first recent block that begins behind this row.
-    fn recent_behind(&self, row: u64) -> usize {
+    pub(super) fn recent_behind(&self, row: u64) -> usize {
         self.recent.partition_point(|block| block.header.first_row <= row)
     }
 }

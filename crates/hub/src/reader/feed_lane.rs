@@ -258,11 +258,21 @@ impl FeedLane {
         End { lane: self.number, rows: count, bytes, crc }.put(out);
     }
 
-    /// All rows of the past are said.
+    /// Nothing more comes: all rows of the past are said, or the node was forgotten.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.end_block(&mut None, out);
-        put::closed(out, self.number);
+        if self.is_offered && !self.is_over {
+            put::closed(out, self.number);
+        }
         self.is_over = true;
+    }
+
+    /// Its node was forgotten.
+    pub fn end(mut self, out: &mut Vec<u8>) {
+        if self.is_offered && !self.is_over {
+            self.late.close(&mut self.generations, out);
+            self.close(out);
+        }
     }
 
     /// Rows that will not come take numbers too where they are counted here.

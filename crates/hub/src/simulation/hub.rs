@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, Settings};
 use crate::mailbox::Mailbox;
 use crate::peer::{Peer, Talk};
 use crate::proofs::Proofs;
+use crate::turn::Turn;
 
 /// What is not prompt is said so often.
 const FLUSH: Nanos = Nanos::from_millis(100);
@@ -82,7 +83,7 @@ impl Hub {
         }
         if now.since(self.kept_house) >= Nanos::SECOND {
             self.kept_house = now;
-            self.cluster.keep_house();
+            self.cluster.keep_house(now);
         }
     }
 
@@ -145,7 +146,7 @@ impl Connection {
         let Peer::Reader(reader) = &mut self.peer else { return };
         let is_due = now.since(self.flushed) >= FLUSH;
         if reader.is_busy() && (is_due || reader.is_prompt() || reader.has_answers()) {
-            reader.pump(cluster, !is_due, &mut self.out);
+            reader.pump(cluster, &mut Turn::of(8), !is_due, &mut self.out);
         }
         if is_due {
             self.flushed = now;

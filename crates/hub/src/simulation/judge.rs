@@ -2,7 +2,7 @@
 //! without a gap, unless something was cut meanwhile.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use khz_block::{Decoder, SchemaDecoder};
@@ -70,6 +70,8 @@ pub struct Judge {
     faults: SharedFaults,
     hub: usize,
     lanes: HashMap<LaneKey, Seen>,
+    /// Lanes of which rows had come before they were over: what is missed until they come again is lost.
+    over: HashSet<LaneKey>,
     standing: Vec<Interest>,
     /// A row of a lane that sends each at once has this long, and one that is flushed a second more.
     late: Nanos,
@@ -79,8 +81,8 @@ pub struct Judge {
 
 impl Judge {
     pub fn new(faults: &SharedFaults, hub: usize, late: Nanos) -> Self {
-        let (lanes, standing) = (HashMap::new(), Vec::new());
-        Judge { faults: faults.clone(), hub, lanes, standing, late, rows: 0, gaps: 0 }
+        let (lanes, over, standing) = (HashMap::new(), HashSet::new(), Vec::new());
+        Judge { faults: faults.clone(), hub, lanes, over, standing, late, rows: 0, gaps: 0 }
     }
 
     /// The interest that no lane of that node serves whose rows still come, if there is one.
@@ -97,13 +99,13 @@ impl Judge {
         })
     }
 
-    /// How late a row may be, and since when rows are wanted: what is shown of the time before may have holes.
-    fn terms(&self, key: &LaneKey) -> (Nanos, Nanos) {
+    /// How late a row may be.
+    fn allowed(&self, key: &LaneKey) -> Nanos {
         let number = self.lanes.get(key).map_or(0, |seen| seen.interest);
         let Some(interest) = self.standing.iter().find(|known| known.number == number) else {
-            return (Nanos(u64::MAX), Nanos(u64::MAX));
+            return Nanos(u64::MAX);
         };
-        (Nanos(self.late.0 + if interest.prompt { 0 } else { FLUSH_MAX.0 }), interest.since)
+        Nanos(self.late.0 + if interest.prompt { 0 } else { FLUSH_MAX.0 })
     }
 }
 
@@ -142,7 +144,7 @@ impl FollowSink for Judge {
     fn row(&mut self, key: &LaneKey, number: u64, row: &Decoder) {
         let faults = self.faults.borrow();
         let (now, boot) = (faults.now, row.stamp().boot);
-        let (allowed, wanted) = self.terms(key);
+        let allowed = self.allowed(key);
         let Some(seen) = self.lanes.get_mut(key) else { return };
         self.rows += 1;
         let excused = |since| faults.excuse(self.hub, &key.node, since);
@@ -162,7 +164,7 @@ impl FollowSink for Judge {
             return assert!(excused(last), "twice: {key:?}: row {number} of {boot:?} came after {last:?}");
         }
         // Of rows that are thinned the second may follow the one that was the newest sooner.
-        let is_next = boot.0 <= last.0 + seen.period.0 || last < wanted;
+        let is_next = boot.0 <= last.0 + seen.period.0;
         let is_late = boot > seen.joined && now.since(boot) > allowed;
         self.gaps += u64::from(!is_next);
         let what = format!("{key:?}: after the row of {last:?} that of {boot:?}, at {now:?}");
@@ -173,9 +175,12 @@ impl FollowSink for Judge {
     fn block(&mut self, _: &LaneKey, _: &[u8]) {}
 
     fn lost(&mut self, key: &LaneKey, from: u64, to: u64) {
-        let last = self.lanes.get(key).and_then(|seen| seen.last).map_or(Nanos(0), |(_, boot)| boot);
+        let Some(seen) = self.lanes.get(key) else { return };
         let faults = self.faults.borrow();
-        let is_excused = last < self.terms(key).1 || faults.excuse(self.hub, &key.node, last);
+        let is_excused = match seen.last {
+            Some((_, last)) => faults.excuse(self.hub, &key.node, last),
+            None => self.over.contains(key),
+        };
         assert!(is_excused, "{key:?}: rows {from}..{to} are lost at {:?}", faults.now);
     }
 
@@ -186,7 +191,8 @@ impl FollowSink for Judge {
     }
 
     fn closed(&mut self, key: &LaneKey) {
-        self.lanes.remove(key);
+        let had_rows = self.lanes.remove(key).is_some_and(|seen| seen.last.is_some());
+        self.over.extend(had_rows.then(|| key.clone()));
     }
 }
 
@@ -194,7 +200,8 @@ impl Ear for Judge {
     fn up(&mut self, _: &HubName) {}
 
     fn down(&mut self) {
-        self.lanes.clear();
+        let had_rows = |(key, seen): (LaneKey, Seen)| seen.last.map(|_| key);
+        self.over.extend(self.lanes.drain().filter_map(had_rows));
     }
 
     fn rest(&mut self) {}

@@ -1,6 +1,7 @@
 //! Hubs of the real code in made-up time, with real agents' ends and readers, and alike nodes that gain series at random
 //! moments: while lanes are wanted and left, over reconnects, restarts and nested hubs. Nobody is ever refused, and no row is
-//! lost, late or twice in any lane. A failing run names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub simulation`.
+//! lost, late or twice in any lane. A failing run names its seed: `KHZ_HUB_SEED=7 cargo test -p khz-hub simulation`; [`trace`] shows
+//! what is said in it.
 
 mod hub;
 mod judge;
@@ -9,34 +10,50 @@ mod node;
 pub(crate) mod random;
 mod reader;
 mod tape;
+pub(crate) mod trace;
 mod wire;
 mod world;
 
-use khz_model::Nanos;
-use world::{Outcome, World};
+use std::ops::Range;
 
-/// So many worlds of each kind in the quick tier; `KHZ_HUB_SEEDS` for more, `KHZ_HUB_SEED` for one.
+use khz_model::Nanos;
+use world::{Outcome, Trouble, World};
+
+/// So many worlds of each kind in the quick tier.
 const SEEDS: u64 = 150;
 
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("KHZ_HUB_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("KHZ_HUB_SEEDS").unwrap_or(SEEDS),
+/// So many seeds, or those that the environment names: `KHZ_HUB_SEED=7` is one, `KHZ_HUB_SEEDS=5000` are as many, and
+/// `KHZ_HUB_SEEDS=724..5000` those from 724 on.
+pub(crate) fn seeds(usual: u64) -> Range<u64> {
+    let number = |text: &str| text.parse::<u64>().expect("KHZ_HUB_SEED and KHZ_HUB_SEEDS are numbers");
+    if let Ok(seed) = std::env::var("KHZ_HUB_SEED") {
+        return number(&seed)..number(&seed) + 1;
+    }
+    match std::env::var("KHZ_HUB_SEEDS") {
+        Ok(text) => match text.split_once("..") {
+            Some((from, to)) => number(from)..number(to),
+            None => 0..number(&text),
+        },
+        Err(_) => 0..usual,
     }
 }
 
-fn worlds(breaks: bool) -> Outcome {
+fn world(seed: u64, trouble: Trouble) -> Outcome {
+    let mut world = World::new(seed, trouble);
+    world.run(Nanos::SECOND, false);
+    world.run(Nanos::from_secs(5), true);
+    world.judge()
+}
+
+fn worlds(trouble: Trouble) -> Outcome {
     let mut all = Outcome::default();
-    for seed in seeds() {
-        let mut world = World::new(seed, breaks);
-        world.run(Nanos::SECOND, false);
-        world.run(Nanos::from_secs(5), true);
-        let outcome = world.judge();
+    for seed in seeds(SEEDS) {
+        let outcome = world(seed, trouble);
         all.rows += outcome.rows;
         all.read += outcome.read;
         all.gaps += outcome.gaps;
         all.gained += outcome.gained;
+        all.forgets += outcome.forgets;
     }
     println!("{all:?}");
     all
@@ -44,13 +61,25 @@ fn worlds(breaks: bool) -> Outcome {
 
 #[test]
 fn alike_nodes_that_gain_the_same_series_lose_no_row_of_any_lane_and_stay_connected() {
-    let all = worlds(false);
+    let all = worlds(Trouble::None);
     assert!(all.read > 0 && all.gained > 0);
     assert_eq!(all.gaps, 0);
 }
 
 #[test]
 fn what_breaks_meanwhile_gets_nobody_refused_and_loses_no_row_of_a_base_lane() {
-    let all = worlds(true);
+    let all = worlds(Trouble::Breaks);
     assert!(all.rows > 0 && all.gained > 0);
+}
+
+#[test]
+fn a_lane_that_is_to_serve_another_interest_is_not_left_when_its_first_is_dismissed() {
+    // A hub that has just started is asked for the same lane by two readers, and one of them goes.
+    assert!(world(724, Trouble::Breaks).read > 0);
+}
+
+#[test]
+fn nodes_that_are_forgotten_while_they_are_down_come_back_and_lose_no_row_of_a_base_lane() {
+    let all = worlds(Trouble::Forgets);
+    assert!(all.rows > 0 && all.forgets > 0);
 }

@@ -40,7 +40,6 @@ impl Ear for Sink {
 #[derive(Clone, Debug)]
 pub struct Interest {
     pub number: u32,
-    pub since: Nanos,
     pub period: Nanos,
     pub exact: bool,
     pub prompt: bool,
@@ -52,6 +51,7 @@ pub struct Reader<E> {
     pub ear: E,
     pub hub: usize,
     pub interests: Vec<Interest>,
+    name: String,
     follower: Follower,
     said: HashSet<u32>,
     asked: u32,
@@ -62,9 +62,10 @@ pub struct Reader<E> {
 
 impl<E: Ear> Reader<E> {
     pub fn new(ear: E, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
+        let name = format!("reader{machine}");
         let identity = Identity {
             role,
-            name: format!("reader{machine}"),
+            name: name.clone(),
             machine: [machine; 16],
             boot: [0; 16],
             started: 1,
@@ -76,6 +77,7 @@ impl<E: Ear> Reader<E> {
             ear,
             hub,
             interests: Vec::new(),
+            name,
             follower: Follower::new(Arc::new(identity), now),
             said: HashSet::new(),
             asked: 0,
@@ -86,9 +88,9 @@ impl<E: Ear> Reader<E> {
     }
 
     /// Wants rows.
-    pub fn ask(&mut self, since: Nanos, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
+    pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
         self.asked += 1;
-        let interest = Interest { number: self.asked, since, period, exact, prompt, pattern: pattern.into() };
+        let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
         self.interests.push(interest);
         self.ear.standing(&self.interests);
     }
@@ -97,6 +99,11 @@ impl<E: Ear> Reader<E> {
     pub fn dismiss(&mut self, at: usize) {
         self.interests.remove(at);
         self.ear.standing(&self.interests);
+    }
+
+    /// What it calls itself.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// `true`: it is without a connection.

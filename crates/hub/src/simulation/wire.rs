@@ -7,17 +7,20 @@ use std::rc::Rc;
 use khz_model::Nanos;
 
 use super::random::Random;
+use super::trace::Trace;
 
 /// Bytes on their way in one direction.
 #[derive(Debug, Default)]
 pub struct Pipe {
     pieces: VecDeque<(Nanos, Vec<u8>)>,
     last: Nanos,
+    trace: Trace,
 }
 
 impl Pipe {
     /// Takes everything that waits.
     pub fn write(&mut self, out: &mut Vec<u8>, now: Nanos, lag: Nanos, random: &mut Random) {
+        self.trace.show(out, now);
         let mut rest = std::mem::take(out);
         while !rest.is_empty() {
             let most = if random.once_in(4) { 60 } else { 20_000 };
@@ -41,6 +44,16 @@ pub struct Wire {
     pub from_hub: Pipe,
     /// Nothing more comes out at either end.
     pub is_cut: bool,
+}
+
+impl Wire {
+    /// One from a peer of this name to a hub.
+    pub fn between(peer: &str, hub: usize) -> Shared {
+        let hub = ["leaf", "root"][hub];
+        let pipe = |from, to| Pipe { trace: Trace::of(from, to), ..Pipe::default() };
+        let wire = Wire { to_hub: pipe(peer, hub), from_hub: pipe(hub, peer), is_cut: false };
+        Rc::new(RefCell::new(wire))
+    }
 }
 
 /// What both ends hold.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
 use khz_link::{AgentEnd, Identity, Role};
-use khz_model::{Instance, Metric, Nanos, NodeName, Series, metric};
+use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
 
 use super::hub::Hub;
 use super::judge::{Judge, SharedFaults};
@@ -14,7 +14,7 @@ use super::node::Node;
 use super::random::Random;
 use super::reader::Reader;
 use super::tape::{TapeLane, seed, value};
-use super::wire::Shared;
+use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
 use crate::node::BASE;
@@ -50,13 +50,26 @@ pub struct World {
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
     gained: u64,
-    /// Whether connections break and programs end.
-    breaks: bool,
+    trouble: Trouble,
+    /// Nodes that the hubs are told to forget then.
+    forgotten: Vec<(Nanos, usize)>,
+    forgets: u64,
+}
+
+/// What goes wrong beside what nodes gain and readers want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// Connections break and programs end.
+    Breaks,
+    /// That, and hubs are told to forget nodes that are down.
+    Forgets,
 }
 
 impl World {
     /// Some nodes, and readers of both hubs.
-    pub fn new(seed: u64, breaks: bool) -> Self {
+    pub fn new(seed: u64, trouble: Trouble) -> Self {
         let mut random = Random::new(seed);
         let now = Nanos::from_secs(10_000 + random.below(1_000));
         played::NOW.set(Some(now));
@@ -67,14 +80,14 @@ impl World {
         let hubs = [Hub::new(1), Hub::new(2)];
         let sink = Sink::new(hubs[ROOT].cluster.clone(), 0).expect("a bell");
         let mut source = Reader::new(sink, LEAF, Role::Hub, 2, now);
-        source.ask(now, Nanos::SECOND, (false, false), "*");
+        source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
             .map(|n| Reader::new(Judge::new(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
             .collect();
         let above = Judge::new(&faults, ROOT, Nanos(2 * late.0));
         readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
-        readers.iter_mut().for_each(|reader| reader.ask(now, Nanos::SECOND, (false, false), "*"));
+        readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
             seed,
             now,
@@ -86,7 +99,9 @@ impl World {
             faults,
             metrics,
             gained: 0,
-            breaks,
+            trouble,
+            forgotten: Vec::new(),
+            forgets: 0,
             random,
         };
         world.add_nodes();
@@ -120,6 +135,7 @@ impl World {
         self.now.0 += 1 + self.random.below(16_000_000);
         self.faults.borrow_mut().now = self.now;
         played::NOW.set(Some(self.now));
+        self.forget_what_is_due();
         for at in 0..self.agents.len() {
             self.agent_turn(at);
         }
@@ -134,12 +150,12 @@ impl World {
 
     fn connect_readers(&mut self) {
         if self.source.is_alone() {
-            let wire = Shared::default();
+            let wire = Wire::between(self.source.name(), LEAF);
             self.hubs[LEAF].accept(&wire, self.now);
             self.source.connect(wire, self.now);
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.is_alone()) {
-            let wire = Shared::default();
+            let wire = Wire::between(reader.name(), reader.hub);
             self.hubs[reader.hub].accept(&wire, self.now);
             reader.connect(wire, self.now);
         }
@@ -150,7 +166,7 @@ impl World {
         let agent = &mut self.agents[at];
         agent.node.step(now, random);
         if agent.end.is_none() && now >= agent.next_try {
-            agent.wire = Shared::default();
+            agent.wire = Wire::between(&agent.node.name, agent.hub);
             agent.out.clear();
             self.hubs[agent.hub].accept(&agent.wire, now);
             agent.end = Some(AgentEnd::new(identity(&agent.node.name, agent.starts), now));
@@ -182,13 +198,19 @@ impl World {
     }
 
     fn happen(&mut self) {
-        match self.random.below(if self.breaks { 12 } else { 8 }) {
+        let kinds = match self.trouble {
+            Trouble::None => 8,
+            Trouble::Breaks => 12,
+            Trouble::Forgets => 14,
+        };
+        match self.random.below(kinds) {
             0..4 => self.gain(),
             4 | 5 => self.want(),
             6 | 7 => self.want_less(),
             8 | 9 => self.cut(),
             10 => self.restart_node(),
-            _ => self.move_or_restart_hub(),
+            11 => self.move_or_restart_hub(),
+            _ => self.forget(),
         }
     }
 
@@ -216,7 +238,7 @@ impl World {
             let hz = [2, 10, 10, 25][self.random.below(4) as usize];
             let pattern = ["*", "job.*", "net.*", "n[0-2]:*"][self.random.below(4) as usize];
             let flags = (self.random.once_in(2), self.random.once_in(2));
-            reader.ask(self.now, Nanos(Nanos::SECOND.0 / hz), flags, pattern);
+            reader.ask(Nanos(Nanos::SECOND.0 / hz), flags, pattern);
         }
     }
 
@@ -276,6 +298,30 @@ impl World {
         self.faults.borrow_mut().happen(None, Some(&agent.node.name));
     }
 
+    /// A node goes away, and a moment later, while it is down, somebody has the hubs forget it.
+    fn forget(&mut self) {
+        let at = self.random.below(self.agents.len() as u64) as usize;
+        let agent = &mut self.agents[at];
+        agent.wire.borrow_mut().is_cut = true;
+        self.faults.borrow_mut().happen(None, Some(&agent.node.name));
+        self.forgotten.push((Nanos(self.now.0 + self.random.below(1_200_000_000)), at));
+    }
+
+    fn forget_what_is_due(&mut self) {
+        let now = self.now;
+        for (_, at) in self.forgotten.extract_if(.., |(due, _)| *due <= now) {
+            let name = &self.agents[at].node.name;
+            let node = Pattern::new(&format!("{name}:*")).expect("a pattern");
+            // A hub refuses where it is up; the root, which the leaf does not tell of its roster here, sees it go later.
+            let forgets = self.hubs.iter().map(|hub| hub.cluster.forget(&node).nodes.len());
+            let forgotten = forgets.sum::<usize>() as u64;
+            self.forgets += forgotten;
+            if forgotten > 0 {
+                self.faults.borrow_mut().happen(None, Some(name));
+            }
+        }
+    }
+
     /// Nothing happens any more: what must be true then.
     pub fn judge(&mut self) -> Outcome {
         self.run(Nanos::from_secs(4), false);
@@ -290,7 +336,7 @@ impl World {
         }
         outcome.read = self.readers.iter().map(|reader| reader.ear.rows).sum();
         outcome.gaps = self.readers.iter().map(|reader| reader.ear.gaps).sum();
-        outcome.gained = self.gained;
+        (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome
     }
 
@@ -299,7 +345,8 @@ impl World {
         let name = NodeName::new(&agent.node.name).expect("a name");
         let shared = self.hubs[agent.hub].cluster.node(&name).expect("it has connected");
         let node = shared.lock();
-        if !self.breaks {
+        let is_troubled = self.trouble != Trouble::None;
+        if !is_troubled {
             assert_eq!((node.connects, &node.problem), (1, &None), "{name}");
         }
         for lane in node.lanes.iter().filter(|lane| lane.alive && lane.has_rows()) {
@@ -308,7 +355,7 @@ impl World {
             assert_eq!(lane.lost(), 0, "{name}: {}", lane.name);
             // The block that was open when a lane was left comes again from its start.
             let again = if lane.name == BASE { lane.twice } else { 0 };
-            assert!(self.breaks || (lane.late_rows, again) == (0, 0), "{name}: {}", lane.name);
+            assert!(is_troubled || (lane.late_rows, again) == (0, 0), "{name}: {}", lane.name);
         }
         let base = node.base().and_then(|id| node.lane(id)).expect("a base lane");
         let mut next = 0;
@@ -343,6 +390,8 @@ pub struct Outcome {
     /// Gaps that a fault has brought.
     pub gaps: u64,
     pub gained: u64,
+    /// Nodes that a hub has forgotten, each time.
+    pub forgets: u64,
 }
 
 impl Drop for World {

@@ -105,3 +105,16 @@ fn rows_of_as_many_slots_that_mean_something_else_begin_a_block() {
     below.row(2);
     assert_eq!(below.there(), (2, Some(("y".into(), Reading::Present(2)))));
 }
+
+#[test]
+fn a_node_that_was_forgotten_while_it_was_silent_is_there_again_with_its_next_row() {
+    let mut below = Below::new();
+    below.schema(1, &["x"]);
+    below.row(1);
+    // As when nothing has come for so long.
+    below.sink.lanes.values_mut().for_each(|lane| lane.disconnect("silent"));
+    let all = khz_model::Pattern::new("a:*").expect("a pattern");
+    assert_eq!(below.sink.cluster.forget(&all).nodes.len(), 1);
+    below.row(2);
+    assert_eq!(below.there(), (1, Some(("x".into(), Reading::Present(2)))));
+}

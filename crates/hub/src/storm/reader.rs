@@ -36,16 +36,19 @@ pub struct Sink {
     pub records: BTreeMap<u64, Record>,
     /// Rows that were shown as they came, of blocks that may not have ended.
     pub shown: BTreeMap<u64, BTreeSet<u64>>,
+    /// The hub has forgotten the node: the lane that it has offered is closed, and nothing is said of what is missing.
+    pub is_forgotten: bool,
 }
 
 impl Sink {
     pub fn new(wants_missed: bool) -> Self {
-        Sink { wants_missed, records: BTreeMap::new(), shown: BTreeMap::new() }
+        Sink { wants_missed, records: BTreeMap::new(), shown: BTreeMap::new(), is_forgotten: false }
     }
 
     /// Another connection begins: nothing is offered on it yet.
     pub fn reconnected(&mut self) {
         self.records.values_mut().for_each(|record| record.is_offered = false);
+        self.is_forgotten = false;
     }
 
     /// Another lane is offered in the place of this one: what is missing of it is known to be missing, and stays so.
@@ -113,6 +116,8 @@ impl FollowSink for Sink {
     }
 
     fn closed(&mut self, lane: &LaneKey) {
-        self.records.entry(lane.epoch).or_default().is_over = true;
+        let record = self.records.entry(lane.epoch).or_default();
+        (record.is_over, record.is_offered) = (true, record.is_offered && !self.is_forgotten);
+        self.is_forgotten = false;
     }
 }

@@ -162,6 +162,22 @@ impl Node {
         self
     }
 
+    /// From here on the kernel keeps little that it has not read.
+    pub fn take_little(&self) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
+    }
+
+    /// Sends what was put, and waits until the hub has taken it in, or says why it will not.
+    pub fn offers(&mut self) -> Result<(), String> {
+        Beat { stamp: 42, round_trip: None, offset: 0, retransmits: 0 }.put(&mut self.out);
+        self.send();
+        self.await_frame(|frame| match frame {
+            Frame::Beaten(_) => Some(Ok(())),
+            Frame::Refuse { text, .. } => Some(Err((*text).to_owned())),
+            _ => None,
+        })
+    }
+
     /// The next frame; `None` when the hub has closed.
     pub fn next(&mut self, take: impl FnOnce(Frame<'_>)) -> Option<()> {
         loop {

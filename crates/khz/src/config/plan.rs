@@ -8,7 +8,7 @@ use std::str::FromStr;
 use khz_gather::{AllowList, Placement, RingSize};
 use khz_model::hostlist::{EXPAND_MAX, Hostlist};
 use khz_model::{ByteSize, Nanos, NodeName, Pattern, Rate};
-use khz_rrd::recorder::Layout;
+use khz_rrdcached::recorder::Layout;
 use khz_trust::{Exposure, Means};
 
 use super::trust::Trust;

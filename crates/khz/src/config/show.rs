@@ -31,7 +31,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         };
         let chosen = chosen(setting.key, plan).filter(|_| shown.is_empty());
         let origin = match chosen {
-            // Not as the value: what is written back would hold for every user and machine.
+            // In the comment, since as a value in a configuration it would hold for every user and machine.
             Some(directory) => format!("{}: {}", value.origin, printable(&directory.display().to_string())),
             None => value.origin.to_string(),
         };
@@ -46,7 +46,7 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
     text
 }
 
-/// The directory that is chosen now where nobody says which, by whoever runs this.
+/// The directory that this user's khz would choose now, if no setting names one.
 fn chosen(key: &str, plan: &Plan) -> Option<PathBuf> {
     match key {
         "run_dir" => door::run_dirs(plan).into_iter().next(),

@@ -3,9 +3,6 @@
 /// The example, and why it is not run.
 pub const NOT_RUN: &[(&str, &str)] = &[
     ("cargo run --release", "builds this program; every test has done that"),
-    ("cargo xtask test", "runs all tests, this one among them"),
-    ("cargo xtask test --slow", "runs all tests, this one among them"),
-    ("cargo xtask bench gather", "measures for many minutes"),
     ("khz hub --source hub1,hub2", "needs two other machines, and TLS to them"),
     ("khz hub --source text://old1", "needs another machine, and TLS to it"),
     (

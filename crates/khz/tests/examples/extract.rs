@@ -1,4 +1,4 @@
-//! Finds examples where people read them: in the README's console blocks, and in what `--help` of every command prints.
+//! Finds examples where people read them: in the console blocks of pages, and in what `--help` of every command prints.
 
 use std::fmt;
 use std::path::Path;
@@ -20,7 +20,7 @@ impl fmt::Display for Example {
 }
 
 /// What follows a prompt in the console blocks; what stands behind ` #` is for people.
-pub fn of_readme(text: &str) -> Vec<Example> {
+pub fn of_page(page: &str, text: &str) -> Vec<Example> {
     let mut examples = Vec::new();
     let mut is_console = false;
     for line in text.lines() {
@@ -28,7 +28,7 @@ pub fn of_readme(text: &str) -> Vec<Example> {
             is_console = kind == "console";
         } else if let Some(typed) = line.strip_prefix("$ ").filter(|_| is_console) {
             let typed = typed.split(" # ").next().unwrap_or(typed).trim_end();
-            examples.push(Example { place: "README.md".into(), line: typed.to_owned() });
+            examples.push(Example { place: page.into(), line: typed.to_owned() });
         }
     }
     examples
@@ -90,6 +90,6 @@ fn examples_are_found_with_their_second_lines_and_without_what_is_for_people() {
     let help = "Usage\n\nExamples:\n  khz one                what it does,\n                         and more\n  khz two --a \\\n          --b    this\n\nkhz three\n";
     assert_eq!(of_text(help), ["khz one", "khz two --a --b"]);
     let readme = "$ no\n```console\n$ khz get 'a#b'   # the first\nout\n$ printf '#' | nc\n```\n$ no\n";
-    let lines: Vec<String> = of_readme(readme).into_iter().map(|one| one.line).collect();
+    let lines: Vec<String> = of_page("README.md", readme).into_iter().map(|one| one.line).collect();
     assert_eq!(lines, ["khz get 'a#b'", "printf '#' | nc"]);
 }

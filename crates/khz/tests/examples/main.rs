@@ -1,4 +1,4 @@
-//! Every example in `--help` and in the README, run as it stands there, on a machine of the examples' own (`lab.sh`): a hub,
+//! Every example in `--help`, in the README and in the pages that lead a newcomer on, run as it stands there, on a machine of the examples' own (`lab.sh`): a hub,
 //! nodes with `khz simulate`'s names, and this machine as a node. What cannot be run stands in one list, with the reason, and
 //! that list has no line for an example that is not there. Needs root.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use exceptions::{NOT_RUN, WITH_CODE};
-use extract::{Example, of_help, of_readme};
+use extract::{Example, of_help, of_page};
 
 /// What `timeout` says of a program that was still at work, or that was told to end.
 const STILL_AT_WORK: [i32; 3] = [124, 130, 137];
@@ -20,10 +20,13 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// Pages whose examples need no preparation but the lab's.
+const PAGES: [&str; 3] = ["README.md", "docs/cluster.md", "docs/names.md"];
+
 /// All of them: the README's first, as a newcomer reads.
 fn all() -> Vec<Example> {
-    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
-    let mut examples = of_readme(&readme);
+    let text = |page: &str| std::fs::read_to_string(repository().join(page)).unwrap();
+    let mut examples: Vec<Example> = PAGES.iter().flat_map(|page| of_page(page, &text(page))).collect();
     examples.extend(of_help(Path::new(env!("CARGO_BIN_EXE_khz"))));
     examples
 }

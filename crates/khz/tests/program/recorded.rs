@@ -81,6 +81,17 @@ impl Cluster {
         });
     }
 
+    /// The hub's own user has it forget a node, which it does not where that is up.
+    fn forgets(&self, node: &str) -> bool {
+        let mut command = khz(&["nodes", "forget", node]);
+        command.env("KHZ_RUN_DIR", self.folder.join("run")).output().unwrap().status.success()
+    }
+
+    /// So many rows of all nodes are in the file.
+    fn until_rows(&self, path: &Path, rows: u64) {
+        until("rows come", || Rows::of(path).count() >= rows);
+    }
+
     fn signal(&self, node: usize, name: &str) {
         signal(&self.agents[node], name);
     }
@@ -287,4 +298,32 @@ fn a_recording_tells_how_many_ticks_a_node_missed_that_was_frozen_and_killed() {
 fn what_the_base_lane_had_gathered_before_a_kill_comes_back_out_of_its_ring() {
     let (note, epochs) = kill_and_freeze("base", "20Hz", &["--base-rate", "20Hz"]);
     assert_eq!((epochs, note["rows_missing"].as_u64()), (1, Some(0)), "{note}");
+}
+
+/// Rows that nobody can have any more may be missing; of those in the ring none.
+#[test]
+fn a_node_that_is_killed_forgotten_and_back_before_its_hub_is_killed_leaves_no_gap_in_a_recording() {
+    let mut cluster = Cluster::start("forget", 1, &[]);
+    // The lane of this rate outlives the agent, in its ring.
+    let recorded = cluster.record("10Hz");
+    cluster.until_rows(&recorded.path, 10);
+    cluster.agents[0].kill().unwrap();
+    cluster.agents[0].wait().unwrap();
+    until("the hub has seen that it is down, and forgets it", || cluster.forgets("n0"));
+    cluster.agents[0] = cluster.agent(0, &[]);
+    cluster.until_all_are_up();
+    let rows = Rows::of(&recorded.path).count();
+    cluster.until_rows(&recorded.path, rows + 10);
+    cluster.kill_hub();
+    cluster.until_all_are_up();
+    let rows = Rows::of(&recorded.path).count();
+    cluster.until_rows(&recorded.path, rows + 10);
+    let (rows, output) = recorded.end();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(rows.0.len(), 1, "one epoch: {:?}", rows.0.keys());
+    for numbers in rows.0.values() {
+        let expected: Vec<u64> = (numbers[0]..=numbers[numbers.len() - 1]).collect();
+        assert!(*numbers == expected, "{} of {} rows; {said}", numbers.len(), expected.len());
+    }
+    assert!(!said.contains("rows are missing"), "{said}");
 }

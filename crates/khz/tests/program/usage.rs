@@ -131,7 +131,7 @@ fn config_says_where_each_value_came_from() {
     assert_eq!(line("window"), format!("window = \"1ms\" # {}:1", path.display()));
     assert_eq!(line("cpu_max"), "cpu_max = \"10%\" # default");
 
-    // Directories that are chosen when somebody needs them are shown as they would be now.
+    // Directories that khz chooses when it needs them are shown as it would choose them now.
     let home = PathBuf::from("/srv/khz-chosen");
     let shown = khz(&["config"])
         .env_remove("KHZ_RING_DIR")

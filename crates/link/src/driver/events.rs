@@ -368,3 +368,119 @@ impl Drop for EventSink {
         self.shared.bell.ring();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use khz_block::Encoder;
+    use khz_model::Stamp;
+
+    use super::*;
+
+    fn lane(name: &str) -> LaneKey {
+        LaneKey { node: "n1".into(), name: name.into(), epoch: 7 }
+    }
+
+    /// A closed block of so many rows, with some bytes more behind them.
+    fn block(first_row: u64, rows: u64, more: usize) -> Vec<u8> {
+        let (mut encoder, mut bytes) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new());
+        encoder.resume(first_row, 1);
+        for row in 0..rows {
+            let stamp = Stamp { boot: Nanos(row), real_offset: 0 };
+            match row {
+                0 => encoder.key_row(stamp, 1, |_| (0, row), &mut bytes),
+                _ => encoder.delta_row(stamp, 0..1, |_| (0, row), &mut bytes),
+            }
+        }
+        let header = encoder.close().unwrap().to_bytes();
+        bytes[..header.len()].copy_from_slice(&header);
+        bytes.extend(vec![0; more]);
+        bytes
+    }
+
+    fn all(events: &Events) -> Vec<Event> {
+        std::iter::from_fn(|| events.try_next()).collect()
+    }
+
+    /// True when the descriptor says that there may be events.
+    fn rings(events: &Events) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(events, PollFlags::IN)], Some(&now)).unwrap() == 1
+    }
+
+    #[test]
+    fn why_there_is_no_connection_is_said_once_until_it_changes_or_there_was_one() {
+        let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
+        let hub = HubName { name: "hub1".into(), ..HubName::default() };
+        for problem in ["refused", "refused", "silent", "silent"] {
+            sink.down(problem);
+        }
+        sink.up(&hub);
+        sink.down("silent");
+        let down = |problem: &str| Event::Down { problem: problem.into() };
+        assert_eq!(
+            all(&events),
+            [down("refused"), down("silent"), Event::Up { hub: "hub1".into() }, down("silent")]
+        );
+    }
+
+    #[test]
+    fn the_reader_is_woken_for_news_when_the_link_rests_and_sleeps_when_it_has_taken_all() {
+        let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
+        sink.rest();
+        assert!(!rings(&events), "there is no news");
+        sink.nodes();
+        assert!(!rings(&events), "more may come at once");
+        sink.rest();
+        assert!(rings(&events));
+        assert_eq!(all(&events), [Event::Nodes]);
+        assert!(!rings(&events));
+        sink.rest();
+        assert!(!rings(&events), "that was told");
+        assert!(events.next_within(Duration::ZERO).is_none() && !events.is_over());
+        sink.nodes();
+        drop(sink);
+        assert!(rings(&events) && !events.is_over(), "there is one left");
+        assert_eq!(events.next_within(Duration::from_secs(20)), Some(Event::Nodes));
+        assert!(events.is_over() && rings(&events), "whoever polls is told of the end again and again");
+        assert_eq!(events.next_within(Duration::from_secs(1_000)), None, "nobody is waited for");
+    }
+
+    #[test]
+    fn of_a_reader_that_is_slow_the_oldest_blocks_are_lost_and_nothing_else() {
+        let (mut sink, events) = Events::new(3_000).unwrap();
+        let base = lane("base");
+        let blocks: Vec<Vec<u8>> = (0..4).map(|n| block(n * 5, 5, 700)).collect();
+        sink.schema(&base, 1, 0, &[1; 100]);
+        for block in &blocks[..3] {
+            sink.block(&base, block);
+        }
+        assert_eq!((events.dropped(), sink.refusal()), (0, None));
+        sink.block(&base, &blocks[3]);
+        assert_eq!(events.dropped(), 5);
+        let key = Arc::new(base.clone());
+        let kept = |n: usize| Event::Block { lane: key.clone(), bytes: blocks[n].clone().into() };
+        let schema =
+            Event::Schema { lane: key.clone(), generation: 1, offset: 0, bytes: vec![1; 100].into() };
+        let lost = Event::Lost { lane: key.clone(), from: 0, to: 5 };
+        assert_eq!(all(&events), [schema, lost, kept(1), kept(2), kept(3)]);
+        assert_eq!(events.shared.lock().bytes, 0, "what was taken is not counted any more");
+        // What is no block cannot go: a reader that leaves that too is left.
+        for _ in 0..40 {
+            sink.told(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
+        }
+        assert!(sink.refusal().is_some());
+        all(&events);
+        assert_eq!((sink.refusal(), events.dropped()), (None, 5));
+    }
+
+    #[test]
+    fn a_block_is_told_to_have_begun_with_its_first_row_and_no_other() {
+        let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
+        let mut decoder = Decoder::new();
+        decoder.catch_up(&block(5, 3, 0)).unwrap();
+        for row in [7, 5, 6] {
+            sink.row(&lane("base"), row, &decoder);
+        }
+        assert_eq!(all(&events), [Event::Began { lane: Arc::new(lane("base")), row: 5 }]);
+    }
+}

@@ -189,3 +189,38 @@ impl Alarm {
         ready
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::time::timerfd_gettime;
+
+    use super::*;
+
+    fn now() -> Nanos {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    /// In how many seconds it goes off, as the kernel says; 0: never.
+    fn left(alarm: &Alarm) -> u64 {
+        timerfd_gettime(&alarm.timer).unwrap().it_value.tv_sec as u64
+    }
+
+    #[test]
+    fn an_alarm_goes_off_at_its_time_or_a_little_later_where_it_is_set_to_that() {
+        let alarm = Alarm::new().unwrap();
+        assert_eq!(left(&alarm), 0, "it is not set");
+        let (now, seconds) = (now(), |n: u64| Nanos::from_secs(n));
+        let at = |later: u64| Nanos(now.0 + seconds(later).0 + 999_999_999);
+        // An hour on a busy machine is not over soon.
+        alarm.set(at(10_000), seconds(0));
+        assert!((6_400..=10_000).contains(&left(&alarm)), "in {} s", left(&alarm));
+        alarm.set(at(8_000), seconds(2_000));
+        assert_eq!(alarm.set.load(Ordering::Relaxed), at(10_000).0, "it goes off in time");
+        alarm.set(at(30_000), seconds(5_000));
+        assert_eq!(alarm.set.load(Ordering::Relaxed), at(35_000).0, "a little later is as good");
+        assert!((31_400..=35_000).contains(&left(&alarm)), "in {} s", left(&alarm));
+        alarm.set(at(20_000), seconds(1));
+        assert!((16_400..=20_001).contains(&left(&alarm)), "in {} s", left(&alarm));
+    }
+}

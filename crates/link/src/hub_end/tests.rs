@@ -53,7 +53,7 @@ impl HubSide for Notes {
     }
 }
 
-fn hello(role: Role) -> Vec<u8> {
+pub(super) fn hello(role: Role) -> Vec<u8> {
     let hello = Hello {
         version: VERSION,
         role,
@@ -71,7 +71,7 @@ fn hello(role: Role) -> Vec<u8> {
     out
 }
 
-fn offer() -> Vec<u8> {
+pub(super) fn offer() -> Vec<u8> {
     let offer = LaneOffer {
         lane: 1,
         node: "",
@@ -88,6 +88,16 @@ fn offer() -> Vec<u8> {
     let mut out = Vec::new();
     offer.put(&mut out);
     out
+}
+
+/// The names of these frames.
+pub(super) fn names(bytes: &[u8]) -> Vec<&'static str> {
+    let (mut at, mut names) = (0, Vec::new());
+    while let Some(frame) = split(&bytes[at..], FRAME_MAX).unwrap() {
+        names.push(Frame::decode(frame.kind, frame.body).unwrap().name());
+        at += frame.length;
+    }
+    names
 }
 
 struct Connection {
@@ -107,13 +117,7 @@ impl Connection {
     }
     /// The names of what the hub has said since last asked.
     fn said(&mut self) -> Vec<&'static str> {
-        let bytes = std::mem::take(&mut self.out);
-        let (mut at, mut names) = (0, Vec::new());
-        while let Some(frame) = split(&bytes[at..], FRAME_MAX).unwrap() {
-            names.push(Frame::decode(frame.kind, frame.body).unwrap().name());
-            at += frame.length;
-        }
-        names
+        names(&std::mem::take(&mut self.out))
     }
 }
 

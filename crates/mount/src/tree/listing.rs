@@ -1,46 +1,41 @@
-//! Directories: what is listed in them, as it was when their reader opened them.
+//! Directories: what is listed in them. A reader sees what was there when it opened the directory.
 
 use std::time::Instant;
 
-use super::files::{Asker, Kind, Opened, What};
-use super::{Answer, Tree};
+use super::Tree;
+use crate::answer::Answer;
+use crate::file::{Caller, Entry, Kind, Opened};
+use crate::handles::Content;
 use crate::inode::{Class, Inode, NodeId, PathId};
 use crate::names::Names;
-
-/// One name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// What it names.
-    pub inode: Inode,
-    /// What that is.
-    pub kind: Kind,
-    /// The name.
-    pub name: String,
-}
+use crate::paths::Area;
 
 impl Tree {
-    /// Opens a directory: what is in it now. `late`: what is missing has not come in time.
-    pub fn open_directory(&mut self, inode: Inode, asker: Asker, now: Instant, late: bool) -> Answer<Opened> {
+    /// Opens a directory: what is in it now. `is_late`: what is missing has not come in time.
+    pub fn open_directory(
+        &mut self,
+        inode: Inode,
+        caller: Caller,
+        now: Instant,
+        is_late: bool,
+    ) -> Answer<Opened> {
         match self.kind(inode) {
             None => return Answer::Fail(libc::ENOENT),
             Some(Kind::Directory) => {}
             Some(_) => return Answer::Fail(libc::ENOTDIR),
         }
-        if self.users.get(&asker.user).is_some_and(|user| user.handles >= crate::limits::HANDLES_PER_USER_MAX)
-        {
-            self.counts.too_many_handles += 1;
-            return Answer::Fail(libc::ENFILE);
+        if let Err(errno) = self.handles.admit(caller.user) {
+            return Answer::Fail(errno);
         }
-        match self.list(inode, now, late) {
-            Answer::Ready(entries) => Answer::Ready(self.opened(inode, asker, What::Directory(entries))),
-            Answer::Wait => Answer::Wait,
-            Answer::Fail(errno) => Answer::Fail(errno),
-        }
+        let entries = self.list(inode, now, is_late);
+        entries.map(|entries| {
+            Opened::uncached(self.open_handle(inode, caller.user, Content::Directory(entries)))
+        })
     }
 
-    /// The names of an open directory, from the one of that number on, each with its number's successor.
+    /// The names of an open directory from a number on, each with the number of the next one.
     pub fn entries(&self, handle: u64, from: u64) -> Option<impl Iterator<Item = (u64, &Entry)>> {
-        let What::Directory(entries) = &self.handles.get(&handle)?.what else { return None };
+        let Content::Directory(entries) = &self.handles.get(handle)?.content else { return None };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         Some(entries.iter().enumerate().skip(from).map(|(at, entry)| (at as u64 + 1, entry)))
     }
@@ -56,131 +51,113 @@ impl Tree {
         }
     }
 
-    fn list(&mut self, inode: Inode, now: Instant, late: bool) -> Answer<Vec<Entry>> {
-        let Inode { node, class, path } = inode;
-        if node == NodeId::TREE {
-            return match (class, path) {
-                (Class::Control, _) => Answer::Ready(self.control_entries(inode)),
-                (_, Names::TOP) => self.list_root(now, late),
-                (_, path) if path == self.fixed.by => self.list_metrics(now, late),
-                _ => Answer::Ready(vec![self.plain_entry(node, self.fixed.stats)]),
-            };
+    fn list(&mut self, inode: Inode, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        let Inode { node, class, .. } = inode;
+        match (self.area(inode), class) {
+            (Some(Area::Root), Class::Plain) => self.list_root(now, is_late),
+            (Some(Area::Tables), _) => self.list_tables(now, is_late),
+            (Some(Area::Mount), _) => Answer::Ready(vec![self.plain_entry(node, self.paths.stats)]),
+            (Some(Area::Node), Class::Plain) => Answer::Ready(self.list_node(node)),
+            (Some(Area::Proc), Class::Plain) => self.list_proc(inode, now, is_late),
+            (Some(Area::Proc), _) => self.list_proc_control(inode, now, is_late),
+            (Some(Area::Series), _) => self.list_series(inode, now, is_late),
+            _ => Answer::Ready(self.control_entries(inode)),
         }
-        if class == Class::Plain && path == Names::TOP {
-            let paths = [self.fixed.status, self.fixed.metrics, self.proc.top];
-            let mut entries = paths.map(|path| self.plain_entry(node, path)).to_vec();
-            entries.push(directory(self.fixed_control(node), ".control"));
+    }
+
+    fn list_root(&mut self, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        self.cluster.want_roster(now, &mut self.effects);
+        let roster = self.cluster.roster();
+        if !roster.is_settled() {
+            return Answer::missing(is_late);
+        }
+        let mut entries = vec![
+            self.plain_entry(NodeId::TREE, self.paths.by),
+            settings_directory(NodeId::TREE),
+            self.plain_entry(NodeId::TREE, self.paths.mount),
+        ];
+        let nodes = roster.nodes();
+        entries.extend(nodes.map(|(name, id)| Entry::directory(Inode::plain(id, Names::TOP), name.as_str())));
+        Answer::Ready(entries)
+    }
+
+    fn list_tables(&mut self, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        self.cluster.metrics(now, is_late, &mut self.effects).map(|metrics| {
+            let by = self.paths.by;
+            let paths: Vec<PathId> =
+                metrics.iter().filter_map(|metric| self.names.intern(by, metric)).collect();
+            paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect()
+        })
+    }
+
+    fn list_node(&self, node: NodeId) -> Vec<Entry> {
+        let paths = [self.paths.status, self.paths.metrics, self.paths.proc];
+        let mut entries = paths.map(|path| self.plain_entry(node, path)).to_vec();
+        entries.push(settings_directory(node));
+        entries
+    }
+
+    fn list_proc(&mut self, inode: Inode, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        let (files, mut around) = self.kernel_files(now);
+        let paths = files.entries(inode, is_late, &mut around);
+        paths.map(|paths| paths.into_iter().map(|path| self.plain_entry(inode.node, path)).collect())
+    }
+
+    /// The rate of a place of kernel files, and a directory for each file and directory beside it.
+    fn list_proc_control(&mut self, inode: Inode, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        let mut entries = self.control_entries(inode);
+        if !self.kernel_files.is_directory(inode.node, inode.path) {
             return Answer::Ready(entries);
         }
-        if self.is_in_proc(inode) {
-            return match class {
-                Class::Plain => self.list_proc(inode, now, late),
-                _ => self.list_proc_control(inode, now, late),
+        let (files, mut around) = self.kernel_files(now);
+        files.entries(inode, is_late, &mut around).map(|paths| {
+            let paths = paths.into_iter().filter(|&path| self.has_settings(inode.node, path));
+            entries.extend(paths.map(|path| self.settings_entry(Inode { path, ..inode })));
+            entries
+        })
+    }
+
+    /// A directory of series, or of their settings.
+    fn list_series(&mut self, inode: Inode, now: Instant, is_late: bool) -> Answer<Vec<Entry>> {
+        let Inode { node, class, path } = inode;
+        self.cluster.want(node, now, &mut self.effects);
+        let is_current = is_late || self.cluster.is_current(node, now, &mut self.effects);
+        let Some(layout) = self.cluster.values().layout(node).filter(|_| is_current) else {
+            return match is_late && self.cluster.roster().is_down(node) {
+                true => Answer::Ready(Vec::new()),
+                false => Answer::missing(is_late),
             };
+        };
+        let below = layout.entries(path);
+        if class == Class::Plain {
+            let Some(below) = below else { return Answer::Fail(libc::ENOENT) };
+            let below = below.iter().filter(|&&path| self.cluster.values().is_listed(node, path));
+            return Answer::Ready(below.map(|&path| self.plain_entry(node, path)).collect());
         }
-        if class == Class::Control && path == Names::TOP {
-            return Answer::Ready(self.control_entries(inode));
-        }
-        self.want_node(node, now);
-        let is_current = late || self.is_current(node, now);
-        let layout = self.node(node).and_then(|node| node.layout.as_ref()).filter(|_| is_current);
-        let Some(layout) = layout else {
-            return match late {
-                true if self.is_down(node) => Answer::Ready(Vec::new()),
-                true => Answer::Fail(libc::ETIMEDOUT),
-                false => Answer::Wait,
-            };
-        };
-        let Some(entries) = layout.entries(path).map(<[PathId]>::to_vec) else {
-            return match class {
-                Class::Control => Answer::Ready(self.control_entries(inode)),
-                _ => Answer::Fail(libc::ENOENT),
-            };
-        };
-        let mut listed: Vec<Entry> = match class {
-            Class::Control => self.control_entries(inode),
-            _ => Vec::new(),
-        };
-        for path in entries.into_iter().filter(|&path| self.has_value(node, path)) {
-            match class {
-                Class::Control => {
-                    let entry = self.control_entry(Inode { node, class, path });
-                    // A metric that is called as a control file hides it.
-                    listed.retain(|known| known.name != entry.name);
-                    listed.push(entry);
-                }
-                _ => listed.push(self.plain_entry(node, path)),
+        let mut listed = self.control_entries(inode);
+        for &path in below.unwrap_or_default() {
+            if self.cluster.values().is_listed(node, path) {
+                let entry = self.settings_entry(Inode { path, ..inode });
+                // A metric that has the name of a control file hides it.
+                listed.retain(|known| known.name != entry.name);
+                listed.push(entry);
             }
         }
         Answer::Ready(listed)
     }
 
-    /// What stands in a directory has a value now, or something below it has: what is absent or failed is not listed, so that
-    /// who walks the tree can read all that he finds. By its name it can be opened, and says why there is nothing. What has
-    /// just gone is listed for a while, so that what comes and goes does not blink, and reads as empty.
-    fn has_value(&self, node: NodeId, path: PathId) -> bool {
-        let inode = Inode::plain(node, path);
-        if let Some((value, _)) = self.kept(inode) {
-            return value.reading.value().is_some() || self.has_just_gone(inode);
-        }
-        let layout = self.node(node).and_then(|node| node.layout.as_ref());
-        let entries = layout.and_then(|layout| layout.entries(path)).unwrap_or_default();
-        entries.iter().any(|&path| self.has_value(node, path))
+    /// The directory with the settings of a place below a node's.
+    fn settings_entry(&self, inode: Inode) -> Entry {
+        Entry::directory(inode, self.names.name(inode.path))
     }
 
-    fn list_root(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {
-        self.want_roster(now);
-        let is_known = self.roster.is_whole() || !self.is_worth_waiting();
-        match (is_known, late) {
-            (true, _) => {}
-            (false, true) => return Answer::Fail(libc::ETIMEDOUT),
-            (false, false) => return Answer::Wait,
-        }
-        let mut entries = vec![
-            self.plain_entry(NodeId::TREE, self.fixed.by),
-            directory(self.fixed_control(NodeId::TREE), ".control"),
-            self.plain_entry(NodeId::TREE, self.fixed.mount),
-        ];
-        let node = |(name, &id): (&khz_model::NodeName, &NodeId)| {
-            directory(Inode::plain(id, Names::TOP), name.as_str())
-        };
-        entries.extend(self.by_name.iter().map(node));
-        Answer::Ready(entries)
-    }
-
-    /// The metrics that nodes are known to have; one node that is up is asked, so that there are some.
-    fn list_metrics(&mut self, now: Instant, late: bool) -> Answer<Vec<Entry>> {
-        self.want_roster(now);
-        let first = self.up_nodes().next().map(|(_, id)| id);
-        let is_answered = first.is_none_or(|id| {
-            self.want_node(id, now);
-            self.is_current(id, now)
-        });
-        if !late && self.is_worth_waiting() && !(self.roster.is_whole() && is_answered) {
-            return Answer::Wait;
-        }
-        let names = self.known_metrics();
-        let by = self.fixed.by;
-        let paths: Vec<PathId> = names.iter().filter_map(|name| self.names.intern(by, name)).collect();
-        Answer::Ready(paths.into_iter().map(|path| self.plain_entry(NodeId::TREE, path)).collect())
-    }
-
-    /// The directory with the settings of a place.
-    pub(super) fn control_entry(&self, inode: Inode) -> Entry {
-        directory(inode, self.names.name(inode.path))
-    }
-
-    fn fixed_control(&self, node: NodeId) -> Inode {
-        Inode { node, class: Class::Control, path: Names::TOP }
-    }
-
-    pub(super) fn plain_entry(&self, node: NodeId, path: PathId) -> Entry {
+    fn plain_entry(&self, node: NodeId, path: PathId) -> Entry {
         let inode = Inode::plain(node, path);
         let kind = self.kind(inode).unwrap_or(Kind::Text);
         Entry { inode, kind, name: self.names.name(path).to_owned() }
     }
 
-    /// The files that a control directory has of its own.
+    /// The files that a directory of settings has of its own.
     pub(super) fn control_entries(&self, inode: Inode) -> Vec<Entry> {
         let Inode { node, path, .. } = inode;
         let file = |class, name: &str| Entry {
@@ -189,20 +166,23 @@ impl Tree {
             name: name.to_owned(),
         };
         let mut entries = vec![file(Class::Rate, "rate")];
-        if path == Names::TOP {
-            entries.push(file(Class::Error, "error"));
-            if node != NodeId::TREE {
-                let metrics = Inode { path: self.fixed.metrics, ..inode };
-                let proc = Inode { path: self.proc.top, ..inode };
-                entries.extend([directory(metrics, "metrics"), directory(proc, "proc")]);
+        match self.area(inode) {
+            Some(Area::Root) => entries.push(file(Class::Error, "error")),
+            Some(Area::Node) => {
+                entries.push(file(Class::Error, "error"));
+                let areas = [(self.paths.metrics, "metrics"), (self.paths.proc, "proc")];
+                entries.extend(areas.map(|(path, name)| Entry::directory(Inode { path, ..inode }, name)));
             }
-        } else if self.has_filter(node, path) {
-            entries.extend([file(Class::Range, "range"), file(Class::Change, "change")]);
+            // Range and change are settings of a value's own file.
+            Some(Area::Series) if self.series_kind(node, path) == Some(Kind::Value) => {
+                entries.extend([file(Class::Range, "range"), file(Class::Change, "change")]);
+            }
+            _ => {}
         }
         entries
     }
 }
 
-fn directory(inode: Inode, name: &str) -> Entry {
-    Entry { inode, kind: Kind::Directory, name: name.to_owned() }
+fn settings_directory(node: NodeId) -> Entry {
+    Entry::directory(Inode { node, class: Class::Control, path: Names::TOP }, ".control")
 }

@@ -4,15 +4,17 @@ use std::time::Instant;
 
 use khz_model::NodeName;
 
-use super::files::Kind;
-use super::{Answer, Tree};
+use super::Tree;
+use crate::answer::Answer;
+use crate::file::Kind;
 use crate::inode::{Class, Inode, NodeId};
-use crate::limits::{BY_NAMES_MAX, NAME_BYTES_MAX};
+use crate::limits::NAME_BYTES_MAX;
 use crate::names::Names;
+use crate::paths::Area;
 
 impl Tree {
-    /// What a name in a directory names. `late`: what is needed to tell has not come in time.
-    pub fn lookup(&mut self, parent: Inode, name: &[u8], now: Instant, late: bool) -> Answer<Inode> {
+    /// What a name in a directory names. `is_late`: what has to be known for it has not come in time.
+    pub fn lookup(&mut self, parent: Inode, name: &[u8], now: Instant, is_late: bool) -> Answer<Inode> {
         if name.len() > NAME_BYTES_MAX {
             return Answer::Fail(libc::ENAMETOOLONG);
         }
@@ -21,93 +23,70 @@ impl Tree {
             Some(Kind::Directory) => {}
             Some(_) => return Answer::Fail(libc::ENOTDIR),
         }
-        // Names of ours are text.
+        // Our names are UTF-8.
         let Ok(name) = std::str::from_utf8(name) else { return Answer::Fail(libc::ENOENT) };
-        match (parent.node, parent.class) {
-            (_, Class::Control) => self.lookup_control(parent, name, now, late),
-            (NodeId::TREE, _) => self.lookup_tree(parent, name, now, late),
-            _ => self.lookup_node(parent, name, now, late),
+        if parent.class == Class::Control {
+            return self.lookup_control(parent, name, now, is_late);
+        }
+        let control = Inode { class: Class::Control, ..parent };
+        match self.area(parent) {
+            Some(Area::Root | Area::Node) if name == ".control" => Answer::Ready(control),
+            Some(Area::Root) => self.lookup_node(parent, name, now, is_late),
+            Some(Area::Tables) => {
+                let path = self.cluster.table_path(self.paths.by, name, &mut self.names);
+                path.map(|path| Inode::plain(NodeId::TREE, path))
+            }
+            Some(Area::Proc) => {
+                let (files, mut around) = self.kernel_files(now);
+                files.lookup(parent, name, is_late, &mut around)
+            }
+            Some(Area::Series) => self.lookup_series(parent, name, now, is_late),
+            _ => self.lookup_fixed(parent, name),
         }
     }
 
-    fn lookup_tree(&mut self, parent: Inode, name: &str, now: Instant, late: bool) -> Answer<Inode> {
-        if parent.path == self.fixed.by {
-            return self.lookup_metric(name);
-        }
-        if parent.path != Names::TOP {
-            return self.fixed_name(parent, name);
-        }
-        if name == ".control" {
-            return Answer::Ready(Inode { class: Class::Control, ..parent });
-        }
-        // Node names do not begin with a dot: nobody waits for `.git`.
-        let Ok(node) = NodeName::new(name) else { return self.fixed_name(parent, name) };
-        self.want_roster(now);
-        match self.by_name.get(&node) {
-            Some(&id) => Answer::Ready(Inode::plain(id, Names::TOP)),
-            None if self.roster.is_whole() => Answer::Fail(libc::ENOENT),
-            None if late => Answer::Fail(libc::ETIMEDOUT),
-            None => Answer::Wait,
-        }
-    }
-
-    fn fixed_name(&self, parent: Inode, name: &str) -> Answer<Inode> {
+    /// A name that stands in the directory whatever the nodes say.
+    fn lookup_fixed(&self, parent: Inode, name: &str) -> Answer<Inode> {
         let inode = self.names.find(parent.path, name).map(|path| Inode { path, ..parent });
-        let inode = inode.filter(|&inode| self.kind(inode).is_some());
-        inode.map_or(Answer::Fail(libc::ENOENT), Answer::Ready)
+        Answer::or_fail(inode.filter(|&inode| self.kind(inode).is_some()), libc::ENOENT)
     }
 
-    /// Every name that can be a metric's: which there are, the nodes tell whoever opens it.
-    fn lookup_metric(&mut self, name: &str) -> Answer<Inode> {
-        let ready = |path| Answer::Ready(Inode::plain(NodeId::TREE, path));
-        if let Some(path) = self.names.find(self.fixed.by, name) {
-            return ready(path);
+    fn lookup_node(&mut self, parent: Inode, name: &str, now: Instant, is_late: bool) -> Answer<Inode> {
+        // Node names do not begin with a dot: nobody waits for `.git`.
+        let Ok(node) = NodeName::new(name) else { return self.lookup_fixed(parent, name) };
+        self.cluster.want_roster(now, &mut self.effects);
+        match self.cluster.roster().id(&node) {
+            Some(id) => Answer::Ready(Inode::plain(id, Names::TOP)),
+            None if self.cluster.roster().is_complete() => Answer::Fail(libc::ENOENT),
+            None => Answer::missing(is_late),
         }
-        if !self.may_be_metric(name) {
-            return Answer::Fail(libc::ENOENT);
-        }
-        let room = (self.by.names < BY_NAMES_MAX).then(|| self.names.intern(self.fixed.by, name)).flatten();
-        let Some(path) = room else {
-            self.counts.by_names_left_out += 1;
-            return Answer::Fail(libc::ENOSPC);
-        };
-        self.by.names += 1;
-        ready(path)
     }
 
-    fn lookup_node(&mut self, parent: Inode, name: &str, now: Instant, late: bool) -> Answer<Inode> {
-        if parent.path == Names::TOP {
-            let control = Inode { class: Class::Control, ..parent };
-            return if name == ".control" { Answer::Ready(control) } else { self.fixed_name(parent, name) };
-        }
-        if self.is_in_proc(parent) {
-            return self.lookup_proc(parent, name, now, late);
-        }
-        self.want_node(parent.node, now);
-        match self.fixed_name(parent, name) {
-            Answer::Fail(_) => self.unknown(parent.node, now, late),
+    fn lookup_series(&mut self, parent: Inode, name: &str, now: Instant, is_late: bool) -> Answer<Inode> {
+        self.cluster.want(parent.node, now, &mut self.effects);
+        match self.lookup_fixed(parent, name) {
+            Answer::Fail(_) => self.no_series(parent.node, now, is_late),
             known => known,
         }
     }
 
-    /// A name that is not there: for good, or not yet. What a node had when somebody last looked says nothing.
-    fn unknown(&mut self, node: NodeId, now: Instant, late: bool) -> Answer<Inode> {
-        let is_current = self.is_current(node, now);
-        let is_known = is_current && self.node(node).is_some_and(|node| node.layout.is_some());
-        match is_known {
+    /// A name that the node's series do not have: that is final only while they are current.
+    fn no_series(&mut self, node: NodeId, now: Instant, is_late: bool) -> Answer<Inode> {
+        let is_current = self.cluster.is_current(node, now, &mut self.effects);
+        match is_current && self.cluster.values().layout(node).is_some() {
             true => Answer::Fail(libc::ENOENT),
-            false if late => Answer::Fail(libc::ETIMEDOUT),
-            false => Answer::Wait,
+            false => Answer::missing(is_late),
         }
     }
 
-    fn lookup_control(&mut self, parent: Inode, name: &str, now: Instant, late: bool) -> Answer<Inode> {
+    fn lookup_control(&mut self, parent: Inode, name: &str, now: Instant, is_late: bool) -> Answer<Inode> {
         let Inode { node, path, .. } = parent;
-        if self.is_in_proc(parent) {
-            return self.lookup_proc_control(parent, name, now, late);
+        let area = self.area(parent);
+        if area == Some(Area::Proc) {
+            return self.lookup_proc_control(parent, name, now, is_late);
         }
-        if node != NodeId::TREE && path != Names::TOP {
-            self.want_node(node, now);
+        if area == Some(Area::Series) {
+            self.cluster.want(node, now, &mut self.effects);
             let below = self.names.find(path, name).filter(|&below| self.has_settings(node, below));
             if let Some(path) = below {
                 return Answer::Ready(Inode { path, ..parent });
@@ -116,8 +95,28 @@ impl Tree {
         let own = self.control_entries(parent).into_iter().find(|entry| entry.name == name);
         match own {
             Some(entry) => Answer::Ready(entry.inode),
-            None if node == NodeId::TREE || path == Names::TOP => Answer::Fail(libc::ENOENT),
-            None => self.unknown(node, now, late),
+            None if area == Some(Area::Series) => self.no_series(node, now, is_late),
+            None => Answer::Fail(libc::ENOENT),
         }
+    }
+
+    /// Kernel files have a rate and no other setting.
+    fn lookup_proc_control(
+        &mut self,
+        parent: Inode,
+        name: &str,
+        now: Instant,
+        is_late: bool,
+    ) -> Answer<Inode> {
+        if name == "rate" {
+            return Answer::Ready(Inode { class: Class::Rate, ..parent });
+        }
+        let plain = Inode { class: Class::Plain, ..parent };
+        let (files, mut around) = self.kernel_files(now);
+        files.lookup(plain, name, is_late, &mut around).then(|inode| {
+            let has_settings = self.has_settings(inode.node, inode.path);
+            let control = Inode { class: Class::Control, ..inode };
+            Answer::or_fail(has_settings.then_some(control), libc::ENOENT)
+        })
     }
 }

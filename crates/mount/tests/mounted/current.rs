@@ -1,4 +1,4 @@
-//! What is read is of now, though nothing was sent while nobody looked.
+//! Reads get current values, though nothing was sent while nobody read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,31 +10,33 @@ use crate::names;
 use crate::sample::series;
 
 #[test]
-fn nobody_reading_means_no_wishes_and_who_reads_later_gets_a_value_of_then() {
+fn without_readers_there_is_no_subscription_and_a_later_reader_gets_a_new_value() {
     let lab = Lab::new(3, |_| {});
     lab.read("n0001/metrics/mem/free").unwrap();
-    assert_eq!(lab.wishes().len(), 1);
-    assert_eq!(lab.wishes()[0].patterns, ["n0001:*"]);
-    wait_until("the lease has run out", || lab.wishes().is_empty() && !lab.said.lock().unwrap().roster);
+    assert_eq!(lab.subscriptions().len(), 1);
+    assert_eq!(lab.subscriptions()[0].patterns, ["n0001:*"]);
+    wait_until("the lease has run out", || {
+        lab.subscriptions().is_empty() && !lab.asked.lock().unwrap().lists_nodes
+    });
     {
-        let mut said = lab.said.lock().unwrap();
-        (said.more, said.delay) = (500, Duration::from_millis(100));
+        let mut asked = lab.asked.lock().unwrap();
+        (asked.more, asked.delay) = (500, Duration::from_millis(100));
     }
     assert_eq!(lab.read("n0001/metrics/mem/free").unwrap(), "1500\n");
     assert_eq!(lab.read("n0001/metrics/load/1m").unwrap(), "1501\n");
 }
 
 #[test]
-fn metrics_of_all_nodes_are_listed_before_anybody_has_looked_at_one() {
+fn tables_are_listed_before_anybody_has_opened_a_node() {
     let lab = Lab::new(3, |_| {});
     assert_eq!(names(&lab, ".by"), ["load.1m", "mem.free"]);
-    assert_eq!(lab.wishes().len(), 1, "one node tells");
+    assert_eq!(lab.subscriptions().len(), 1, "one node is asked");
     assert_eq!(errno(lab.read(".by/mem.used")), libc::ENOENT);
     assert_eq!(lab.read(".by/mem.free").unwrap().lines().count(), 3);
 }
 
 #[test]
-fn nodes_that_are_down_have_no_line() {
+fn a_table_has_no_line_for_a_node_that_is_down() {
     let lab = Lab::new(3, |_| {});
     assert_eq!(lab.read(".by/mem.free").unwrap(), "n0000 1000\nn0001 1000\nn0002 1000\n");
     lab.sink.nodes(&[NodeStatus { up: false, ..NodeStatus::here(name(1)) }], false);
@@ -45,14 +47,14 @@ fn nodes_that_are_down_have_no_line() {
 fn the_tree_is_listed_while_the_hub_is_away() {
     let lab = Lab::new(2, |_| {});
     assert_eq!(names(&lab, "").len(), 5);
-    wait_until("the lease has run out", || !lab.said.lock().unwrap().roster);
-    lab.said.lock().unwrap().mute = true;
+    wait_until("the lease has run out", || !lab.asked.lock().unwrap().lists_nodes);
+    lab.asked.lock().unwrap().mute = true;
     lab.sink.connected(false, "gone");
     assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
 }
 
-/// To store a value the thread that pushes asks the kernel for the length of its file, and the kernel asks us for the
-/// name. Of a node that has not answered a name is awaited; whoever waits is answered by the thread that pushes.
+/// To store a value, the thread that pushes asks the kernel for the length of its file, and the kernel looks up the name.
+/// A lookup in a node that has not answered waits, and the thread that pushes answers waiting requests.
 #[test]
 fn the_thread_that_pushes_does_not_wait_for_itself() {
     if !rustix::process::geteuid().is_root() {
@@ -60,13 +62,13 @@ fn the_thread_that_pushes_does_not_wait_for_itself() {
     }
     let lab = Lab::new(1, |options| options.strict = true);
     let free = "n0000/metrics/mem/free";
-    // Closed twice: it is followed for a while longer, and nothing keeps its name in the kernel.
+    // After two closes the file is followed for a while, and nothing keeps its name in the kernel.
     assert_eq!([(); 2].map(|()| lab.read(free).unwrap()), ["1000\n", "1000\n"]);
     let stored = lab.stat("pages_stored");
-    let wish = lab.wishes()[0].number;
-    lab.sink.closed(lane(wish, 0));
+    let number = lab.subscriptions()[0].number;
+    lab.sink.closed(lane(number, 0));
     let others = Arc::new(vec![series("load.1m", None)]);
-    lab.sink.columns(lane(wish, 1), wish, &name(0), &others);
+    lab.sink.columns(lane(number, 1), number, &name(0), &others);
     rustix::mount::mount_remount(&lab.directory, rustix::mount::MountFlags::NOATIME, c"").unwrap();
     let status = |up| NodeStatus { up, ..NodeStatus::here(name(0)) };
     lab.sink.nodes(&[status(false), status(true)], false);
@@ -77,6 +79,6 @@ fn the_thread_that_pushes_does_not_wait_for_itself() {
     while !waits.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(waits.is_finished(), "nobody answers those who wait");
+    assert!(waits.is_finished(), "nobody answers waiting requests");
     assert_eq!(waits.join().unwrap(), libc::ETIMEDOUT);
 }

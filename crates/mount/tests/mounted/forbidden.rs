@@ -1,4 +1,4 @@
-//! What nobody may do, and names that nobody has: each gives its errno, and nothing else happens.
+//! Forbidden calls, and names that do not exist: each gives its errno, and nothing else happens.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -7,31 +7,31 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use khz_model::{Nanos, NodeName, NodeStatus, Rate, Reading, Series, Stamp};
-use khz_mount::{Mount, MountError, Options, Place, Sink, Source, TextWish, Wish};
+use khz_mount::{Mount, MountError, Options, Place, Sink, Subscription, TextSubscription, Upstream};
 
 use crate::sample::series;
 
-/// What the tree has said to its source.
+/// What the tree asks of its upstream, and how that answers.
 #[derive(Default)]
-pub struct Said {
-    pub wishes: Vec<Wish>,
-    pub roster: bool,
+pub struct Asked {
+    pub subscriptions: Vec<Subscription>,
+    pub lists_nodes: bool,
     /// What the values of first rows begin with, above 1000.
     pub more: u64,
-    /// They come so much later.
+    /// First rows come later by this.
     pub delay: Duration,
     /// There is nobody to answer.
     pub mute: bool,
-    pub reads: Vec<TextWish>,
-    /// Files that were to be read at once: the wish, the ask. Each time the file `counted` has how many that were.
-    pub asks: Vec<(u32, u32)>,
-    /// What every node shows below `/proc`, by name; of what is not here nothing is told.
+    pub texts: Vec<TextSubscription>,
+    /// Requests for a fresh text: subscription and number. The file `counted` has in it how many there were.
+    pub requests: Vec<(u32, u32)>,
+    /// What every node shows below `/proc`, by name. Nothing is sent of a file that is not here.
     pub kernel: BTreeMap<String, Vec<u8>>,
 }
 
 pub struct Lab {
     pub directory: PathBuf,
-    pub said: Arc<Mutex<Said>>,
+    pub asked: Arc<Mutex<Asked>>,
     pub sink: Arc<dyn Sink>,
     columns: Arc<Vec<Series>>,
     /// Held until last: dropping it unmounts.
@@ -39,73 +39,73 @@ pub struct Lab {
 }
 
 struct Feed {
-    said: Arc<Mutex<Said>>,
+    asked: Arc<Mutex<Asked>>,
     sink: Arc<dyn Sink>,
     columns: Arc<Vec<Series>>,
     nodes: usize,
 }
 
-impl Source for Feed {
-    fn ask(&self, wish: Wish) {
-        let mut said = self.said.lock().unwrap();
-        said.wishes.push(wish.clone());
-        let (first, delay) = (1_000 + said.more, said.delay);
-        drop(said);
+impl Upstream for Feed {
+    fn subscribe(&self, subscription: Subscription) {
+        let mut asked = self.asked.lock().unwrap();
+        asked.subscriptions.push(subscription.clone());
+        let (first, delay) = (1_000 + asked.more, asked.delay);
+        drop(asked);
         let (sink, columns, nodes) = (self.sink.clone(), self.columns.clone(), self.nodes);
         let answer = move || {
             std::thread::sleep(delay);
-            (0..nodes).for_each(|node| answer(&*sink, &wish, node, &columns, first));
+            (0..nodes).for_each(|node| answer(&*sink, &subscription, node, &columns, first));
         };
         match delay.is_zero() {
             true => answer(),
             false => drop(std::thread::spawn(answer)),
         }
     }
-    fn dismiss(&self, number: u32) {
-        self.said.lock().unwrap().wishes.retain(|wish| wish.number != number);
+    fn unsubscribe(&self, number: u32) {
+        self.asked.lock().unwrap().subscriptions.retain(|known| known.number != number);
     }
-    fn read(&self, wish: TextWish) {
-        let mut said = self.said.lock().unwrap();
-        said.reads.retain(|known| known.number != wish.number);
-        said.reads.push(wish.clone());
-        let text = match said.kernel.get(&wish.path) {
-            None if wish.path.is_empty() => {
-                let names: String = said.kernel.keys().map(|name| format!("{name}\n")).collect();
-                Some(names.into_bytes())
-            }
-            known => known.cloned(),
-        };
-        drop(said);
-        if let Some(text) = text {
-            self.sink.text(wish.number, &text.into(), stamp(1));
-        }
-    }
-    fn read_now(&self, number: u32, ask: u32) {
-        let mut said = self.said.lock().unwrap();
-        said.asks.push((number, ask));
-        let wish = said.reads.iter().find(|wish| wish.number == number).cloned();
-        let (is_counted, is_mute) = (wish.is_some_and(|wish| wish.path == "counted"), said.mute);
-        let seen = said.asks.len() as u64;
-        drop(said);
-        if is_counted {
-            self.sink.text(number, &format!("{seen}\n").into_bytes().into(), stamp(seen));
-        }
-        if !is_mute {
-            self.sink.text_given(number, ask, true);
-        }
-    }
-    fn unread(&self, number: u32) {
-        self.said.lock().unwrap().reads.retain(|wish| wish.number != number);
-    }
-    fn roster(&self, wanted: bool) {
-        let mut said = self.said.lock().unwrap();
-        said.roster = wanted;
-        let answers = wanted && !said.mute;
-        drop(said);
+    fn list_nodes(&self, wanted: bool) {
+        let mut asked = self.asked.lock().unwrap();
+        asked.lists_nodes = wanted;
+        let answers = wanted && !asked.mute;
+        drop(asked);
         if answers {
             let nodes: Vec<NodeStatus> = (0..self.nodes).map(|node| NodeStatus::here(name(node))).collect();
             self.sink.nodes(&nodes, true);
         }
+    }
+    fn subscribe_text(&self, subscription: TextSubscription) {
+        let mut asked = self.asked.lock().unwrap();
+        asked.texts.retain(|known| known.number != subscription.number);
+        asked.texts.push(subscription.clone());
+        let text = match asked.kernel.get(&subscription.path) {
+            None if subscription.path.is_empty() => {
+                let names: String = asked.kernel.keys().map(|name| format!("{name}\n")).collect();
+                Some(names.into_bytes())
+            }
+            known => known.cloned(),
+        };
+        drop(asked);
+        if let Some(text) = text {
+            self.sink.text(subscription.number, &text.into(), stamp(1));
+        }
+    }
+    fn read_text_now(&self, number: u32, request: u32) {
+        let mut asked = self.asked.lock().unwrap();
+        asked.requests.push((number, request));
+        let text = asked.texts.iter().find(|text| text.number == number);
+        let (is_counted, is_mute) = (text.is_some_and(|text| text.path == "counted"), asked.mute);
+        let seen = asked.requests.len() as u64;
+        drop(asked);
+        if is_counted {
+            self.sink.text(number, &format!("{seen}\n").into_bytes().into(), stamp(seen));
+        }
+        if !is_mute {
+            self.sink.text_answered(number, request, true);
+        }
+    }
+    fn unsubscribe_text(&self, number: u32) {
+        self.asked.lock().unwrap().texts.retain(|known| known.number != number);
     }
 }
 
@@ -113,23 +113,23 @@ pub fn name(node: usize) -> NodeName {
     NodeName::new(&format!("n{node:04}")).unwrap()
 }
 
-/// A node's first row for a wish that selects it: its values are 1000, 1001, 1002 ...
-fn answer(sink: &dyn Sink, wish: &Wish, node: usize, columns: &Arc<Vec<Series>>, first: u64) {
-    let patterns: Vec<khz_model::Pattern> = wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
+/// A node's first row for a subscription that selects it: its values are 1000, 1001, 1002 ...
+fn answer(sink: &dyn Sink, to: &Subscription, node: usize, columns: &Arc<Vec<Series>>, first: u64) {
+    let patterns: Vec<khz_model::Pattern> = to.patterns.iter().map(|text| text.parse().unwrap()).collect();
     if !patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str())) {
         return;
     }
     let chosen = columns.iter().enumerate().filter(|(_, one)| one.is_selected(&patterns));
     let (values, series): (Vec<usize>, Vec<Series>) = chosen.map(|(at, one)| (at, one.clone())).unzip();
     let all = if series.len() == columns.len() { columns.clone() } else { Arc::new(series) };
-    let lane = lane(wish.number, node);
-    sink.columns(lane, wish.number, &name(node), &all);
+    let lane = lane(to.number, node);
+    sink.columns(lane, to.number, &name(node), &all);
     let cells = values.into_iter().map(|at| Reading::Present(first + at as u64));
     sink.row(lane, stamp(1), &mut cells.enumerate());
 }
 
-pub fn lane(wish: u32, node: usize) -> u64 {
-    u64::from(wish) << 32 | node as u64
+pub fn lane(subscription: u32, node: usize) -> u64 {
+    u64::from(subscription) << 32 | node as u64
 }
 
 pub fn stamp(seconds: u64) -> Stamp {
@@ -147,7 +147,7 @@ impl Lab {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("khz-mount-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
-        let said = Arc::<Mutex<Said>>::default();
+        let asked = Arc::<Mutex<Asked>>::default();
         let columns =
             [series("mem.free", None), series("load.1m", None), series("net.rx_bytes", Some("eth0"))];
         let columns = Arc::new(columns.to_vec());
@@ -163,11 +163,11 @@ impl Lab {
             |sink| {
                 sink.connected(true, "test");
                 kept = Some(sink.clone());
-                Ok(Arc::new(Feed { said: said.clone(), sink, columns: columns.clone(), nodes }))
+                Ok(Arc::new(Feed { asked: asked.clone(), sink, columns: columns.clone(), nodes }))
             },
         );
         let mount = Some(mount.unwrap());
-        Lab { directory, said, sink: kept.unwrap(), columns, mount }
+        Lab { directory, asked, sink: kept.unwrap(), columns, mount }
     }
 
     pub fn path(&self, below: &str) -> PathBuf {
@@ -178,42 +178,42 @@ impl Lab {
         std::fs::read_to_string(self.path(below))
     }
 
-    /// Wishes that stand now.
-    pub fn wishes(&self) -> Vec<Wish> {
-        self.said.lock().unwrap().wishes.clone()
+    /// The present subscriptions.
+    pub fn subscriptions(&self) -> Vec<Subscription> {
+        self.asked.lock().unwrap().subscriptions.clone()
     }
 
-    /// A new value of a column, as rows of every wish that selects it; at `seconds`.
+    /// A new value of a column, as rows of every subscription that selects it; at `seconds`.
     pub fn set(&self, node: usize, column: usize, value: Reading, seconds: u64) {
-        for wish in self.wishes() {
+        for to in self.subscriptions() {
             let patterns: Vec<khz_model::Pattern> =
-                wish.patterns.iter().map(|text| text.parse().unwrap()).collect();
+                to.patterns.iter().map(|text| text.parse().unwrap()).collect();
             let is_of = patterns.iter().any(|pattern| pattern.matches_node(name(node).as_str()));
             let chosen: Vec<usize> =
                 (0..self.columns.len()).filter(|&at| self.columns[at].is_selected(&patterns)).collect();
             if let Some(at) = chosen.iter().position(|&at| at == column).filter(|_| is_of) {
-                self.sink.row(lane(wish.number, node), stamp(seconds), &mut std::iter::once((at, value)));
+                self.sink.row(lane(to.number, node), stamp(seconds), &mut std::iter::once((at, value)));
             }
         }
     }
 
     /// A kernel file as every node shows it, from the next time on that it is asked for.
     pub fn kernel(&self, path: &str, text: impl Into<Vec<u8>>) {
-        self.said.lock().unwrap().kernel.insert(path.to_owned(), text.into());
+        self.asked.lock().unwrap().kernel.insert(path.to_owned(), text.into());
     }
 
-    /// A new text of a kernel file, for whoever wants it.
+    /// A new text of a kernel file, for every subscription to it.
     pub fn print(&self, path: &str, text: impl Into<Vec<u8>>, seconds: u64) {
         let text: Arc<[u8]> = text.into().into();
         self.kernel(path, &text[..]);
-        for wish in self.reads().into_iter().filter(|wish| wish.path == path) {
-            self.sink.text(wish.number, &text, stamp(seconds));
+        for to in self.texts().into_iter().filter(|to| to.path == path) {
+            self.sink.text(to.number, &text, stamp(seconds));
         }
     }
 
-    /// Kernel files that are wanted now.
-    pub fn reads(&self) -> Vec<TextWish> {
-        self.said.lock().unwrap().reads.clone()
+    /// The present subscriptions to kernel files.
+    pub fn texts(&self) -> Vec<TextSubscription> {
+        self.asked.lock().unwrap().texts.clone()
     }
 
     /// A number out of `.mount/stats`.
@@ -235,7 +235,7 @@ impl Drop for Lab {
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(Instant::now() < until, "waited in vain until {what}");
+        assert!(Instant::now() < until, "it did not happen in time that {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

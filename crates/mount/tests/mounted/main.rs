@@ -30,7 +30,7 @@ fn names(lab: &Lab, below: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_tree_lists_nodes_and_their_metrics_and_values_are_one_line() {
+fn the_tree_lists_nodes_and_metrics_and_a_value_is_one_line() {
     let lab = Lab::new(2, |_| {});
     assert_eq!(names(&lab, ""), [".by", ".control", ".mount", "n0000", "n0001"]);
     assert_eq!(names(&lab, "n0001"), [".control", "metrics", "proc", "status"]);
@@ -66,14 +66,14 @@ fn a_file_kept_open_shows_every_new_value_whatever_its_length() {
     wait_until("it is one again", || read(&file).is_ok_and(|text| text == "5\n"));
 }
 
-/// Bytes written over a page that is being read were seen as "9999999999999999111", once in some thousand changes.
+/// When bytes were written over a page under a reader, it saw "9999999999999999111" once in a few thousand changes.
 #[test]
 fn a_reader_without_pause_never_sees_digits_of_two_values() {
     read_without_pause([1_111_111_111_111_111_111, 9_999_999_999_999_999_999]);
 }
 
-/// A text that became longer between the kernel's question for its length and that for its bytes may lack its end, and
-/// says so by having no newline; digits of another value it never has.
+/// A text that grows between the kernel's two questions, for its length and for its bytes, may lack its end: then it has no
+/// newline. It never has digits of another value.
 #[test]
 fn values_of_other_lengths_are_whole_or_cut_never_mixed() {
     read_without_pause([1_111, 9_999_999_999_999_999_999]);
@@ -103,8 +103,8 @@ fn read_without_pause(values: [u64; 2]) {
             let (mut room, mut last) = ([0; 64], 0);
             while !is_over.load(Ordering::Relaxed) {
                 let count = file.read_at(&mut room, 0).unwrap();
-                // The kernel has bytes and length apart: once in many thousand changes it shows the bytes of a shorter
-                // value up to the length of the longer one before, with NULs behind.
+                // The kernel keeps bytes and length apart: once in many thousand changes it shows the bytes of a shorter
+                // value, then NULs up to the length of the longer one before.
                 let read = if same_length { &room[..count] } else { without_nuls(&room[..count]) };
                 let which = which(read).filter(|_| !same_length || read.ends_with(b"\n"));
                 let Some(which) = which else {
@@ -115,7 +115,7 @@ fn read_without_pause(values: [u64; 2]) {
                 last = which;
             }
         });
-        // So many changes were enough to see it, mostly; a pause lets each arrive.
+        // This many changes were mostly enough to see it; a pause lets each one arrive.
         for at in 0..10_000 {
             lab.set(0, 0, Reading::Present(values[(at % 2) as usize]), 3 + at);
             std::thread::sleep(Duration::from_micros(100));
@@ -127,7 +127,7 @@ fn read_without_pause(values: [u64; 2]) {
 }
 
 #[test]
-fn the_rows_own_time_is_the_files_and_a_filter_keeps_values_out() {
+fn a_file_has_the_time_of_its_row_and_a_filter_keeps_values_out() {
     let lab = Lab::new(1, |_| {});
     std::fs::write(lab.path("n0000/.control/metrics/mem/free/range"), "range 0 100\n").unwrap();
     assert_eq!(lab.read("n0000/.control/metrics/mem/free/range").unwrap(), "0 100\n");
@@ -149,12 +149,12 @@ fn the_rows_own_time_is_the_files_and_a_filter_keeps_values_out() {
 }
 
 #[test]
-fn a_bad_line_is_einval_a_rate_beyond_the_role_eperm_and_error_tells_why() {
+fn a_bad_line_gives_einval_and_a_rate_beyond_the_role_eperm() {
     let lab = Lab::new(1, |_| {});
     let rate = lab.path("n0000/.control/metrics/mem/free/rate");
     assert_eq!(errno(std::fs::write(&rate, "often\n")), libc::EINVAL);
-    let told = lab.read("n0000/.control/error").unwrap();
-    assert!(told.starts_with("n0000/.control/metrics/mem/free/rate: 'often' is not a rate"), "{told}");
+    let error = lab.read("n0000/.control/error").unwrap();
+    assert!(error.starts_with("n0000/.control/metrics/mem/free/rate: 'often' is not a rate"), "{error}");
     assert_eq!(errno(std::fs::write(&rate, "1000Hz\n")), libc::EPERM);
     assert!(
         lab.read(".control/error").unwrap().contains("beyond what this mount may ask for as reader: 100Hz")
@@ -167,11 +167,11 @@ fn a_bad_line_is_einval_a_rate_beyond_the_role_eperm_and_error_tells_why() {
 }
 
 #[test]
-fn a_rate_is_asked_for_while_a_file_is_open_and_is_the_descriptors_own_while_it_is_held() {
+fn a_rate_is_subscribed_to_while_a_file_is_open_and_ends_with_a_descriptor_that_held_it() {
     let lab = Lab::new(2, |_| {});
     let rate = lab.path("n0001/.control/metrics/mem/free/rate");
     std::fs::write(&rate, "50Hz\n").unwrap();
-    let fast = || lab.wishes().into_iter().filter(|wish| wish.rate.is_some()).collect::<Vec<_>>();
+    let fast = || lab.subscriptions().into_iter().filter(|known| known.rate.is_some()).collect::<Vec<_>>();
     assert_eq!(fast(), [], "nobody reads");
     let file = File::open(lab.path("n0001/metrics/mem/free")).unwrap();
     wait_until("it is asked for", || fast().len() == 1);
@@ -193,7 +193,7 @@ fn a_rate_is_asked_for_while_a_file_is_open_and_is_the_descriptors_own_while_it_
 }
 
 #[test]
-fn a_value_that_never_comes_is_a_timeout_and_what_does_not_exist_is_not_waited_for() {
+fn a_value_that_never_comes_times_out_and_a_name_that_does_not_exist_fails_at_once() {
     let lab = Lab::new(1, |_| {});
     assert_eq!(errno(lab.read("n0000/metrics/mem/used")), libc::ENOENT);
     assert_eq!(errno(lab.read("nowhere/metrics/mem/used")), libc::ENOENT);
@@ -205,7 +205,7 @@ fn a_value_that_never_comes_is_a_timeout_and_what_does_not_exist_is_not_waited_f
 }
 
 #[test]
-fn who_is_killed_while_it_waits_ends_at_once() {
+fn a_program_that_is_killed_while_it_waits_ends_at_once() {
     let lab = Lab::new(1, |options| options.wait = Duration::from_secs(3_600));
     let status = khz_model::NodeStatus::here(khz_model::NodeName::new("mute").unwrap());
     lab.sink.nodes(&[status], false);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::lab::{Lab, errno, wait_until};
 
-/// Runs a program on the tree; its output's lines.
+/// Runs a program on the tree, and counts the lines of its output.
 fn lines(lab: &Lab, program: &str, arguments: &[&str]) -> usize {
     let done = Command::new(program).args(arguments).arg(&lab.directory).output().unwrap();
     done.stdout.iter().filter(|&&byte| byte == b'\n').count()
@@ -14,30 +14,30 @@ fn lines(lab: &Lab, program: &str, arguments: &[&str]) -> usize {
 /// find, du and grep -r over every file of every node.
 fn walk(nodes: usize) {
     let lab = Lab::new(nodes, |options| options.wait = std::time::Duration::from_secs(30));
-    // A node's directory, its status, its control directory and its three metrics with theirs; the tree's own.
+    // For each node: its directory, status, settings, and three metrics with their settings.
     let found = lines(&lab, "find", &["-L"]);
     assert!(found > nodes * 20, "{found}");
     assert_eq!(lines(&lab, "du", &["-s"]), 1);
     let read = lines(&lab, "grep", &["-rs", "--include=free", "1000"]);
     assert_eq!(read, nodes, "each node's free memory");
-    let most = khz_mount::limits::NODE_WISHES_MAX + khz_mount::limits::METRIC_WISHES_MAX + 1;
-    assert!(lab.wishes().len() <= most, "{} interests", lab.wishes().len());
-    assert_eq!(lab.stat("interests") as usize, lab.wishes().len());
+    let most = khz_mount::limits::NODE_SUBSCRIPTIONS_MAX + khz_mount::limits::METRIC_SUBSCRIPTIONS_MAX + 1;
+    assert!(lab.subscriptions().len() <= most, "{} subscriptions", lab.subscriptions().len());
+    assert_eq!(lab.stat("interests") as usize, lab.subscriptions().len());
     wait_until("nothing is open", || lab.stat("handles") <= 1);
 }
 
 #[test]
-fn programs_that_walk_the_tree_end_and_cause_few_interests() {
+fn programs_that_walk_the_tree_end_and_cause_few_subscriptions() {
     walk(64);
 }
 
 #[test]
 #[ignore = "long: four thousand nodes"]
-fn programs_that_walk_a_tree_of_4096_nodes_end_and_cause_few_interests() {
+fn programs_that_walk_a_tree_of_4096_nodes_end_and_cause_few_subscriptions() {
     walk(4_096);
 }
 
-/// Opens a file so often without closing it; other users go on.
+/// Opens a file this often without closing it; other users go on.
 fn open_without_closing(times: usize) {
     let lab = Lab::new(1, |_| {});
     let path = lab.path("n0000/metrics/mem/free");
@@ -60,7 +60,7 @@ fn files_that_are_never_closed_cost_a_handle_each() {
 #[ignore = "long: a hundred thousand opens"]
 fn a_hundred_thousand_opens_without_close() {
     let raised = rustix::process::Rlimit { current: Some(110_000), maximum: Some(110_000) };
-    // Only root may raise it; the test opens as many as it may.
+    // Only root may raise the limit; the test opens as many files as it may.
     let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, raised);
     open_without_closing(100_000);
 }

@@ -1,4 +1,4 @@
-//! Kernel files of the nodes as programs meet them.
+//! Kernel files of the nodes, as programs see them.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -29,7 +29,7 @@ fn lab_with(nodes: usize, tune: impl FnOnce(&mut khz_mount::Options)) -> Lab {
 }
 
 #[test]
-fn what_a_node_lists_is_there_with_its_links_and_bytes() {
+fn listed_files_and_links_can_be_read_byte_for_byte() {
     let lab = lab(2);
     assert_eq!(names(&lab, "n0001/proc"), ["interrupts", "meminfo", "mounts", "net", "self"]);
     assert_eq!(lab.read("n0001/proc/meminfo").unwrap(), "MemTotal:  17 kB\n");
@@ -41,11 +41,11 @@ fn what_a_node_lists_is_there_with_its_links_and_bytes() {
     assert_eq!(errno(lab.read("n0001/proc/kcore")), libc::ENOENT);
     assert_eq!(errno(lab.read("n0001/proc/net")), libc::EISDIR);
     assert_eq!(errno(File::options().write(true).open(lab.path("n0001/proc/meminfo"))), libc::EACCES);
-    assert_eq!(lab.wishes(), [], "no rows are wanted for it");
+    assert_eq!(lab.subscriptions(), [], "no rows are wanted for it");
 }
 
 #[test]
-fn a_name_that_is_no_path_is_left_out_and_counted() {
+fn a_listed_name_that_is_no_path_is_left_out_and_counted() {
     let lab = lab(1);
     let long = "n".repeat(256);
     let list = format!("meminfo\n/etc/passwd\na/../../b\n..\nevil -> ../../etc/passwd\n{long}\nmeminfo/x\n");
@@ -55,7 +55,7 @@ fn a_name_that_is_no_path_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_descriptor_reads_one_text_to_its_end_and_the_next_from_the_start() {
+fn a_descriptor_reads_one_text_to_its_end_and_a_new_one_from_the_start() {
     let lab = lab(1);
     lab.kernel("vmstat", "one\ntwo\n");
     lab.kernel("", "vmstat\n");
@@ -122,31 +122,31 @@ fn readers_without_pause_never_see_half_a_text_whatever_its_length() {
 }
 
 #[test]
-fn an_open_wants_a_file_at_the_pace_of_its_place_and_a_while_longer() {
+fn an_open_subscribes_to_a_file_at_the_rate_of_its_place_and_a_while_longer() {
     let lab = lab(1);
-    let pace = |lab: &Lab| lab.reads().iter().find(|wish| wish.path == "meminfo").map(|wish| wish.period);
+    let period = |lab: &Lab| lab.texts().iter().find(|text| text.path == "meminfo").map(|text| text.period);
     assert_eq!(names(&lab, "n0000/.control/proc"), ["interrupts", "meminfo", "net", "rate", "self"]);
     assert_eq!(names(&lab, "n0000/.control/proc/meminfo"), ["rate"]);
     let file = File::open(lab.path("n0000/proc/meminfo")).unwrap();
-    wait_until("it is wanted", || pace(&lab) == Some(Nanos::SECOND));
+    wait_until("it is subscribed to", || period(&lab) == Some(Nanos::SECOND));
     std::fs::write(lab.path("n0000/.control/proc/meminfo/rate"), "20Hz\n").unwrap();
-    wait_until("it is wanted faster", || pace(&lab) == Some(Nanos::from_millis(50)));
+    wait_until("the period is shorter", || period(&lab) == Some(Nanos::from_millis(50)));
     assert_eq!(errno(std::fs::write(lab.path("n0000/.control/proc/rate"), "1000Hz\n")), libc::EPERM);
     drop(file);
-    wait_until("it goes on at the usual pace", || pace(&lab) == Some(Nanos::SECOND));
-    wait_until("its lease has run out", || lab.reads().is_empty());
+    wait_until("the usual period is back", || period(&lab) == Some(Nanos::SECOND));
+    wait_until("its lease has ended", || lab.texts().is_empty());
 }
 
 #[test]
-fn a_text_that_never_comes_is_a_timeout_and_what_cannot_be_had_its_own_error() {
+fn a_text_that_never_comes_times_out_and_one_that_cannot_be_had_has_its_own_error() {
     let lab = lab(1);
     lab.kernel("", "meminfo\nmute\nforbidden\n");
     assert_eq!(errno(lab.read("n0000/proc/mute")), libc::ETIMEDOUT);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| errno(lab.read("n0000/proc/forbidden")));
-        let wish = || lab.reads().into_iter().find(|wish| wish.path == "forbidden");
-        wait_until("it is asked for", || wish().is_some());
-        lab.sink.no_text(wish().unwrap().number, libc::EACCES, "the agent does not show it");
+        let text = || lab.texts().into_iter().find(|text| text.path == "forbidden");
+        wait_until("it is asked for", || text().is_some());
+        lab.sink.no_text(text().unwrap().number, libc::EACCES, "the agent does not show it");
         assert_eq!(read.join().unwrap(), libc::EACCES);
     });
     assert_eq!(lab.read(".control/error").unwrap(), "n0000/proc/forbidden: the agent does not show it\n");
@@ -169,7 +169,7 @@ fn a_node_that_is_down_keeps_its_last_text_and_in_strict_mode_gives_eio() {
 }
 
 #[test]
-fn a_user_follows_so_many_files_and_the_oldest_makes_room() {
+fn a_user_follows_a_limited_number_of_files_and_the_oldest_makes_room() {
     let lab = lab_with(1, |options| options.budget = 8);
     let files: String = (0..50).map(|n| format!("file{n}\n")).collect();
     for n in 0..50 {
@@ -189,19 +189,19 @@ fn a_user_follows_so_many_files_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn a_search_through_the_files_of_4096_nodes_ends_and_leaves_a_bounded_number_of_wishes() {
+fn a_search_through_the_files_of_4096_nodes_ends_and_leaves_a_bounded_number_of_subscriptions() {
     let lab = lab_with(4_096, |options| options.budget = 64);
     let mut found = 0;
     for node in 0..4_096 {
         let text = lab.read(&format!("n{node:04}/proc/meminfo")).unwrap();
         found += usize::from(text.contains("MemTotal"));
-        assert!(lab.said.lock().unwrap().reads.len() <= 2 * 64 + 2);
+        assert!(lab.asked.lock().unwrap().texts.len() <= 2 * 64 + 2);
     }
     assert_eq!(found, 4_096);
 }
 
 #[test]
-fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are_seen() {
+fn a_cached_text_is_read_again_only_after_a_change_or_an_error() {
     let lab = Lab::new(1, |options| options.cache_texts = true);
     lab.kernel("loadavg", "0.1 0.2\n");
     lab.kernel("vmstat", vec![b'v'; 5_000]);
@@ -213,14 +213,14 @@ fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are
     assert_eq!(read().unwrap(), "0.1 0.2\n");
     for (seconds, text) in [(2, "0.3 0.4\n"), (3, "longer 0.5 0.6\n"), (4, "s\n"), (5, "0.1 0.2\n")] {
         lab.print("loadavg", text, seconds);
-        wait_until("the page is another", || read().unwrap() == text);
+        wait_until("the page is new", || read().unwrap() == text);
     }
     assert_eq!(lab.read("n0000/proc/loadavg").unwrap(), "0.1 0.2\n");
-    // More than a page is read as ever.
+    // A file of more than a page is not cached.
     assert_eq!(lab.read("n0000/proc/vmstat").unwrap().len(), 5_000);
-    let wish = lab.reads().into_iter().find(|wish| wish.path == "loadavg").unwrap();
-    lab.sink.no_text(wish.number, libc::EACCES, "not shown any more");
-    wait_until("the reason is told", || errno(read()) == libc::EACCES);
+    let text = lab.texts().into_iter().find(|text| text.path == "loadavg").unwrap();
+    lab.sink.no_text(text.number, libc::EACCES, "not shown any more");
+    wait_until("the reason is here", || errno(read()) == libc::EACCES);
     lab.print("loadavg", "back\n", 9);
     wait_until("it is back", || read().is_ok_and(|text| text == "back\n"));
     let before = lab.stat("texts");
@@ -230,9 +230,9 @@ fn with_cached_texts_a_page_is_read_again_only_when_it_is_another_and_errors_are
 }
 
 #[test]
-fn who_begins_to_read_waits_for_a_text_of_now_and_pieces_are_of_that_one() {
+fn a_reader_waits_for_a_fresh_text_and_reads_all_pieces_of_it() {
     let lab = lab(1);
-    // Each time it is asked for at once it has another number.
+    // The file has the number of requests in it.
     lab.kernel("counted", "first\n");
     lab.kernel("", "counted\n");
     let file = File::open(lab.path("n0000/proc/counted")).unwrap();
@@ -257,15 +257,15 @@ fn who_begins_to_read_waits_for_a_text_of_now_and_pieces_are_of_that_one() {
     }
     let most = began.elapsed().as_millis() / khz_mount::limits::TEXT_AGE_MAX.as_millis() + 1;
     let asked = u128::from(lab.stat("texts_asked") - before);
-    assert!(asked <= most && asked < reads, "{asked} asks for {reads} reads without pause");
+    assert!(asked <= most && asked < reads, "{asked} requests for {reads} reads without pause");
 }
 
 #[test]
-fn a_node_that_does_not_answer_gives_its_last_text_and_who_is_ended_meanwhile_ends() {
+fn a_node_that_does_not_answer_gives_its_last_text_and_a_waiting_program_can_be_ended() {
     let lab = lab_with(1, |options| options.wait = Duration::from_secs(40));
     let path = lab.path("n0000/proc/meminfo");
     let file = File::open(&path).unwrap();
-    lab.said.lock().unwrap().mute = true;
+    lab.asked.lock().unwrap().mute = true;
     let read = || {
         let mut room = [0; 100];
         file.read_at(&mut room, 0).map(|count| room[..count].to_vec())
@@ -274,23 +274,23 @@ fn a_node_that_does_not_answer_gives_its_last_text_and_who_is_ended_meanwhile_en
     std::thread::sleep(khz_mount::limits::TEXT_AGE_MAX * 2);
     let before = Instant::now();
     assert_eq!(read().unwrap(), b"MemTotal:  17 kB\n");
-    assert!(before.elapsed() >= khz_mount::limits::TEXT_NOW_WAIT, "it has waited for a newer one");
+    assert!(before.elapsed() >= khz_mount::limits::TEXT_NOW_WAIT, "it has waited for a fresher text");
     assert_eq!(lab.stat("texts_not_in_time"), 1);
     for _ in 0..100 {
         assert_eq!(read().unwrap(), b"MemTotal:  17 kB\n", "nobody waits again");
     }
     assert_eq!(lab.stat("texts_not_in_time"), 1);
 
-    // On another connection it is asked again and waited for again, unless who waits is told to end.
-    wait_until("somebody who waits was ended", || {
+    // On another connection the node is asked again, and readers wait again, until a signal ends them.
+    wait_until("a waiting program was ended", || {
         lab.sink.connected(false, "gone");
         lab.sink.connected(true, "back");
-        let asks = || lab.said.lock().unwrap().asks.len();
-        let first = asks();
+        let requests = || lab.asked.lock().unwrap().requests.len();
+        let first = requests();
         let begin = file.try_clone().unwrap();
         std::io::Seek::rewind(&mut &begin).unwrap();
         let mut cat = Command::new("cat").stdin(begin).stdout(Stdio::null()).spawn().unwrap();
-        wait_until("it waits", || asks() > first || cat.try_wait().unwrap().is_some());
+        wait_until("it waits", || requests() > first || cat.try_wait().unwrap().is_some());
         let pid = rustix::process::Pid::from_child(&cat);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         cat.wait().unwrap().signal() == Some(libc::SIGINT)

@@ -10,7 +10,7 @@ use crate::lab::{Lab, wait_until};
 const VALUE: &str = "n0000/metrics/mem/free";
 const NOBODY: u32 = 65_534;
 
-/// `echo LINE > FILE` by a user; whether it went well.
+/// `echo LINE > FILE` by a user; true when it succeeds.
 fn echo(lab: &Lab, user: u32, line: &str, file: &str) -> bool {
     let file = lab.path(file);
     let mut shell = Command::new("sh");
@@ -19,7 +19,7 @@ fn echo(lab: &Lab, user: u32, line: &str, file: &str) -> bool {
 }
 
 #[test]
-fn what_holds_for_everybody_is_set_by_root_and_by_who_has_mounted() {
+fn root_and_the_mounts_owner_set_what_holds_for_everybody() {
     let lab = Lab::mounted_by(1_234, 1, |options| {
         options.ceiling = (Rate::from_hz(1_000).unwrap(), "operator".to_owned());
     });
@@ -30,8 +30,8 @@ fn what_holds_for_everybody_is_set_by_root_and_by_who_has_mounted() {
     assert!(error().contains("1000Hz is beyond what this mount may ask for"), "{}", error());
     for (name, line) in [("rate", "50Hz"), ("range", "0 1"), ("change", "5%")] {
         let none = lab.read(&control(name)).unwrap();
-        assert!(echo(&lab, NOBODY, line, &control(name)), "a line may be held, whatever comes of it");
-        wait_until("it is told", || error().contains(&format!("{name}: only root")));
+        assert!(echo(&lab, NOBODY, line, &control(name)), "every user may write a line");
+        wait_until("the error says so", || error().contains(&format!("{name}: only root")));
         assert_eq!(lab.read(&control(name)).unwrap(), none);
     }
     for (user, line) in [(0, "500Hz\n"), (1_234, "400Hz\n")] {
@@ -39,12 +39,12 @@ fn what_holds_for_everybody_is_set_by_root_and_by_who_has_mounted() {
         wait_until("it holds", || lab.read(&control("rate")).unwrap() == line);
     }
     assert!(echo(&lab, NOBODY, "default", &control("rate")));
-    wait_until("it is told", || error().contains("rate: only root"));
-    assert_eq!(lab.read(&control("rate")).unwrap(), "400Hz\n", "nor do they take it back");
+    wait_until("the error says so", || error().contains("rate: only root"));
+    assert_eq!(lab.read(&control("rate")).unwrap(), "400Hz\n", "nor may they remove it");
 }
 
 #[test]
-fn texts_that_are_made_when_they_are_read_can_be_copied() {
+fn texts_that_are_made_at_a_read_can_be_copied() {
     let lab = Lab::new(1, |_| {});
     lab.read(VALUE).unwrap();
     let copy = std::env::temp_dir().join(format!("khz-mount-copy-{}", std::process::id()));

@@ -1,15 +1,15 @@
 use super::*;
 
-/// What numpy says, computed once; the file says how.
+/// numpy's coefficients, computed once; the file says how.
 const NUMPY: &str = include_str!("../../tests/correlate.csv");
 
 /// Series, lag, pairs, coefficient.
-type Said = (usize, i64, usize, f64);
+type Expected = (usize, i64, usize, f64);
 
-fn numpy() -> (Vec<Vec<f32>>, Vec<Said>) {
+fn numpy() -> (Vec<Vec<f32>>, Vec<Expected>) {
     let lines: Vec<&str> = NUMPY.lines().filter(|line| !line.starts_with('#')).collect();
     let series = lines[..4].iter().map(|line| line.split(',').map(|word| word.parse().unwrap()).collect());
-    let said = lines[4..].iter().map(|line| {
+    let expected = lines[4..].iter().map(|line| {
         let words: Vec<&str> = line.split(',').collect();
         (
             words[0].parse().unwrap(),
@@ -18,15 +18,15 @@ fn numpy() -> (Vec<Vec<f32>>, Vec<Said>) {
             words[3].parse().unwrap(),
         )
     });
-    (series.collect(), said.collect())
+    (series.collect(), expected.collect())
 }
 
 #[test]
 fn every_coefficient_is_numpys() {
-    let (series, said) = numpy();
-    assert_eq!(said.len(), 3 * 31);
+    let (series, all) = numpy();
+    assert_eq!(all.len(), 3 * 31);
     let one = centred(&series[0]).unwrap();
-    for (place, lag, pairs, expected) in said {
+    for (place, lag, pairs, expected) in all {
         let other = centred(&series[place]).unwrap();
         let (found, count) = at_lag(&one, &other, lag, 2).unwrap();
         assert_eq!(count, pairs, "series {place} at {lag}");
@@ -36,27 +36,27 @@ fn every_coefficient_is_numpys() {
 
 #[test]
 fn the_best_lag_is_the_one_with_the_largest_of_numpys_coefficients() {
-    let (series, said) = numpy();
+    let (series, all) = numpy();
     let limits = Limits { lag: 15, ..Limits::default() };
     let others = series.iter().enumerate().skip(1).map(|(place, samples)| (place, samples.as_slice()));
     let (matches, skipped) = correlate(With { samples: &series[0], limits }, others);
     assert_eq!(skipped, Skipped::default());
     assert_eq!(matches.len(), 3);
     for found in matches {
-        let of_it = said.iter().filter(|(place, ..)| *place == found.place);
+        let of_it = all.iter().filter(|(place, ..)| *place == found.place);
         let best = of_it.max_by(|a, b| a.3.abs().total_cmp(&b.3.abs())).unwrap();
         assert_eq!((found.lag, found.pairs), (best.1, best.2), "series {}", found.place);
-        let at_once = said.iter().find(|(place, lag, ..)| (*place, *lag) == (found.place, 0)).unwrap();
+        let at_once = all.iter().find(|(place, lag, ..)| (*place, *lag) == (found.place, 0)).unwrap();
         assert!((found.at_once.unwrap() - at_once.3).abs() < 1e-9);
     }
-    // Series 1 was made 7 samples later, series 2 is 4 earlier and upside down.
-    let (_, said) = numpy();
-    let best = said[..31].iter().max_by(|a, b| a.3.abs().total_cmp(&b.3.abs())).unwrap();
+    // Series 1 is 7 samples later, series 2 is 4 samples earlier and inverted.
+    let (_, all) = numpy();
+    let best = all[..31].iter().max_by(|a, b| a.3.abs().total_cmp(&b.3.abs())).unwrap();
     assert_eq!(best.1, 7);
 }
 
 #[test]
-fn what_never_changes_is_too_short_or_too_much_is_said() {
+fn series_that_are_constant_short_or_beyond_the_limit_are_counted() {
     let one: Vec<f32> = (0..50).map(|n| (n % 7) as f32).collect();
     let constant = vec![3.0f32; 50];
     let mut short = vec![f32::NAN; 50];

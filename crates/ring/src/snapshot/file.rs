@@ -1,5 +1,5 @@
-//! A snapshot's file: made beside the one before, and put into its place when it is whole, so that who opens the path
-//! always finds a whole one.
+//! The file of a snapshot. It is made under another name and renamed when it is complete. So a process that
+//! opens the path always finds a complete file.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use crate::error::RingError;
 use crate::memory::{Memory, allocate};
 use crate::snapshot::layout::{FILE_BYTES, SLOTS_AT, SnapshotLabel};
 
-/// Makes the file and puts it into its place; it has no slots yet.
+/// Makes the file and puts it at its path; it has no slots yet.
 pub(crate) fn create(
     directory: &Directory,
     name: &str,
     label: &SnapshotLabel,
 ) -> Result<(OwnedFd, Memory), RingError> {
     let new = format!("{name}.new");
-    // What a start that failed has left behind.
+    // An earlier attempt may have left an unfinished file.
     directory.remove(&new)?;
     let file = directory.create(&new)?;
     let memory = fill(&file, label).map_err(|source| {
@@ -38,13 +38,13 @@ fn fill(file: &OwnedFd, label: &SnapshotLabel) -> Result<Memory, Errno> {
     Ok(memory)
 }
 
-/// Opens one to be read.
+/// Opens a snapshot for reading.
 pub(crate) fn open(path: &Path) -> Result<(OwnedFd, Memory, SnapshotLabel), RingError> {
     let failed = |what| move |source| RingError::File { what, path: path.into(), source };
     let wrong = |problem: String| RingError::NotARing { path: path.into(), problem };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open"))?;
-    let length = rustix::fs::fstat(&file).map_err(failed("look at"))?.st_size;
+    let length = rustix::fs::fstat(&file).map_err(failed("examine"))?.st_size;
     if u64::try_from(length) != Ok(FILE_BYTES) {
         return Err(wrong(format!("it has {length} bytes; a snapshot has {FILE_BYTES}")));
     }

@@ -1,27 +1,27 @@
-//! Where things stand in a snapshot, and its first page, which says whose it is. It reads and writes no memory;
-//! `docs/shm.md` describes the same byte for byte.
+//! The positions in a snapshot, and its first page, which identifies it. It reads and writes no memory.
+//! `docs/shm.md` describes every byte.
 
 use crate::layout::{PAGE_BYTES, array, name, put_name};
 
-/// Where the words stand.
+/// The offset of the words.
 pub(crate) const WORDS_AT: u64 = PAGE_BYTES as u64;
-/// Where the groups begin.
+/// The offset of the groups.
 pub(crate) const GROUPS_AT: u64 = 2 * PAGE_BYTES as u64;
-/// Bytes of a group: a cache line, so that writing one disturbs no reader of another.
+/// The size of a group: a cache line, so that writing one group does not disturb readers of another.
 pub(crate) const GROUP_BYTES: u64 = 64;
-/// Groups: as many as an agent has sources.
+/// The number of groups: an agent has at most this many sources.
 pub const GROUPS_MAX: usize = 64;
-/// Where the slots begin.
+/// The offset of the slots.
 pub(crate) const SLOTS_AT: u64 = GROUPS_AT + GROUPS_MAX as u64 * GROUP_BYTES;
-/// Bytes of a slot.
+/// The size of a slot.
 pub(crate) const SLOT_BYTES: u64 = 16;
-/// Slots that there is room for: a node of 10,000 interfaces has 160,000.
+/// The number of slots that fit: a node with 10,000 interfaces has 160,000.
 pub const SNAPSHOT_SLOTS_MAX: u64 = 1 << 18;
-/// Where the names begin.
+/// The offset of the names.
 pub(crate) const NAMES_AT: u64 = SLOTS_AT + SNAPSHOT_SLOTS_MAX * SLOT_BYTES;
-/// Bytes of names: as many slots with names of some fifty bytes.
+/// The room for names: enough for all slots, with names of about fifty bytes.
 pub(crate) const NAMES_BYTES: u64 = 16 << 20;
-/// Bytes of the file.
+/// The size of the file.
 pub(crate) const FILE_BYTES: u64 = NAMES_AT + NAMES_BYTES;
 
 /// The words.
@@ -42,25 +42,25 @@ pub(crate) mod group {
     pub const ROWS: u64 = 24;
 }
 
-/// Where a group stands.
+/// The offset of a group.
 #[inline]
 pub(crate) const fn group_at(group: u8) -> u64 {
     GROUPS_AT + group as u64 * GROUP_BYTES
 }
 
-/// Where a slot stands.
+/// The offset of a slot.
 #[inline]
 pub(crate) const fn slot_at(slot: u32) -> u64 {
     SLOTS_AT + slot as u64 * SLOT_BYTES
 }
 
-/// A slot's second word.
+/// Makes a slot's second word.
 #[inline]
 pub(crate) const fn meta(state: u8, group: u8, places: u8) -> u64 {
     state as u64 | (group as u64) << 8 | (places as u64) << 16
 }
 
-/// The parts of a slot's second word: state, group, places.
+/// Splits a slot's second word into state, group and places.
 #[inline]
 pub(crate) const fn parts(meta: u64) -> (u8, u8, u8) {
     (meta as u8, (meta >> 8) as u8, (meta >> 16) as u8)
@@ -71,27 +71,27 @@ const VERSION: u8 = 1;
 const NODE_AT: usize = 96;
 const CHECKSUM_AT: usize = PAGE_BYTES - 4;
 
-/// Where things are, as the first page says.
+/// The fields of the first page that describe the areas: offset in the page, value.
 const AREAS: [(usize, u64); 5] =
     [(8, GROUPS_AT), (16, SLOTS_AT), (24, SNAPSHOT_SLOTS_MAX), (32, NAMES_AT), (40, NAMES_BYTES)];
 
-/// Whose snapshot it is: what is said once, when it is made.
+/// The identity of a snapshot, written once when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotLabel {
     /// The node.
     pub node: String,
     /// The machine, from /etc/machine-id.
     pub machine: [u8; 16],
-    /// This boot of it.
+    /// This boot of the machine.
     pub boot: [u8; 16],
-    /// Given at random when it was made.
+    /// A random number from its creation.
     pub epoch: u64,
-    /// When it was made: CLOCK_REALTIME, ns.
+    /// When it was created: CLOCK_REALTIME, ns.
     pub created: u64,
 }
 
 impl SnapshotLabel {
-    /// The first page.
+    /// Encodes the first page.
     pub(crate) fn to_page(&self) -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES];
         page[0..4].copy_from_slice(&MAGIC);
@@ -107,7 +107,7 @@ impl SnapshotLabel {
         page
     }
 
-    /// Reads a first page. The error says what does not fit.
+    /// Decodes a first page. The error says what is wrong.
     pub(crate) fn from_page(page: &[u8]) -> Result<Self, String> {
         let page: &[u8; PAGE_BYTES] = page.try_into().map_err(|_| "shorter than a snapshot's first page")?;
         if page[0..4] != MAGIC {
@@ -122,7 +122,7 @@ impl SnapshotLabel {
         }
         let number = |at: usize| u64::from_le_bytes(array(page, at));
         if AREAS.into_iter().any(|(at, expected)| number(at) != expected) {
-            return Err("its areas are not where version 1 has them".into());
+            return Err("its areas are not at the offsets of version 1".into());
         }
         Ok(SnapshotLabel {
             node: name(&page[NODE_AT..])?,

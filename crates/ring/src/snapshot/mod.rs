@@ -1,5 +1,6 @@
-//! The snapshot: the latest value of every slot, in a file that other processes map (`docs/shm.md`). One writer, any
-//! number of readers, and a sequence lock for each group of slots that are gathered together.
+//! The snapshot: the latest value of every slot, in a file that other processes map (`docs/shm.md`). It has
+//! one writer and any number of readers. A sequence lock protects each group of slots that are gathered
+//! together.
 
 mod file;
 mod layout;

@@ -1,30 +1,30 @@
-//! What a slot is called: one entry for each, append-only. Foreign entries give errors.
+//! The names of the slots: one entry for each slot, append-only. Foreign entries give errors.
 
 use khz_model::{Kind, Series};
 
-/// What stands before unit and name.
+/// The size of an entry's fixed part, before unit and name.
 const FIXED: usize = 8;
-/// Bytes of the longest name: metric, instance and brackets, each character of which may take four.
+/// The longest name in bytes: metric, instance and brackets, with up to four bytes for each character.
 const NAME_MAX: usize = 2_048;
 const UNIT_MAX: usize = 255;
 
-/// What a slot is called, and how its value is to be read.
+/// A slot's name, and how to read its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotName {
-    /// What it is gathered with.
+    /// The group: slots that are gathered together.
     pub group: u8,
-    /// How its values behave.
+    /// Counter or gauge.
     pub kind: Kind,
-    /// Decimal places of its value.
+    /// The decimal places of its value.
     pub places: u8,
-    /// `bytes`, `seconds`, `count`.
+    /// The unit: `bytes`, `seconds`, `count`.
     pub unit: String,
-    /// `net.rx_bytes[eth0]`.
+    /// The name: `net.rx_bytes[eth0]`.
     pub name: String,
 }
 
 impl SlotName {
-    /// That of a series.
+    /// The name of a series.
     pub fn of(series: &Series, group: u8) -> Self {
         let metric = &series.metric;
         SlotName {
@@ -36,7 +36,7 @@ impl SlotName {
         }
     }
 
-    /// Appends the entry; a name or unit beyond all limits is cut.
+    /// Appends the entry. A name or unit beyond the limits is cut.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let (unit, name) = (cut(&self.unit, UNIT_MAX), cut(&self.name, NAME_MAX));
         let length = (FIXED + unit.len() + name.len()).next_multiple_of(8);
@@ -53,7 +53,7 @@ impl SlotName {
         out.resize(end, 0);
     }
 
-    /// The entry at the front, and its bytes; `None`: it is none.
+    /// Takes the entry at the front, and returns it with its length; `None` if no valid entry is there.
     pub(crate) fn take(bytes: &[u8]) -> Option<(Self, usize)> {
         let head: &[u8; FIXED] = bytes.first_chunk()?;
         let length = usize::from(u16::from_le_bytes([head[0], head[1]]));

@@ -1,5 +1,5 @@
-//! A snapshot as any process reads it: no system call, no lock, nothing that the writer would notice. It believes no
-//! number that it finds.
+//! Reads a snapshot from any process: no system call, no lock, no effect on the writer. It trusts no number
+//! that it finds.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,28 +16,29 @@ use crate::snapshot::layout::{
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
 
-/// Tries before the processor is given up each time: a row is written in less.
+/// After this many tries, the reader sleeps between tries. A row normally takes less time than that to write.
 const SPINS: u32 = 1_000;
-/// Tries in all, a second or so: then the writer has died within a row, or never pauses between two.
+/// The most tries, which take about a second. If no try succeeds, the writer has died inside a row, or it
+/// never pauses between two rows.
 const TRIES: u32 = 20_000;
 
-/// No row was whole for a second or so.
+/// No consistent row could be read for about a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsettled {
     /// The same row was being written all the time.
-    #[error("the writer of this snapshot has died within a row: open the file anew")]
+    #[error("the writer of this snapshot died while it wrote a row: open the file again")]
     Dead,
-    /// Another row came within every try.
-    #[error("this snapshot is written without a pause: a row of it cannot be read whole")]
+    /// Every try met another row.
+    #[error("this snapshot is written without a pause: no consistent row can be read")]
     Busy,
 }
 
-/// A value as it stands there.
+/// A slot's latest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latest {
-    /// The value, or why there is none.
+    /// The value, or the reason why there is none.
     pub reading: Reading,
-    /// Decimal places of the value.
+    /// The decimal places of the value.
     pub places: u8,
     /// When it was gathered.
     pub stamp: Stamp,
@@ -52,30 +53,30 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Maps the file at this path. Its owner never cuts it short; where he does it all the same, a read of what is gone ends this
-    /// process with SIGBUS, unless it has called [`crate::survive_truncation`]: then zeros are read, and
-    /// [`Snapshot::problem`] says so.
+    /// Maps the file at this path. Its owner never cuts it short. If somebody does, an access to the lost
+    /// part ends this process with SIGBUS, unless the process has called [`crate::survive_truncation`]. Then
+    /// the lost part reads as zeros, and [`Snapshot::problem`] reports it.
     ///
     /// # Errors
-    /// It cannot be read, or is no snapshot.
+    /// The file cannot be read, or is not a snapshot.
     pub fn open(path: &Path) -> Result<Self, RingError> {
         let (file, memory, label) = file::open(path)?;
         Ok(Snapshot { memory, file, label })
     }
 
-    /// Whose it is.
+    /// The identity of the snapshot.
     pub fn label(&self) -> &SnapshotLabel {
         &self.label
     }
 
-    /// Slots so far.
+    /// The current number of slots.
     #[inline]
     pub fn slots(&self) -> u32 {
         self.memory.load(word::SLOTS, Ordering::Acquire).min(SNAPSHOT_SLOTS_MAX) as u32
     }
 
-    /// Why this is not what stands at its path any more: it was cut short or removed. Then it is to be opened again. It asks the
-    /// kernel.
+    /// The reason why this mapping is no longer the file at its path: the file was cut short or removed. Then
+    /// open the path again. It needs a system call.
     pub fn problem(&self) -> Option<&'static str> {
         self.memory.problem(&self.file, FILE_BYTES)
     }
@@ -85,7 +86,7 @@ impl Snapshot {
         self.memory.load(word::ENDED, Ordering::Acquire) != 0
     }
 
-    /// What the slots are called, in order. Those that appear later come behind.
+    /// The names of the slots, in order. New slots are appended.
     pub fn names(&self) -> Vec<SlotName> {
         let slots = self.slots() as usize;
         let bytes = self.memory.load(word::NAMES, Ordering::Acquire).min(NAMES_BYTES) as usize;
@@ -101,15 +102,15 @@ impl Snapshot {
         names
     }
 
-    /// The slot of this name: `net.rx_bytes[eth0]`. To be looked up once.
+    /// The slot of this name: `net.rx_bytes[eth0]`. It searches all names: call it once and keep the number.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.names().iter().position(|known| known.name == name).map(|slot| slot as u32)
     }
 
-    /// One value. `Ok(None)`: there is no such slot.
+    /// One value; `Ok(None)` if the slot does not exist.
     ///
     /// # Errors
-    /// No row was whole: the writer has died, or does not pause.
+    /// No consistent row could be read: the writer has died, or it never pauses.
     #[inline]
     pub fn read(&self, slot: u32) -> Result<Option<Latest>, Unsettled> {
         if slot >= self.slots() {
@@ -129,8 +130,8 @@ impl Snapshot {
         Ok(Some(Latest { reading: Reading::from_parts(state, value), places, stamp }))
     }
 
-    /// Several values of one group, all of the same row, into `row`; tells when they were gathered. Slots of other
-    /// groups may be of other rows.
+    /// Reads several values of one group, all of the same row, into `row`; returns when they were gathered.
+    /// Slots of other groups may come from other rows.
     ///
     /// # Errors
     /// As in [`Snapshot::read`].
@@ -147,7 +148,7 @@ impl Snapshot {
         })
     }
 
-    /// When a group's latest row was gathered, and how many there were.
+    /// When a group's latest row was gathered, and how many rows there were.
     ///
     /// # Errors
     /// As in [`Snapshot::read`].
@@ -175,7 +176,7 @@ impl Snapshot {
             if tries < SPINS {
                 std::hint::spin_loop();
             } else {
-                // It was interrupted within a row: it needs the processor, and not we.
+                // The writer was interrupted inside a row: leave the processor to it.
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
         }

@@ -1,11 +1,11 @@
-//! The sequence lock: a counter that is odd while its writer is at work. A reader that saw it change looks again; the
-//! writer knows of no reader. Everything that it guards is made of words, so that no read is a race.
+//! The sequence lock: a counter that is odd while the writer writes. A reader that saw it odd or changed
+//! reads again; the writer knows no readers. All guarded data are words, so that no read is a data race.
 
 use std::sync::atomic::{Ordering, fence};
 
 use crate::memory::Memory;
 
-/// Words that several threads touch; a test plays them.
+/// Words that several threads access; a test replaces them.
 pub(crate) trait Words {
     fn load(&self, at: u64, order: Ordering) -> u64;
     fn store(&self, at: u64, value: u64, order: Ordering);
@@ -27,18 +27,18 @@ impl Words for Memory {
     }
 }
 
-/// Writes what the sequence at this offset guards. One writer only.
+/// Writes the words that the sequence at this offset guards. Only for the one writer.
 #[inline]
 pub(crate) fn write<W: Words>(words: &W, sequence: u64, store: impl FnOnce(&W)) {
     let before = words.load(sequence, Ordering::Relaxed);
     words.store(sequence, before.wrapping_add(1), Ordering::Relaxed);
-    // What follows is not seen before the odd number is.
+    // No reader sees the following stores before the odd number.
     words.fence(Ordering::Release);
     store(words);
     words.store(sequence, before.wrapping_add(2), Ordering::Release);
 }
 
-/// Reads it once; `None`: the writer was at work.
+/// Tries to read once; `None` if the writer was writing.
 #[inline]
 pub(crate) fn try_read<W: Words, T>(words: &W, sequence: u64, load: impl FnOnce(&W) -> T) -> Option<T> {
     let before = words.load(sequence, Ordering::Acquire);
@@ -46,7 +46,7 @@ pub(crate) fn try_read<W: Words, T>(words: &W, sequence: u64, load: impl FnOnce(
         return None;
     }
     let found = load(words);
-    // The second look at the sequence is not taken before the loads.
+    // The second load of the sequence must come after the loads of the data.
     words.fence(Ordering::Acquire);
     (words.load(sequence, Ordering::Relaxed) == before).then_some(found)
 }
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// Every order in which two rows can be written and read: a row that is read whole is one that was written.
+    /// In every order of two writes and a read, a consistent read returns a row that was written.
     #[test]
     fn no_order_of_events_shows_half_a_row() {
         loom::model(|| {

@@ -1,5 +1,5 @@
-//! The snapshot's one writer: appends slots, and writes rows of changed values. Once the slots are there, it asks
-//! nothing of the system and allocates nothing.
+//! The one writer of a snapshot: it appends slots and writes rows of changed values. After the slots exist,
+//! it makes no system call and allocates nothing.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -17,36 +17,37 @@ use crate::snapshot::layout::{
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
 
-/// Pages are taken in steps of so many bytes.
+/// Pages are allocated in steps of this many bytes.
 const STEP: u64 = 64 << 10;
 
-/// There is no room for further slots.
+/// The snapshot has no room for more slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room in the snapshot for further slots")]
 pub struct SnapshotFull;
 
-/// The writer. Dropping it removes the file; who has it mapped reads that it has ended.
+/// The writer. Dropping it removes the file; processes that have it mapped see that it ended.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     memory: Memory,
     file: OwnedFd,
     directory: Directory,
     name: String,
-    /// Places of each slot's value, and its group.
+    /// The group and the decimal places of each slot.
     slots: Vec<(u8, u8)>,
     names: u64,
-    /// Bytes of slots and of names whose pages are there.
+    /// The allocated bytes of slots and of names.
     slot_room: u64,
     name_room: u64,
 }
 
 impl SnapshotWriter {
-    /// A new file at this path, in the place of one that was there. Its directory is made where it is missing.
+    /// Creates a file at this path and replaces an existing one. Creates its directory if that is missing.
     ///
     /// # Errors
     /// There is no room for it, the path cannot be used, or others could put files into its directory.
     pub fn create(path: &Path, label: &SnapshotLabel) -> Result<Self, RingError> {
-        let no_name = || RingError::NotARing { path: path.into(), problem: "it names no file".into() };
+        let no_name =
+            || RingError::NotARing { path: path.into(), problem: "the path has no file name".into() };
         let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(no_name)?.to_owned();
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = Directory::make(above.unwrap_or(Path::new(".")))?;
@@ -59,23 +60,23 @@ impl SnapshotWriter {
         Ok(SnapshotWriter { memory, file, directory, name, slots, names, slot_room: 0, name_room: 0 })
     }
 
-    /// Why its rows do not reach those who open the file, where they do not: it was cut short, removed or written to by somebody
-    /// else. It asks the kernel: once a second is often enough.
+    /// The reason why its rows do not reach a process that opens the file: somebody cut it short, removed it
+    /// or wrote to it. It needs a system call; once a second is often enough.
     pub fn problem(&self) -> Option<&'static str> {
         let is_ours = self.memory.load(word::SLOTS, Ordering::Relaxed) == self.slots.len() as u64;
         let problem = self.memory.problem(&self.file, FILE_BYTES);
         problem.or((!is_ours).then_some("somebody else has written to it"))
     }
 
-    /// Slots so far.
+    /// The current number of slots.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Appends slots, which have no value yet; tells the number of the first.
+    /// Appends slots, without values yet; returns the number of the first.
     ///
     /// # Errors
-    /// There is no room for all of them, and then there is none of them.
+    /// There is no room for all of them; then none is added.
     pub fn append(&mut self, entries: &[SlotName]) -> Result<u32, SnapshotFull> {
         let mut names = Vec::new();
         for entry in entries {
@@ -103,7 +104,7 @@ impl SnapshotWriter {
         Ok(first as u32)
     }
 
-    /// Takes pages so that no store into them can fail; tells how many bytes there are now.
+    /// Allocates pages, so that no store into them can fail; returns how many bytes there are now.
     fn take_room(&self, at: u64, has: u64, wanted: u64) -> Result<u64, SnapshotFull> {
         if wanted <= has {
             return Ok(has);
@@ -113,8 +114,8 @@ impl SnapshotWriter {
         Ok(wanted)
     }
 
-    /// Writes a row: those of a group's slots that have other values than before. Slots of other groups, and those
-    /// that there are not, are left aside.
+    /// Writes a row: the slots of a group whose values changed. It ignores slots of other groups and slots
+    /// that do not exist.
     #[inline]
     pub fn write(&self, group: u8, stamp: Stamp, values: impl Iterator<Item = (u32, u8, u64)>) {
         let at = group_at(group);
@@ -140,7 +141,7 @@ impl SnapshotWriter {
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         self.memory.store(word::ENDED, 1, Ordering::Release);
-        // Another writer may have its own there by now.
+        // Another writer may have its file there by now.
         if self.directory.has(&self.name, &self.file) {
             let _ = self.directory.remove(&self.name);
         }

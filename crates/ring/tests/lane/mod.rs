@@ -1,6 +1,6 @@
-//! A lane for tests: rows whose every value follows from the row's number, and a reader that checks all of them.
+//! A lane for tests: the row's number determines every value in it, and a reader checks all values.
 
-#![allow(dead_code, reason = "each test file takes what it needs")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use khz_block::{Decoder, Encoder, Step};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Folder, Found, Label, Reader, Ring, Writer};
 
-/// Slots of a row.
+/// The slots of a row.
 pub const SLOTS: usize = 40;
 
 /// The label of a lane on this machine and boot.
@@ -24,7 +24,7 @@ pub fn label(lane: &str) -> Label {
     }
 }
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 pub struct TestFolder(pub PathBuf);
 
 impl TestFolder {
@@ -45,7 +45,7 @@ impl Drop for TestFolder {
     }
 }
 
-/// What a slot holds in a row.
+/// The value of a slot in a row.
 pub fn value(row: u64, slot: usize) -> (u8, u64) {
     match (row / 7 + slot as u64) % 11 {
         0 => (3, 0),
@@ -53,7 +53,7 @@ pub fn value(row: u64, slot: usize) -> (u8, u64) {
     }
 }
 
-/// Writes a lane as the agent does.
+/// Writes a lane like the agent.
 pub struct LaneWriter {
     pub writer: Writer,
     pub encoder: Encoder,
@@ -97,7 +97,7 @@ pub fn open(folder: &Folder, bytes: u64) -> (LaneWriter, Found) {
     (LaneWriter::new(ring), found)
 }
 
-/// The first row and the one behind the last that a ring holds; every value is checked, and every number.
+/// Checks every value and every row number of a ring; returns the first row and the row after the last.
 pub fn check(path: &Path) -> (u64, u64) {
     let reader = Reader::open(path).unwrap();
     let (mut first, mut next) = (None, 0);
@@ -113,7 +113,7 @@ pub fn check(path: &Path) -> (u64, u64) {
     (first.unwrap_or(0), next)
 }
 
-/// Returns the number of the row behind the last.
+/// Returns the number of the row after the last.
 fn check_block(bytes: &[u8], rows_expected: Option<u32>) -> u64 {
     let (mut decoder, mut done, mut rows) = (Decoder::new(), 0, 0);
     while done < bytes.len() {
@@ -129,7 +129,7 @@ fn check_block(bytes: &[u8], rows_expected: Option<u32>) -> u64 {
                     assert_eq!((reading.state(), reading.bits()), value(row, slot), "row {row} slot {slot}");
                 }
             }
-            Step::Incomplete => panic!("half a row before head"),
+            Step::Incomplete => panic!("an incomplete row before head"),
         }
     }
     assert!(rows_expected.is_none_or(|expected| expected == rows));

@@ -1,4 +1,4 @@
-//! The grammar of at-style times, as rrdtool's manual has it: tokens to a moment.
+//! The grammar of at-style times, as in rrdtool's manual: tokens to a moment.
 
 use super::token::{self, DAYS, Lexer, Token, Unit, is_hour_word, keyword, month, named};
 use super::{Base, Shift, When};
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A day; `after_time` allows for none at all and for words that only make sense behind a time of day.
+    /// A day; `after_time` allows for none at all and for words that only make sense after a time of day.
     fn day(&mut self, fields: &mut Fields, after_time: bool) -> Result<(), String> {
         match self.lexer.peek() {
             Token::Word(word) => {
@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The unit ahead; `m` is a month behind longer units and for counts below 6, else a minute.
+    /// The unit ahead; `m` is a month after longer units and for counts below 6, else a minute.
     fn unit(&mut self, count: i64, context: Option<Unit>) -> Unit {
         let Token::Word(word) = self.lexer.peek() else { return Unit::Second };
         let Some(unit) = token::unit(word) else { return Unit::Second };

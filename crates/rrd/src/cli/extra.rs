@@ -7,31 +7,31 @@ use super::options;
 use super::print;
 use crate::error::{Error, Result, refused};
 use crate::text;
-use crate::{cache, doctor, file, import};
+use crate::{doctor, file, import, page_cache};
 
 /// Columns of a page strip; with a short name the line fits a terminal.
 const STRIP: usize = 24;
 
 /// `cache show FILE...`, `cache drop FILE...`, `cache --summary DIR`.
-pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
+pub(super) fn cache(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let parsed = options::parse(arguments, &[("summary", ' ', true)])?;
     if let Some(directory) = parsed.value("summary") {
-        let summary = cache::summarise(&text::path(directory))?;
+        let summary = page_cache::summarise(&text::path(directory))?;
         print(out, &summary.text())?;
         return match summary.first_failure {
-            Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be looked at")),
+            Some(_) if summary.count == 0 => refused(format!("no file of '{directory}' could be examined")),
             _ => Ok(()),
         };
     }
     let Some((action, files)) = parsed.rest.split_first().filter(|(_, files)| !files.is_empty()) else {
         return refused("cache show FILE... | cache drop FILE... | cache --summary DIR");
     };
-    // Each file is tried, and each failure is told: the last by who called this.
+    // Each file is tried, and each failure is printed: the last one by the caller.
     let mut failed: Option<Error> = None;
     for name in files {
         let done = match action.as_str() {
             "show" => show(&text::path(name), out),
-            "drop" => cache::drop_pages(&text::path(name)),
+            "drop" => page_cache::drop_pages(&text::path(name)),
             _ => return refused(format!("cache {action}: no such action; show, drop or --summary")),
         };
         if let Err(error) = done
@@ -44,7 +44,7 @@ pub(super) fn page_cache(arguments: &[String], out: &mut dyn Write) -> Result<()
 }
 
 fn show(path: &Path, out: &mut dyn Write) -> Result<()> {
-    let found = cache::look(path)?;
+    let found = page_cache::residency(path)?;
     let dirty = found.dirty.map_or(String::new(), |pages| format!(", {pages} dirty"));
     let (count, pages, strip) = (found.count(), found.pages(), format!("[{}]", found.strip(STRIP)));
     let path = text::name(path);
@@ -61,7 +61,7 @@ pub(super) fn examine(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     print(out, &doctor::text(&doctor::advise(&facts)))
 }
 
-/// `import FOREIGN FILE`: turns a file of another machine into one of this.
+/// `import FOREIGN FILE`: turns a file of another machine into one of this machine.
 pub(super) fn foreign(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let [source, target] = arguments else { return refused("import FOREIGN FILE") };
     let path = &text::path(source);

@@ -1,4 +1,4 @@
-//! The commands that only look: info, fetch, dump, last, lastupdate, first, xport, list, flushcached.
+//! The commands that only read: info, fetch, dump, last, lastupdate, first, xport, list, flushcached.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,9 +13,9 @@ use crate::file::{self, Access, Rrd};
 use crate::number;
 use crate::rra::Function;
 use crate::text;
-use crate::{cache, fetch as range, info as facts, spec, xport as table};
+use crate::{fetch as range, info as facts, page_cache, spec, xport as table};
 
-/// Opens a file to look, after the daemon has written what it holds for it.
+/// Opens a file to read, after the daemon has written what waits for it.
 fn open(parsed: &Parsed, name: &str) -> Result<Rrd> {
     if !parsed.has("noflush") {
         super::flush(parsed, name)?;
@@ -46,7 +46,7 @@ pub(super) fn info(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     print(out, &text)
 }
 
-/// Whether the value of a time's option is one.
+/// Whether the value of a time's option is a time.
 fn is_time(name: &str, value: &str, now: i64) -> Result<()> {
     if name != "start" && name != "end" {
         return Ok(());
@@ -55,7 +55,7 @@ fn is_time(name: &str, value: &str, now: i64) -> Result<()> {
     parsed.map(|_| ()).map_err(|error| Error::Refused(format!("{name} time: {error}")))
 }
 
-/// Start and end of a range from their options; a day up to now unless said otherwise.
+/// Start and end of a range from their options; by default the last day.
 fn times(parsed: &Parsed, now: i64) -> Result<(i64, i64)> {
     let parse = |name: &str, default: When| match parsed.value(name) {
         Some(text) => When::parse(text, now).map_err(|error| Error::Refused(format!("{name} time: {error}"))),
@@ -106,7 +106,7 @@ pub(super) fn fetch(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         None => refused(format!("unknown consolidation function '{function}'")),
     };
     let (fetched, sources) = match super::daemon(&parsed) {
-        // The daemon has no resolution; with one the file is looked at here.
+        // The daemon knows no resolution: with one, the file is read here.
         Some(address) if !parsed.has("resolution") => {
             let mut client = Client::connect(&address)?;
             let name = client.name(name);
@@ -183,7 +183,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
             return refused("Usage: rrdtool last [--daemon|-d <addr>] <file>");
         };
         match super::daemon(&parsed) {
-            // What it holds counts, and is not written for this: the end of the newest primary point.
+            // The daemon counts what waits, without writing it: the end of the newest primary point.
             Some(address) => Client::connect(&address)?.last(name),
             None => Ok(Rrd::open(&text::path(name), Access::Read)?.header.last_update()),
         }
@@ -194,7 +194,7 @@ pub(super) fn last(arguments: &[String], out: &mut dyn Write) -> Result<()> {
 pub(super) fn first(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     let find = || {
         let parsed = options::parse(arguments, &[("rraindex", ' ', true), ("daemon", 'd', true)])?;
-        // rrdtool reads a number that is none as 0.
+        // rrdtool reads a text that is not a number as 0.
         let index = number::c_long(parsed.value("rraindex").unwrap_or("0"));
         if index < 0 {
             return refused("invalid rraindex number");
@@ -251,7 +251,7 @@ pub(super) fn xport(arguments: &[String], out: &mut dyn Write) -> Result<()> {
                     return refused("maxrows below 10 rows");
                 }
             }
-            // A negative one is none.
+            // A negative number is not an archive.
             "step" => step = Some(count(value)).filter(|step| i64::try_from(*step).is_ok()).unwrap_or(0),
             _ => is_time(name, value, now)?,
         }
@@ -292,9 +292,9 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         (Client::connect(&address)?.order(words)?.lines, 0)
     } else {
         match listed(&text::path(path), is_recursive) {
-            // It says so and calls it done; a script that looks through many directories may count on that.
+            // rrdtool prints the reason and succeeds; a script that lists many directories may rely on that.
             Err(Error::Io { source, .. }) if super::started_as("rrdtool") => {
-                // A file of its own kind is told of as the argument that it is.
+                // For a file, rrdtool names the argument.
                 let source = match source.kind() {
                     std::io::ErrorKind::NotADirectory if path.ends_with(".rrd") => {
                         std::io::Error::from_raw_os_error(libc::EINVAL)
@@ -308,7 +308,7 @@ pub(super) fn list(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         }
     };
     if names.is_empty() && super::started_as("rrdtool") {
-        // As it tells of a directory without any.
+        // rrdtool says the same of a directory without files.
         eprint!("Success");
     }
     print(out, &names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
@@ -325,7 +325,7 @@ fn listed(directory: &Path, is_recursive: bool) -> Result<(Vec<String>, u64)> {
     let entries = std::fs::read_dir(directory).map_err(failed)?;
     if is_recursive {
         let mut unread = 0;
-        let files = cache::rrd_files(directory, &mut unread);
+        let files = page_cache::rrd_files(directory, &mut unread);
         let name = |file: &Path| text::name(file.strip_prefix(directory).unwrap_or(file));
         return Ok((files.iter().map(|file| name(file)).collect(), unread));
     }

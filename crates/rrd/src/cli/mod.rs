@@ -18,14 +18,25 @@ use crate::{spec, tune as change};
 /// The version whose behaviour this is.
 const VERSION: &str = "1.7.2";
 
+/// A command of another crate, offered beside rrdtool's. It parses its arguments itself, and prints its own help.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments, for the list of commands; a line break where they would pass the width of a terminal.
+    pub arguments: &'static str,
+    /// Runs it with the words after its name.
+    pub run: fn(&[String]) -> Result<()>,
+}
+
 /// Runs one command line (`arguments[0]` is the command) as `rrdtool` would: output on standard output,
-/// errors as `ERROR: ...` on standard error. Returns the exit code.
-pub fn run(arguments: &[String]) -> i32 {
+/// errors as `ERROR: ...` on standard error. `more` are commands beside rrdtool's. Returns the exit code.
+pub fn run(arguments: &[String], more: &[Command]) -> i32 {
     let mut out = std::io::stdout().lock();
     if arguments.first().map(String::as_str) == Some("-") {
-        return pipe::run(arguments.get(1), &mut std::io::stdin().lock(), &mut out);
+        return pipe::run(arguments.get(1), more, &mut std::io::stdin().lock(), &mut out);
     }
-    let outcome = command(arguments, &mut out)
+    let outcome = command(arguments, more, &mut out)
         .and_then(|()| out.flush().map_err(|error| Error::io("writing", "standard output", error)));
     match outcome {
         Ok(()) => 0,
@@ -39,16 +50,18 @@ pub fn run(arguments: &[String]) -> i32 {
 /// Runs one command, writing its output to `out`.
 ///
 /// # Errors
-/// The command's failure; its text is what rrdtool prints behind `ERROR: `.
-pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
-    let Some((name, rest)) = arguments.split_first() else { return usage(None, out) };
-    // The daemon needs no arguments, and has a help of its own.
+/// The command's failure; its text is what rrdtool prints after `ERROR: `.
+pub fn command(arguments: &[String], more: &[Command], out: &mut dyn Write) -> Result<()> {
+    let Some((name, rest)) = arguments.split_first() else { return usage(None, more, out) };
+    if let Some(command) = more.iter().find(|command| command.name == name) {
+        return (command.run)(rest);
+    }
     let wants_help = rest.is_empty() || rest[0] == "--help";
-    if wants_help && has_help(name) && name != "rrdcached" {
-        return usage(Some(name), out);
+    if wants_help && has_help(name) {
+        return usage(Some(name), more, out);
     }
     match name.as_str() {
-        "help" => usage(rest.first().map(String::as_str), out),
+        "help" => usage(rest.first().map(String::as_str), more, out),
         "create" => store::create(rest, store::Place::WhereNamed),
         "update" => store::update(rest),
         "updatev" => store::update_verbose(rest, out),
@@ -64,8 +77,7 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
         "xport" => inspect::xport(rest, out),
         "list" => inspect::list(rest, out),
         "flushcached" => inspect::flush(rest),
-        "rrdcached" => crate::daemon::run(rest),
-        "cache" => extra::page_cache(rest, out),
+        "cache" => extra::cache(rest, out),
         "doctor" => extra::examine(rest, out),
         "import" => extra::foreign(rest, out),
         "graph" | "graphv" => refused(format!("{name} is not there yet; xport gives the values")),
@@ -73,8 +85,8 @@ pub fn command(arguments: &[String], out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// Whether `name` alone asks for help. rrdtool lists its commands for a word that is none of them; under any other
-/// name this program rather says so.
+/// Whether `name` alone asks for help. For an unknown word rrdtool lists its commands; under any other name this program
+/// reports an error.
 fn has_help(name: &str) -> bool {
     let is_drawing = name == "graph" || name == "graphv";
     let is_help = name == "help" || name.starts_with('-');
@@ -82,7 +94,7 @@ fn has_help(name: &str) -> bool {
 }
 
 /// Each command with its arguments; a line break where they would pass the width of a terminal.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("create", "FILE [-b START] [-s STEP] [-t TEMPLATE] [-r SOURCE] [-O]\nDS:... RRA:..."),
     ("update", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]\n[TIME@VALUE...]"),
     ("updatev", "FILE [-t NAME:NAME...] [-s] [--] TIME|N:VALUE[:VALUE...]"),
@@ -98,24 +110,24 @@ const COMMANDS: [(&str, &str); 19] = [
     ("xport", "[-s START] [-e END] [-m ROWS] [--step S] [-t] [--json] DEF:...\nCDEF:... XPORT:..."),
     ("list", "[-r] [--daemon ADDRESS] DIR"),
     ("flushcached", "--daemon ADDRESS FILE..."),
-    ("rrdcached", "-l ADDRESS [-j LOGDIR] [-w SECONDS] [-t THREADS]\n[-b BASE [-B]] ... (-h tells all)"),
     ("cache", "show FILE... | drop FILE... | --summary DIR"),
     ("doctor", "DIR"),
     ("import", "FOREIGN FILE"),
 ];
 
-/// Blanks in front of a command, and in front of what did not fit its line.
+/// Blanks before a command, and before what did not fit its line.
 const INDENT: usize = 4;
 
-fn usage(command: Option<&str>, out: &mut dyn Write) -> Result<()> {
+fn usage(command: Option<&str>, more: &[Command], out: &mut dyn Write) -> Result<()> {
     let mut text = match started_as("rrdtool") {
         true => format!("RRDtool {VERSION} (Kilohertz)\n\n"),
         false => format!("khz rrd COMMAND ...: .rrd files, as RRDtool {VERSION} has them\n\n"),
     };
-    let one = COMMANDS.iter().filter(|(name, _)| command == Some(*name));
-    let mut lines: Vec<_> = one.collect();
+    let more = more.iter().map(|command| (command.name, command.arguments));
+    let all: Vec<_> = COMMANDS.into_iter().chain(more).collect();
+    let mut lines: Vec<_> = all.iter().filter(|(name, _)| command == Some(*name)).collect();
     if lines.is_empty() {
-        lines = COMMANDS.iter().collect();
+        lines = all.iter().collect();
     }
     for (name, arguments) in lines {
         let next = format!("\n{:1$}", "", INDENT + name.len() + 1);
@@ -130,24 +142,24 @@ fn started_as(name: &str) -> bool {
     std::path::Path::new(&program).file_name().is_some_and(|file| file == name)
 }
 
-/// `create` on this machine, whatever daemon the environment names: for the daemon itself.
+/// `create` on this machine, whatever daemon the environment names; for the daemon itself.
 ///
 /// # Errors
 /// As the command's.
-pub(crate) fn create_here(arguments: &[String]) -> Result<()> {
+pub fn create_here(arguments: &[String]) -> Result<()> {
     store::create(arguments, store::Place::Here)
 }
 
-/// `tune` of a file called `name` that is open and locked, by its arguments behind the name: for the daemon itself.
+/// `tune` of a file called `name` that is open and locked; `arguments` are those after the name. For the daemon itself.
 ///
 /// # Errors
 /// As the command's.
-pub(crate) fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
+pub fn tune_open(rrd: &Rrd, name: &str, arguments: &[String]) -> Result<()> {
     let parsed = options::parse(arguments, change::OPTIONS)?;
     change::tune(rrd, &parsed.options, &parsed.rest, spec::season_hash(name), store::random_rows())
 }
 
-/// The daemon a command is to go through: its option, else the environment's `RRDCACHED_ADDRESS`.
+/// The daemon that a command goes through: its option, else the environment's `RRDCACHED_ADDRESS`.
 fn daemon(parsed: &options::Parsed) -> Option<String> {
     let named = parsed.value("daemon").map(str::to_string);
     named
@@ -155,20 +167,20 @@ fn daemon(parsed: &options::Parsed) -> Option<String> {
         .filter(|address| !address.is_empty())
 }
 
-/// Has the daemon, if there is one to go through, write what it holds for `file`.
+/// Has the daemon, if the command goes through one, write what waits for `file`.
 fn flush(parsed: &options::Parsed, file: &str) -> Result<()> {
     daemon(parsed).map_or(Ok(()), |address| flush_through(&address, file))
 }
 
-/// Has the daemon at `address` write what it holds for `file`.
+/// Has the daemon at `address` write what waits for `file`.
 fn flush_through(address: &str, file: &str) -> Result<()> {
     let mut client = Client::connect(address)?;
     let name = client.name(file);
     client.order(&["FLUSH", &name]).map(|_| ())
 }
 
-/// Writes a line to standard error; there is nobody to tell that it failed.
-pub(crate) fn say(line: &str) {
+/// Writes a line to standard error. A failure cannot be reported anywhere.
+pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(&text::bytes(&format!("{line}\n")));
 }
 
@@ -184,7 +196,7 @@ mod tests {
     #[test]
     fn the_list_of_commands_fits_a_terminal() {
         let mut text = vec![];
-        usage(None, &mut text).unwrap();
+        usage(None, &[], &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().find(|line| line.len() > 80), None);
         assert!(COMMANDS.iter().all(|(name, _)| text.contains(&format!("\n    {name} "))));

@@ -5,7 +5,7 @@ use crate::error::{Result, refused};
 /// An option a command knows: long name, short letter (a blank for none), whether it takes a value.
 pub type Known = (&'static str, char, bool);
 
-/// A command line taken apart.
+/// A parsed command line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Parsed {
     /// Long name and value of each option, in order.
@@ -32,7 +32,7 @@ impl Parsed {
     }
 }
 
-/// Takes `arguments` apart; `--` ends the options.
+/// Parses `arguments`; `--` ends the options.
 ///
 /// # Errors
 /// An unknown option, or one without its value.
@@ -41,7 +41,7 @@ pub fn parse(arguments: &[String], known: &[Known]) -> Result<Parsed> {
     outcome.map(|()| parsed)
 }
 
-/// What stands before the first word that is wrong, and what is wrong with it: values before it are looked at first.
+/// What comes before the first wrong word, and what is wrong with it: values before it are checked first.
 pub fn parse_up_to(arguments: &[String], known: &[Known]) -> (Parsed, Result<()>) {
     let mut parsed = Parsed::default();
     let outcome = take(arguments, known, &mut parsed);
@@ -133,7 +133,7 @@ fn required(value: Option<&String>, name: &str) -> Result<String> {
     }
 }
 
-/// Splits a line as the pipe mode does: blanks separate, quotes hold together, and nothing else means anything. `None`
+/// Splits a line as the pipe mode does: blanks separate, quotes group words, and nothing else has a meaning. `None`
 /// for a quote that does not end.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote, mut open) = (vec![], String::new(), None, false);

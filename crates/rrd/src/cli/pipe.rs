@@ -1,17 +1,22 @@
-//! rrdtool's pipe mode: commands line by line, `OK` or `ERROR:` behind each; owns the extra commands of that mode.
+//! rrdtool's pipe mode: commands line by line, `OK` or `ERROR:` after each; owns the extra commands of that mode.
 
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-use super::{command, options, print};
+use super::{Command, command, options, print};
 use crate::error::{Error, Result, refused};
 use crate::text;
 
-/// Bytes one line may have; rrdtool grows without end.
+/// Bytes of one line; rrdtool has no limit.
 const LINE_MAX: u64 = 1 << 20;
 
 /// Serves until `quit` or the end of `input`. Returns the exit code.
-pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut dyn Write) -> i32 {
+pub(super) fn run(
+    directory: Option<&String>,
+    more: &[Command],
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+) -> i32 {
     if let Some(directory) = directory
         && let Err(error) = std::env::set_current_dir(text::path(directory))
     {
@@ -28,7 +33,7 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
         let outcome = match options::words(line.trim_end_matches(['\n', '\r'])) {
             None => refused("creating arguments"),
             Some(words) if words == ["quit"] => return 0,
-            Some(words) => one(&words, out),
+            Some(words) => one(&words, more, out),
         };
         let answer = match outcome {
             Ok(()) => status(),
@@ -40,20 +45,20 @@ pub(super) fn run(directory: Option<&String>, input: &mut dyn BufRead, out: &mut
     }
 }
 
-/// `OK` with the seconds of user, system and real time since the start, as rrdtool tells them.
+/// `OK` with the seconds of user, system and real time since the start, as rrdtool prints them.
 fn status() -> String {
     let used = |clock| rustix::time::clock_gettime(clock);
     let cpu = used(rustix::time::ClockId::ProcessCPUTime);
     format!("OK u:{}.{:02} s:0.00 r:0.00\n", cpu.tv_sec, cpu.tv_nsec / 10_000_000)
 }
 
-fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
-    let Some((name, rest)) = words.split_first() else { return command(words, out) };
+fn one(words: &[String], more: &[Command], out: &mut dyn Write) -> Result<()> {
+    let Some((name, rest)) = words.split_first() else { return command(words, more, out) };
     let name = name.as_str();
     let wanted = match name {
         "cd" | "mkdir" => 1,
         "pwd" | "ls" | "quit" => 0,
-        _ => return command(words, out),
+        _ => return command(words, more, out),
     };
     if rest.len() != wanted {
         return refused(format!("invalid parameter count for {name}"));
@@ -78,7 +83,7 @@ fn one(words: &[String], out: &mut dyn Write) -> Result<()> {
 /// Directories as `d name`, `.rrd` files as `- name`.
 fn list_directory(path: &Path, out: &mut dyn Write) -> Result<()> {
     let failed = |error| Error::io("reading", path, error);
-    // They are in the directory, too.
+    // rrdtool lists these as well.
     print(out, "d .\nd ..\n")?;
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;

@@ -19,7 +19,7 @@ use crate::{prefill, restore as xml, spec, tune as change};
 /// Earliest start rrdtool takes: ten years after 1970.
 const START_MIN: i64 = 3600 * 24 * 365 * 10;
 
-/// Seconds a primary point when nothing else is said.
+/// Seconds of a primary point by default.
 const STEP_DEFAULT: u64 = 300;
 
 /// A fresh random source for row positions: the clock and the process, as rrdtool seeds its own.
@@ -92,7 +92,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     let mut mappings = vec![None; definition.sources.len()];
     for spec in specs {
         if let Some(source) = spec.strip_prefix("DS:") {
-            // Files are counted from 1 on the command line; 0 is none of them.
+            // The command line counts files from 1; 0 is not a file.
             let mapping = definition.source(source)?;
             let from_zero = |index: usize| index.checked_sub(1).unwrap_or(usize::MAX);
             mappings.push(mapping.map(|(name, file)| (name, file.map(from_zero))));
@@ -115,7 +115,7 @@ pub(super) fn create(arguments: &[String], place: Place) -> Result<()> {
     file::create(path, &header, values.into_iter(), true)
 }
 
-/// Refuses what cannot be a file to fill from.
+/// Refuses a source that is not a regular file.
 fn is_regular(name: &str) -> Result<()> {
     match text::path(name).metadata() {
         Ok(there) if there.is_file() => Ok(()),
@@ -127,13 +127,13 @@ fn is_regular(name: &str) -> Result<()> {
     }
 }
 
-/// The files that a new one is to be filled from, whole.
+/// The contents of the files that fill a new one.
 fn past(parsed: &Parsed) -> Result<Vec<Content>> {
     let named = parsed.options.iter().filter(|(option, _)| *option == "source");
     named.map(|(_, name)| Content::read(&Rrd::open(&text::path(name), Access::Read)?)).collect()
 }
 
-/// Seconds a primary point, as the option has it.
+/// Seconds of a primary point, from the option.
 pub(super) fn step(text: &str) -> Result<u64> {
     let step = spec::duration(text, 1);
     step.map_err(|why| Error::Refused(format!("step size: {why}")))
@@ -186,7 +186,7 @@ pub(super) fn update(arguments: &[String]) -> Result<()> {
 }
 
 pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Result<()> {
-    // Rows written can only be told by who writes them, so there is no daemon here.
+    // Only the process that writes the rows can print them, so this goes through no daemon.
     let parsed = options::parse(arguments, &UPDATE_OPTIONS[..2])?;
     file_and_samples(&parsed)?;
     let (rrd, applied) = match apply(&parsed, true) {
@@ -209,7 +209,7 @@ pub(super) fn update_verbose(arguments: &[String], out: &mut dyn Write) -> Resul
 }
 
 pub(super) fn tune(arguments: &[String]) -> Result<()> {
-    // A letter's value that is missing is an empty one, and a file that is missing is told of first.
+    // A missing value of a letter counts as empty, and a missing file is reported first.
     let mut padded = arguments.to_vec();
     if options::lacks_value(arguments, change::OPTIONS) {
         padded.push(String::new());
@@ -224,7 +224,7 @@ pub(super) fn tune(arguments: &[String]) -> Result<()> {
         if lacks && parsed.rest.len() < 2 {
             return refused("missing file name");
         }
-        // The file, and what comes before, is looked at before what is wrong is reached.
+        // Errors in the file and in earlier options come before that of the wrong word.
         change::check(&Rrd::open(&text::path(name), Access::Write)?, &parsed.options)?;
         wrong?;
     }

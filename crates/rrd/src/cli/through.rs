@@ -1,4 +1,4 @@
-//! Commands that a daemon carries out: update, create, tune, flushcached. The daemon's socket is all they write to.
+//! Commands that a daemon executes: update, create, tune, flushcached. They write only to the daemon's socket.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) fn update(parsed: &Parsed, address: &str) -> Result<()> {
     client.order(&words.iter().map(String::as_str).collect::<Vec<_>>()).map(|_| ())
 }
 
-/// How readings that a template names become a whole row.
+/// How the readings that a template names become a whole sample.
 struct Rows {
     /// The file's sources that take readings, and all of them for messages.
     sources: Vec<String>,
@@ -43,7 +43,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Asks for the sources of the file called `name`.
+    /// Asks the daemon for the sources of the file called `name`.
     fn of(client: &mut Client, name: &str, template: &str) -> Result<Self> {
         let sources: Vec<(String, bool)> = match client.is_local() {
             true => {
@@ -117,7 +117,7 @@ pub(super) fn create(parsed: &Parsed, address: &str, start: i64) -> Result<()> {
     if let Some(step) = &step {
         words.extend(["-s", step]);
     }
-    // Without it the daemon knows better: a template's or a source's.
+    // Without it the daemon takes the start of the template or of the source.
     if parsed.has("start") || !(parsed.has("template") || parsed.has("source")) {
         words.extend(["-b", &start]);
     }
@@ -138,7 +138,7 @@ pub(super) fn create(parsed: &Parsed, address: &str, start: i64) -> Result<()> {
     client.order(&words).map(|_| ())
 }
 
-/// Has the daemon tune the file, with all in it that waits and while nobody writes to it.
+/// Has the daemon tune the file, after all that waits is in it and while nobody writes to it.
 pub(super) fn tune(parsed: &Parsed, address: &str) -> Result<()> {
     let Ok(mut client) = Client::connect(address) else { return refused("Cannot connect to daemon") };
     let file = &parsed.rest[0];
@@ -160,13 +160,13 @@ pub(super) fn tune(parsed: &Parsed, address: &str) -> Result<()> {
     if answer.text.starts_with("Unknown command") {
         return tune_beside(parsed, &mut client, &name);
     }
-    // As if it had been tuned here: the daemon knows the file by its whole name.
+    // Errors name the file as the user did; the daemon knows it by its absolute name.
     let text = answer.text.strip_prefix("RRD Error: ").unwrap_or(&answer.text);
     refused(text.replace(&name, file))
 }
 
-/// Tunes a file of a daemon that cannot, as rrdcached 1.7.2: what waits is written, and what comes meanwhile is kept back,
-/// because that daemon would lose it where it finds the file locked.
+/// Tunes a file of a daemon without TUNE, such as rrdcached 1.7.2. What waits is flushed first, and the file is suspended
+/// meanwhile, because that daemon would lose updates if it found the file locked.
 fn tune_beside(parsed: &Parsed, client: &mut Client, name: &str) -> Result<()> {
     client.ask(&["FLUSH", name])?;
     let held = client.ask(&["SUSPEND", name])?;

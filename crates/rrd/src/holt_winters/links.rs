@@ -1,4 +1,4 @@
-//! One point taken into one forecasting archive: forecasts, seasons, deviations and failures, each with an eye on the
+//! One point taken into one forecasting archive: forecasts, seasons, deviations and failures, each with the
 //! archives that it depends on.
 
 use super::{GAP, INTERCEPT, LAST_GAP, LAST_INTERCEPT, LAST_SEASONAL, LAST_SLOPE, SEASONAL, SLOPE};
@@ -31,7 +31,7 @@ impl Forecast {
         self.intercept + self.slope * self.gap as f64
     }
 
-    /// The baseline after seeing `point`.
+    /// The baseline with `point`.
     fn learnt(&self, alpha: f64, point: f64) -> f64 {
         let seen = match self.multiplies {
             true if self.seasonal <= 0.0 => UNKNOWN,
@@ -72,14 +72,14 @@ impl Links<'_> {
         })
     }
 
-    /// The coefficient of the point in hand in seasonal archive `rra`: one further on in file order has not
-    /// moved yet.
+    /// The coefficient of the current point in seasonal archive `rra`: an archive later in the file has not moved on
+    /// yet.
     fn coefficient(&self, rra: usize) -> f64 {
         let slot = if rra < self.rra { LAST_SEASONAL } else { SEASONAL };
         self.header.cdp(rra, self.ds, slot)
     }
 
-    /// What forecast archive `rra` said before it saw the point in hand.
+    /// What forecast archive `rra` predicted for the current point.
     fn forecast(&self, rra: usize) -> Result<Forecast> {
         let seasonal = self.dependent(rra)?;
         let moved = rra < self.rra;
@@ -130,7 +130,7 @@ impl Links<'_> {
         Ok(forecast.value())
     }
 
-    /// Moves a seasonal archive on; returns the coefficient of the point in hand.
+    /// Moves a seasonal archive on; returns the coefficient of the current point.
     fn advance(&mut self, ahead: Option<f64>) -> f64 {
         let now = self.header.cdp(self.rra, self.ds, SEASONAL);
         self.header.set_cdp(self.rra, self.ds, LAST_SEASONAL, now);
@@ -146,12 +146,12 @@ impl Links<'_> {
         }
         let multiplies = self.archives[forecast].function == Function::MhwPredict;
         if forecast > self.rra && self.header.cdp(forecast, self.ds, INTERCEPT).is_nan() {
-            // The forecast will start at this very point, which leaves nothing for the season.
+            // The forecast starts at this point, so the season has no share in it.
             return Ok(if multiplies { 1.0 } else { 0.0 });
         }
         let intercept = self.baseline(forecast, point, now)?;
         if multiplies && intercept <= 0.0 {
-            // No factor makes a season of a baseline at or below zero.
+            // There is no factor for a baseline at or below zero.
             return Ok(UNKNOWN);
         }
         let seen = if multiplies { point / intercept } else { point - intercept };
@@ -199,14 +199,14 @@ impl Links<'_> {
         let deviation = self.dependent(self.rra)?;
         let predict = self.dependent(deviation)?;
         let forecast = self.forecast(predict)?.value();
-        // The seasonal archive's place decides for both, so a deviation may be one point off, as in rrdtool.
+        // The place of the seasonal archive counts for both, so a deviation may be one point off, as in rrdtool.
         let slot = if self.dependent(predict)? < self.rra { LAST_SEASONAL } else { SEASONAL };
         let deviation = self.header.cdp(deviation, self.ds, slot);
         let violated = if deviation.is_nan() {
             false
         } else {
             let (above, below) = (archive.f64(PAR_ALPHA), archive.f64(PAR_BETA));
-            // An unknown point is a violation once there is something to violate; an unknown forecast none.
+            // An unknown point is a violation if the forecast is known; with an unknown forecast nothing is.
             point.is_nan() || point > forecast + above * deviation || point < forecast - below * deviation
         };
         let window = archive.par[PAR_SMOOTH].clamp(1, WINDOW_MAX) as usize;

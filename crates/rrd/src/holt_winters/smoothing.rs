@@ -5,12 +5,12 @@ use crate::error::Result;
 use crate::rra::{Archive, Function, PAR_BETA, PAR_DEPENDENT, PAR_SMOOTH};
 use crate::update::Session;
 
-/// Seasons smoothed at their end; later ones are at the archive's own place.
+/// Seasons that are smoothed at their end; later ones are smoothed at the archive's own place.
 const BURN_IN: u64 = 3;
 /// Share of a season averaged in files before version 4.
 const SMOOTHING: f64 = 0.05;
 
-/// Whether the seasonal archives are due for smoothing when the call ends.
+/// Whether the seasonal archives are to be smoothed when the call ends.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Smoothing {
     due: bool,
@@ -83,7 +83,7 @@ fn smooth_archive(session: &mut Session<'_>, rra: usize, archive: &Archive) -> R
         }
         if let Some(forecast) = forecast {
             for (ds, mean) in means.iter().enumerate() {
-                // Added even where the coefficients were divided: rrdtool's doing.
+                // Added even where the coefficients were divided, as in rrdtool.
                 let baseline = session.header.cdp(forecast, ds, INTERCEPT);
                 session.header.set_cdp(forecast, ds, INTERCEPT, baseline + mean);
             }

@@ -1,14 +1,14 @@
-//! Evaluation of an expression on a stack, at a moment; what looks at a series is in `series`.
+//! Evaluation of an expression on a stack, at a moment; the operators on a series are in `series`.
 
 use super::order::{deviation, known, mean, merge_sort, pick, without_unknown};
 use super::series::Series;
 use super::{Node, Op, Program};
 use crate::number::{self, UNKNOWN};
 
-/// Values on the evaluation stack; COPY can double it at each step, so it needs a bound.
+/// Values on the evaluation stack, which COPY can double at each step.
 pub(super) const STACK_MAX: usize = 65_536;
 
-/// What an evaluation may look at besides its variables.
+/// What an evaluation may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// The values of the variables.
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// The variable named `back` places before the operator at `at`, whose window is to be looked through.
+    /// The variable named `back` places before the operator at `at`, which reads a window of it.
     fn variable_at(&self, at: usize, back: usize) -> Result<usize, String> {
         let node = at.checked_sub(back).map(|at| self.nodes[at]).filter(|node| node.op == Op::Variable);
         node.map(|node| node.variable).ok_or_else(|| "malformed trend arguments".to_string())
@@ -77,7 +77,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Arithmetic: the first unknown is handed on, sign and all, as the processor does it in rrdtool's order.
+    /// Arithmetic: the first unknown is the result, with its sign, as the processor does it in rrdtool's order.
     fn arithmetic(&mut self, apply: impl Fn(f64, f64) -> f64) -> Result<(), String> {
         self.binary(|left, right| match [left, right].into_iter().find(|side| side.is_nan()) {
             Some(unknown) => unknown,
@@ -101,7 +101,7 @@ impl Stack {
     /// Pops an element count; `Err` when the stack holds fewer.
     fn count(&mut self) -> Result<usize, String> {
         let wanted = self.pop()?;
-        // Truncated as C does; NaN, infinities and negative counts have no elements to name.
+        // Truncated as in C; NaN, infinities and negative counts name no elements.
         let count = number::as_long(wanted);
         match usize::try_from(count) {
             Ok(count) if count <= self.values.len() => Ok(count),
@@ -183,7 +183,7 @@ impl Stack {
 
     fn limit(&mut self) -> Result<(), String> {
         let (high, low, value) = (self.pop()?, self.pop()?, self.pop()?);
-        // The first unknown is handed on as it is, sign and all.
+        // The first unknown is the result, with its sign.
         let unknown = [value, low, high].into_iter().find(|of| of.is_nan());
         self.push(match unknown {
             Some(unknown) => unknown,
@@ -249,7 +249,7 @@ impl Stack {
         let result = match op {
             Op::Avg => mean(&values),
             Op::Median => {
-                // Which of the unknown ones it is shows in its sign.
+                // The sign shows which of the unknown ones it is.
                 let unknown = all.get(1).copied().unwrap_or(lowest);
                 let sorted = merge_sort(&without_unknown(all));
                 match sorted.len() {

@@ -1,4 +1,4 @@
-//! Comparing, sorting and averaging values some of which are unknown, with rrdtool's own idea of order.
+//! Comparing, sorting and averaging values of which some are unknown, in rrdtool's order.
 
 use crate::number::UNKNOWN;
 
@@ -46,7 +46,7 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
 }
 
 /// Whether `a` may stay before `b`: unknown first, then by size, except that an infinite `b` counts as its
-/// opposite. That is no consistent order, so the sort below must be the merge sort of rrdtool's C library.
+/// opposite. That is not a consistent order, so the sort below must be the merge sort of rrdtool's C library.
 fn stays_before(a: f64, b: f64) -> bool {
     if a.is_nan() {
         true
@@ -61,7 +61,7 @@ fn stays_before(a: f64, b: f64) -> bool {
     }
 }
 
-/// The values known, each unknown one replaced by the last: with an order that is none it matters where they stand.
+/// The known values, each unknown one replaced by the last: as the order is not consistent, their places matter.
 pub(super) fn without_unknown(mut values: Vec<f64>) -> Vec<f64> {
     let mut at = 0;
     while at < values.len() {

@@ -1,4 +1,4 @@
-//! The place of an expression in a series, and the operators that look at its time or at other rows.
+//! The place of an expression in a series, and the operators that use its time or other rows.
 
 use super::evaluate::{Moment, STACK_MAX, Stack, underflow};
 use super::order::{deviation, mean, merge_sort};
@@ -6,7 +6,7 @@ use super::{Node, Op};
 use crate::local_time;
 use crate::number::{self, UNKNOWN};
 
-/// Rows at the begin of a series from which nothing is predicted.
+/// Rows at the start of a series from which nothing is predicted.
 const UNUSED_ROWS: usize = 2;
 
 /// The place in a series where an expression is evaluated.
@@ -36,13 +36,13 @@ impl Series<'_> {
     /// The last `count` rows of `variable` up to this one, the newest first; `None` for each that lies before the
     /// series.
     fn window(&self, variable: usize, count: usize) -> impl Iterator<Item = Option<f64>> {
-        // Whatever the count, there are no more rows than this.
+        // There are no more rows than this, whatever the count is.
         let count = count.min(self.row + 2);
         (0..count).map(move |back| self.row.checked_sub(back).map(|row| self.at(variable, Some(row))))
     }
 
-    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before this one and, other than its
-    /// manual has it, the one behind them; never the first two of the series.
+    /// The rows that rrdtool predicts from: `count` of them up to `back` rows before this one and (unlike its manual
+    /// says) the row after them; never the first two of the series.
     fn past(&self, variable: usize, back: usize, count: usize) -> &[f64] {
         let column = self.columns.get(variable).map_or(&[][..], Vec::as_slice);
         let end = (self.row + 2).saturating_sub(back).min(column.len());
@@ -79,7 +79,7 @@ impl Stack {
         let (seconds, _) = (self.pop()?, self.pop()?);
         let series = moment.series.ok_or_else(outside)?;
         let rows = match number::as_long(seconds) {
-            // No number, or none that can be counted to: rrdtool dies.
+            // Not a number, or one too large to count to: rrdtool dies.
             i64::MIN => 0,
             seconds => u64::try_from(seconds).unwrap_or(0).div_ceil(series.step).max(1),
         };
@@ -88,7 +88,7 @@ impl Stack {
         for value in series.window(variable, rows) {
             match value {
                 Some(value) if value.is_nan() && op == Op::TrendNan => {}
-                // Before the series nothing is known; an unknown makes the sum so.
+                // Before the series nothing is known, and an unknown value makes the sum unknown.
                 value => (sum, known) = (sum + value.unwrap_or(UNKNOWN), known + 1),
             }
         }
@@ -102,7 +102,7 @@ impl Stack {
         let percent = if op == Op::PredictPerc { self.pop()? } else { 0.0 };
         let (window, shifts) = (self.pop()?, self.shifts()?);
         let series = moment.series.ok_or_else(outside)?;
-        // A window of less than nothing has no rows, not even the one behind.
+        // A window of negative length has no rows, not even the one after it.
         let rows =
             usize::try_from(whole_seconds(window)).map(|window| window.div_ceil(series.step as usize)).ok();
         let mut known: Vec<f64> = vec![];
@@ -122,7 +122,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Pops the shifts of a prediction: so many of them, or one and how often it is taken, behind a minus.
+    /// Pops the shifts of a prediction: their number and the shifts or, with a negative number, one shift to be repeated.
     fn shifts(&mut self) -> Result<Vec<f64>, String> {
         let count = whole_seconds(self.pop()?);
         match usize::try_from(count) {
@@ -131,7 +131,7 @@ impl Stack {
             Err(_) if count.unsigned_abs() as usize > STACK_MAX => {
                 Err(format!("more than {STACK_MAX} shifts in a prediction"))
             }
-            // As rrdtool has it, the first time not at all.
+            // As in rrdtool, not for the first time.
             Err(_) => {
                 let base = self.pop()?;
                 Ok((0..count.unsigned_abs()).map(|times| base * f64::from(times)).collect())
@@ -154,7 +154,7 @@ fn begins(period: Op, time: i64, step: u64) -> bool {
     }
 }
 
-/// A number as C's int, which is what rrdtool makes of the numbers of a prediction; its least where it is none.
+/// A number as C's int, as rrdtool takes the numbers of a prediction; the least int where it does not fit.
 fn whole_seconds(value: f64) -> i32 {
     i32::try_from(number::as_long(value)).unwrap_or(i32::MIN)
 }
@@ -175,7 +175,7 @@ fn percentile(sorted: &[f64], percent: f64) -> Result<f64, String> {
     Ok(below + (above - below) * place.fract())
 }
 
-/// rrdtool's words for what only a series has in a COMPUTE source; its parser lets `PREV(x)` through.
+/// rrdtool's message for an operator on a series in a COMPUTE source; its parser lets `PREV(x)` through.
 fn outside() -> String {
     "VDEF made it into rpn_calc... aborting".into()
 }

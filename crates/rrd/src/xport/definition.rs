@@ -1,4 +1,4 @@
-//! A `DEF:` argument: which rows of which file, made what; opens nothing.
+//! A `DEF:` argument: which rows of which file, and how they are consolidated; opens nothing.
 
 use super::Plan;
 use crate::at::When;
@@ -10,7 +10,7 @@ pub(super) struct Definition {
     pub path: String,
     pub source: String,
     pub function: Function,
-    /// What becomes of several rows that fall on one.
+    /// How several rows that fall on one are consolidated.
     pub reduce: Function,
     /// Seconds a row has at least.
     pub step: u64,
@@ -23,12 +23,12 @@ pub(super) fn words(text: &str) -> Vec<String> {
     text.replace("\\:", "\u{0}").split(':').map(|word| word.replace('\u{0}', ":")).collect()
 }
 
-/// The words of an argument that nothing is done with.
+/// Refuses the words of an argument that have no meaning.
 pub(super) fn unused<T>(words: &[String], argument: &str) -> Result<T> {
     refused(format!("Unused Arguments \"{}\" in command : {argument}", words.join(":")))
 }
 
-/// The name and the rest of `argument`, of which `text` stands behind `DEF:`. `is_taken` tells names there are already.
+/// The name and the rest of `argument`, of which `text` comes after `DEF:`. `is_taken` says whether a name is used.
 pub(super) fn parse(
     argument: &str,
     text: &str,

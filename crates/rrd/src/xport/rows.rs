@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::number::UNKNOWN;
 
-/// The longest step that both steps are made of.
+/// The longest step that divides both steps.
 pub(super) fn common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common(b, a % b) }
 }
@@ -14,8 +14,8 @@ pub(super) struct Grid {
     /// Where the first row begins.
     pub start: i64,
     pub step: u64,
-    /// Rows. As rrdtool has it, the one in which the time asked for ends is among them: where that time ends with a row,
-    /// the row behind it, which is not shown but counts in values of a whole series and in predictions.
+    /// Rows. As in rrdtool, the row in which the time asked for ends is among them. Where that time ends with a row, it is
+    /// the row after that one; it is not shown, but counts in values of a whole series and in predictions.
     pub held: usize,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The row in which the moment `end` lies; its own end is part of a row, its begin is not.
+    /// The row in which the moment `end` lies; a row contains its end, and not its begin.
     pub fn at(&self, end: i64) -> f64 {
         let row = (end - self.start - 1).div_euclid(self.step as i64);
         usize::try_from(row).ok().and_then(|row| self.values.get(row)).copied().unwrap_or(UNKNOWN)

@@ -54,7 +54,7 @@ impl Table {
         text
     }
 
-    /// As JSON; `times` puts the time in front of each row.
+    /// As JSON; `times` puts the time before each row.
     pub fn json(&self, times: bool) -> String {
         let mut text = String::from("{ \"about\": \"RRDtool graph JSON output\",\n  \"meta\": {\n");
         text.push_str(&format!("    \"start\": {},\n    \"end\": {},\n", self.start, self.end));

@@ -1,4 +1,4 @@
-//! `VDEF`: one value out of a series.
+//! `VDEF`: one value of a series.
 
 use crate::error::{Error, Result, refused};
 use crate::number::{self, Reading, UNKNOWN};
@@ -36,7 +36,7 @@ const PLAIN: [(&str, Aggregate); 10] = [
 ];
 
 impl Aggregate {
-    /// Parses what follows the series' name: a function, perhaps behind a number. `name` is the definition's.
+    /// Parses what follows the series' name: a function, perhaps after a number. `name` is the definition's.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
         let (number, function) = match text.split_once(',') {
             Some((number, function)) => match number::read(number) {
@@ -76,7 +76,7 @@ impl Aggregate {
             Self::Last => known().rfind(finite).unwrap_or(UNKNOWN),
             Self::Percent(percent, leaves_out) => {
                 let values: Vec<f64> = rows.iter().copied().filter(|v| !(leaves_out && v.is_nan())).collect();
-                // Ranks are counted from 0; of no values at all rrdtool prints whatever its memory holds there.
+                // Ranks are counted from 0. Without any value rrdtool prints what its memory holds there.
                 let rank = (percent * (values.len() as f64 - 1.0) / 100.0).round() as usize;
                 order::ranked(&values).get(rank).copied().unwrap_or(UNKNOWN)
             }

@@ -53,7 +53,7 @@ pub fn database(random: &mut Random, forecasting: bool) -> Database {
     Database { arguments, step, start, kinds, names }
 }
 
-/// Holt-Winters archives: a lone forecast with its companions, in front of or behind the plain ones.
+/// Holt-Winters archives: a lone forecast with its companions, before or after the plain ones.
 fn forecast(random: &mut Random, _sources: u64) -> Vec<String> {
     let period = if random.chance(50) { 4 + random.below(12) } else { 40 + random.below(20) };
     let rows = period + random.below(20);
@@ -187,7 +187,7 @@ impl Feed {
         (0..count).map(|_| self.sample(random, database)).collect()
     }
 
-    /// The arguments of one call that is mostly in time and sensible, so that forecasts get somewhere.
+    /// The arguments of one call that is mostly in time and sensible, so that forecasts are made.
     pub fn steady(&mut self, random: &mut Random, database: &Database) -> Vec<String> {
         let count = if random.chance(80) { 1 } else { 1 + random.below(5) };
         let mut one = |random: &mut Random| {

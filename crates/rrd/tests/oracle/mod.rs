@@ -23,7 +23,7 @@ pub struct Oracle {
 
 static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
 
-/// A fresh directory, removed by nobody: failures want their files kept.
+/// A new directory. It is not removed, so that a failure keeps its files.
 pub fn directory(name: &str) -> PathBuf {
     let number = DIRECTORIES.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("khz-rrd-{}-{name}-{number}", std::process::id()));

@@ -1,4 +1,4 @@
-//! rrdtool and ours side by side, asked the same.
+//! rrdtool and ours side by side, given the same commands.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use super::oracle::{self, Oracle, Random, Reply};

@@ -1,4 +1,4 @@
-//! Nodes that answer from a table, a real door in front of them on a real socket, and a client that types.
+//! Nodes that answer from a table, a real door for them on a real socket, and a client that types.
 
 #![allow(dead_code)]
 
@@ -19,15 +19,15 @@ use khz_text::{Counters, Door, Limits};
 /// A test that waits longer than this for a byte has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster out of a table.
+/// A cluster from a table.
 pub struct FakeCluster {
     pub nodes: Vec<NodeName>,
     /// The lanes of the first of them.
     pub lanes: Vec<LaneStatus>,
     pub columns: Vec<Series>,
-    /// The `age_max` of every question.
+    /// The `age_max` of every request.
     pub ages: Mutex<Vec<Nanos>>,
-    /// Never answers a question for rows no older than this.
+    /// Requests for rows at most this old never get an answer.
     pub stuck_below: Nanos,
 }
 
@@ -184,7 +184,7 @@ impl Drop for Open {
     }
 }
 
-/// Somebody who types.
+/// A client that types.
 pub struct Client(pub TcpStream);
 
 impl Client {
@@ -198,7 +198,7 @@ impl Client {
         self.0.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Everything up to and with this text.
+    /// Reads up to and including this text.
     pub fn until(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         let mut byte = [0];
@@ -211,19 +211,19 @@ impl Client {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// What is said until the blank line that ends it.
+    /// Sends a command and reads up to the blank line that ends the answer.
     pub fn ask(&mut self, text: &str) -> String {
         self.say(text);
         self.until("\n\n")
     }
 
-    /// The one line that answers.
+    /// Sends a command and reads the one line that answers it.
     pub fn line(&mut self, text: &str) -> String {
         self.say(text);
         self.until("\n")
     }
 
-    /// True when the other side has closed, after whatever it had still to say.
+    /// True when the door has closed the connection; skips its last answers.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok() || self.0.take_error().is_ok_and(|error| error.is_none())

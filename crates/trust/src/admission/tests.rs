@@ -1,4 +1,4 @@
-//! A test for each cell: door, way in, role. What is expected is written down here once more, by hand.
+//! A test for each cell: door, way in, role. The expected roles are written here a second time, by hand.
 
 use super::*;
 
@@ -9,7 +9,8 @@ const READER: [bool; 4] = [false, true, false, false];
 const OPERATOR: [bool; 4] = [false, true, true, false];
 const NAMED: [bool; 4] = [true, true, false, false];
 
-/// One test for each role that comes this way to this door and shows nothing, or what says just this role.
+/// One test for each role at this door, for a peer with this way in that shows nothing, or shows exactly this
+/// role.
 macro_rules! cells {
     ($($door:ident $module:ident { $($way:ident $name:ident: $expected:expr;)* })*) => {$(
         mod $module {
@@ -111,7 +112,7 @@ cells! {
     }
 }
 
-/// The same for who shows something: at each door he is what that says, and nothing else.
+/// The same for peers that show a role: at each door they are that role, and nothing else.
 macro_rules! shown {
     ($($door:ident $module:ident: $takes:expr;)*) => {$(
         mod $module {
@@ -125,7 +126,7 @@ macro_rules! shown {
                     assert_eq!(may, expected && role == shown, "{shown} as {role}");
                 }
                 assert_eq!(standing(Door::$door, way, Some(shown)).most(), expected.then_some(shown));
-                assert_eq!(standing(Door::$door, way, None).most(), None, "nobody shows nothing this way");
+                assert_eq!(standing(Door::$door, way, None).most(), None, "this way in needs a proof");
             }
 
             #[test]
@@ -181,7 +182,7 @@ fn every_place_and_proof_is_a_way_of_the_table() {
     assert_eq!(Way::of(Place::Loopback, Proof::RunKey, true), Way::LoopbackRunKey);
 }
 
-/// The words of a way and of a cell in `docs/security.md`.
+/// The words of `docs/security.md` for a way in.
 fn words(way: Way) -> &'static str {
     match way {
         Way::LocalRoot => "local socket, root",
@@ -201,8 +202,8 @@ fn words(way: Way) -> &'static str {
 fn shown_as(cell: Cell) -> &'static str {
     match cell {
         Cell::Nobody => "-",
-        Cell::Anybody => "what he says",
-        Cell::AsShown => "what it says",
+        Cell::Anybody => "any role",
+        Cell::AsShown => "its own role",
         Cell::Reader => "reader",
         Cell::Operator => "operator",
         Cell::Named => "reader, or node",
@@ -215,7 +216,7 @@ fn the_table_of_the_documentation_is_this_table() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md");
     let text = std::fs::read_to_string(path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let head = "| who comes | link | HTTP | text | `khz` alone: HTTP, text | publishing | mounted tree |";
+    let head = "| peer | link | HTTP | text | `khz` alone: HTTP, text | publishing | mounted tree |";
     let at = lines.iter().position(|line| *line == head).expect("the table of roles");
     for (number, (way, cells)) in TABLE.into_iter().enumerate() {
         let cells: Vec<&str> = cells.into_iter().map(shown_as).collect();

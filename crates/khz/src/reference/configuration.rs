@@ -1,0 +1,89 @@
+//! docs/configuration.md, from the table of settings.
+
+use super::{code, table};
+use crate::config::settings::{SETTINGS, Setting, Shape, scope};
+
+const TOP: &str = "# Configuration
+
+<!-- Made by `cargo xtask reference` from crates/khz/src/config/settings.rs. -->
+
+Each setting can be given in four places. A later one wins:
+
+1. the default;
+2. the file: `~/.config/khz/khz.toml`, else `/etc/khz/khz.toml`, or the one that `--config FILE` names;
+3. the environment: `KHZ_LISTEN=...`;
+4. the flag: `--listen ...`.
+
+Write numbers with their units: `\"5s\"`, `\"64MiB\"`, `\"100Hz\"`. A key that khz does not know is an error, with the line and the key that you may have meant. `khz config` prints
+every setting, and where its value came from, as a file that can be edited.
+
+```toml
+listen     = \"127.0.0.1:7070\"
+local_rate = \"10Hz\"            # kept in memory for the page's history
+rate_max   = \"1000Hz\"          # the most a reader may ask for
+cpu_max    = \"10%\"             # of one core; beyond it fast lanes slow down, and say so
+
+[sources.stat]
+rate   = \"100Hz\"               # a rate of its own, kept exactly
+budget = \"2%\"                  # of one core; beyond it the source is gathered less often, and says so
+enabled = true
+```
+
+`khz check` names the sources. The column \"for\" says which commands take a setting as a flag: `khz` (without a command), `agent`, `hub`, and readers (`get`, `watch`, `nodes` and the like). The file may hold every
+setting on every machine.
+
+";
+
+/// The page.
+pub fn page() -> String {
+    let rows = SETTINGS.iter().map(|setting| {
+        [setting.key, &default(setting), &commands(setting.scope), &help(setting)].map(str::to_owned)
+    });
+    let names = SETTINGS.iter().map(|setting| {
+        let flag = match words(setting.shape) {
+            "" => format!("--{}", setting.flag()),
+            word => format!("--{} {word}", setting.flag()),
+        };
+        [code(setting.key), code(&flag), code(&setting.variable())]
+    });
+    let rows = rows.map(|[key, default, commands, help]| [code(&key), default, commands, help]);
+    let settings = table(["key", "default", "for", "meaning"], rows);
+    let names = table(["key", "flag", "variable"], names);
+    format!("{TOP}## Settings\n\n{settings}\n## Flags and variables\n\n{names}")
+}
+
+fn words(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Text(word) | Shape::List(word) | Shape::Patterns(word) => word,
+        Shape::Switch => "",
+    }
+}
+
+/// The default, which the help says in words where it is not one value.
+fn default(setting: &Setting) -> String {
+    match in_words(setting) {
+        Some((_, default)) => default.to_owned(),
+        None => code(setting.default),
+    }
+}
+
+fn help(setting: &Setting) -> String {
+    let help = in_words(setting).map_or(setting.help, |(help, _)| help);
+    format!("{}.", help.trim_end_matches('.'))
+}
+
+/// `What it is [default: ...]`, apart.
+fn in_words(setting: &Setting) -> Option<(&'static str, &'static str)> {
+    let (help, default) = setting.help.split_once(" [default: ")?;
+    Some((help, default.trim_end_matches(']')))
+}
+
+fn commands(of: u8) -> String {
+    let known =
+        [(scope::ALONE, "khz"), (scope::AGENT, "agent"), (scope::HUB, "hub"), (scope::READER, "readers")];
+    if of == scope::ALL {
+        return String::from("all");
+    }
+    let names: Vec<&str> = known.iter().filter(|(bit, _)| of & bit != 0).map(|(_, name)| *name).collect();
+    names.join(", ")
+}

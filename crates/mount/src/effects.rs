@@ -1,0 +1,190 @@
+//! What has to be done because something has happened: commands for the upstream, pages and wake-ups for the kernel,
+//! waiting requests to retry. The parts of the tree note it here; the thread that pushes takes it out and does it.
+
+use std::collections::BTreeSet;
+
+use crate::inode::{Inode, NodeId};
+use crate::upstream::{Subscription, TextSubscription};
+
+/// What the upstream has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Send rows.
+    Subscribe(Subscription),
+    /// Stop sending them.
+    Unsubscribe(u32),
+    /// Send the list of nodes again and again, or stop.
+    ListNodes(bool),
+    /// Send a kernel file, or send it at another period.
+    SubscribeText(TextSubscription),
+    /// Read the file of such a subscription now; the second number is the request's.
+    ReadTextNow(u32, u32),
+    /// Stop sending it.
+    UnsubscribeText(u32),
+}
+
+/// What the kernel has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// Drop the page of a file: the next read fetches it.
+    Invalidate(Inode),
+    /// Drop the page of a file, and store this one before somebody reads.
+    Store(NewPage),
+    /// Forget the size of a file, since its page is not kept up to date any more.
+    Forget(Inode),
+    /// Wake a sleeper in `poll`.
+    Wake(u64),
+}
+
+/// A page to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPage {
+    /// Its file.
+    pub inode: Inode,
+    /// The file's path below the mount point. A `stat` of it makes the kernel ask for the new length; no message
+    /// to the kernel could set it.
+    pub path: String,
+    /// The bytes.
+    pub text: Vec<u8>,
+}
+
+/// Which waiting requests are to be tried again.
+#[derive(Debug, Default)]
+pub struct Retry {
+    nodes: BTreeSet<NodeId>,
+    all: bool,
+}
+
+impl Retry {
+    /// True for requests that wait for this node. Those that wait for the tree itself depend on every node.
+    pub fn concerns(&self, node: NodeId) -> bool {
+        self.all || self.nodes.contains(&node) || node == NodeId::TREE && !self.nodes.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.all && self.nodes.is_empty()
+    }
+}
+
+/// What has to be done now, in order.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// For the upstream.
+    pub commands: Vec<Command>,
+    /// For the kernel.
+    pub pushes: Vec<Push>,
+    /// For waiting requests.
+    pub retry: Retry,
+}
+
+/// What waits to be done.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    commands: Vec<Command>,
+    forget: Vec<Inode>,
+    invalidate: Vec<Inode>,
+    wakes: Vec<u64>,
+    retry: Retry,
+    /// Requests that wait for something.
+    waiting: usize,
+    has_new_demand: bool,
+}
+
+impl Effects {
+    /// The upstream has to do this.
+    pub fn command(&mut self, command: Command) {
+        self.commands.push(command);
+    }
+
+    /// See [`Push::Forget`].
+    pub fn forget(&mut self, inode: Inode) {
+        self.forget.push(inode);
+    }
+
+    /// See [`Push::Invalidate`].
+    pub fn invalidate(&mut self, inode: Inode) {
+        self.invalidate.push(inode);
+    }
+
+    /// See [`Push::Wake`].
+    pub fn wake(&mut self, sleeper: u64) {
+        self.wakes.push(sleeper);
+    }
+
+    /// Something of a node came that a request may wait for.
+    pub fn retry(&mut self, node: NodeId) {
+        if self.waiting > 0 {
+            self.retry.nodes.insert(node);
+        }
+    }
+
+    /// Something came that any request may wait for.
+    pub fn retry_all(&mut self) {
+        self.retry.all |= self.waiting > 0;
+    }
+
+    /// How many requests wait.
+    pub fn set_waiting(&mut self, requests: usize) {
+        self.waiting = requests;
+    }
+
+    /// An open, a close, a setting or an expiry may need other subscriptions.
+    pub fn change_demand(&mut self) {
+        self.has_new_demand = true;
+    }
+
+    /// True once after the demand has changed.
+    pub fn take_new_demand(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_demand)
+    }
+
+    /// True when there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        let Effects { commands, forget, invalidate, wakes, retry, has_new_demand, .. } = self;
+        commands.is_empty()
+            && forget.is_empty()
+            && invalidate.is_empty()
+            && wakes.is_empty()
+            && retry.is_empty()
+            && !has_new_demand
+    }
+
+    /// Takes out what has to be done. `pages` are the new values of files; they come before the wake-ups, so that a sleeper
+    /// finds the new value when it reads at once.
+    pub fn take(&mut self, pages: Vec<Push>) -> Work {
+        let mut pushes: Vec<Push> = self.forget.drain(..).map(Push::Forget).collect();
+        pushes.extend(self.invalidate.drain(..).map(Push::Invalidate));
+        pushes.extend(pages);
+        pushes.extend(self.wakes.drain(..).map(Push::Wake));
+        Work { commands: std::mem::take(&mut self.commands), pushes, retry: std::mem::take(&mut self.retry) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_retried_while_nobody_waits() {
+        let mut effects = Effects::default();
+        effects.retry(NodeId(1));
+        effects.retry_all();
+        assert!(effects.is_empty());
+        effects.set_waiting(1);
+        effects.retry(NodeId(1));
+        let retry = effects.take(Vec::new()).retry;
+        assert!(retry.concerns(NodeId(1)) && retry.concerns(NodeId::TREE) && !retry.concerns(NodeId(2)));
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn sleepers_are_woken_after_the_pages_are_new() {
+        let mut effects = Effects::default();
+        effects.wake(7);
+        effects.invalidate(Inode::ROOT);
+        effects.forget(Inode::ROOT);
+        let page = Push::Invalidate(Inode::plain(NodeId(1), crate::inode::PathId(1)));
+        let pushes = effects.take(vec![page.clone()]).pushes;
+        assert_eq!(pushes, [Push::Forget(Inode::ROOT), Push::Invalidate(Inode::ROOT), page, Push::Wake(7)]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What programs ask of files, and what they get: callers, kinds, attributes, handles, readings as text.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use khz_model::{Decimal, Reading};
+
+use crate::inode::Inode;
+
+/// The user who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The user.
+    pub user: u32,
+    /// Since when the request waits; `None`: it has just come.
+    pub since: Option<Instant>,
+}
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A value.
+    Value,
+    /// A text that is made when it is read.
+    Text,
+    /// A setting, which may be written.
+    Control,
+    /// A file as a node's kernel printed it.
+    KernelText,
+    /// A link to another of these.
+    Link,
+}
+
+/// What `stat` sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// The inode.
+    pub inode: Inode,
+    /// What it is.
+    pub kind: Kind,
+    /// Its length, where it is known before it is read.
+    pub size: u64,
+    /// When its row was gathered.
+    pub modified: SystemTime,
+    /// How long the kernel may keep this.
+    pub ttl: Duration,
+}
+
+/// A file that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Its handle.
+    pub handle: u64,
+    /// Reads come from the page cache; else each comes to us.
+    pub cached: bool,
+    /// What the page cache has is good.
+    pub keep: bool,
+}
+
+impl Opened {
+    /// One whose reads come to us.
+    pub fn uncached(handle: u64) -> Self {
+        Opened { handle, cached: false, keep: false }
+    }
+}
+
+/// A read.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// The open file.
+    pub handle: u64,
+    /// The first byte.
+    pub offset: u64,
+    /// At most this many bytes.
+    pub size: usize,
+    /// Since when it waits.
+    pub began: Instant,
+}
+
+impl Read {
+    /// The part of a text that was asked for.
+    pub fn part(&self, text: &[u8]) -> Vec<u8> {
+        let from = usize::try_from(self.offset).unwrap_or(usize::MAX).min(text.len());
+        text[from..from.saturating_add(self.size).min(text.len())].to_vec()
+    }
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it names.
+    pub inode: Inode,
+    /// What that is.
+    pub kind: Kind,
+    /// The name.
+    pub name: String,
+}
+
+impl Entry {
+    /// A directory of this name.
+    pub fn directory(inode: Inode, name: &str) -> Self {
+        Entry { inode, kind: Kind::Directory, name: name.to_owned() }
+    }
+}
+
+/// A value's line, or the errno that says why there is none.
+pub fn line(reading: Reading, places: u8) -> Result<Vec<u8>, i32> {
+    present(reading).map(|value| format!("{}\n", Decimal::new(value, places)).into_bytes())
+}
+
+/// A reading's value, or the errno that says why there is none: unknown is never a number.
+pub fn present(reading: Reading) -> Result<u64, i32> {
+    match reading {
+        Reading::Present(value) => Ok(value),
+        Reading::Absent(_) => Err(libc::ENODATA),
+        Reading::Failed(_) => Err(libc::EIO),
+    }
+}

@@ -1,0 +1,161 @@
+//! Intended differences, with their names in docs/rrd.md.
+
+use super::sides::{Difference, Mode, Outcome};
+
+/// All of them.
+pub const REASONS: [&str; 25] = [
+    "at-times",
+    "cdef-self",
+    "daemon-count",
+    "daemon-errors",
+    "daemon-first",
+    "daemon-list",
+    "daemon-resolution",
+    "daemon-updatev",
+    "daemon-words",
+    "dies",
+    "drawing",
+    "dump-target",
+    "failed-tune",
+    "failed-update",
+    "hw-period",
+    "legend",
+    "list-order",
+    "prefill",
+    "sanity",
+    "tune-names",
+    "tune-version",
+    "unreachable",
+    "updatev-times",
+    "usage",
+    "xml-errors",
+];
+
+/// Arguments that only graphs need.
+const DRAWING: [&str; 11] =
+    ["PRINT", "GPRINT", "COMMENT", "LINE", "AREA", "STACK", "HRULE", "VRULE", "TICK", "TEXTALIGN", "LINE1"];
+
+/// The name of an intended difference; `None` for a new one.
+pub fn reason(mode: Mode, words: &[String], difference: &Difference) -> Option<&'static str> {
+    let (theirs, ours) = (&difference.theirs, &difference.ours);
+    if theirs.code.is_none() {
+        return Some("dies");
+    }
+    let is_help = words.get(1).is_some_and(|word| word == "--help");
+    if is_help || theirs.out.starts_with("RRDtool 1.7.2  Copyright") {
+        return Some("usage");
+    }
+    if either(difference, "Unable to connect to rrdcached") || either(difference, "Cannot connect to daemon")
+    {
+        return Some("unreachable");
+    }
+    if theirs.error.contains("SANITY CHECK") {
+        return Some("sanity");
+    }
+    let by_command = match words[0].as_str() {
+        "update" | "updatev" => update(words, difference),
+        "create" => create(words, difference),
+        "list" => (same_end(difference) && sorted(&theirs.out) == sorted(&ours.out)).then_some("list-order"),
+        "tune" => tune(words, difference),
+        "xport" => xport(words, difference),
+        "restore" => (both_failed(difference) && difference.files().is_empty()).then_some("xml-errors"),
+        "dump" => (ours.code == Some(1) && words.len() > 2).then_some("dump-target"),
+        _ => None,
+    };
+    let by_times =
+        ["start time: ", "end time: "].iter().any(|text| either(difference, text)).then_some("at-times");
+    by_command.or(by_times).or_else(|| (mode == Mode::Daemon).then(|| daemon(words, difference)).flatten())
+}
+
+fn either(difference: &Difference, text: &str) -> bool {
+    difference.theirs.error.contains(text) || difference.ours.error.contains(text)
+}
+
+fn both_failed(difference: &Difference) -> bool {
+    difference.theirs.code == Some(1) && difference.ours.code == Some(1)
+}
+
+/// Both ended in the same way, with output.
+fn same_end(difference: &Difference) -> bool {
+    let (theirs, ours) = (&difference.theirs, &difference.ours);
+    theirs.code == ours.code && theirs.error == ours.error
+}
+
+fn update(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if same_end(difference) && both_failed(difference) {
+        return Some("failed-update");
+    }
+    let (theirs, ours) = (&difference.theirs, &difference.ours);
+    let is_time = words[0] == "updatev" && same_end(difference) && difference.files().is_empty();
+    (is_time && without_times(&theirs.out) == without_times(&ours.out)).then_some("updatev-times")
+}
+
+fn create(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if same_end(difference) && words.iter().any(|word| word.starts_with("-r") || word.starts_with("--source"))
+    {
+        return Some("prefill");
+    }
+    let is_forecast = |word: &String| word.contains("HWPREDICT") && word.ends_with(['h', 'd', 'm', 's', 'w']);
+    (same_end(difference) && words.iter().any(is_forecast)).then_some("hw-period")
+}
+
+fn tune(words: &[String], difference: &Difference) -> Option<&'static str> {
+    let renames = |word: &String| word.starts_with("--data-source-rename") || word.starts_with("-r");
+    if difference.ours.code == Some(1) && words.iter().any(renames) {
+        return Some("tune-names");
+    }
+    if same_end(difference) && both_failed(difference) {
+        return Some("failed-tune");
+    }
+    // The format's version is the fifth to the eighth byte.
+    let is_version = |name: &&str| {
+        let file =
+            |side: &Outcome| side.files.get(*name).and_then(|bytes| bytes.get(8..)).map(<[u8]>::to_vec);
+        file(&difference.theirs) == file(&difference.ours)
+    };
+    (same_end(difference) && difference.files().iter().all(is_version)).then_some("tune-version")
+}
+
+fn xport(words: &[String], difference: &Difference) -> Option<&'static str> {
+    let starts = |text: &&str| words.iter().any(|word| word.split(':').next() == Some(text));
+    if DRAWING.iter().any(starts) {
+        return Some("drawing");
+    }
+    let names_itself = |word: &String| word.strip_prefix("CDEF:b=").is_some_and(|text| text.contains('b'));
+    if words.iter().any(names_itself) {
+        return Some("cdef-self");
+    }
+    let is_marked = |word: &String| word.starts_with("XPORT:") && word.contains(['"', '<', '>', '&', '\\']);
+    (same_end(difference) && words.iter().any(is_marked)).then_some("legend")
+}
+
+fn daemon(words: &[String], difference: &Difference) -> Option<&'static str> {
+    if words.iter().any(String::is_empty) {
+        return Some("daemon-words");
+    }
+    if both_failed(difference) {
+        return Some("daemon-errors");
+    }
+    match words[0].as_str() {
+        "first" => return Some("daemon-first"),
+        "list" => return Some("daemon-list"),
+        "updatev" => return Some("daemon-updatev"),
+        _ => {}
+    }
+    if difference.ours.error.contains("data source readings (got") {
+        return Some("daemon-count");
+    }
+    let is_resolution = |word: &String| word.starts_with("-r") || word.starts_with("--resolution");
+    (words[0] == "fetch" && words.iter().any(is_resolution)).then_some("daemon-resolution")
+}
+
+/// Each line after its time.
+fn without_times(text: &str) -> Vec<&str> {
+    text.lines().map(|line| line.split_once(']').map_or(line, |(_, rest)| rest)).collect()
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}

@@ -38,7 +38,7 @@ const fn whole(name: &'static str) -> Decisive {
 
 /// The crates on the way of a row, the one that decides who may do what, and the daemon that must keep what
 /// it has acknowledged.
-const DECISIVE: [Decisive; 8] = [
+static DECISIVE: [Decisive; 8] = [
     whole("hub"),
     whole("link"),
     whole("model"),
@@ -46,11 +46,7 @@ const DECISIVE: [Decisive; 8] = [
     whole("ring"),
     whole("parse"),
     whole("trust"),
-    Decisive {
-        name: "rrd",
-        files: &["crates/rrd/src/daemon/**"],
-        tests: &["--lib", "--test", "daemon", "--test", "daemon_*"],
-    },
+    Decisive { name: "rrdcached", files: &[], tests: &["--lib", "--test", "daemon", "--test", "daemon_*"] },
 ];
 
 /// `cargo xtask mutants [CRATE] [--sample N] [--seed S]`.
@@ -84,7 +80,10 @@ impl<'a> Wanted<'a> {
                 value.parse::<u64>().map_err(|_| format!("{word} wants a number, not '{value}'"))
             };
             match word {
-                "--sample" => wanted.sample = Some(usize::try_from(number()?).unwrap_or(usize::MAX)),
+                "--sample" => match number()? {
+                    0 => return Err("--sample wants a number above 0".into()),
+                    size => wanted.sample = Some(usize::try_from(size).unwrap_or(usize::MAX)),
+                },
                 "--seed" => wanted.seed = number()?,
                 name if wanted.name.is_none() && !name.starts_with('-') => wanted.name = Some(name),
                 other => {
@@ -96,14 +95,14 @@ impl<'a> Wanted<'a> {
     }
 
     fn crates(&self) -> Result<Vec<&'static Decisive>, String> {
-        static ALL: [Decisive; 8] = DECISIVE;
-        let crates: Vec<_> = ALL.iter().filter(|one| self.name.is_none_or(|name| name == one.name)).collect();
+        let crates: Vec<_> =
+            DECISIVE.iter().filter(|one| self.name.is_none_or(|name| name == one.name)).collect();
         match crates.is_empty() {
             false => Ok(crates),
             true => Err(format!(
                 "'{}' is not one of the decisive crates: {}",
                 self.name.unwrap_or_default(),
-                ALL.each_ref().map(|one| one.name).join(", ")
+                DECISIVE.each_ref().map(|one| one.name).join(", ")
             )),
         }
     }
@@ -173,9 +172,12 @@ mod tests {
             read("hub --sample 20 --seed 7"),
             Ok(Wanted { name: Some("hub"), sample: Some(20), seed: 7 })
         );
-        for (call, reason) in
-            [("--sample", "wants a number"), ("--seed x", "not 'x'"), ("hub link", "'link'")]
-        {
+        for (call, reason) in [
+            ("--sample", "wants a number"),
+            ("--sample 0", "above 0"),
+            ("--seed x", "not 'x'"),
+            ("hub link", "'link'"),
+        ] {
             assert!(read(call).unwrap_err().contains(reason), "{call}");
         }
         let unknown = Wanted { name: Some("mount"), sample: None, seed: 1 }.crates();

@@ -68,6 +68,7 @@ pub(crate) async fn metrics(
             (Exposed::Nodes(all), app.node_label)
         }
     };
+    let queue = if matches!(exposed, Exposed::Own(_)) { Queue::Own } else { Queue::Answers };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
     let mut response = pages::answer_in(queue, &app, kind, write).await?;

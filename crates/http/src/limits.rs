@@ -30,6 +30,9 @@ pub const BACKLOG_READINGS_MAX: usize = 1 << 20;
 /// Bytes of all answers that are built and not yet taken: enough for about a hundred clients that read
 /// slowly. Beyond it the door answers 503.
 pub const ANSWERS_BYTES: ByteSize = ByteSize(64 << 20);
+/// Bytes that answers about the process itself may hold besides the others: two scrapes of a hub of 7,000 nodes.
+/// So a hub whose other answers have used up their budget still reports its own state.
+pub const OWN_ANSWERS_BYTES: ByteSize = ByteSize(16 << 20);
 /// Size of the pages in which an answer is sent; a large node makes its page larger, which is counted.
 pub const PAGE_BYTES: usize = 64 * 1024;
 /// What an answer takes from the budget when it begins: a page that is being written and one that is being

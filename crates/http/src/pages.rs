@@ -102,8 +102,12 @@ impl Writer {
 }
 
 /// A share of the door's budget for an answer of pages.
-fn share(app: &App) -> Result<Arc<Share>, Refusal> {
-    app.answers.take(PAGES_BYTES).map(Arc::new).ok_or_else(Refusal::busy)
+fn share(app: &App, queue: Queue) -> Result<Arc<Share>, Refusal> {
+    let budget = match queue {
+        Queue::Answers => &app.answers,
+        Queue::Own => &app.own_answers,
+    };
+    budget.take(PAGES_BYTES).map(Arc::new).ok_or_else(Refusal::busy)
 }
 
 /// The answer that `write` writes; it returns the writer at the end. An error before the first page is full
@@ -127,7 +131,7 @@ where
     W: FnOnce(Writer) -> F,
     F: Future<Output = Result<Writer, Refusal>> + Send + 'static,
 {
-    let (desk, share) = (Desk::default(), share(app)?);
+    let (desk, share) = (Desk::default(), share(app, queue)?);
     app.turns.next(queue).await;
     let turns = Arc::clone(&app.turns);
     let (page, held, handed) = (String::new(), 0, 0);

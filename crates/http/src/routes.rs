@@ -33,6 +33,8 @@ pub(crate) struct App {
     pub counters: Counters,
     /// The memory that all answers together may take.
     pub answers: Budget,
+    /// The same for answers about the program itself.
+    pub own_answers: Budget,
     pub histories: Arc<Semaphore>,
     /// The turns for writing pages.
     pub turns: Arc<Turns>,

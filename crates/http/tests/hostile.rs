@@ -217,6 +217,30 @@ fn health_and_the_hubs_own_numbers_do_not_wait_for_answers_that_nobody_reads() {
     drop(unread);
 }
 
+#[test]
+fn a_full_hub_still_reports_its_own_state() {
+    let own =
+        Sample { series: fake::columns()[6].clone(), reading: Reading::Present(1), stamp: fake::stamp(0) };
+    let node = Arc::new(FakeNode { own: Some(vec![own]), ..FakeNode::many(2_000) });
+    let server = Server::start_with(node, |door| {
+        door.limits.answers = khz_model::ByteSize(1 << 20);
+        // No client is dropped before the test has checked.
+        door.limits.stall_timeout = 2 * fake::PATIENCE;
+    });
+    let ask = |_| {
+        let mut socket = server.connect();
+        write!(socket, "GET /khz/v1/query HTTP/1.1\r\nHost: {}\r\n\r\n", server.addr).unwrap();
+        socket
+    };
+    let unread: Vec<TcpStream> = (0..40).map(ask).collect();
+    server.wait("there is no room for all", |counters| at(&counters.answers_refused) > 0);
+    assert_eq!(server.get("/khz/v1/query").status, 503);
+    let metrics = server.get("/metrics");
+    assert_eq!(metrics.status, 200, "{}", metrics.body);
+    assert!(metrics.body.contains("node_load1"), "{}", metrics.body);
+    drop(unread);
+}
+
 /// How many sockets this process may have, after it has raised its limit as far as it may.
 fn sockets_possible() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -394,8 +394,12 @@ impl Cluster {
             });
         }
         self.schemas.tidy();
-        let given = before.saturating_sub(self.node_bytes.held() + self.schemas.held());
-        if given >= MUCH
+        self.has_given_back(before.saturating_sub(self.node_bytes.held() + self.schemas.held()));
+    }
+
+    /// This number of bytes was given back.
+    pub(crate) fn has_given_back(&self, bytes: u64) {
+        if bytes >= MUCH
             && let Some(act) = self.gave_back.get()
         {
             act();

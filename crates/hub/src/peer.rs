@@ -158,15 +158,17 @@ impl Talk<'_> {
     }
 
     /// What another lane has of the schema of this one need not be said again.
-    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) {
+    fn offer_schema(&self, node: &mut Node, id: u64, offer: &LaneOffer<'_>) -> Taken {
         let (generation, offered) = (offer.generation, Offered::of(offer));
         let cost = node.lane(id).map_or(0, |lane| lane.growth(generation, offered.bytes));
         let whole = self.cluster.schemas.find(&offered.hash, offered.bytes);
         let whole = whole.filter(|_| node.may_grow(cost, self.now));
+        let bytes = whole.as_ref().map_or(size_of::<Lane>(), |schema| schema.bytes() as usize);
         if let Some(lane) = node.lane_mut(id) {
             lane.alive = true;
             lane.offer_schema(generation, offered, whole);
         }
+        self.held(node.take_bytes(bytes, self.cluster))
     }
 
     /// Whether each row of a lane is wanted at once: where one of its readers wants that, and of a few nodes, which need not
@@ -242,8 +244,7 @@ impl HubSide for Talk<'_> {
             if let Some(lane) = node.lane_mut(id) {
                 lane.next_offered = offer.next_row;
             }
-            self.offer_schema(node, id, offer);
-            self.held(node.count(self.cluster))?;
+            self.offer_schema(node, id, offer)?;
             node.demand_lane(offer.interest, &self.cluster.counts);
             let want = self.wanted(node, id, offer);
             if let Some(want) = &want {

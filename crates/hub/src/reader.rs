@@ -131,7 +131,7 @@ impl Reader {
     fn open(&mut self, cluster: &Arc<Cluster>, turn: &mut Turn) {
         let Reader { feeds, answers, remarks, .. } = self;
         feeds.retain_mut(|feed| {
-            if turn.is_over() || !feed.subscription.is_behind() && feed.asked.is_none() {
+            if turn.is_over() || !feed.subscription.has_more() && feed.asked.is_none() {
                 return true;
             }
             if let Err(error) = feed.subscription.go_on(turn) {
@@ -250,6 +250,7 @@ impl Reader {
             if out.len() > out_max {
                 return true;
             }
+            has_more |= feed.subscription.has_ending();
         }
         self.texts.pump(cluster, &self.identity, out);
         has_more

@@ -209,6 +209,8 @@ struct Server {
     room: Vec<u8>,
     /// Bytes of frames that have begun and not ended, of all connections.
     unfinished: usize,
+    /// The most of them since memory was given back.
+    unfinished_most: usize,
     log: LogLimit,
     accept_failures: AcceptFailures,
     /// Counts what has come: a reader that was told of everything up to here has nothing to wait for.
@@ -260,6 +262,7 @@ impl Server {
             readers: Vec::new(),
             room: vec![0; ROOM],
             unfinished: 0,
+            unfinished_most: 0,
             log: LogLimit::default(),
             accept_failures: AcceptFailures::of("link"),
             news: 0,
@@ -463,6 +466,7 @@ impl Server {
         self.room = room;
         let kept = end.kept();
         self.unfinished = (self.unfinished + kept).saturating_sub(std::mem::replace(kept_before, kept));
+        self.unfinished_most = self.unfinished_most.max(self.unfinished);
         if failed.is_none() && kept > 0 && self.unfinished > UNFINISHED_BYTES_MAX {
             let text = "all connections together have more unfinished frames than a hub keeps".to_owned();
             end.refuse(Reason::Full, &text, out);
@@ -561,6 +565,10 @@ impl Server {
         if self.house.is_due(now, self.news) {
             let gives_back = self.cluster.keep_house(now);
             self.house.was_kept(gives_back);
+            if self.unfinished <= self.unfinished_most / 4 {
+                self.cluster.has_given_back((self.unfinished_most - self.unfinished) as u64);
+                self.unfinished_most = self.unfinished;
+            }
         }
         let mut handshakes = std::mem::take(&mut self.handshakes);
         handshakes.retain(|&token| self.at(token).is_some_and(Connection::is_stranger));

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use khz_model::{Choice, Delivery, Interest, Nanos, NodeName, Notice, QueryError, Rate, Share, Subscription};
 
@@ -136,10 +137,14 @@ impl ClusterSubscription {
         self.progress == Progress::Open
     }
 
-    /// True where there is more to find out, whether anything comes or not.
+    /// True where there is more to find out.
+    pub fn has_more(&self) -> bool {
+        !self.is_open() || !self.found.is_empty() || self.seen < self.cluster.appeared()
+    }
+
+    /// The same where that need not wait until others have gone.
     pub fn is_behind(&self) -> bool {
-        let has_found = !self.found.is_empty() || self.seen < self.cluster.appeared();
-        !self.is_open() || has_found && !self.is_full
+        self.has_more() && !self.is_full
     }
 
     /// Looks for its nodes, and follows them, as far as the turn goes. Refused where readers hold as much as they may.
@@ -168,7 +173,9 @@ impl ClusterSubscription {
         let names = self.choice.names().map(|names| names.len());
         if let Some(names) = names.filter(|_| self.seen == 0) {
             turn.spend(names);
-            for node in self.cluster.chosen(&self.choice) {
+            // One that has appeared since then comes once more, in its turn.
+            let is_seen = |node: &Arc<SharedNode>| node.turn.load(Ordering::Acquire) <= appeared;
+            for node in self.cluster.chosen(&self.choice).into_iter().filter(is_seen) {
                 self.meet(node);
             }
             self.seen = appeared;
@@ -235,7 +242,9 @@ impl ClusterSubscription {
                 self.reserved = self.reserved.saturating_sub(needed);
             }
             turn.spend(1);
-            if let Some(Found { node, selection, .. }) = self.found.pop_front() {
+            if let Some(Found { node, selection, .. }) = self.found.pop_front()
+                && node.turn.load(Ordering::Acquire) > 0
+            {
                 self.follow(node, selection);
             }
         }
@@ -259,6 +268,11 @@ impl ClusterSubscription {
             self.note(Notice::of(node.name.clone(), text));
         }
         false
+    }
+
+    /// True while followers of forgotten nodes are here.
+    pub fn has_ending(&self) -> bool {
+        self.has_ending
     }
 
     /// Whether a node of this name was forgotten, and not everything of it was handed out.

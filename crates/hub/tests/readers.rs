@@ -325,7 +325,7 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     khz_link::Told { interest, granted: true, period: Nanos(0), text: "", lane: 1 }.put(&mut a.out);
     a.beat();
     read_until(&mut slow, &mut received, |r| !r.lanes.is_empty());
-    // More than the sockets' and the hub's buffers take, in less than the five seconds after which it would be gone.
+    // More than the sockets' and the hub's buffers take. It sips: who takes nothing at all for five seconds is gone.
     let mut second = 1;
     let held = |hub: &Hub| hub.own("khz.hub.history_bytes");
     for _ in 0..200 {
@@ -338,7 +338,8 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
             }
         }
         a.beat();
-        // It says that it lives, and reads nothing.
+        // It says that it lives, and reads next to nothing.
+        slow.sip();
         khz_link::Beat { stamp: 1, round_trip: None, offset: 0, retransmits: 0 }.put(&mut slow.out);
         slow.send();
     }
@@ -351,4 +352,47 @@ fn a_reader_that_does_not_read_loses_rows_and_nobody_else_does() {
     assert_eq!(hub.own("khz.hub.reader_rows_lost"), received.lost);
     let rows: u64 = received.lanes.values().map(|lane| lane.3.len() as u64).sum();
     assert!(rows + received.lost >= second - 1, "{rows} rows, {} lost of {second}", received.lost);
+}
+
+#[test]
+fn the_sixty_fifth_interest_is_refused_and_the_others_go_on() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    let mut received = Received::default();
+    (1..=65).for_each(|number| ask(&mut reader, number, 1, false, &["mem.free"]));
+    read_until(&mut reader, &mut received, |r| r.told.len() == 65);
+    let refused: Vec<_> = received.told.iter().filter(|(_, granted, _)| !granted).collect();
+    assert!(refused.len() == 1 && refused[0].0 == 65, "{refused:?}");
+    assert!(refused[0].2.contains("more than 64 interests on one connection"), "{refused:?}");
+    // One that takes the place of another needs no room, and one that is dismissed gives its own.
+    received.told.clear();
+    ask(&mut reader, 64, 2, false, &["load.1m"]);
+    khz_link::put::dismiss(&mut reader.out, 1);
+    ask(&mut reader, 65, 1, false, &["mem.free"]);
+    read_until(&mut reader, &mut received, |r| r.told.len() == 2);
+    assert!(received.told.iter().all(|(_, granted, _)| *granted), "{:?}", received.told);
+}
+
+#[test]
+fn patterns_that_every_node_would_be_sent_have_a_limit_and_hosts_have_none_of_it() {
+    let hub = Hub::new();
+    let mut a = Node::join(hub.address(), "a");
+    a.row(1, [1; 4]).beat();
+    let mut reader = Node::connect(hub.address(), "r");
+    reader.hello_as(Role::Reader, None);
+    let mut received = Received::default();
+    let long = "x".repeat(4_000);
+    let metrics: Vec<&str> = vec![&long; 5];
+    ask(&mut reader, 1, 1, false, &metrics);
+    let hosts: Vec<String> =
+        (0..64).map(|n| format!("a,{}:mem.free", vec![format!("n{n}"); 900].join(","))).collect();
+    let hosts: Vec<&str> = hosts.iter().map(|text| &text[..]).collect();
+    ask(&mut reader, 2, 1, false, &hosts[..30]);
+    read_until(&mut reader, &mut received, |r| r.told.iter().filter(|told| told.0 <= 2).count() >= 2);
+    let of = |number| received.told.iter().find(|told| told.0 == number).unwrap();
+    assert!(!of(1).1 && of(1).2.contains("20000 bytes without their nodes"), "{:?}", of(1));
+    assert!(of(2).1, "{:?}", of(2));
 }

@@ -65,7 +65,7 @@ struct Reader {
 impl Reader {
     fn new(hub: &Hub, want: impl Fn(&Lane) -> Want + 'static) -> Self {
         let mut node = Node::connect(hub.address(), "r");
-        node.version = 2;
+        (node.version, node.is_patient) = (2, true);
         node.hello_as(Role::Reader, None);
         Reader { node, lanes: BTreeMap::new(), want: Box::new(want) }
     }
@@ -240,33 +240,22 @@ fn what_comes_between_the_offer_of_a_lane_and_its_want_is_not_lost() {
     let hub = Hub::with(0, |_| {});
     let mut a = node(&hub, 77, 1_000);
     a.row(0, [0; 4]).beat();
-    let mut reader = Node::connect(hub.address(), "r");
-    reader.version = 2;
-    reader.hello_as(Role::Reader, None);
-    let period = Nanos::SECOND;
-    let (exact, prompt, past) = (false, false, false);
-    Ask { number: 1, period, exact, prompt, past, patterns: &["mem.free"] }.put(&mut reader.out);
-    reader.send();
-    let offered = reader.await_frame(|frame| match frame {
+    let mut reader = Reader::new(&hub, new);
+    reader.ask(1);
+    let offered = reader.node.await_frame(|frame| match frame {
         Frame::Lane(offer) => Some((offer.lane, offer.epoch, offer.next_row)),
         _ => None,
     });
     assert_eq!(offered, (1, 77, 1_001));
     // Another block has begun when the Want comes.
     a.row(1, [1; 4]).end().row(2, [2; 4]).end().row(3, [3; 4]).beat();
-    Want { epoch: 77, from_row: 1_000, span: Nanos(0), ..Want::default() }.put(1, &mut reader.out);
-    reader.send();
-    let mut blocks = Vec::new();
-    while blocks.len() < 3 {
-        blocks.push(reader.await_frame(|frame| match frame {
-            Frame::Block { bytes, .. } => {
-                Some(Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap(), 0).unwrap().first_row)
-            }
-            Frame::Lost { .. } => panic!("{frame:?}"),
-            _ => None,
-        }));
-    }
-    assert_eq!(blocks, [1_000, 1_002, 1_003]);
+    let lane = Lane { epoch: 77, next_row: 1_001, ..Lane::default() };
+    new(&lane).put(1, &mut reader.node.out);
+    reader.lanes.insert(1, lane);
+    reader.node.send();
+    reader.until("the newest row", |lanes| lanes[&1].rows.contains_key(&1_003));
+    assert_eq!(reader.lane().rows, [(1_000, 0), (1_001, 1), (1_002, 2), (1_003, 3)].into());
+    assert!(reader.lane().lost.is_empty());
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn every_row_has_the_numbers_of_the_code() {
     for (what, numbers) in [
         // HTTP
         ("all answers and events", vec![bytes(http::ANSWERS_BYTES.0)]),
+        ("what a hub says of itself", vec![bytes(http::OWN_ANSWERS_BYTES.0)]),
         ("an answer |", vec![bytes(http::PAGE_BYTES as u64)]),
         ("packing an answer with gzip", vec![bytes(http::PACKER_BYTES)]),
         ("streams and tiles", vec![count(http::STREAMS_MAX as u64)]),

@@ -188,3 +188,138 @@ impl Dial {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::split;
+    use crate::goodbye::{Goodbye, Leaving};
+    use crate::limits::FRAME_MAX;
+    use crate::message::{Reason, Welcome};
+
+    fn dial(prove: Option<Prove>) -> Dial {
+        let identity = Identity {
+            role: Role::Reader,
+            name: "r1".into(),
+            machine: [1; 16],
+            boot: [2; 16],
+            started: 3,
+            start_nonce: 4,
+            program: "0.1".into(),
+            prove,
+        };
+        Dial::new(Arc::new(identity), NOW)
+    }
+
+    const NOW: Nanos = Nanos::from_secs(100);
+
+    fn greeting(lowest: u8, highest: u8) -> Frame<'static> {
+        let sources = &[[7; 16], [8; 16]].as_flattened();
+        let sources: &'static [u8] = Box::leak(sources.to_vec().into_boxed_slice());
+        Frame::Greeting(Greeting {
+            lowest,
+            highest,
+            nonce: [9; 32],
+            identity: [6; 16],
+            name: "hub1",
+            sources,
+        })
+    }
+
+    fn welcome(version: u8, abilities: u8) -> Frame<'static> {
+        Frame::Welcome(Welcome { version, silence: Nanos::SECOND, abilities })
+    }
+
+    /// Takes a frame, and gives what is said of the Hello that follows: version, role and proof.
+    fn hello(dial: &mut Dial, frame: &Frame<'_>) -> Result<Option<(u8, Role, Option<u8>)>, LinkError> {
+        let mut out = Vec::new();
+        dial.take(frame, NOW, &mut out)?;
+        let Some(found) = split(&out, FRAME_MAX)? else { return Ok(None) };
+        match Frame::decode(found.kind, found.body)? {
+            Frame::Hello(said) => Ok(Some((said.version, said.role, said.proof.map(|proof| proof[0])))),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_highest_version_of_both_is_chosen_and_none_in_common_is_an_error() {
+        for (lowest, highest, chosen) in [
+            (1, 1, Some(1)),
+            (1, VERSION, Some(VERSION)),
+            (VERSION, 200, Some(VERSION)),
+            (0, 0, None),
+            (VERSION + 1, 200, None),
+        ] {
+            let mut dial = dial(None);
+            match (hello(&mut dial, &greeting(lowest, highest)), chosen) {
+                (Ok(Some((version, role, proof))), Some(chosen)) => {
+                    assert_eq!((version, role, proof), (chosen, Role::Reader, None));
+                    let hub =
+                        HubName { identity: [6; 16], name: "hub1".into(), sources: vec![[7; 16], [8; 16]] };
+                    assert_eq!(dial.hub(), &hub);
+                }
+                (Err(LinkError::Version { lowest: l, highest: h }), None) => {
+                    assert_eq!((l, h), (lowest, highest))
+                }
+                other => panic!("{lowest} to {highest}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn words_come_in_their_order_and_each_gives_the_hub_more_time() {
+        let mut dial = dial(None);
+        assert_eq!(
+            (dial.deadline(), dial.waited(Nanos(NOW.0 + 5))),
+            (Nanos(NOW.0 + WELCOME_LATE.0), Nanos(5))
+        );
+        let out_of_place = |result| matches!(result, Err(LinkError::OutOfPlace { .. }));
+        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))), "nobody was greeted");
+        let later = Nanos(NOW.0 + 1_000);
+        dial.take(&greeting(1, VERSION), later, &mut Vec::new()).unwrap();
+        assert_eq!(dial.deadline(), Nanos(later.0 + SILENCE.0));
+        assert!(out_of_place(hello(&mut dial, &greeting(1, VERSION))), "it has greeted");
+        assert!(out_of_place(hello(&mut dial, &welcome(VERSION - 1, 0))), "that version was not chosen");
+        let goodbye = Frame::Goodbye(Goodbye { leaving: Leaving::Ends, text: "" });
+        assert_eq!(hello(&mut dial, &goodbye), Ok(None), "that may be said at any time");
+        assert!(!dial.is_welcome());
+        assert_eq!(hello(&mut dial, &welcome(VERSION, KNOWS_TEXTS)), Ok(None));
+        assert!(dial.is_welcome() && dial.knows_texts() && !dial.knows_text_now());
+        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))));
+    }
+
+    #[test]
+    fn what_a_hub_understands_is_known_from_its_welcome() {
+        for (abilities, texts, now) in [(0, false, false), (KNOWS_TEXT_NOW, false, true), (0xff, true, true)]
+        {
+            let mut dial = dial(None);
+            hello(&mut dial, &greeting(1, VERSION)).unwrap();
+            hello(&mut dial, &welcome(VERSION, abilities)).unwrap();
+            assert_eq!((dial.knows_texts(), dial.knows_text_now()), (texts, now), "{abilities}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_ends_it_at_any_time() {
+        let refuse = Frame::Refuse { reason: Reason::Full, text: "no place" };
+        for words in [vec![], vec![greeting(1, VERSION)], vec![greeting(1, VERSION), welcome(VERSION, 0)]] {
+            let mut dial = dial(None);
+            for word in &words {
+                hello(&mut dial, word).unwrap();
+            }
+            let refused = LinkError::Refused { reason: Reason::Full, text: "no place".into() };
+            assert_eq!(hello(&mut dial, &refuse), Err(refused));
+        }
+    }
+
+    #[test]
+    fn who_has_a_token_proves_himself_and_what_vouches_for_him_here_goes_before_it() {
+        let token = || Some(Box::new(|nonce: &[u8; 32]| [nonce[0] + 1; 32]) as Prove);
+        assert_eq!(hello(&mut dial(token()), &greeting(1, 1)), Ok(Some((1, Role::Reader, Some(10)))));
+        for (role, said) in [(None, Role::Reader), (Some(Role::Operator), Role::Operator)] {
+            let mut dial = dial(token());
+            dial.vouched(Vouch { prove: Box::new(|nonce| [nonce[0] + 2; 32]), role });
+            assert_eq!(hello(&mut dial, &greeting(1, 1)), Ok(Some((1, said, Some(11)))));
+        }
+    }
+}

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
     use crate::schema::tests::series;
 
-    /// Two nodes with two numbers each, of which one was gathered later, and a node that does not answer.
+    /// Two nodes with two numbers each, one of them gathered later, and a node that does not answer.
     struct Fake;
 
     fn name(text: &str) -> NodeName {
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_shows_the_nodes_that_are_wanted_in_parts_of_one_instant_and_names_those_that_are_missing() {
+    fn a_look_shows_the_wanted_nodes_in_parts_of_one_instant_and_names_the_missing_ones() {
         let patterns = [Pattern::new("a,silent:*").unwrap()];
         let mut look = Fake.look_at(&patterns, Nanos(0));
         assert_eq!(shown(&mut *look), [""; 0], "it is not ready");
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_says_no_more_than_it_knows() {
+    fn a_query_reports_no_more_than_it_knows() {
         assert!(Fake.series(&name("a")).is_none() && Fake.is_described(&name("a")) && Fake.own().is_none());
         assert!(matches!(Fake.forget(&Pattern::everything()), Err(QueryError::NoMemory)));
         now(Fake.renew(&[], Nanos(0)));

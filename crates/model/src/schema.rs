@@ -154,7 +154,7 @@ pub(crate) mod tests {
     #[test]
     fn a_slot_belongs_to_its_series_for_ever_and_another_instance_has_another() {
         let mut schema = Schema::new();
-        assert!(schema.is_empty() && schema.len() == 0 && schema.get(0).is_none());
+        assert!(schema.is_empty() && schema.get(0).is_none());
         let all = [
             series("mem.free", None, None),
             series("net.rx", Some("interface"), Some("eth0")),

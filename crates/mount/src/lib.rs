@@ -3,45 +3,41 @@
 //!
 //! Begin with [`Tree`]: which files there are, which are open, and what the mount subscribes to because of that, without any
 //! I/O. [`Mount`] shows it to the kernel; an [`Upstream`] brings the values.
+//!
+//! | you look for | see |
+//! |---|---|
+//! | the routes of every request and every row | `tree.rs`, `tree/` |
+//! | nodes, values, tables of `.by`, subscriptions | `cluster/` |
+//! | `NODE/proc` | `kernel_files/` |
+//! | open files, pages of the page cache, `poll` | `open_files/` |
+//! | `.control`: settings and their language | `controls/` |
+//! | the kernel's side: requests, waiting, pushing | `fuse/`, `mount.rs` |
+//! | the hub's side | `upstream.rs`, `hub_link.rs` |
+//! | names, inode numbers, what a path is about | `names.rs`, `inode.rs`, `paths.rs` |
+//! | what has to be done outside the tree | `effects.rs` |
+//! | limits | `limits.rs` |
 
 #![forbid(unsafe_code)]
 
 mod answer;
-mod attributes;
 mod cluster;
-mod control;
 mod controls;
 mod effects;
 mod file;
-mod first_reads;
-mod handles;
+mod fuse;
 mod hub_link;
 mod inode;
-mod interrupted;
-mod kernel;
 mod kernel_files;
-mod layout;
-mod leases;
 pub mod limits;
 mod mount;
 mod names;
+mod open_files;
 mod options;
-mod page;
 mod paths;
-mod polls;
-mod pusher;
-mod roster;
 #[cfg(test)]
 mod sample;
-mod settings;
-mod state;
-mod status;
-mod subscriptions;
-mod tables;
 mod tree;
 mod upstream;
-mod value_files;
-mod values;
 
 pub use hub_link::HubLink;
 pub use mount::{Mount, MountError, Place, detach};

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 
 use fuser::{Config, MountOption, Session, SessionACL};
 
-use crate::kernel::Kernel;
+use crate::fuse::filesystem::Kernel;
+use crate::fuse::pusher;
+use crate::fuse::shared::Shared;
 use crate::options::Options;
-use crate::pusher;
-use crate::state::Shared;
 use crate::tree::Tree;
 use crate::upstream::{Sink, Upstream};
 

@@ -16,6 +16,7 @@ mod listing;
 mod lookup;
 mod open;
 mod stats;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -24,20 +25,20 @@ use std::time::{Duration, Instant};
 
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
+use crate::cluster::subscriptions::{RatedSeries, Rates};
 use crate::cluster::{Cluster, LaneOf};
 use crate::controls::{Controls, Rights};
 use crate::effects::{Effects, Push, Work};
 use crate::file::Kind;
-use crate::first_reads::FirstReads;
-use crate::handles::Handles;
 use crate::inode::{Class, Inode, NodeId, PathId};
 use crate::kernel_files::{Around, KernelFiles};
 use crate::names::Names;
+use crate::open_files::first_reads::FirstReads;
+use crate::open_files::handles::Handles;
+use crate::open_files::polls::Polls;
+use crate::open_files::value_files::{self, ValueFiles};
 use crate::options::Options;
 use crate::paths::{Area, Paths};
-use crate::polls::Polls;
-use crate::subscriptions::{RatedSeries, Rates};
-use crate::value_files::{self, ValueFiles};
 
 /// How often leases are checked while there are any.
 const EXPIRY_PERIOD: Duration = Duration::from_secs(1);

@@ -33,7 +33,7 @@ pub enum Event<'a> {
     Lane(usize, &'a Lane, Nanos),
     /// The series of a lane's slots from here on: a new generation, or more slots. The same `Arc` until they change.
     Columns(usize, Arc<Vec<Series>>),
-    /// A block; [`Block::rows`] has its rows.
+    /// A block, with its rows.
     Block(Block<'a>),
     /// Rows of a lane that are lost: first row and end.
     Lost(usize, u64, u64),

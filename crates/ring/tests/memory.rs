@@ -112,6 +112,33 @@ fn of_blocks_smaller_than_a_kilobyte_the_ring_keeps_one_for_each_of_its_kilobyte
 }
 
 #[test]
+fn a_block_may_fill_the_ring_and_a_reader_gets_what_is_there_and_nothing_else() {
+    let (mut writer, reader) = ring(1 << 16);
+    let whole = block(0, (1 << 16) - HEADER_BYTES);
+    assert!(!writer.begin(&[&whole[..], &[7]].concat()), "a byte too many");
+    assert!(writer.begin(&whole));
+    let read = |from: u64, most: usize| {
+        let mut bytes = vec![9];
+        let copied = reader.copy(from, most, &mut bytes);
+        // What was there stays, and what was not copied leaves nothing.
+        assert_eq!((bytes[0], bytes.len()), (9, 1 + copied.unwrap_or(0)));
+        copied.map(|_| bytes[1..].to_vec())
+    };
+    let head = reader.head();
+    assert_eq!((head, writer.used()), (1 << 16, 1 << 16));
+    assert_eq!(read(0, usize::MAX), Ok(whole.clone()));
+    assert_eq!(read(10, 20), Ok(whole[10..30].to_vec()));
+    assert_eq!((read(head, usize::MAX), read(head + 1, usize::MAX)), (Ok(vec![]), Err(Overtaken)));
+    assert!(!writer.append(&[7]), "the open block has no room");
+    assert_eq!((reader.head(), reader.oldest()), (head, 0));
+    // The next block gives it up.
+    let next = block(1, 10);
+    assert!(writer.begin(&next));
+    assert_eq!((read(0, 1), read(head, usize::MAX)), (Err(Overtaken), Ok(next)));
+    assert_eq!((reader.oldest(), reader.newest()), (head, head));
+}
+
+#[test]
 fn a_block_larger_than_the_ring_is_refused_whole() {
     let (mut writer, reader) = ring(1 << 16);
     assert!(!writer.begin(&block(0, 1 << 17)));

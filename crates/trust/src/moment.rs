@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// A day after the other by the rules of the Gregorian calendar, for three of its 400 years.
+    /// Counts days by the rules of the Gregorian calendar, for three of its 400 years.
     #[test]
     fn each_day_follows_the_one_before_it() {
         let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -95,7 +95,7 @@ mod tests {
             [1, 0, 7, -1, -1]
         );
         let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-        // Somebody may set the clock meanwhile, but not by years.
+        // The clock may be set meanwhile, but not by years.
         assert!(Moment::now().days_since(Moment(real)).abs() <= 1);
     }
 }

@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(Token::parse(text).unwrap_err(), expected, "{text}");
         }
         assert!(Token::parse(&format!(" khz-node-a-b.c-{secret}\n")).is_ok());
-        // The longest: of the longest word for a role, and the longest name.
+        // The longest token has the longest word for a role, and the longest name.
         let long = |letters: usize| format!("khz-operator-{}-{secret}", "n".repeat(letters));
         assert_eq!(long(khz_model::name::NODE_NAME_MAX).len(), TOKEN_BYTES_MAX);
         assert!(Token::parse(&long(khz_model::name::NODE_NAME_MAX)).is_ok());

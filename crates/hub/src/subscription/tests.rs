@@ -122,7 +122,7 @@ fn who_has_an_interest_in_everything_cannot_grow_beyond_the_limit_by_nodes_that_
     others.set(cluster.follow_bytes_max());
     all(&mut everything);
     assert_eq!(everything.followers().len(), 0);
-    assert!(!everything.is_behind(), "nobody spins for it");
+    assert!(everything.has_more() && !everything.is_behind(), "nobody spins for it");
     let notices = everything.take_notices();
     assert!(notices.len() == 1 && notices[0].text.contains("is not shown yet"), "{notices:?}");
     everything.go_on(&mut Turn::whole()).unwrap();

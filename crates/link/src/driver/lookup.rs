@@ -79,3 +79,60 @@ impl Lookup {
 fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
     found.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+#[cfg(test)]
+mod tests {
+    use khz_model::Nanos;
+
+    use super::*;
+    use crate::driver::session::sleep;
+
+    /// Sleeps until the lookup has rung its bell.
+    fn is_answered(lookup: &Lookup, bell: &Bell) {
+        for _ in 0..60 {
+            if lookup.is_done() {
+                return;
+            }
+            sleep(None, bell, Nanos::SECOND);
+        }
+        panic!("the resolver does not answer");
+    }
+
+    #[test]
+    fn a_number_needs_no_resolver_and_a_name_is_looked_up_beside_everything_else() {
+        let bell = Bell::new().unwrap();
+        let lookup = Lookup::new("::1", 7);
+        assert_eq!(lookup.addresses(), Err("the name has no address".to_owned()), "nobody has looked");
+        lookup.begin(&bell);
+        assert!(lookup.is_done());
+        assert_eq!(lookup.addresses(), Ok(vec!["[::1]:7".parse().unwrap()]));
+        let lookup = Lookup::new("localhost", 7);
+        lookup.begin(&bell);
+        is_answered(&lookup, &bell);
+        let found = lookup.addresses().unwrap();
+        assert!(
+            !found.is_empty()
+                && found.iter().all(|address| address.ip().is_loopback() && address.port() == 7)
+        );
+    }
+
+    #[test]
+    fn what_the_resolver_says_is_told_and_the_last_good_answer_stands() {
+        let bell = Bell::new().unwrap();
+        // No name is that long: nobody else need be asked.
+        let lookup = Lookup::new(&"n".repeat(300), 7);
+        lookup.begin(&bell);
+        is_answered(&lookup, &bell);
+        let problem = lookup.addresses().unwrap_err();
+        assert!(problem != "the name has no address" && !problem.is_empty(), "{problem}");
+        let before: Vec<SocketAddr> = vec!["10.0.0.1:7".parse().unwrap()];
+        lock(&lookup.found).addresses = before.clone();
+        lookup.begin(&bell);
+        is_answered(&lookup, &bell);
+        assert_eq!(lookup.addresses(), Ok(before));
+        lock(&lookup.found).addresses.clear();
+        (lock(&lookup.found).problem, lock(&lookup.found).under_way) = (None, true);
+        assert_eq!(lookup.addresses(), Err("the name's lookup takes too long".to_owned()));
+        assert!(!lookup.is_done());
+    }
+}

@@ -5,9 +5,9 @@ use std::time::Instant;
 use super::Tree;
 use crate::answer::Answer;
 use crate::file::{Caller, Entry, Kind, Opened};
-use crate::handles::Content;
 use crate::inode::{Class, Inode, NodeId, PathId};
 use crate::names::Names;
+use crate::open_files::handles::Content;
 use crate::paths::Area;
 
 impl Tree {

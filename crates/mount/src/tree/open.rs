@@ -6,12 +6,12 @@ use super::Tree;
 use crate::answer::Answer;
 use crate::controls::Target;
 use crate::file::{Attributes, Caller, Kind, Opened, Read, line, present};
-use crate::handles::{Content, Handle};
 use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
+use crate::open_files::handles::{Content, Handle};
+use crate::open_files::value_file::Opening;
 use crate::paths::Area;
-use crate::value_files::Opening;
 
 impl Tree {
     /// What `stat` sees of an inode.

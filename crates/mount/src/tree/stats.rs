@@ -3,9 +3,8 @@
 use std::fmt::{Display, Write};
 use std::time::Instant;
 
-use super::Tree;
+use super::{Tree, status};
 use crate::inode::NodeId;
-use crate::status;
 
 impl Tree {
     /// What is known of a node, old or new.

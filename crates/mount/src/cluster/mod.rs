@@ -1,6 +1,14 @@
 //! The cluster as the mount sees it: its nodes, which of them are in use, their values, and what the mount subscribes to
 //! because of that. It knows no open file.
 
+pub(crate) mod layout;
+pub(crate) mod leases;
+pub(crate) mod roster;
+pub(crate) mod subscriptions;
+mod table;
+pub(crate) mod tables;
+pub(crate) mod values;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,14 +16,14 @@ use std::time::{Duration, Instant};
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
 use crate::answer::Answer;
+use crate::cluster::leases::Leases;
+use crate::cluster::roster::Roster;
+use crate::cluster::subscriptions::{Demand, Rates, Subscriptions};
+use crate::cluster::tables::Tables;
+use crate::cluster::values::{Columns, Values};
 use crate::effects::Effects;
 use crate::inode::{Inode, NodeId, PathId};
-use crate::leases::Leases;
 use crate::names::Names;
-use crate::roster::Roster;
-use crate::subscriptions::{Demand, Rates, Subscriptions};
-use crate::tables::{self, Tables};
-use crate::values::{Columns, Values};
 
 /// What is known and wanted of the nodes.
 pub(crate) struct Cluster {
@@ -236,7 +244,7 @@ impl Cluster {
         effects: &mut Effects,
     ) -> Answer<Vec<u8>> {
         self.roster.nodes().for_each(|(_, id)| self.leases.renew(id, now, effects));
-        tables::of_values(metric, &self.values, &self.roster, is_late)
+        table::of_values(metric, &self.values, &self.roster, is_late)
     }
 
     /// The metrics that nodes are known to have; one node that is up is asked, so that there are some.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use khz_model::{LaneStatus, Nanos};
 
-use crate::roster::Known;
+use crate::cluster::roster::Known;
 
 /// The lines of a node's status. What the hub said may be old: ages count on.
 pub(crate) fn text(known: &Known<'_>, is_hub_up: bool, now: Instant) -> String {

@@ -14,11 +14,12 @@ use fuser::{
 };
 
 use crate::answer::Answer;
-use crate::attributes::attributes;
 use crate::file::{Caller, Kind, Read};
+use crate::fuse::attributes::attributes;
+use crate::fuse::requests::Request;
+use crate::fuse::shared::Shared;
 use crate::inode::Inode;
 use crate::limits::NAME_BYTES_MAX;
-use crate::state::{Request, Shared};
 
 /// The file system that fuser calls.
 pub(crate) struct Kernel(pub Arc<Shared>);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fuser::{INodeNo, Notifier, PollHandle};
 
 use crate::effects::{Command, NewPage, Push};
-use crate::state::Shared;
+use crate::fuse::shared::Shared;
 use crate::upstream::Upstream;
 
 /// Runs until the mount, at this directory, is over.
@@ -39,7 +39,7 @@ pub(crate) fn run(shared: &Arc<Shared>, notifier: &Notifier, upstream: &Arc<dyn 
 }
 
 /// Drops a page, makes the kernel ask for the new length, and stores the new bytes: in this order a reader finds either no
-/// page or a whole one of the right length (`page.rs`).
+/// page or a whole one of the right length (`open_files/page.rs`).
 fn store(notifier: &Notifier, page: &NewPage, directory: &Path) -> std::io::Result<()> {
     let inode = INodeNo(page.inode.number());
     notifier.inval_inode(inode, 0, 0)?;

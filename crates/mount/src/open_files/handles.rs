@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::controls::settings::Place;
 use crate::file::Entry;
 use crate::inode::{Inode, NodeId};
 use crate::limits::HANDLES_PER_USER_MAX;
 use crate::names::Names;
-use crate::settings::Place;
 
 /// Everything that is open.
 #[derive(Debug)]

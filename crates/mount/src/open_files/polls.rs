@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use khz_model::Reading;
 
+use crate::controls::settings::Filter;
 use crate::effects::Effects;
 use crate::inode::Inode;
-use crate::settings::Filter;
 
 /// Handles that have been polled.
 #[derive(Debug, Default)]

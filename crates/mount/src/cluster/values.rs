@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use khz_model::{Absence, Reading, Series, Stamp, Stay};
 
+use crate::cluster::layout::Layout;
 use crate::inode::{Inode, NodeId, PathId};
-use crate::layout::Layout;
 use crate::names::Names;
 
 /// Layouts that are kept for the next node with the same series: clusters have few kinds of nodes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use khz_model::Rate;
 
-use crate::control::{Change, Range};
+use crate::controls::language::{Change, Range};
 use crate::inode::{Class, NodeId, PathId};
 use crate::limits::SETTINGS_MAX;
 
@@ -214,7 +214,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control;
+    use crate::controls::language as control;
 
     fn range(text: &str) -> Setting {
         Setting::Range(Arc::new(control::range(text.as_bytes()).unwrap().unwrap()))

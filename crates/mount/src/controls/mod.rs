@@ -6,6 +6,9 @@
 //! | anybody | held open | until the close; range and change only for the process that holds it |
 //! | another user | closed at once | until the close; `.control/error` says so |
 
+pub(crate) mod language;
+pub(crate) mod settings;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,10 +17,9 @@ use khz_model::Rate;
 use khz_trust::{Door, Role, Way, standing};
 
 use crate::answer::Answer;
-use crate::control;
+use crate::controls::settings::{Filter, Owner, Place, Setting, Settings};
 use crate::inode::{Class, Inode};
 use crate::limits::{AT_ONCE, CONTROL_BYTES_MAX};
-use crate::settings::{Filter, Owner, Place, Setting, Settings};
 
 /// The settings of the mount and its open control files.
 #[derive(Debug)]
@@ -141,13 +143,13 @@ impl Controls {
         }
         Ok(match inode.class {
             Class::Range => {
-                control::range(bytes).map_err(wrong)?.map(|range| Setting::Range(Arc::new(range)))
+                language::range(bytes).map_err(wrong)?.map(|range| Setting::Range(Arc::new(range)))
             }
             Class::Change => {
-                control::change(bytes).map_err(wrong)?.map(|change| Setting::Change(Arc::new(change)))
+                language::change(bytes).map_err(wrong)?.map(|change| Setting::Change(Arc::new(change)))
             }
             _ => {
-                let rate = control::rate(bytes).map_err(wrong)?;
+                let rate = language::rate(bytes).map_err(wrong)?;
                 let (ceiling, role) = self.rights.ceiling(user);
                 if let Some(rate) = rate.filter(|rate| rate.period() < ceiling.period()) {
                     let problem =

@@ -4,93 +4,16 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use fuser::{Errno, FileHandle, FopenFlags, Generation, ReplyData, ReplyEntry, ReplyOpen};
 use khz_model::{NodeName, NodeStatus, Reading, Series, Stamp};
 
-use crate::answer::Answer;
-use crate::attributes::attributes;
 use crate::effects::Work;
-use crate::file::{Caller, Opened, Read};
-use crate::inode::{Inode, NodeId};
-use crate::interrupted::is_interrupted;
-use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, NAME_TTL, TEXT_NOW_WAIT, WAITING_MAX};
+use crate::fuse::interrupted::is_interrupted;
+use crate::fuse::requests::{Reply, Request};
+use crate::limits::{INTERRUPTED_CHECK, INTERRUPTED_CHECKED_MAX, WAITING_MAX};
 use crate::tree::Tree;
 use crate::upstream::Sink;
-
-/// What can wait for something that has not come yet.
-pub(crate) enum Request {
-    Lookup { parent: Inode, name: Vec<u8>, reply: ReplyEntry },
-    Open { inode: Inode, writes: bool, caller: Caller, reply: ReplyOpen },
-    OpenDirectory { inode: Inode, caller: Caller, reply: ReplyOpen },
-    Read { inode: Inode, read: Read, reply: ReplyData },
-}
-
-impl Request {
-    /// The node for which it would wait.
-    fn node(&self) -> NodeId {
-        match self {
-            Request::Lookup { parent, .. } => parent.node,
-            Request::Open { inode, .. }
-            | Request::OpenDirectory { inode, .. }
-            | Request::Read { inode, .. } => inode.node,
-        }
-    }
-
-    /// How long it waits at most, where a mount's requests wait for at most `wait`.
-    fn patience(&self, tree: &Tree, wait: Duration) -> Duration {
-        match self {
-            Request::Read { .. } => wait.min(TEXT_NOW_WAIT),
-            Request::Open { inode, .. } if tree.has_kernel_text(*inode) => wait.min(TEXT_NOW_WAIT),
-            _ => wait,
-        }
-    }
-
-    /// Asks the tree; the request comes back when it has to wait.
-    fn ask(self, tree: &mut Tree, owner: (u32, u32), now: Instant, is_late: bool) -> Result<Reply, Request> {
-        Ok(match self {
-            Request::Lookup { parent, name, reply } => match tree.lookup(parent, &name, now, is_late) {
-                Answer::Ready(inode) => {
-                    let seen = tree.attributes(inode);
-                    let ttl = seen.map_or(Duration::ZERO, |seen| seen.ttl);
-                    let seen = seen.map(|seen| attributes(&seen, owner)).ok_or(libc::ENOENT);
-                    Reply::Entry(reply, seen, ttl)
-                }
-                Answer::Fail(errno) => Reply::Entry(reply, Err(errno), Duration::ZERO),
-                Answer::Wait => return Err(Request::Lookup { parent, name, reply }),
-            },
-            Request::Open { inode, writes, caller, reply } => {
-                match tree.open(inode, writes, caller, now, is_late) {
-                    Answer::Ready(opened) => Reply::Opened(reply, Ok(opened)),
-                    Answer::Fail(errno) => Reply::Opened(reply, Err(errno)),
-                    Answer::Wait => return Err(Request::Open { inode, writes, caller, reply }),
-                }
-            }
-            Request::OpenDirectory { inode, caller, reply } => {
-                match tree.open_directory(inode, caller, now, is_late) {
-                    Answer::Ready(opened) => Reply::Opened(reply, Ok(opened)),
-                    Answer::Fail(errno) => Reply::Opened(reply, Err(errno)),
-                    Answer::Wait => return Err(Request::OpenDirectory { inode, caller, reply }),
-                }
-            }
-            Request::Read { inode, read, reply } => match tree.read(read, now, is_late) {
-                Answer::Ready(bytes) => Reply::Bytes(reply, Ok(bytes)),
-                Answer::Fail(errno) => Reply::Bytes(reply, Err(errno)),
-                Answer::Wait => return Err(Request::Read { inode, read, reply }),
-            },
-        })
-    }
-
-    fn fail(self, errno: i32) {
-        let errno = Errno::from_i32(errno);
-        match self {
-            Request::Lookup { reply, .. } => reply.error(errno),
-            Request::Open { reply, .. } | Request::OpenDirectory { reply, .. } => reply.error(errno),
-            Request::Read { reply, .. } => reply.error(errno),
-        }
-    }
-}
 
 /// A request that waits.
 struct Waiting {
@@ -146,13 +69,6 @@ pub(crate) struct Shared {
     owner: (u32, u32),
     /// The thread that pushes, as the kernel knows it; 0: it has not begun.
     pusher: AtomicU32,
-}
-
-/// An answer to the kernel, which is sent when the lock is free.
-enum Reply {
-    Entry(ReplyEntry, Result<fuser::FileAttr, i32>, Duration),
-    Opened(ReplyOpen, Result<Opened, i32>),
-    Bytes(ReplyData, Result<Vec<u8>, i32>),
 }
 
 impl Shared {
@@ -300,32 +216,6 @@ impl Shared {
         drop(state);
         waiting.into_iter().for_each(|waiting| waiting.request.fail(libc::ENOTCONN));
         self.bell.notify_all();
-    }
-}
-
-impl Reply {
-    /// True for an open or a lookup whose wait timed out.
-    fn has_timed_out(&self) -> bool {
-        matches!(self, Reply::Entry(_, Err(libc::ETIMEDOUT), _) | Reply::Opened(_, Err(libc::ETIMEDOUT)))
-    }
-
-    fn send(self) {
-        match self {
-            Reply::Entry(reply, Ok(seen), ttl) => {
-                reply.entry_with_ttls(&ttl, &NAME_TTL, &seen, Generation(0));
-            }
-            Reply::Entry(reply, Err(errno), _) => reply.error(Errno::from_i32(errno)),
-            Reply::Opened(reply, Ok(opened)) => {
-                // There is nothing to flush: closing costs one request less.
-                let mut flags = FopenFlags::FOPEN_NOFLUSH;
-                flags.set(FopenFlags::FOPEN_DIRECT_IO, !opened.cached);
-                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.keep);
-                reply.opened(FileHandle(opened.handle), flags);
-            }
-            Reply::Opened(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
-            Reply::Bytes(reply, Ok(bytes)) => reply.data(&bytes),
-            Reply::Bytes(reply, Err(errno)) => reply.error(Errno::from_i32(errno)),
-        }
     }
 }
 

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use khz_model::{Nanos, Rate};
 
+use crate::cluster::roster::Roster;
 use crate::effects::{Command, Effects};
 use crate::inode::NodeId;
 use crate::limits::{NODE_SUBSCRIPTIONS_MAX, PATTERNS_MAX, RATE_SUBSCRIPTIONS_MAX};
-use crate::roster::Roster;
 use crate::upstream::Subscription;
 
 /// Bytes of the nodes in one pattern: the longest pattern that the link takes, less a metric and an instance.

@@ -211,7 +211,8 @@ impl Tree {
             let shown = shown.or(value.map(|(reading, _, places)| (reading, places)));
             // Of an empty file the kernel would not ask what is in it, and nobody would hear why there is no number.
             let length = |(reading, places)| text(reading, places).map_or(1, |text| text.len() as u64);
-            seen.size = if has_just_gone { 0 } else { shown.map_or(0, length) };
+            // Who had it open before hears that it is gone; for who opens it now it is empty.
+            seen.size = if has_just_gone && file.is_none() { 0 } else { shown.map_or(0, length) };
             seen.modified =
                 value.map_or(UNIX_EPOCH, |(_, stamp, _)| UNIX_EPOCH + Duration::from(stamp.real()));
             seen.ttl = if file.is_some_and(|file| file.pushed) { ATTRIBUTES_TTL } else { Duration::ZERO };

@@ -39,13 +39,13 @@ impl Tree {
         let shown = file.map(|file| (file.reading, file.places)).or_else(|| values.reading(seen.inode));
         // Of an empty file the kernel would not ask what is in it, and nobody would learn why there is no number.
         let length = |(reading, places)| line(reading, places).map_or(1, |text| text.len() as u64);
-        let is_empty = values.has_just_gone(seen.inode);
+        // A program that had the file open before gets an error when the instance is gone; a new reader finds the file empty.
+        let is_empty = file.is_none() && values.has_just_gone(seen.inode);
         seen.size = if is_empty { 0 } else { shown.map_or(0, length) };
         let gathered = values.gathered(seen.inode);
         seen.modified = gathered.map_or(UNIX_EPOCH, |stamp| UNIX_EPOCH + Duration::from(stamp.real()));
         let is_followed = file.is_some_and(|file| file.followed);
-        // The file stops being empty without a push, so the kernel asks for its length each time.
-        seen.ttl = if is_followed && !is_empty { ATTRIBUTES_TTL } else { Duration::ZERO };
+        seen.ttl = if is_followed { ATTRIBUTES_TTL } else { Duration::ZERO };
     }
 
     /// A text that is made when it is read, if it can be made without asking a node. A table cannot, so its length is not

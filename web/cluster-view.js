@@ -213,7 +213,7 @@ export class ClusterView {
   writeFacts() {
     const { names, values } = this.nodes;
     const { known, unknown, sum, highest, gone } = this.count();
-    const [fell, , missing] = gone;
+    const [fell, left, missing] = gone;
     const isCurrent = !Number.isNaN(this.currentSince);
     Object.assign(this, { known, unknown, down: isCurrent ? fell.length : NaN, missing: missing.length, highest: names[highest] });
     const count = (n) => (Number.isNaN(n) ? UNKNOWN_TEXT : n.toLocaleString("en"));
@@ -221,6 +221,9 @@ export class ClusterView {
     const shown = this.shown.length < names.length ? `${count(this.shown.length)} of ${count(names.length)}` : count(names.length);
     this.put("nodes", names.length > 0 ? shown : UNKNOWN_TEXT);
     this.put("down", count(this.down));
+    // Hidden while they are 0: most clusters name no expected nodes, and few agents are stopped.
+    this.putWhere(left.length > 0, "left", count(left.length));
+    this.putWhere(missing.length > 0, "missing", count(missing.length));
     this.put("unknown", names.length > 0 ? count(unknown) : UNKNOWN_TEXT);
     this.put("mean", known > 0 ? format(sum / known) : UNKNOWN_TEXT);
     this.put("highest", highest >= 0 ? `${format(values[highest])} ${names[highest]}` : UNKNOWN_TEXT);
@@ -233,7 +236,7 @@ export class ClusterView {
     if (list.lastChild.data !== cut) list.lastChild.data = cut;
     this.find(".down-swatch").lastChild.data = `down (${count(this.down)})`;
     this.find(".unknown-swatch").lastChild.data = `unknown (${count(unknown)})`;
-    const label = `${count(this.shown.length)} nodes coloured by ${this.measure.label}: ${isCurrent ? count(fell.length) : "nobody knows how many"} down, ${count(unknown)} unknown${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
+    const label = `${count(this.shown.length)} nodes coloured by ${this.measure.label}: ${isCurrent ? count(fell.length) : "nobody knows how many"} down, ${count(unknown)} unknown${left.length > 0 ? `, ${count(left.length)} left` : ""}${missing.length > 0 ? `, ${count(missing.length)} missing` : ""}`;
     if (this.map.canvas.getAttribute("aria-label") !== label) this.map.canvas.setAttribute("aria-label", label);
   }
 
@@ -267,6 +270,13 @@ export class ClusterView {
   put(fact, text) {
     const cell = document.querySelector(`[data-total="${fact}"]`);
     if (cell.textContent !== text) cell.textContent = text;
+  }
+
+  /** Puts a fact, and shows or hides it. */
+  putWhere(isShown, fact, text) {
+    this.put(fact, text);
+    const place = document.querySelector(`[data-total="${fact}"]`).parentElement;
+    if (place.hidden === isShown) place.hidden = !isShown;
   }
 
   /** For tests: where the tile of a node is, in CSS pixels of the canvas, and what it shows. */

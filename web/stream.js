@@ -100,7 +100,7 @@ export class Line {
     if (!status) throw new Error(`there is no node ${this.wanted}`);
     this.isDown = !status.up;
     if (!this.isDown) return;
-    const heard = status.heard === null ? "" : `, last heard ${duration(Number(status.heard))} ago`;
+    const heard = status.heard_age === null ? "" : `, last heard ${duration(Number(status.heard_age))} ago`;
     const how = { left: "has left", missing: "is expected and was never seen" }[status.state] ?? "is down";
     this.on.state("down", `${this.wanted} ${how}${heard}${status.problem ? `: ${status.problem}` : ""}. It is shown again when it is back.`);
   }

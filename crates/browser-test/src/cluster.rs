@@ -42,6 +42,9 @@ pub struct Cluster {
     nodes: Arc<Vec<NodeName>>,
     columns: Arc<Vec<Series>>,
     down: Arc<Mutex<BTreeSet<usize>>>,
+    /// Of those that are down, the ones that have left, and the ones that were never seen.
+    left: Arc<Mutex<BTreeSet<String>>>,
+    missing: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Cluster {
@@ -50,7 +53,22 @@ impl Cluster {
         let mut nodes = names(count);
         nodes.sort();
         let down = (0..count).filter(|&n| noise(n as u64, 5) < 1.0 / 150.0).collect();
-        Cluster { nodes: Arc::new(nodes), columns: Arc::new(columns()), down: Arc::new(Mutex::new(down)) }
+        Cluster {
+            nodes: Arc::new(nodes),
+            columns: Arc::new(columns()),
+            down: Arc::new(Mutex::new(down)),
+            left: Arc::default(),
+            missing: Arc::default(),
+        }
+    }
+
+    /// These nodes are away: they have left, or were never seen and are expected.
+    pub fn set_away(&self, left: &[&str], missing: &[&str]) {
+        for (all, names) in [(&self.left, left), (&self.missing, missing)] {
+            names.iter().for_each(|node| self.set_down(node, true));
+            let names = names.iter().map(|node| (*node).to_owned()).collect();
+            *all.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        }
     }
 
     /// The nodes in name order.
@@ -351,9 +369,15 @@ impl Query for Cluster {
                 lost: if noise(at as u64, 11) < 0.01 { 12 } else { 0 },
                 late: 0,
             };
+            let is_among = |all: &Mutex<BTreeSet<String>>| {
+                !up && all.lock().unwrap_or_else(PoisonError::into_inner).contains(self.nodes[at].as_str())
+            };
+            let is_missing = is_among(&self.missing);
             NodeStatus {
                 up,
-                heard: Some(Nanos::from_millis(if up { 300 } else { 754_000 })),
+                left: is_among(&self.left),
+                expected: is_missing,
+                heard: (!is_missing).then(|| Nanos::from_millis(if up { 300 } else { 754_000 })),
                 since: Some(Nanos::from_secs(if up { 86_400 } else { 751 })),
                 address: Some(format!("10.0.{}.{}:7071", at / 250, at % 250 + 1)),
                 lanes: vec![lane],

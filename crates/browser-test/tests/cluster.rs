@@ -410,6 +410,37 @@ async fn total(page: &Page<'_>, fact: &str) -> String {
 }
 
 #[test]
+fn those_that_left_and_those_that_were_never_seen_are_counted_by_themselves() {
+    run(async {
+        let cluster = Cluster::new(64);
+        for node in cluster.names() {
+            cluster.set_down(node.as_str(), node.as_str() == "node07");
+        }
+        let door = open(&cluster);
+        let browser = Browser::start().await;
+        browser.look(1280, 900, Theme::Light).await;
+        let page = Page::open_cluster(&browser, &door.url()).await;
+        let is_shown =
+            |fact: &str| format!("!document.querySelector('[data-total={fact}]').parentElement.hidden");
+        page.wait("one is down", "khz.down === 1").await;
+        for fact in ["left", "missing"] {
+            assert_eq!(page.eval(&is_shown(fact)).await, Value::Bool(false), "{fact}: there are none");
+        }
+        cluster.set_away(&["node08"], &["node09", "node10"]);
+        page.wait("two are missing", "document.querySelector('[data-total=missing]').textContent === '2'")
+            .await;
+        let shown = format!("{} && {}", is_shown("left"), is_shown("missing"));
+        assert_eq!(page.eval(&shown).await, Value::Bool(true));
+        let totals = [total(&page, "down").await, total(&page, "left").await, total(&page, "missing").await];
+        assert_eq!(totals, ["1", "1", "2"]);
+        let label = page.eval("document.querySelector('.tiles canvas').getAttribute('aria-label')").await;
+        assert!(label.as_str().unwrap().ends_with("1 left, 2 missing"), "{label}");
+        assert_clean_console(&browser).await;
+        browser.close().await;
+    });
+}
+
+#[test]
 fn totals_are_of_the_nodes_that_the_search_leaves() {
     run(async {
         let cluster = Cluster::new(256);

@@ -11,6 +11,7 @@ use crate::exchange::Embedded;
 use crate::json;
 use crate::pages::{self, Writer};
 use crate::params::Params;
+use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::routes::App;
 
@@ -23,10 +24,15 @@ pub(crate) async fn openapi() -> Response {
 }
 
 /// `GET /khz/v1/catalog`
-pub(crate) async fn catalog(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn catalog(
+    State(app): State<Arc<App>>,
+    Extension(published): Extension<Arc<Published>>,
+    request: Request,
+) -> Result<Response, Refusal> {
     let patterns = Params::parse(request.uri().query(), CATALOG_PARAMS)?.patterns()?;
     let mut metrics = app.query.metrics();
     metrics.retain(|metric| patterns.iter().any(|pattern| pattern.matches_metric(&metric.name)));
+    published.sift(&*app.query, &mut metrics).await;
     pages::json(&app, async move |writer| write(writer, metrics).await).await
 }
 

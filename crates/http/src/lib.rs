@@ -27,6 +27,7 @@ mod misses;
 mod nodes;
 mod pages;
 mod params;
+mod published;
 mod refusal;
 mod roster;
 mod routes;

@@ -1,6 +1,7 @@
 //! `/khz/v1/nodes`: lists the nodes and the state of each, and forgets those that are gone. Reads no values.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -65,9 +66,11 @@ impl Listed {
         writer.page().push(']');
         if let Some(status) = &self.status {
             writer.page().push_str(",\"status\":[");
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = Nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
             for (number, node) in status.iter().enumerate() {
                 json::next(writer.page(), number);
-                status_json(writer.page(), node);
+                status_json(writer.page(), node, now);
                 writer.turn().await?;
             }
             writer.page().push(']');
@@ -151,15 +154,15 @@ fn forgotten_json(forgotten: &Forgotten, misses: &Misses) -> String {
     out
 }
 
-fn status_json(out: &mut String, status: &NodeStatus) {
+fn status_json(out: &mut String, status: &NodeStatus, now: Nanos) {
     out.push_str("{\"node\":");
     json::text(out, status.node.as_str());
     out.push_str(if status.up { ",\"up\":true" } else { ",\"up\":false" });
     out.push_str(",\"state\":");
     json::text(out, status.presence().as_str());
     out.push_str(if status.expected { ",\"expected\":true" } else { ",\"expected\":false" });
-    span(out, ",\"heard\":", status.heard);
-    span(out, ",\"since\":", status.since);
+    moment(out, "heard", status.heard, now);
+    moment(out, "since", status.since, now);
     out.push_str(",\"address\":");
     json::text_or_null(out, status.address.as_deref());
     out.push_str(",\"version\":");
@@ -183,18 +186,18 @@ fn status_json(out: &mut String, status: &NodeStatus) {
     json::text_or_null(out, status.hub.as_deref());
     out.push_str(",\"away\":");
     match &status.away {
-        Some(away) => away_json(out, away),
+        Some(away) => away_json(out, away, now),
         None => out.push_str("null"),
     }
     out.push('}');
 }
 
-fn away_json(out: &mut String, away: &Away) {
+fn away_json(out: &mut String, away: &Away, now: Nanos) {
     out.push_str("{\"first\":");
     json::text(out, &away.first);
     out.push_str(",\"problem\":");
     json::text(out, &away.problem);
-    span(out, ",\"since\":", away.since);
+    moment(out, "since", away.since, now);
     span(out, ",\"back\":", away.back);
     out.push('}');
 }
@@ -221,6 +224,14 @@ fn lane_json(out: &mut String, lane: &LaneStatus) {
     out.push('}');
 }
 
+/// A moment in three forms: `NAME_age`, `NAME_time` (since 1970), and `NAME`, which is the age again, for a `khz` that is
+/// older than the other names.
+fn moment(out: &mut String, name: &str, age: Option<Nanos>, now: Nanos) {
+    span(out, &format!(",\"{name}\":"), age);
+    span(out, &format!(",\"{name}_age\":"), age);
+    span(out, &format!(",\"{name}_time\":"), age.map(|age| now.since(age)));
+}
+
 /// A member that is a span in seconds with nine places, or `null`.
 fn span(out: &mut String, key: &str, span: Option<Nanos>) {
     out.push_str(key);
@@ -245,11 +256,46 @@ mod tests {
     #[test]
     fn unknown_facts_about_a_node_are_null() {
         let mut out = String::new();
-        status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()));
+        status_json(&mut out, &NodeStatus::here(NodeName::new("n1").unwrap()), Nanos::from_secs(1_000));
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["up"], true);
-        for key in ["heard", "since", "address", "clock_offset", "round_trip", "retransmitted", "problem"] {
+        for key in [
+            "heard",
+            "heard_time",
+            "heard_age",
+            "since",
+            "since_time",
+            "since_age",
+            "address",
+            "clock_offset",
+            "round_trip",
+            "retransmitted",
+            "problem",
+        ] {
             assert!(value[key].is_null(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_moment_has_an_age_and_a_time_each_under_a_name_that_says_so() {
+        let status = NodeStatus {
+            heard: Some(Nanos::from_millis(400)),
+            since: Some(Nanos::from_secs(70)),
+            ..NodeStatus::here(NodeName::new("n1").unwrap())
+        };
+        let mut out = String::new();
+        status_json(&mut out, &status, Nanos::from_secs(1_763_690_000));
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        for (key, expected) in [
+            ("heard_age", "0.400000000"),
+            ("heard_time", "1763689999.600000000"),
+            ("since_age", "70.000000000"),
+            ("since_time", "1763689930.000000000"),
+            // Older readers take these for ages.
+            ("heard", "0.400000000"),
+            ("since", "70.000000000"),
+        ] {
+            assert_eq!(value[key], expected, "{key}");
         }
     }
 

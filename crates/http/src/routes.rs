@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::published::Published;
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 use crate::turns::Turns;
@@ -73,7 +74,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         router =
             router.route(asset.path, get(async |request: Request| assets::answer(asset, request.headers())));
     }
-    router.fallback(nothing_here).layer(Extension(Arc::new(Roster::default()))).with_state(app)
+    router
+        .fallback(nothing_here)
+        .layer(Extension(Arc::new(Roster::default())))
+        .layer(Extension(Arc::new(Published::default())))
+        .with_state(app)
 }
 
 async fn nothing_here(request: Request) -> Refusal {

@@ -80,7 +80,7 @@ fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
 }
 
 /// That of the service, of the machine where we are root, of the user.
-fn usual_state_dir() -> Option<PathBuf> {
+pub fn usual_state_dir() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     // Set by systemd for a unit with StateDirectory=.
     if let Some(folder) = absolute("STATE_DIRECTORY") {

@@ -208,7 +208,9 @@ fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
 /// A hostlist, checked as part of a pattern: the error points at the place.
 fn hosts(text: &str) -> Result<Hostlist, Failure> {
     let pattern = Pattern::new(&format!("{text}:*")).map_err(Failure::usage)?;
-    pattern.nodes().cloned().ok_or_else(|| Failure::usage("there is no node in it"))
+    pattern.nodes().cloned().ok_or_else(|| {
+        Failure::usage(format!("there is no node in '{text}': write node7, node[1-8] or web*"))
+    })
 }
 
 fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {

@@ -38,8 +38,9 @@ struct Status {
     state: Option<String>,
     #[serde(default)]
     expected: bool,
-    heard: Option<String>,
-    since: Option<String>,
+    /// Older doors name them only `heard` and `since`.
+    #[serde(flatten)]
+    ages: Ages,
     #[serde(default)]
     version: String,
     #[serde(default)]
@@ -53,11 +54,31 @@ struct Status {
     away: Option<Away>,
 }
 
+/// Ages, under their present names and their older ones.
+#[derive(Clone, Debug, Deserialize)]
+struct Ages {
+    heard_age: Option<String>,
+    heard: Option<String>,
+    since_age: Option<String>,
+    since: Option<String>,
+}
+
+impl Ages {
+    fn heard(&self) -> Option<&str> {
+        self.heard_age.as_deref().or(self.heard.as_deref())
+    }
+
+    fn since(&self) -> Option<&str> {
+        self.since_age.as_deref().or(self.since.as_deref())
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 struct Away {
     first: String,
     problem: String,
-    since: Option<String>,
+    #[serde(flatten)]
+    ages: Ages,
     back: Option<String>,
 }
 
@@ -229,7 +250,7 @@ fn table(all: &[(Status, &Value)]) -> Table {
 
 /// `up 3d`, `down 12s`: how long it is up, and when it was last heard.
 fn state(status: &Status) -> String {
-    let age = if status.up { &status.since } else { &status.heard };
+    let age = if status.up { status.ages.since() } else { status.ages.heard() };
     match age {
         Some(age) => format!("{} {}", status.state(), span(Some(age))),
         None => status.state().to_owned(),
@@ -291,8 +312,8 @@ fn away(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write) ->
             None => lines.push((away.clone(), hub, vec![&status.node])),
         }
     }
-    for (Away { first, problem, since, back }, hub, nodes) in lines {
-        let since = since.map(|since| format!(" {} ago", span(Some(&since)))).unwrap_or_default();
+    for (Away { first, problem, ages, back }, hub, nodes) in lines {
+        let since = ages.since().map(|since| format!(" {} ago", span(Some(since)))).unwrap_or_default();
         let why = if problem.is_empty() { "not there".to_owned() } else { problem };
         let back = match back {
             Some(back) => format!("back at the earliest in {}", span(Some(&back))),
@@ -341,6 +362,18 @@ fn problems(all: &[(Status, &Value)], width: Option<usize>, out: &mut impl Write
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_are_read_under_their_present_and_their_older_names() {
+        let node = |ages: &str| format!(r#"{{"status":[{{"node":"n1","up":false,"state":"down",{ages}}}]}}"#);
+        for ages in [
+            r#""heard_age":"60.0","since_age":"9.0","heard_time":"1763690000.0","since_time":"1763690000.0""#,
+            r#""heard":"60.0","since":"9.0""#,
+        ] {
+            let (text, _) = printed(&node(ages), Choice::default());
+            assert!(text.contains("n1    down 1m"), "{text}");
+        }
+    }
 
     const ANSWER: &str = r#"{"nodes": ["node10", "node2", "node9"], "status": [
         {"node": "node10", "up": true, "heard": "0.400000000", "since": "266400.000000000", "address": "192.0.2.7:40000",

@@ -91,7 +91,11 @@ struct Open {
 impl Open {
     fn new(plan: &Plan, listener: &UnixListener, lanes: khz_gather::Lanes) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| Failure::work(format!("cannot start the link: {error}"));
-        let no_place = || Failure::work("there is no place for the node's own socket");
+        let no_place = || {
+            Failure::work(
+                "there is no place for the node's own socket: name a folder of yours with --run-dir",
+            )
+        };
         let mut socket = door::local_socket(plan, OWN_SOCKET).ok_or_else(no_place)?;
         let own = door::listener(&mut socket).ok_or_else(no_place)?;
         let path = socket.path().to_owned();

@@ -53,7 +53,7 @@ pub fn trial(mut plan: khz_gather::Plan, rate: Rate) -> Result<Trial, Failure> {
             Some((name, Nanos(took)))
         };
         let tick = since("khz.gather.cpu").checked_div(rows);
-        let tick = tick.ok_or_else(|| Failure::work("no row was gathered in two seconds"))?;
+        let tick = tick.ok_or_else(|| Failure::work("no row was gathered in two seconds: this machine is too busy to try rates; check again when it is not"))?;
         return Ok(Trial { tick: Nanos(tick), sources: names.into_iter().filter_map(each).collect() });
     }
 }

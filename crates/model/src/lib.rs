@@ -23,6 +23,7 @@ pub mod rate_unit;
 pub mod reading;
 pub mod repeats;
 pub mod schema;
+pub mod stay;
 pub mod suggest;
 
 pub use accept_failures::AcceptFailures;
@@ -44,3 +45,4 @@ pub use rate_unit::RateUnit;
 pub use reading::{Absence, Fault, Reading};
 pub use repeats::Repeats;
 pub use schema::{Schema, Series};
+pub use stay::{GONE_WHILE, Stay};

@@ -108,7 +108,9 @@ impl Hall {
         let Door { query, cluster, window, tls, access, limits, origins, counters, .. } = door;
         let items = SharedItems::default();
         let answers = Budget::new(limits.answers, Arc::clone(&counters.answer_bytes));
-        let shared = Shared { query, cluster: cluster.into(), items, window, counters, answers, origins };
+        let began = std::time::Instant::now();
+        let shared =
+            Shared { query, cluster: cluster.into(), items, began, window, counters, answers, origins };
         let sealed = tls.map(|tls| Sealed { tls, advice: SPEAK_TLS });
         let access = Access { key: None, ..access };
         Hall { connections: Connections::new(limits.connections), shared, access, sealed, limits, closing }

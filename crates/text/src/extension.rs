@@ -18,6 +18,8 @@ pub(crate) enum Extension {
     Every(Rate),
     /// List the items with their full names.
     Items,
+    /// List the lanes that run slower than asked.
+    Slowed,
     /// The identities of this hub and of the hubs that its nodes come from.
     Hub,
     /// List the extensions.
@@ -34,6 +36,7 @@ pub(crate) const HELP: &str = "\
 : :age 2ms       rows at most this old; any: the newest held; alone: the window
 : :every 10Hz    a status ten times a second until you send something
 : :items         the items with kind, unit, decimal places and full name
+: :slowed        the lanes that run slower than asked: NODE LANE RATE ASKED
 : :hub           the identities of this hub and of those its nodes come from
 
 ";
@@ -56,6 +59,7 @@ impl Extension {
             "lines" => alone(Extension::Lines),
             "sexp" => alone(Extension::Sexp),
             "items" => alone(Extension::Items),
+            "slowed" => alone(Extension::Slowed),
             "hub" => alone(Extension::Hub),
             "help" => alone(Extension::Help),
             "age" => match rest {
@@ -84,6 +88,7 @@ mod tests {
             ("age any", Extension::Age(Some(Nanos(u64::MAX)))),
             ("age", Extension::Age(None)),
             ("hub", Extension::Hub),
+            ("slowed", Extension::Slowed),
             ("every 10Hz", Extension::Every(Rate::from_hz(10).unwrap())),
         ] {
             assert_eq!(Extension::read(line), Ok(expected), "{line}");

@@ -1,7 +1,7 @@
-//! Items that are gone: interfaces, disks and jobs that no node has any more. `#` leaves them out. Their bits
-//! stay reserved, and `#` lists them again when they come back.
+//! Items that are gone: interfaces, disks and jobs that no node has any more. `#` leaves them out after a while. Their
+//! bits stay reserved, and `#` lists them again when they come back.
 
-use khz_model::{Absence, Part};
+use khz_model::{Absence, Nanos, Part, Stay};
 
 use crate::layout::Layout;
 
@@ -30,6 +30,17 @@ impl Gone {
     /// True when the item with this bit is gone.
     pub fn has(&self, bit: usize) -> bool {
         self.0.has(bit)
+    }
+
+    /// Those that are no longer listed; `stays` has one for each item.
+    pub fn for_long(&self, stays: &mut [Stay], now: Nanos) -> Self {
+        let mut gone = Bits::default();
+        for (bit, stay) in stays.iter_mut().enumerate() {
+            if !stay.note(!self.has(bit), now) {
+                gone.set(bit);
+            }
+        }
+        Gone(gone)
     }
 }
 
@@ -101,6 +112,25 @@ mod tests {
         let gone = census.gone(items.list().len(), all);
         let names = items.list().iter().enumerate().filter(|(bit, _)| gone.has(*bit));
         names.map(|(_, item)| item.name.to_string()).collect()
+    }
+
+    #[test]
+    fn an_item_that_is_gone_is_left_out_after_a_while_and_one_that_was_never_there_at_once() {
+        let mut gone = Bits::default();
+        gone.set(1);
+        let (gone, nothing) = (Gone(gone), Gone::default());
+        let mut stays = vec![Stay::default(); 3];
+        let at = Nanos::from_secs;
+        let mut left_out = |gone: &Gone, now| -> Vec<usize> {
+            let gone = gone.for_long(&mut stays, now);
+            (0..3).filter(|&bit| gone.has(bit)).collect()
+        };
+        assert_eq!(left_out(&gone, at(1)), [1], "nobody saw it here");
+        assert!(left_out(&nothing, at(2)).is_empty());
+        assert!(left_out(&gone, at(3)).is_empty(), "it may only blink");
+        assert!(left_out(&nothing, at(4)).is_empty());
+        assert!(left_out(&gone, at(5)).is_empty());
+        assert_eq!(left_out(&gone, Nanos(at(5).0 + khz_model::GONE_WHILE.0)), [1]);
     }
 
     #[test]

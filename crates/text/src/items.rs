@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use khz_model::{Kind, Metric, Series};
+use khz_model::{Kind, Metric, Nanos, Series, Stay};
 
+use crate::gone::Gone;
 use crate::limits::ITEMS_MAX;
 
 /// A series with its name in the protocol. Its position in the list is its bit.
@@ -45,11 +46,19 @@ pub(crate) struct Items {
     names: HashSet<Box<str>>,
     /// Series that got no bit, because none was left.
     left_out: HashSet<Key>,
+    /// Whether each item is still listed.
+    stays: Vec<Stay>,
 }
 
 impl Items {
     pub fn list(&self) -> &[Item] {
         &self.list
+    }
+
+    /// Of the items that are gone, those that are no longer listed.
+    pub fn gone_for_long(&mut self, gone: &Gone, now: Nanos) -> Gone {
+        self.stays.resize(self.list.len(), Stay::default());
+        gone.for_long(&mut self.stays, now)
     }
 
     /// The bit of a series; assigns one if it has none. `None`: all bits are in use.
@@ -107,7 +116,7 @@ impl SharedItems {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use khz_model::{Instance, Nanos, Refresh, Unit, metric};
+    use khz_model::{Instance, Refresh, Unit, metric};
     use std::borrow::Cow;
 
     pub(crate) fn series(name: &'static str, instance: Option<&str>, places: u8) -> Series {

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use khz_door::counts::{count, count_n};
-use khz_model::{Budget, Look, Nanos, NodeName, Part, Query, Wanted};
+use khz_model::{Budget, LaneStatus, Look, Nanos, NodeName, NodeStatus, Part, Query, Rate, Wanted};
 
 use crate::counters::Counters;
 use crate::describe::Describe;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// The cluster's name.
     pub cluster: Arc<str>,
     pub items: SharedItems,
+    /// When the door began; times are counted from here.
+    pub began: Instant,
     /// How old rows may be by default.
     pub window: Nanos,
     pub counters: Counters,
@@ -81,9 +84,36 @@ impl Session {
             Extension::Lines => self.format = Format::Lines,
             Extension::Sexp => self.format = Format::Sexp,
             Extension::Hub => return self.origins(),
-            Extension::Every(_) | Extension::Items | Extension::Help => {}
+            Extension::Every(_) | Extension::Items | Extension::Slowed | Extension::Help => {}
         }
         ":ok\n".to_owned()
+    }
+
+    /// A line for each lane that runs slower than asked, of the nodes that are shown.
+    pub fn slowed(&self) -> impl Iterator<Item = String> + use<'_> {
+        // A rate may be `every 128ms`; a word of a line contains no space.
+        let word = |rate: Rate| rate.to_string().trim_start_matches("every ").to_owned();
+        let nodes =
+            self.shared.query.status().into_iter().filter(|status| self.wanted.has_node(&status.node));
+        nodes.flat_map(move |status| {
+            let slowed = status.lanes.into_iter().filter(LaneStatus::is_slowed);
+            let line = move |lane: LaneStatus| {
+                format!("{} {} {} {}\n", status.node, lane.name, word(lane.rate), word(lane.asked))
+            };
+            slowed.map(line).collect::<Vec<_>>()
+        })
+    }
+
+    /// The answer to `:every`. It warns of nodes whose rows already come more slowly than asked.
+    pub fn every(&self) -> String {
+        let is_slowed = |status: &NodeStatus| {
+            self.wanted.has_node(&status.node) && status.lanes.iter().any(LaneStatus::is_slowed)
+        };
+        match self.shared.query.status().iter().filter(|status| is_slowed(status)).count() {
+            0 => ":ok\n".to_owned(),
+            1 => ":ok 1 node runs slower than asked, below its CPU ceiling (:slowed)\n".to_owned(),
+            nodes => format!(":ok {nodes} nodes run slower than asked, below their CPU ceilings (:slowed)\n"),
+        }
     }
 
     /// `:ok` and the hubs of these nodes; `:ok` alone where no hub answers.
@@ -93,7 +123,7 @@ impl Session {
         format!(":ok{}\n", words.collect::<String>())
     }
 
-    /// Adds the items of every node to the list; returns which of all items are gone.
+    /// Adds the items of every node to the list; returns which of all items have been gone for a while.
     pub fn learn_from(&self, look: &mut dyn Look) -> Gone {
         let (mut known, mut census) = (Layouts::default(), Census::default());
         let everything = Mask::everything();
@@ -101,9 +131,12 @@ impl Session {
             let layout = known.of(parts, &everything, &self.shared.items);
             census.count(&layout, parts);
         }) {}
-        let items = self.shared.items.lock();
+        let nodes = self.shared.query.nodes().len();
+        let now = Nanos(u64::try_from(self.shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let mut items = self.shared.items.lock();
         self.shared.counters.items_left_out.store(items.left_out(), Ordering::Relaxed);
-        census.gone(items.list().len(), self.shared.query.nodes().len())
+        let gone = census.gone(items.list().len(), nodes);
+        items.gone_for_long(&gone, now)
     }
 
     /// Begins to describe the items that are not gone.

@@ -171,10 +171,11 @@ impl Exchange {
             Err(problem) => format!(":error {problem}\n"),
             Ok(Extension::Help) => HELP.to_owned(),
             Ok(Extension::Items) => return self.describe(true).await.map(|()| None),
+            Ok(Extension::Slowed) => return self.slowed().await.map(|()| None),
             Ok(Extension::Every(wanted)) => match self.caller.check_rate(wanted) {
                 Ok(()) => {
                     rate = Some(wanted.at_most(self.session.shared.query.rate_max()));
-                    ":ok\n".to_owned()
+                    self.session.every()
                 }
                 Err(error) => format!(":error {error}\n"),
             },
@@ -197,6 +198,19 @@ impl Exchange {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends the lanes that run slower than asked.
+    async fn slowed(&mut self) -> Result<(), Ended> {
+        let lines: Vec<String> = self.session.slowed().collect();
+        for line in lines {
+            self.page.put(line.as_bytes());
+            if self.page.is_full() {
+                self.send().await?;
+            }
+        }
+        self.page.put(b"\n");
+        self.send().await
     }
 
     /// Reads the items from the rows at hand: gathers nothing for it.

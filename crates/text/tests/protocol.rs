@@ -5,7 +5,7 @@
 mod fake;
 
 use fake::{FakeCluster, Open};
-use khz_model::Nanos;
+use khz_model::{LaneStatus, Nanos};
 use khz_text::Limits;
 
 fn cluster() -> Open {
@@ -90,6 +90,37 @@ fn extensions_begin_with_a_colon() {
     assert!(client.line(":frobnicate\n").starts_with(":error no such word"));
     assert!(client.line(":nodes n[\n").starts_with(":error "));
     assert!(client.ask(":help\n").contains(": :every 10Hz"));
+}
+
+#[test]
+fn slowed_and_the_answer_to_every_report_the_lanes_that_run_slower_than_asked() {
+    let lane = |name: &str, rate: &str, asked: &str| LaneStatus {
+        name: name.to_owned(),
+        rate: rate.parse().unwrap(),
+        asked: asked.parse().unwrap(),
+        slots: 1,
+        age: None,
+        rows: 1,
+        awaited: 0,
+        lost: 0,
+        late: 0,
+    };
+    let mut cluster = FakeCluster::new(&["lbp1", "lbp2"]);
+    cluster.lanes =
+        vec![lane("base", "1Hz", "1Hz"), lane("boost1", "250Hz", "1000Hz"), lane("boost2", "128ms", "100Hz")];
+    let open = Open::new(cluster, Limits::default());
+    let mut client = open.client();
+    assert_eq!(client.ask(":slowed\n"), "lbp1 boost1 250Hz 1000Hz\nlbp1 boost2 128ms 100Hz\n\n");
+    assert_eq!(
+        client.line("1:every 50Hz\n"),
+        ":ok 1 node runs slower than asked, below its CPU ceiling (:slowed)\n"
+    );
+    // Statuses stay as they were: old readers know no other lines.
+    let expected = "lbp 1 memfree 376119296\nlbp 2 memfree 376119297\n\n";
+    assert_eq!(client.until("\n\n"), expected);
+    client.say(":nodes lbp2\n");
+    client.until(":ok 1 of 2 nodes\n");
+    assert_eq!(client.line(":slowed\n"), "\n", "that node is not shown");
 }
 
 #[test]

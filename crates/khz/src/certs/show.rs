@@ -36,7 +36,9 @@ pub fn print(
     out.flush()?;
     match entries.iter().any(|entry| entry.found.is_ok()) {
         true => Ok(Done::Wholly),
-        false => Err(Failure::work("none of these is a certificate")),
+        false => Err(Failure::work(
+            "none of these is a certificate: name .pem files, as `khz certs` makes them, or their folder with --dir",
+        )),
     }
 }
 

@@ -1,12 +1,15 @@
 //! The effective configuration as TOML that can be read back, each value with where it came from.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use khz_model::Pattern;
 
 use super::secrets::{hidden, is_secret};
 use super::settings::{SETTINGS, Setting, Shape};
 use super::{Layers, Plan, SourceValues, Value};
+use crate::table::printable;
+use crate::{door, hub, ring};
 
 /// Comments start here, unless the value is longer.
 const COMMENT_COLUMN: usize = 36;
@@ -26,7 +29,13 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
             }
             _ => hidden(&value.text).into_owned(),
         };
-        text.push_str(&line(setting.key, &written(setting, &shown), &value.origin));
+        let chosen = chosen(setting.key, plan).filter(|_| shown.is_empty());
+        let origin = match chosen {
+            // In the comment, since as a value in a configuration it would hold for every user and machine.
+            Some(directory) => format!("{}: {}", value.origin, printable(&directory.display().to_string())),
+            None => value.origin.to_string(),
+        };
+        text.push_str(&line(setting.key, &written(setting, &shown), origin));
     }
     let sources = layers.value("sources");
     if !sources.text.is_empty() {
@@ -35,6 +44,16 @@ pub fn toml(layers: &Layers, plan: &Plan) -> String {
         layers.sources.iter().for_each(|source| text.push_str(&table(source)));
     }
     text
+}
+
+/// The directory that this user's khz would choose now, if no setting names one.
+fn chosen(key: &str, plan: &Plan) -> Option<PathBuf> {
+    match key {
+        "run_dir" => door::run_dirs(plan).into_iter().next(),
+        "ring_dir" => Some(ring::place::usual()),
+        "state_dir" => hub::usual_state_dir(),
+        _ => None,
+    }
 }
 
 fn table(source: &SourceValues) -> String {
@@ -116,7 +135,7 @@ mod tests {
             &[("listen", "127.0.0.1:9")],
         );
         let (given, defaults): (Vec<&str>, Vec<&str>) =
-            text.lines().partition(|line| !line.ends_with("  # default"));
+            text.lines().partition(|line| !line.contains("  # default"));
         assert_eq!(
             given,
             [

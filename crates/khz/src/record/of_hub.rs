@@ -160,9 +160,9 @@ impl OfHub {
         match (has_rows, problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(Failure::work(problem)),
-            (false, None) if remarks.is_empty() => {
-                Err(Failure::work("no node of the hub has rows for these patterns"))
-            }
+            (false, None) if remarks.is_empty() => Err(Failure::work(
+                "no node of the hub has rows for these patterns: `khz nodes` says which are up, `khz catalog` what there is",
+            )),
             (false, None) => Err(Failure::Work(remarks.join("; "))),
         }
     }
@@ -317,7 +317,11 @@ impl OfHub {
             match self.events.next_within(ANSWER) {
                 Some(Event::Down { problem }) => return Ok(Err(Failure::work(problem))),
                 Some(event) => self.take(event, recorder)?,
-                None => return Ok(Err(Failure::work("the hub has stopped answering"))),
+                None => {
+                    return Ok(Err(Failure::work(
+                        "the hub has stopped answering; the file has the rows that came before. Check the hub, and record again",
+                    )));
+                }
             }
         }
         Ok(Ok(()))

@@ -31,7 +31,9 @@ pub fn record(
     let listed = Listed::new(listed.iter().map(|(node, series)| (node.as_str(), series.clone())));
     nodes.retain(|rings| patterns.iter().any(|pattern| pattern.matches_node(&rings.node)));
     if nodes.is_empty() {
-        return Err(Failure::work("there are rings here, and no pattern speaks of their nodes"));
+        return Err(Failure::work(
+            "there are rings here, and no pattern speaks of their nodes: `khz ring show` names them",
+        ));
     }
     let misses = listed.misses(patterns);
     if listed.has_none(patterns) {

@@ -76,7 +76,7 @@ fn png(picture: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
 #[cfg(not(feature = "png"))]
 fn png(_: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
     let _ = PNG_SCALE;
-    Err(Failure::usage("this program was built without PNG"))
+    Err(Failure::usage("this program was built without PNG; write .svg or .html"))
 }
 
 /// What somebody should know who finds the page and not the command.

@@ -129,7 +129,9 @@ impl Watch {
                 Ok(None) if self.is_over() => break,
                 Ok(None) => {
                     paper.finish()?;
-                    return Err(Failure::work("the khz that was watched has ended the stream"));
+                    return Err(Failure::work(
+                        "the khz that was watched has ended the stream; watch again when it runs (`khz nodes` asks it)",
+                    ));
                 }
                 // The wait for a row was cut off at the end of the time, as it should be.
                 Err(_) if self.is_over() => break,

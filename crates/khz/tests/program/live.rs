@@ -157,7 +157,7 @@ fn watch_says_when_the_watched_one_has_ended() {
     assert_eq!(running.end("TERM").0, Some(0), "a reader does not keep it from ending");
     let ended = watch.wait_with_output().unwrap();
     assert_eq!(code(&ended), 1);
-    assert!(err(&ended).contains("ended the stream"), "{}", err(&ended));
+    assert!(err(&ended).contains("ended the stream; watch again when it runs"), "{}", err(&ended));
 }
 
 #[test]

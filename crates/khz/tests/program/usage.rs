@@ -131,6 +131,25 @@ fn config_says_where_each_value_came_from() {
     assert_eq!(line("window"), format!("window = \"1ms\" # {}:1", path.display()));
     assert_eq!(line("cpu_max"), "cpu_max = \"10%\" # default");
 
+    // Directories that khz chooses when it needs them are shown as it would choose them now.
+    let home = PathBuf::from("/srv/khz-chosen");
+    let shown = khz(&["config"])
+        .env_remove("KHZ_RING_DIR")
+        .env_remove("KHZ_STATE_DIR")
+        .env_remove("KHZ_RUN_DIR")
+        .env("STATE_DIRECTORY", home.join("state"))
+        .env("RUNTIME_DIRECTORY", home.join("run"))
+        .output()
+        .unwrap();
+    let shown = out(&shown);
+    for (key, directory) in [("state_dir", "state"), ("run_dir", "run")] {
+        let expected = format!("{key} = \"\"");
+        let line = shown.lines().find(|line| line.starts_with(&expected)).unwrap();
+        assert!(line.ends_with(&format!("# default: {}", home.join(directory).display())), "{line}");
+    }
+    let rings = shown.lines().find(|line| line.starts_with("ring_dir = \"\"")).unwrap();
+    assert!(rings.contains("# default: /"), "{rings}");
+
     let again = file("again.toml", &text);
     let output = run(&["config", "--config", again.to_str().unwrap()]);
     assert_eq!(code(&output), 0, "what config prints is a config: {}", err(&output));

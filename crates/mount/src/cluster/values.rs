@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Absence, Reading, Series, Stamp};
+use khz_model::{Absence, Reading, Series, Stamp, Stay};
 
 use crate::cluster::layout::Layout;
 use crate::inode::{Inode, NodeId, PathId};
@@ -17,6 +17,9 @@ const LAYOUTS_SHARED_MAX: usize = 64;
 const SAME_BOOT: u64 = 1_000_000_000;
 
 const NOT_YET: Reading = Reading::Absent(Absence::NotYet);
+
+/// The reading of an interface, disk or job that is no longer there.
+const GONE: Reading = Reading::Absent(Absence::InstanceGone);
 
 /// What is known of all nodes' series.
 pub(crate) struct Values {
@@ -53,6 +56,8 @@ struct Value {
     lane: u64,
     /// Its file is open.
     watched: bool,
+    /// Whether it is listed, by the node's boot clock.
+    stay: Stay,
 }
 
 /// A lane of the upstream.
@@ -106,7 +111,8 @@ impl Values {
         let node = self.nodes.entry(id).or_default();
         let before = node.layout.replace(layout.clone());
         let old = |path| before.as_ref()?.slot(path);
-        let none = Value { reading: NOT_YET, stamp: Stamp::default(), lane: 0, watched: false };
+        let (stamp, stay) = (Stamp::default(), Stay::default());
+        let none = Value { reading: NOT_YET, stamp, lane: 0, watched: false, stay };
         let kept =
             |path: &Option<_>| path.and_then(old).and_then(|slot| node.values.get(slot as usize).copied());
         node.values = layout.paths.iter().map(|path| kept(path).unwrap_or(none)).collect();
@@ -166,6 +172,7 @@ impl Values {
                 changed.extend(path.map(|path| Inode::plain(id, path)));
             }
             (value.reading, value.stamp, value.lane) = (reading, stamp, lane);
+            value.stay.note(reading != GONE, stamp.boot);
         }
         Some((id, changed))
     }
@@ -238,14 +245,24 @@ impl Values {
         series.zip(readings)
     }
 
-    /// True when a file, or some file below a directory, has a value now. Listings leave out what is absent, gone or
-    /// failed, so that a program that walks the tree can read every file that it finds.
-    pub fn has_value(&self, node: NodeId, path: PathId) -> bool {
-        if let Some((reading, _)) = self.reading(Inode::plain(node, path)) {
-            return reading.value().is_some();
+    /// True when a file, or some file below a directory, has a value now or is of an instance that has just gone. Listings
+    /// leave out what is absent or failed, so that a program that walks the tree can read every file that it finds.
+    pub fn is_listed(&self, node: NodeId, path: PathId) -> bool {
+        let inode = Inode::plain(node, path);
+        if let Some((reading, _)) = self.reading(inode) {
+            return reading.value().is_some() || self.has_just_gone(inode);
         }
         let entries = self.layout(node).and_then(|layout| layout.entries(path)).unwrap_or_default();
-        entries.iter().any(|&path| self.has_value(node, path))
+        entries.iter().any(|&path| self.is_listed(node, path))
+    }
+
+    /// True for a file whose instance has just gone: the file is still listed, and empty.
+    pub fn has_just_gone(&self, inode: Inode) -> bool {
+        let Some((value, _)) = self.value(inode).filter(|(value, _)| value.reading == GONE) else {
+            return false;
+        };
+        // The newest row of the lane tells the time: while no row comes, nothing changes.
+        self.lanes.get(&value.lane).is_some_and(|lane| value.stay.is_listed(lane.stamp.boot))
     }
 
     /// The names of metrics without instances that some node is known to have.

@@ -42,6 +42,8 @@ pub(crate) struct Handle {
 #[derive(Debug)]
 pub(crate) enum Content {
     Value,
+    /// A value whose instance had just gone when its reader began.
+    JustGone,
     /// A text, as it was when its reader began.
     Text(Vec<u8>),
     /// A setting.

@@ -131,12 +131,12 @@ impl Tree {
         let below = layout.entries(path);
         if class == Class::Plain {
             let Some(below) = below else { return Answer::Fail(libc::ENOENT) };
-            let below = below.iter().filter(|&&path| self.cluster.values().has_value(node, path));
+            let below = below.iter().filter(|&&path| self.cluster.values().is_listed(node, path));
             return Answer::Ready(below.map(|&path| self.plain_entry(node, path)).collect());
         }
         let mut listed = self.control_entries(inode);
         for &path in below.unwrap_or_default() {
-            if self.cluster.values().has_value(node, path) {
+            if self.cluster.values().is_listed(node, path) {
                 let entry = self.settings_entry(Inode { path, ..inode });
                 // A metric that has the name of a control file hides it.
                 listed.retain(|known| known.name != entry.name);

@@ -39,7 +39,9 @@ impl Tree {
         let shown = file.map(|file| (file.reading, file.places)).or_else(|| values.reading(seen.inode));
         // Of an empty file the kernel would not ask what is in it, and nobody would learn why there is no number.
         let length = |(reading, places)| line(reading, places).map_or(1, |text| text.len() as u64);
-        seen.size = shown.map_or(0, length);
+        // A program that had the file open before gets an error when the instance is gone; a new reader finds the file empty.
+        let is_empty = file.is_none() && values.has_just_gone(seen.inode);
+        seen.size = if is_empty { 0 } else { shown.map_or(0, length) };
         let gathered = values.gathered(seen.inode);
         seen.modified = gathered.map_or(UNIX_EPOCH, |stamp| UNIX_EPOCH + Duration::from(stamp.real()));
         let is_followed = file.is_some_and(|file| file.followed);
@@ -117,6 +119,9 @@ impl Tree {
         let Some((reading, places)) = known else { return Answer::missing(is_late) };
         if !is_current {
             self.timed_out();
+        }
+        if self.cluster.values().has_just_gone(inode) {
+            return Answer::Ready(Opened::uncached(self.open_handle(inode, caller.user, Content::JustGone)));
         }
         if let Err(errno) = present(reading) {
             return Answer::Fail(errno);
@@ -217,6 +222,7 @@ impl Tree {
         match &open.content {
             Content::Directory(_) => Answer::Fail(libc::EISDIR),
             Content::Value => self.read_value(&read, inode, now),
+            Content::JustGone => self.read_just_gone(&read, inode),
             Content::KernelText => {
                 let (files, mut around) = self.kernel_files(now);
                 files.read(&read, Reader { inode, user }, is_first, is_late, &mut around)
@@ -248,6 +254,18 @@ impl Tree {
         }
     }
 
+    /// The instance of a file had just gone when the file was opened. It may be back now, or gone for long.
+    fn read_just_gone(&self, read: &Read, inode: Inode) -> Answer<Vec<u8>> {
+        let values = self.cluster.values();
+        if values.has_just_gone(inode) {
+            return Answer::Ready(Vec::new());
+        }
+        match values.reading(inode).map_or(Err(libc::ENODATA), |(reading, places)| line(reading, places)) {
+            Ok(text) => Answer::Ready(read.part(&text)),
+            Err(errno) => Answer::Fail(errno),
+        }
+    }
+
     /// Takes a line that a process writes to a control file. Returns its length.
     pub fn write(&mut self, handle: u64, bytes: &[u8], process: u32, now: Instant) -> Answer<usize> {
         let Some(&Handle { inode, user, content: Content::Control, .. }) = self.handles.get(handle) else {
@@ -263,7 +281,7 @@ impl Tree {
         let Some(open) = self.handles.get(handle) else { return Answer::Fail(libc::EBADF) };
         let inode = open.inode;
         if !matches!(open.content, Content::Value) {
-            // A text or a setting can always be read.
+            // A text, a setting or an empty file can always be read.
             return Answer::Ready(true);
         }
         if let Some(has_news) = self.polls.poll(handle, sleeper) {
@@ -284,7 +302,7 @@ impl Tree {
         }
         self.first_reads.close(handle, inode);
         match content {
-            Content::Directory(_) => {}
+            Content::Directory(_) | Content::JustGone => {}
             Content::Value => self.close_value(handle, inode, now),
             Content::Text(_) => self.close_text(inode, now),
             Content::KernelText | Content::CachedText => {

@@ -61,8 +61,11 @@ fn a_file_kept_open_shows_every_new_value_whatever_its_length() {
     }
     lab.set(0, 0, Reading::Absent(Absence::InstanceGone), 20);
     wait_until("it is no number any more", || errno(read(&file)) == libc::ENODATA);
-    assert_eq!(errno(lab.read("n0000/metrics/mem/free")), libc::ENODATA, "unknown is never a number");
-    lab.set(0, 0, Reading::Present(5), 21);
+    let now = lab.read("n0000/metrics/mem/free");
+    assert_eq!(now.unwrap(), "", "it has just gone: a new reader finds no number either");
+    lab.set(0, 0, Reading::Absent(Absence::InstanceGone), 40);
+    wait_until("it has been gone for 10 s", || errno(lab.read("n0000/metrics/mem/free")) == libc::ENODATA);
+    lab.set(0, 0, Reading::Present(5), 41);
     wait_until("it is one again", || read(&file).is_ok_and(|text| text == "5\n"));
 }
 

@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use khz_model::{
-    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, Metric, Nanos, NodeName, Origin, Pattern,
-    Query, QueryError, Rate, Reading, Refresh, Sample, Series, Snapshot, Stamp, Subscription, Unit, WaitFor,
+    Absence, Delivery, Exposition, Fault, Instance, Interest, Kind, LaneStatus, Metric, Nanos, NodeName,
+    NodeStatus, Origin, Pattern, Query, QueryError, Rate, Reading, Refresh, Sample, Series, Snapshot, Stamp,
+    Subscription, Unit, WaitFor,
 };
 use khz_text::{Counters, Door, Limits};
 
@@ -21,6 +22,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A cluster from a table.
 pub struct FakeCluster {
     pub nodes: Vec<NodeName>,
+    /// The lanes of the first of them.
+    pub lanes: Vec<LaneStatus>,
     pub columns: Vec<Series>,
     /// The `age_max` of every request.
     pub ages: Mutex<Vec<Nanos>>,
@@ -65,7 +68,7 @@ impl FakeCluster {
             series("mem.high", None, 0, None),
             series("broken", None, 0, None),
         ];
-        FakeCluster { nodes, columns, ages: Mutex::default(), stuck_below: Nanos(0) }
+        FakeCluster { nodes, lanes: Vec::new(), columns, ages: Mutex::default(), stuck_below: Nanos(0) }
     }
 
     pub fn reading(&self, node: usize, series: &Series) -> Reading {
@@ -87,6 +90,14 @@ impl Query for FakeCluster {
 
     fn metrics(&self) -> Vec<Arc<Metric>> {
         self.columns.iter().map(|series| series.metric.clone()).collect()
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        let mut all: Vec<NodeStatus> = self.nodes.iter().cloned().map(NodeStatus::here).collect();
+        if let Some(first) = all.first_mut() {
+            first.lanes = self.lanes.clone();
+        }
+        all
     }
 
     fn rate_max(&self) -> Rate {

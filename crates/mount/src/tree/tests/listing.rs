@@ -34,3 +34,45 @@ fn a_series_without_a_value_is_not_listed() {
     assert_eq!(listed(&mut lab, metrics), "net job");
     assert_eq!(listed(&mut lab, net), "a b");
 }
+
+#[test]
+fn an_instance_that_has_just_gone_is_listed_for_a_while_and_its_file_is_empty() {
+    let mut lab = Lab::of(&["n1"]);
+    assert_eq!(lab.find("n1/metrics/net"), Answer::Wait);
+    let (gone, there) = (Reading::Absent(khz_model::Absence::InstanceGone), Reading::Present(7));
+    let failed = Reading::Failed(khz_model::Fault::Unreadable);
+    let subscription = lab.subscription("n1:*");
+    let lane = lane(subscription, "n1");
+    let columns = ["net.a", "net.b", "net.c", "net.d"].map(|metric| series(metric, None)).to_vec();
+    lab.tree.columns(lane, subscription, &name("n1"), &Arc::new(columns));
+    // One row a second.
+    let mut second = 10;
+    let mut rows = |lab: &mut Lab, readings: [Reading; 4], seconds: u64| {
+        for _ in 0..seconds {
+            let stamp = Stamp { boot: Nanos::from_secs(second), real_offset: 0 };
+            lab.tree.row(lane, stamp, &mut readings.into_iter().enumerate());
+            second += 1;
+        }
+    };
+    let listed = |lab: &mut Lab| match lab.find("n1/metrics/net").map(|net| lab.list(net)) {
+        Answer::Ready(Answer::Ready(names)) => names.join(" "),
+        other => panic!("{other:?}"),
+    };
+    rows(&mut lab, [there, there, gone, there], 1);
+    assert_eq!(listed(&mut lab), "a b d", "c was never there");
+    let [b, c, d] = ["b", "c", "d"].map(|metric| lab.at(&format!("n1/metrics/net/{metric}")));
+    rows(&mut lab, [there, gone, gone, failed], 9);
+    assert_eq!(listed(&mut lab), "a b", "a value that could not be read is not listed");
+    assert_eq!(lab.cat(b, false), text(""), "a program that walks the tree can read every file");
+    assert_eq!(lab.tree.attributes(b).unwrap().size, 0);
+    assert_eq!(lab.cat(c, false), Answer::Fail(libc::ENODATA));
+    assert_eq!(lab.cat(d, false), Answer::Fail(libc::EIO));
+    let Answer::Ready(open) = lab.tree.open(b, false, READER, lab.now, false) else { panic!("b") };
+    rows(&mut lab, [there, gone, gone, failed], 2);
+    assert_eq!(listed(&mut lab), "a");
+    assert_eq!(lab.cat(b, false), Answer::Fail(libc::ENODATA));
+    assert_eq!(lab.read(open.handle), Answer::Fail(libc::ENODATA), "also for a file that was opened in time");
+    rows(&mut lab, [there, there, gone, failed], 1);
+    assert_eq!(listed(&mut lab), "a b");
+    assert_eq!(lab.read(open.handle), text("7\n"));
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::process::{Running, khz, until};
 use crate::record::folder;
 use crate::text::own;
+use crate::watched::Ended;
 
 /// Awaited things have happened by then, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,12 +22,12 @@ fn an_agent_that_two_hubs_refuse_is_one_line_in_the_log_of_each_of_the_three() {
     let links = hubs.each_ref().map(Running::link);
     let log = folder.join("agent.log");
     let mut agent = khz(&["agent", "--node", "n1", "--hub", &links.join(",")]);
-    let mut agent = agent.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
+    agent.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
+    let agent = Ended(agent.spawn().unwrap());
     until(PATIENCE, "both hubs have refused it three times", || {
         hubs.iter().all(|hub| own(hub, "khz_hub_refused_total") >= 3)
     });
-    agent.kill().unwrap();
-    agent.wait().unwrap();
+    drop(agent);
     let said = std::fs::read_to_string(&log).unwrap();
     for link in &links {
         assert_eq!(said.matches(&format!("hub {link}: ")).count(), 1, "{said}");

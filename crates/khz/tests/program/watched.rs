@@ -12,7 +12,7 @@ use crate::process::{Running, code, err, khz, out, until};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that is ended with the test.
-struct Ended(Child);
+pub struct Ended(pub Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {

@@ -1,6 +1,8 @@
 //! The project's chores. `cargo xtask test` runs every test and installs the programs that tests need.
 
 mod capture;
+#[cfg(test)]
+mod documents;
 mod mutants;
 mod needs;
 mod promises;

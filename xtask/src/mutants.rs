@@ -24,7 +24,9 @@ const SAMPLE_SLOW: usize = 7;
 
 /// A crate whose tests are judged.
 struct Decisive {
-    /// The name of its folder.
+    /// The folder below `crates` that it is in.
+    group: &'static str,
+    /// The name of its own folder.
     name: &'static str,
     /// Globs of the files to change; all files of the crate if there are none.
     files: &'static [&'static str],
@@ -32,21 +34,26 @@ struct Decisive {
     tests: &'static [&'static str],
 }
 
-const fn whole(name: &'static str) -> Decisive {
-    Decisive { name, files: &[], tests: &[] }
+const fn whole(group: &'static str, name: &'static str) -> Decisive {
+    Decisive { group, name, files: &[], tests: &[] }
 }
 
 /// The crates on the way of a row, the one that decides who may do what, and the daemon that must keep what
 /// it has acknowledged.
 static DECISIVE: [Decisive; 8] = [
-    whole("hub"),
-    whole("link"),
-    whole("model"),
-    whole("block"),
-    whole("ring"),
-    whole("parse"),
-    whole("trust"),
-    Decisive { name: "rrdcached", files: &[], tests: &["--lib", "--test", "daemon", "--test", "daemon_*"] },
+    whole("cluster", "hub"),
+    whole("cluster", "link"),
+    whole("core", "model"),
+    whole("core", "block"),
+    whole("node", "ring"),
+    whole("core", "parse"),
+    whole("cluster", "trust"),
+    Decisive {
+        group: "files",
+        name: "rrdcached",
+        files: &[],
+        tests: &["--lib", "--test", "daemon", "--test", "faults", "--test", "power"],
+    },
 ];
 
 /// `cargo xtask mutants [CRATE] [--sample N] [--seed S]`.
@@ -139,7 +146,7 @@ fn judge(one: &Decisive, wanted: &Wanted<'_>, equals: &Equals) -> Result<Outcome
     let all = cargo_mutants::list(one, &tree())?;
     let (equal, rest): (Vec<Mutant>, Vec<Mutant>) =
         all.iter().cloned().partition(|mutant| equals.has(mutant));
-    equals.all_used(&format!("crates/{}/", one.name), &equal)?;
+    equals.all_used(&format!("crates/{}/{}/", one.group, one.name), &equal)?;
     let chosen = match wanted.sample {
         Some(size) => mutant::sample(rest, size, wanted.seed),
         None => rest,

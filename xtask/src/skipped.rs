@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::step;
 
-/// The environment variable that names the file; the same as in `crates/skip`.
+/// The environment variable that names the file; the same as in `crates/testing/skip`.
 pub const VARIABLE: &str = "KHZ_SKIPPED_TESTS";
 
 /// The file into which tests write.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn xtask_and_the_tests_mean_the_same_variable() {
-        let theirs = fs::read_to_string(step::root().join("crates/skip/src/lib.rs")).unwrap();
+        let theirs = fs::read_to_string(step::root().join("crates/testing/skip/src/lib.rs")).unwrap();
         assert!(theirs.contains(&format!("pub const FILE: &str = \"{VARIABLE}\";")));
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-#[path = "../../http/tests/fake/mod.rs"]
+#[path = "../../doors/http/tests/fake/mod.rs"]
 mod fake;
 #[path = "program/process.rs"]
 #[allow(dead_code, reason = "the other program tests need more of it")]

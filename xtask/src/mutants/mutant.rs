@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Mutant {
-    /// `crates/ring/src/writer.rs:172:26: replace > with >= in Writer::append`.
+    /// `crates/node/ring/src/writer.rs:172:26: replace > with >= in Writer::append`.
     pub name: String,
     /// The changed file's path from the project's root.
     pub file: String,

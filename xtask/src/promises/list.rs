@@ -197,7 +197,7 @@ mod tests {
 [[section]]
 name = \"hub nodes\"
 run = \"day-hub-nodes\"
-code = [\"crates/hub\"]
+code = [\"crates/cluster/hub\"]
 
 [[section]]
 name = \"by hand\"

@@ -31,7 +31,7 @@ impl Age {
         match self {
             Age::Fresh => String::new(),
             Age::Stale { since, paths } => {
-                // Everybody here calls `crates/hub/src` the hub.
+                // Everybody here calls `crates/cluster/hub/src` the hub.
                 let short = |path: &String| {
                     let path = path.strip_prefix("crates/").unwrap_or(path);
                     path.strip_suffix("/src").unwrap_or(path).to_owned()

@@ -1,0 +1,153 @@
+//! What a peer may make us hold: every length, count and wait of the protocol, with its reason.
+
+use khz_model::Nanos;
+
+/// The protocol's version that we choose where the peer knows it.
+pub const VERSION: u8 = 2;
+
+/// The oldest version that we still speak.
+pub const VERSION_LOWEST: u8 = 1;
+
+/// From this version on a reader's lanes have the node's epoch and row numbers, and a node understands Again.
+pub const VERSION_OF_NUMBERS: u8 = 2;
+
+/// A frame's kind and body together. Schemas and blocks may be larger: they come in pieces.
+pub const FRAME_MAX: usize = 256 << 10;
+
+/// A frame before the welcome: the largest Hello has 500 bytes. What a stranger may make us hold.
+pub const HELLO_MAX: usize = 1 << 10;
+
+/// Hubs that a Greeting names as sources, of all levels together.
+pub const SOURCES_MAX: usize = 32;
+
+/// Texts for people.
+pub const TEXT_MAX: usize = 512;
+
+/// A program's version.
+pub const PROGRAM_MAX: usize = 64;
+
+/// A hub's name for people.
+pub const HUB_NAME_MAX: usize = 253;
+
+/// Patterns in one interest.
+pub const PATTERNS_MAX: usize = 64;
+
+/// Ranges of rows in one Want that the asker has already.
+pub const HAVE_MAX: usize = 16;
+
+/// Lanes that one Beaten acknowledges.
+pub const ACKS_MAX: usize = 4_096;
+
+/// A schema's bytes (`docs/block.md`).
+pub const SCHEMA_MAX: u64 = 16 << 20;
+
+/// A stranger must have said Hello after so long.
+pub const HANDSHAKE: Nanos = Nanos::from_secs(5);
+
+/// A peer that has said nothing for so long is gone: two Beats and a half.
+pub const SILENCE: Nanos = Nanos::from_millis(2_500);
+
+/// An agent says Beat so often.
+pub const BEAT: Nanos = Nanos::SECOND;
+
+/// A Beat must be answered after so long; with the Beat's own second a frozen hub is left after 2.5 s.
+pub const BEATEN_LATE: Nanos = Nanos::from_millis(1_500);
+
+/// A hub must have greeted and welcomed us after so long: as long as a restarted hub may need for thousands of
+/// agents that come back at once.
+pub const WELCOME_LATE: Nanos = SILENCE;
+
+/// While so many bytes wait to be sent, nothing is taken out of the rings: they are the buffer.
+pub const OUT_MAX: usize = 128 << 10;
+
+/// Bytes of rows that the thread which writes them sends itself: a flush of a hundred rows of three hundred slots. More is
+/// for the link's thread.
+pub const CARRY_MAX: u64 = 32 << 10;
+
+/// Rows, blocks and schemas go in pieces of this size, so that a slow link still says a whole frame in time.
+pub const PIECE: usize = 32 << 10;
+
+/// Lanes that an agent offers on one connection.
+pub const LANES_MAX: usize = 256;
+
+/// Interests of one peer that an agent answers at a time.
+pub const INTERESTS_MAX: usize = 64;
+
+/// Interests that a reader may say in one go, and how many more each second: an interest in all nodes is work for all of
+/// them.
+pub const INTERESTS_AT_ONCE: u64 = 2 * INTERESTS_MAX as u64;
+/// See [`INTERESTS_AT_ONCE`].
+pub const INTERESTS_A_SECOND: u64 = 32;
+
+/// A kernel text: `/proc/interrupts` of 256 CPUs and 1,000 interrupts has 3 MB.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// A path below `/proc`.
+pub const TEXT_PATH_MAX: usize = 255;
+
+/// Kernel texts that one node shows at a time.
+pub const TEXTS_MAX: usize = 256;
+
+/// Names in a list of what a node shows.
+pub const LISTED_MAX: usize = 4_096;
+
+/// Kernel texts that one reader may want at a time: some of each of thousands of nodes.
+pub const READS_MAX: usize = 8_192;
+
+/// Kernel texts that a reader may ask for in one go, and how many more each second.
+pub const READS_AT_ONCE: u64 = 2_048;
+/// See [`READS_AT_ONCE`].
+pub const READS_A_SECOND: u64 = 1_024;
+
+/// Fastest that missing blocks are sent, bytes a second.
+pub const PAST_RATE: u64 = 4 << 20;
+
+/// So they begin on a new connection: four thousand agents that come back to a hub at once must not drown it.
+pub const PAST_RATE_FIRST: u64 = 64 << 10;
+
+/// Ranges of rows that are remembered as received in one lane. One with more holes has had more outages than a ring can
+/// fill again: the oldest hole is taken as lost.
+pub const RANGES_MAX: usize = 64;
+
+/// What a follower knows of a lane is kept for so long after the lane has gone: an outage that is over by then leaves no
+/// doubt about which rows were missed.
+pub const KEPT_FOR: Nanos = Nanos::from_secs(3_600);
+
+/// Lanes that a follower follows on one connection: four for each of many thousands of nodes.
+pub const FOLLOWED_MAX: usize = 65_536;
+
+/// A block's bytes at a receiver: more than any writer puts into one, whose key row is an eighth of it at least.
+pub const BLOCK_MAX: usize = 64 << 20;
+
+/// Generations of a schema that a receiver remembers of one lane.
+pub const GENERATIONS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_are_those_of_the_protocols_document() {
+        let text = include_str!("../../../../docs/link.md").split_whitespace().collect::<Vec<_>>().join(" ");
+        for (bytes, behind) in [
+            (FRAME_MAX as u64, "(`FRAME_MAX`)"),
+            (HELLO_MAX as u64, "(`HELLO_MAX`;"),
+            (TEXT_BYTES_MAX as u64, "(`TEXT_BYTES_MAX`)"),
+            (CARRY_MAX, "(`CARRY_MAX`)"),
+            (OUT_MAX as u64, "(`OUT_MAX`)"),
+            (PIECE as u64, "at most, so that a whole frame"),
+            (PAST_RATE_FIRST, "a second at first (`PAST_RATE_FIRST`)"),
+            (PAST_RATE, "a second (`PAST_RATE`)"),
+        ] {
+            let size =
+                if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+            let line = format!("{size} {behind}");
+            assert!(text.contains(&line), "docs/link.md does not say: {line}");
+        }
+        assert_eq!(
+            INTERESTS_AT_ONCE,
+            2 * INTERESTS_MAX as u64,
+            "a reader's screen is left and another one opened"
+        );
+    }
+}

@@ -1,0 +1,356 @@
+//! The description in docs/openapi.json, compared with a real server: every path, parameter, status and
+//! schema.
+
+// Helpers of tests are tests too, which clippy's `allow-unwrap-in-tests` does not see.
+#![allow(clippy::unwrap_used)]
+
+mod fake;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fake::{Answer, FakeNode, Server};
+use serde_json::{Value, json};
+
+fn description() -> Value {
+    serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap()
+}
+
+/// Follows a `$ref` within the description.
+fn resolved<'a>(doc: &'a Value, value: &'a Value) -> &'a Value {
+    match value.get("$ref").and_then(Value::as_str) {
+        Some(path) => {
+            doc.pointer(path.trim_start_matches('#')).unwrap_or_else(|| panic!("{path} leads nowhere"))
+        }
+        None => value,
+    }
+}
+
+fn parameters<'a>(doc: &'a Value, path: &str) -> Vec<&'a Value> {
+    let listed = doc["paths"][path]["get"]["parameters"].as_array();
+    listed.into_iter().flatten().map(|parameter| resolved(doc, parameter)).collect()
+}
+
+/// Checks `value` against a schema of the description.
+fn check_schema(doc: &Value, schema: &Value, value: &Value) {
+    let whole = json!({ "allOf": [schema], "components": doc["components"] });
+    let validator = jsonschema::validator_for(&whole).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{} at {}", e, e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:?} in {value}");
+}
+
+/// Checks an answer against what the description promises for this path and status.
+fn check(doc: &Value, path: &str, answer: &Answer) {
+    check_method(doc, path, "get", answer);
+}
+
+fn check_method(doc: &Value, path: &str, method: &str, answer: &Answer) {
+    let promised = &doc["paths"][path][method]["responses"][answer.status.to_string()];
+    assert!(!promised.is_null(), "{path} answers {} which is not described: {}", answer.status, answer.body);
+    let content = &resolved(doc, promised)["content"];
+    if content.is_null() {
+        return assert_eq!(answer.body, "", "{path} {}", answer.status);
+    }
+    let kind = &content[answer.content_type()];
+    assert!(!kind.is_null(), "{path} answers {} as '{}'", answer.status, answer.content_type());
+    if let Some(schema) = kind.get("schema") {
+        check_schema(doc, schema, &answer.json());
+    }
+}
+
+#[test]
+fn every_route_and_parameter_is_described_and_nothing_else() {
+    let doc = description();
+    let described: BTreeSet<&str> = doc["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    let documented = khz_http::documented();
+    assert_eq!(described, documented.iter().map(|(path, _)| *path).collect());
+    for (path, params) in documented {
+        let names: BTreeSet<&str> =
+            parameters(&doc, path).iter().map(|p| p["name"].as_str().unwrap()).collect();
+        assert_eq!(names, params.iter().copied().collect(), "{path}");
+    }
+}
+
+/// The parameters that a request to this path must have.
+fn needed(path: &str) -> &'static str {
+    if path == "/khz/v1/tiles" { "?match=load.1m" } else { "" }
+}
+
+/// Method, target, headers, and the expected status.
+type Try = (&'static str, String, Vec<(&'static str, &'static str)>, u16);
+
+/// A request for every status that the description promises, for every path.
+fn requests(path: &str, long: &str) -> Vec<Try> {
+    let get = |query: &str, status| ("GET", format!("{path}{query}"), vec![], status);
+    // Health needs no token.
+    let stranger = if path == "/healthz" { 200 } else { 401 };
+    let mut requests = vec![
+        ("POST", path.to_owned(), vec![], 405),
+        ("GET", path.to_owned(), vec![("Host", "evil.example")], 403),
+        ("GET", path.to_owned(), vec![("Origin", "http://evil.example")], 403),
+        ("GET", path.to_owned(), vec![("Authorization", "Basic YTpi")], stranger),
+        ("GET", path.to_owned(), vec![("Content-Length", "3")], 413),
+        ("GET", format!("{path}?{long}"), vec![], 414),
+    ];
+    if !["/khz/v1/stream", "/khz/v1/tiles"].contains(&path) {
+        requests.push(get("", 200));
+    }
+    match path {
+        "/" => requests.push(("GET", path.to_owned(), vec![("If-None-Match", "*")], 304)),
+        "/metrics" => requests.extend([
+            get("?x=1", 400),
+            get("?node=n1", 200),
+            get("?node=n[1-2]", 400),
+            get("?node=n9", 404),
+            ("GET", path.to_owned(), vec![("Accept", "application/openmetrics-text")], 200),
+        ]),
+        "/khz/v1/query" => requests.extend([
+            get("?match=cpu.*&match=mem.*&age=1s", 200),
+            get("?match=n[1-3]:mem.*", 200),
+            get("?match=n1:Mem", 400),
+            get("?age=5", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/stream" => requests.extend([
+            get("?rate=0", 400),
+            get("?rate=1e9", 400),
+            get("?rate=5kHz", 400),
+            get("?changes=2", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/history" => requests.extend([
+            get("?match=cpu.*&span=5s&rows=3", 200),
+            get("?rows=0", 400),
+            get("?rows=10001", 400),
+            get("?match=nothing", 404),
+        ]),
+        "/khz/v1/catalog" => requests.extend([get("?match=cpu.*", 200), get("?match=[", 400)]),
+        "/khz/v1/nodes" => requests.extend([
+            get("?match=x", 400),
+            get("?nodes=n[1-3]", 200),
+            get("?nodes=n[1-", 400),
+            get("?nodes=nobody&brief=1", 200),
+        ]),
+        "/khz/v1/targets" => {
+            requests.extend([get("?match=x", 400), get("?nodes=n[1-3],x", 200), get("?nodes=,", 400)]);
+        }
+        "/khz/v1/tiles" => requests.extend([
+            get("", 400),
+            get("?match=*", 400),
+            get("?match=load.1m&rest=1", 400),
+            get("?match=load.1m&fold=mean", 400),
+            get("?match=load.1m&rate=11Hz", 400),
+            get("?match=net.rx_bytes&of=load.1m", 400),
+            get("?match=nothing", 404),
+        ]),
+        _ => {}
+    }
+    requests
+}
+
+#[test]
+fn every_described_status_is_answered_as_described() {
+    let doc = description();
+    let node = Arc::new(FakeNode::default());
+    let server = Server::start(Arc::clone(&node));
+    let long = "x".repeat(9_000);
+    // This one has no room for any answer.
+    let crowded = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.answers.0 = 1);
+    for (path, item) in doc["paths"].as_object().unwrap() {
+        if path == "/{file}" {
+            continue; // Its own test below: the files are what they are.
+        }
+        let mut seen = BTreeSet::from(["200".to_owned()]);
+        for (method, target, headers, status) in requests(path, &long) {
+            let answer = server.ask(method, &target, &headers);
+            assert_eq!(answer.status, status, "{method} {target}: {}", answer.body);
+            check(&doc, path, &answer);
+            seen.insert(answer.status.to_string());
+        }
+        for flag in [&node.full, &node.stopped] {
+            flag.store(true, Ordering::SeqCst);
+            let answer = server.get(&format!("{path}{}", needed(path)));
+            flag.store(false, Ordering::SeqCst);
+            check(&doc, path, &answer);
+            seen.insert(answer.status.to_string());
+        }
+        let answer = crowded.get(&format!("{path}{}", needed(path)));
+        check(&doc, path, &answer);
+        seen.insert(answer.status.to_string());
+        let promised: BTreeSet<String> =
+            item["get"]["responses"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(seen, promised, "{path}: what was seen and what is promised");
+    }
+}
+
+#[test]
+fn every_described_parameter_takes_its_example() {
+    let doc = description();
+    let server = Server::start(Arc::new(FakeNode::default()));
+    for (path, _) in doc["paths"].as_object().unwrap() {
+        for parameter in parameters(&doc, path) {
+            let (name, example) =
+                (parameter["name"].as_str().unwrap(), parameter["example"].as_str().unwrap());
+            let others = match name {
+                "match" => "",
+                "rest" => "match=load.1m&of=load.1m",
+                _ => needed(path).trim_start_matches('?'),
+            };
+            let answer = server.ask("HEAD", &format!("{path}?{name}={example}&{others}"), &[]);
+            assert_eq!(answer.status, 200, "{path}?{name}={example}");
+        }
+    }
+}
+
+#[test]
+fn the_events_of_a_stream_are_as_described() {
+    let doc = description();
+    let events = &doc["paths"]["/khz/v1/stream"]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];
+    let server = Server::start(Arc::new(FakeNode { grows_at: 50, ..FakeNode::default() }));
+    for query in ["rate=1kHz", "rate=1kHz&changes=1"] {
+        let mut stream = server.stream(&format!("/khz/v1/stream?{query}"));
+        let mut seen = Vec::new();
+        for _ in 0..8 {
+            let (name, data) = stream.next().unwrap();
+            check_schema(&doc, &events[&name], &data);
+            seen.push(name);
+        }
+        assert_eq!(seen[..2], ["columns", "rows"], "{query}");
+        assert_eq!(
+            seen.iter().filter(|name| *name == "columns").count(),
+            2,
+            "{query}: the columns changed once"
+        );
+    }
+    let server = Server::start_with(Arc::new(FakeNode::default()), |door| door.limits.backlog_readings = 10);
+    let (name, data) = server.stream("/khz/v1/stream").next().unwrap();
+    assert_eq!(name, "dropped");
+    check_schema(&doc, &events[&name], &data);
+}
+
+#[test]
+fn the_events_of_tiles_and_the_notices_are_as_described() {
+    let doc = description();
+    let notice = |node: &str| {
+        let node = khz_model::NodeName::new(node).unwrap();
+        khz_model::Notice::of(node, "100Hz is above this node's ceiling")
+    };
+    let since = khz_model::Nanos::from_secs(1_763_690_000);
+    let gone = khz_model::Notice {
+        text: "is down since 01:53:20 UTC".to_owned(),
+        change: Some((khz_model::Presence::Down, since)),
+        ..notice("n2")
+    };
+    let node = FakeNode { notices: vec![notice("n1"), notice("n2"), gone], ..FakeNode::many(3) };
+    node.set_down(&["n2"]);
+    let server = Server::start(Arc::new(node));
+    for (path, expected) in [
+        ("/khz/v1/tiles", vec!["notice", "nodes", "tiles"]),
+        ("/khz/v1/stream", vec!["notice", "notice", "columns", "rows"]),
+    ] {
+        let described =
+            &doc["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"];
+        let mut stream = server.stream(&format!("{path}?match=load.1m&rate=10Hz"));
+        for expected in expected {
+            let (name, data) = stream.next().unwrap();
+            assert_eq!(name, expected, "{path}");
+            check_schema(&doc, &described[&name], &data);
+        }
+    }
+}
+
+#[test]
+fn the_page_is_served_with_its_safety_headers_and_not_twice() {
+    let doc = description();
+    let server = Server::start(Arc::new(FakeNode::default()));
+    let page = server.get("/");
+    assert_eq!((page.status, page.content_type()), (200, "text/html"));
+    assert!(page.headers["content-security-policy"].contains("default-src 'none'"));
+    assert_eq!(page.headers["x-content-type-options"], "nosniff");
+    assert_eq!(page.headers["cache-control"], "no-cache");
+    let again = server.ask("GET", "/", &[("If-None-Match", &page.headers["etag"])]);
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../web")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".js") || name.ends_with(".css") || name.ends_with(".svg") {
+            let answer = server.get(&format!("/{name}"));
+            check(&doc, "/{file}", &answer);
+            assert_eq!(answer.status, 200, "{name}");
+        }
+    }
+    for (target, headers, status) in [
+        ("/no-such-file", vec![], 404),
+        ("/../Cargo.toml", vec![], 404),
+        ("/x", vec![("Host", "evil.example")], 403),
+        ("/x", vec![("Content-Length", "3")], 413),
+    ] {
+        let answer = server.ask("GET", target, &headers);
+        assert_eq!(answer.status, status, "{target}");
+        check(&doc, "/{file}", &answer);
+    }
+}
+
+#[test]
+fn forgetting_nodes_is_described_with_each_of_its_answers() {
+    let doc = description();
+    let path = "/khz/v1/nodes";
+    let hub = || {
+        let node = FakeNode { own: Some(Vec::new()), ..FakeNode::many(4) };
+        node.set_down(&["n3", "n4"]);
+        Arc::new(node)
+    };
+    let server = Server::start(hub());
+    let reader = Server::start_with(hub(), |door| door.access.door = khz_trust::Door::Http);
+    let alone = Server::start(Arc::new(FakeNode::default()));
+    let forget = |server: &Server, query: &str| server.ask("DELETE", &format!("{path}{query}"), &[]);
+    for (answer, status, expected) in [
+        (forget(&server, ""), 400, "'nodes' is missing"),
+        (forget(&server, "?nodes=n[1-"), 400, "never closed"),
+        (forget(&server, "?nodes=n1,n2"), 409, "n[1-2]: it is up"),
+        (forget(&server, "?nodes=m3"), 404, "no node is called m3 (did you mean n3?)"),
+        (forget(&reader, "?nodes=n3"), 403, "forgetting nodes is for operators, and you are a reader"),
+        (forget(&alone, "?nodes=n1"), 404, "only a hub remembers nodes"),
+        (forget(&server, "?nodes=n[2-3],n9"), 200, "\"forgotten\":[\"n3\"]"),
+        (server.ask("DELETE", "/khz/v1/targets", &[]), 405, "only GET and HEAD"),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        assert!(answer.body.contains(expected), "{}", answer.body);
+        if status != 405 {
+            check_method(&doc, path, "delete", &answer);
+        }
+    }
+    let left = server.get("/khz/v1/nodes?brief=1").json();
+    assert_eq!(left["nodes"], json!(["n1", "n2", "n4"]));
+}
+
+#[test]
+fn unknown_names_and_silent_nodes_are_told_apart() {
+    let doc = description();
+    let node = FakeNode::many(3);
+    node.set_down(&["n2"]);
+    let server = Server::start(Arc::new(node));
+    let answer = server.get("/khz/v1/query?match=n[1-2],n7:load.1m&match=mem.totla&match=net.rx_bytes[eht0]");
+    check(&doc, "/khz/v1/query", &answer);
+    let body = answer.json();
+    assert_eq!(body["missing"], json!(["n2"]), "it is known, and does not answer");
+    assert_eq!(
+        body["misses"],
+        json!({
+            "nodes": [{"asked": "n7", "near": "n[1-3]"}],
+            "patterns": [
+                {"asked": "mem.totla", "near": "mem.total"},
+                {"asked": "net.rx_bytes[eht0]", "near": "net.rx_bytes[eth0]"},
+            ],
+            "more": 0,
+        })
+    );
+    let mut events = server.stream("/khz/v1/stream?match=load.1m&match=mem.totla");
+    let (name, data) = events.next().unwrap();
+    assert_eq!((name.as_str(), &data["patterns"][0]["near"]), ("misses", &json!("mem.total")));
+    check_schema(&doc, &doc["components"]["schemas"]["Misses"], &data);
+    let nothing = server.get("/khz/v1/query?match=mem.totla");
+    assert_eq!(nothing.status, 404);
+    assert!(nothing.body.contains("nothing matches mem.totla (did you mean mem.total?)"), "{}", nothing.body);
+}

@@ -1,0 +1,399 @@
+//! Recordings written and read again: whole, cut off anywhere, damaged anywhere, rotated.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use khz_block::trace::{self, Chunk, LaneHead, Sealed};
+use khz_block::{Encoder, HEADER_BYTES, SchemaEncoder};
+use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Series, Stamp, Unit};
+use khz_record::{Event, Missing, Recorder, Recording, Rotation, Survey};
+
+/// A directory that is removed after the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("khz-record-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn series(name: &'static str) -> Series {
+    let metric = Metric {
+        name: name.into(),
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        places: 0,
+        max: None,
+        refresh: Refresh::Event,
+        help: "Something that grows.".into(),
+        origin: Origin { file: "a/file".into(), field: "a field".into() },
+        instances: None,
+        exposition: Exposition {
+            name: "khz_test".into(),
+            help: None,
+            labels: Vec::new().into(),
+            instance_label: None,
+            divisor: 1,
+            untyped: false,
+        },
+        flat: "test".into(),
+    };
+    Series { metric: Arc::new(metric), instance: None }
+}
+
+const PERIOD: u64 = 1_000_000;
+const ROWS_A_BLOCK: u64 = 10;
+
+/// The value of a slot of a node in a row; no other slot has the same.
+fn value(node: u64, row: u64, slot: usize) -> u64 {
+    node * 1_000_000 + row * 7 * (slot as u64 + 1)
+}
+
+fn block(node: u64, first: u64) -> Vec<u8> {
+    let mut encoder = Encoder::new(node as u16, 1, Nanos(PERIOD));
+    encoder.resume(first, 1);
+    let mut bytes = Vec::new();
+    for row in first..first + ROWS_A_BLOCK {
+        let stamp = Stamp { boot: Nanos(1_000_000_000 + row * PERIOD), real_offset: 5_000_000_000 };
+        let reading = |slot: usize| (0, value(node, row, slot));
+        if row == first {
+            encoder.key_row(stamp, 2, reading, &mut bytes);
+        } else {
+            encoder.delta_row(stamp, 0..2, reading, &mut bytes);
+        }
+    }
+    let header = encoder.close().unwrap();
+    bytes[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+    bytes
+}
+
+/// Records three nodes: this many blocks of each, in turn.
+fn record(path: &Path, rotation: Rotation, blocks: u64) -> khz_record::Counts {
+    let mut recorder = Recorder::create(path, rotation, "{}".into(), Nanos(0)).unwrap();
+    for node in 0..3u32 {
+        let head =
+            LaneHead { lane: node + 1, node: &format!("n{node}"), name: "fast", epoch: 7, period: PERIOD };
+        recorder.lane(&head).unwrap();
+        let (mut encoder, mut schema) = (SchemaEncoder::new(), Vec::new());
+        encoder.append(&series("a.one"), &mut schema).unwrap();
+        encoder.append(&series("a.two"), &mut schema).unwrap();
+        let (first, second) = schema.split_at(20);
+        recorder.schema(node + 1, 1, 0, first).unwrap();
+        recorder.schema(node + 1, 1, 20, second).unwrap();
+    }
+    for number in 0..blocks {
+        for node in 0..3u32 {
+            recorder.block(node + 1, &block(node.into(), number * ROWS_A_BLOCK)).unwrap();
+        }
+        recorder.tick(Nanos(number * 10 * PERIOD)).unwrap();
+    }
+    recorder.finish("{\"end\":true}").unwrap()
+}
+
+/// Counts all rows that can be read, and checks each against what was written.
+fn rows_of(paths: &[PathBuf]) -> (u64, Vec<String>) {
+    let recording = Recording::of(paths);
+    let mut rows = 0;
+    let mut nodes = Vec::new();
+    recording
+        .read(|event| match event {
+            Event::Lane(place, lane, _) if place == nodes.len() => {
+                nodes.push(lane.node[1..].parse::<u64>().unwrap());
+            }
+            Event::Columns(_, columns) => assert_eq!(columns[1].to_string(), "a.two"),
+            Event::Block(block) => {
+                let node = nodes[block.lane];
+                block.rows(|number, row| {
+                    for slot in 0..2 {
+                        let expected = value(node, number, slot);
+                        assert_eq!(
+                            row.reading(slot).unwrap().value(),
+                            Some(expected),
+                            "n{node} row {number}"
+                        );
+                    }
+                    rows += 1;
+                });
+            }
+            _ => {}
+        })
+        .unwrap();
+    (rows, Survey::of(&recording).unwrap().problems())
+}
+
+#[test]
+fn a_recording_reads_back_what_was_written() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let counts = record(&path, Rotation::default(), 20);
+    assert_eq!(
+        (counts.nodes, counts.rows, counts.values, counts.missing),
+        (3, 600, 1_200, Missing::default())
+    );
+    assert_eq!(counts.jitter.most(), 0);
+    assert_eq!(counts.bytes, std::fs::metadata(&path).unwrap().len());
+    assert_eq!(rows_of(std::slice::from_ref(&path)), (600, Vec::new()));
+    let survey = Survey::of(&Recording::of(&[path])).unwrap();
+    assert_eq!(survey.notes, ["{}", "{\"end\":true}"]);
+    assert_eq!(survey.lanes.len(), 3);
+    let lane = &survey.lanes[1];
+    assert_eq!(
+        (&*lane.lane.node, lane.rows, lane.missing().rows, lane.period),
+        ("n1", 200, 0, Nanos(PERIOD))
+    );
+    assert_eq!(survey.span(), Some((Nanos(6_000_000_000), Nanos(6_000_000_000 + 199 * PERIOD))));
+}
+
+/// A recording as version 1 wrote it, with unpacked schemas.
+fn as_version_1(recording: &[u8]) -> Vec<u8> {
+    let (mut old, mut unpacked) = (b"khzT\x01\0\0\0".to_vec(), 0);
+    for chunk in trace::Chunks::of(recording).unwrap() {
+        match chunk.unwrap() {
+            Chunk::Sealed(Sealed::PackedSchema { lane, generation, offset, packed }) => {
+                let bytes = zstd::bulk::decompress(packed, 1 << 20).unwrap();
+                Sealed::Schema { lane, generation, offset, bytes: &bytes }.put(&mut old);
+                unpacked += 1;
+            }
+            Chunk::Sealed(sealed) => sealed.put(&mut old),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(unpacked > 0, "no schema was packed");
+    old
+}
+
+#[test]
+fn schemas_are_packed_and_recordings_of_version_1_are_read_as_before() {
+    let folder = Folder::new();
+    let (path, old) = (folder.file("run.khzt"), folder.file("old.khzt"));
+    record(&path, Rotation::default(), 20);
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(
+        bytes[..5],
+        *b"khzT\x02",
+        "a reader that knows only version 1 refuses it, instead of finding no schema"
+    );
+    let before = as_version_1(&bytes);
+    assert!(before.len() > bytes.len(), "{} and {} bytes", before.len(), bytes.len());
+    std::fs::write(&old, before).unwrap();
+    assert_eq!(rows_of(&[old]), rows_of(&[path]));
+}
+
+#[test]
+fn a_damaged_packed_schema_is_reported_and_its_rows_are_left_out() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    record(&path, Rotation::default(), 2);
+    let mut bytes = Vec::new();
+    for chunk in trace::Chunks::of(&std::fs::read(&path).unwrap()).unwrap() {
+        match chunk.unwrap() {
+            Chunk::Sealed(Sealed::PackedSchema { lane: 2, generation, offset, .. }) => {
+                // Sealed correctly, but not a zstd frame.
+                Sealed::PackedSchema { lane: 2, generation, offset, packed: b"no frame" }.put(&mut bytes);
+            }
+            Chunk::Sealed(sealed) => sealed.put(&mut bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    std::fs::write(&path, [&b"khzT\x02\0\0\0"[..], &bytes].concat()).unwrap();
+    let (rows, problems) = rows_of(&[path]);
+    assert_eq!(rows, 40, "those of the two other nodes");
+    assert!(problems.iter().any(|problem| problem.contains("a packed schema")), "{problems:?}");
+}
+
+#[test]
+fn between_two_epochs_of_a_lane_the_ticks_of_the_pause_are_missing() {
+    let folder = Folder::new();
+    let mut recorder =
+        Recorder::create(&folder.file("run.khzt"), Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    let missing = |rows, gaps, ticks| Missing { rows, gaps, ticks, silences: 0 };
+    let head = |lane, epoch| LaneHead { lane, node: "n0", name: "fast", epoch, period: PERIOD };
+    recorder.lane(&head(1, 7)).unwrap();
+    recorder.block(1, &block(0, 0)).unwrap();
+    assert_eq!(recorder.missing(), missing(0, 0, 0));
+    // Under a new number, without a pause: nothing is missing.
+    recorder.lane(&head(2, 8)).unwrap();
+    recorder.block(2, &block(0, ROWS_A_BLOCK)).unwrap();
+    assert_eq!(recorder.missing(), missing(0, 0, 0));
+    // Under the same number, after a pause of 30 rows.
+    recorder.lane(&head(2, 9)).unwrap();
+    recorder.block(2, &block(0, 5 * ROWS_A_BLOCK)).unwrap();
+    assert_eq!(recorder.missing(), missing(0, 0, 30));
+    // The same lane announced again: its rows are counted by their numbers.
+    recorder.lane(&head(2, 9)).unwrap();
+    recorder.block(2, &block(0, 7 * ROWS_A_BLOCK)).unwrap();
+    assert_eq!(recorder.missing(), missing(10, 1, 30));
+}
+
+#[test]
+fn a_recording_that_is_cut_off_anywhere_is_read_to_its_last_whole_block() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    record(&path, Rotation::default(), 4);
+    let whole = std::fs::read(&path).unwrap();
+    let cut_path = folder.file("cut.khzt");
+    let mut before = 0;
+    for cut in (8..whole.len()).step_by(3) {
+        std::fs::write(&cut_path, &whole[..cut]).unwrap();
+        let (rows, problems) = rows_of(std::slice::from_ref(&cut_path));
+        assert!(rows >= before && rows % ROWS_A_BLOCK == 0, "cut at {cut}");
+        // A cut at the end of a chunk cannot be noticed.
+        assert!(
+            problems.len() <= 1 && problems.iter().all(|text| text.contains("is cut off")),
+            "{problems:?}"
+        );
+        before = rows;
+    }
+    assert!(before >= 110, "{before}");
+}
+
+#[test]
+fn damage_anywhere_costs_only_the_chunk_that_is_hit_and_is_reported_with_its_place() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    record(&path, Rotation::default(), 4);
+    let whole = std::fs::read(&path).unwrap();
+    let hit_path = folder.file("hit.khzt");
+    // Lanes and schemas come once: after them every hit costs one block.
+    let first_block = whole.windows(4).position(|bytes| bytes == b"khzB").unwrap();
+    for hit in (first_block..whole.len()).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[hit] ^= 0x5a;
+        std::fs::write(&hit_path, &bytes).unwrap();
+        let (rows, problems) = rows_of(std::slice::from_ref(&hit_path));
+        assert!(rows >= 110, "hit at {hit}: {rows} rows");
+        assert!(!problems.is_empty(), "hit at {hit}");
+        let named: u64 = problems[0]
+            .split("byte ")
+            .nth(1)
+            .unwrap()
+            .split(':')
+            .next()
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(named as usize <= hit && hit - (named as usize) < 400, "hit at {hit}: {problems:?}");
+    }
+}
+
+#[test]
+fn a_hole_of_zeros_is_skipped() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    record(&path, Rotation::default(), 40);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 700].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    let (rows, problems) = rows_of(std::slice::from_ref(&path));
+    assert!((1_100..1_200).contains(&rows), "{rows}");
+    assert!(problems[0].contains("bytes were skipped"), "{problems:?}");
+    let survey = Survey::of(&Recording::of(&[path])).unwrap();
+    assert_eq!(survey.lanes.iter().map(|lane| lane.missing().rows + lane.rows).sum::<u64>(), 1_200);
+}
+
+#[test]
+fn each_file_of_a_rotation_is_whole_and_together_they_are_one_recording() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let rotation = Rotation { bytes: Some(4_000), ..Rotation::default() };
+    let counts = record(&path, rotation, 60);
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert_eq!(counts.files as usize, paths.len());
+    assert!(paths.len() > 2 && paths[0].ends_with("run.0001.khzt"), "{paths:?}");
+    assert_eq!(rows_of(&paths), (1_800, Vec::new()));
+    let (rows, problems) = rows_of(&paths[1..2]);
+    assert!(rows > 0 && problems.is_empty(), "the second alone: {rows} {problems:?}");
+    let survey = Survey::of(&Recording::of(&paths)).unwrap();
+    assert_eq!((survey.lanes.len(), survey.lanes[0].missing().rows), (3, 0));
+}
+
+#[test]
+fn a_rotation_keeps_the_newest_files() {
+    let folder = Folder::new();
+    let rotation = Rotation { span: Some(Nanos(100 * PERIOD)), keep: Some(2), ..Rotation::default() };
+    record(&folder.file("run.khzt"), rotation, 100);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_that_is_not_a_trace_is_refused_with_its_name() {
+    let folder = Folder::new();
+    let path = folder.file("letter.txt");
+    std::fs::write(&path, "Dear Sir or Madam").unwrap();
+    let error = Survey::of(&Recording::of(&[path])).unwrap_err().to_string();
+    assert!(error.ends_with("letter.txt: byte 0: no trace begins here"), "{error}");
+}
+
+#[test]
+fn a_trace_of_one_lane_is_read() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fixtures/workloads/idle-100hz.khzt");
+    let survey = Survey::of(&Recording::of(&[path.into()])).unwrap();
+    assert_eq!(survey.problems(), Vec::<String>::new());
+    assert_eq!(&*survey.lanes[0].lane.node, "idle-100hz");
+    assert!(survey.lanes[0].rows > 5_000 && survey.lanes[0].series.len() > 250);
+}
+
+#[test]
+fn late_blocks_fill_their_gap() {
+    let folder = Folder::new();
+    let path = folder.file("run.khzt");
+    let mut recorder = Recorder::create(&path, Rotation::default(), "{}".into(), Nanos(0)).unwrap();
+    recorder.lane(&LaneHead { lane: 1, node: "n0", name: "fast", epoch: 7, period: PERIOD }).unwrap();
+    let mut encoder = SchemaEncoder::new();
+    let mut schema = Vec::new();
+    encoder.append(&series("a.one"), &mut schema).unwrap();
+    encoder.append(&series("a.two"), &mut schema).unwrap();
+    recorder.schema(1, 1, 0, &schema).unwrap();
+    for first in [0, 3, 2, 5] {
+        recorder.block(1, &block(0, first * ROWS_A_BLOCK)).unwrap();
+    }
+    assert_eq!((recorder.missing().rows, recorder.missing().gaps), (2 * ROWS_A_BLOCK, 2));
+    assert_eq!(recorder.awaited(&HashMap::new()), [("n0", 2 * ROWS_A_BLOCK)].into());
+    recorder.block(1, &block(0, ROWS_A_BLOCK)).unwrap();
+    recorder.lost(1, 4 * ROWS_A_BLOCK, 5 * ROWS_A_BLOCK).unwrap();
+    assert!(recorder.awaited(&HashMap::new()).is_empty(), "what is lost is not awaited");
+    assert!(recorder.awaited(&[(1, 6 * ROWS_A_BLOCK)].into()).is_empty());
+    let under_way = recorder.awaited(&[(1, 6 * ROWS_A_BLOCK + 1)].into());
+    assert_eq!(under_way, [("n0", 1)].into(), "the block that is under way leaves a hole");
+    assert_eq!(recorder.missing_by_node(), [("n0".to_owned(), recorder.missing())]);
+    let counts = recorder.finish("{}").unwrap();
+    assert_eq!((counts.rows, counts.repeated, counts.missing.rows), (5 * ROWS_A_BLOCK, 0, ROWS_A_BLOCK));
+    let recording = Recording::of(&[path]);
+    let mut numbers = Vec::new();
+    let take = |event: Event<'_>| {
+        if let Event::Block(block) = event {
+            block.rows(|number, _| numbers.push(number));
+        }
+    };
+    recording.read(take).unwrap();
+    let there = (0..6 * ROWS_A_BLOCK).filter(|row| row / ROWS_A_BLOCK != 4);
+    assert_eq!(numbers, there.collect::<Vec<_>>(), "they are read in their order");
+    let survey = Survey::of(&recording).unwrap();
+    assert_eq!(survey.lanes[0].missing(), counts.missing);
+    let gaps = survey.lanes[0].gaps();
+    assert_eq!((gaps.len(), gaps[0].before, gaps[0].rows), (1, 5 * ROWS_A_BLOCK, ROWS_A_BLOCK));
+}

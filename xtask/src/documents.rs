@@ -34,7 +34,7 @@ fn named(page: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_file_that_a_page_names_exists() {
     let root = step::root();
-    let mut pages: Vec<PathBuf> = fs::read_dir(&root).unwrap().flatten().map(|entry| entry.path()).collect();
+    let mut pages: Vec<PathBuf> = fs::read_dir(root).unwrap().flatten().map(|entry| entry.path()).collect();
     files_below(&root.join("docs"), &mut pages);
     let pages = pages.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
     let mut missing = Vec::new();

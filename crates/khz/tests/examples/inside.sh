@@ -104,6 +104,6 @@ for file in /lab/place/examples/*; do
         'khz nodes forget'*) khz nodes forget 'node017,old1,test1'; rm -rf /dev/shm/khz/{node017,old1,test1} ;;
         'khz nodes --down'*) khz nodes forget node018; rm -rf /dev/shm/khz/node018 ;;
         'khz ring rm'*) rm -rf {/dev/shm/khz,/srv/rings}/old[12] ;;
-        'khz simulate'*) simulated; for n in 1 5 9; do until_it khz get node$n:mem.free; done ;;
+        'khz simulate'*) simulated; until_it khz get 'node[1-9]:mem.free' ;;
     esac > /dev/null 2>&1
 done

@@ -131,11 +131,11 @@ mod tests {
         let text = include_str!("../../../../docs/link.md").split_whitespace().collect::<Vec<_>>().join(" ");
         for (bytes, behind) in [
             (FRAME_MAX as u64, "(`FRAME_MAX`)"),
-            (HELLO_MAX as u64, "(`HELLO_MAX`;"),
+            (HELLO_MAX as u64, "(`HELLO_MAX`)"),
             (TEXT_BYTES_MAX as u64, "(`TEXT_BYTES_MAX`)"),
             (CARRY_MAX, "(`CARRY_MAX`)"),
             (OUT_MAX as u64, "(`OUT_MAX`)"),
-            (PIECE as u64, "at most, so that a whole frame"),
+            (PIECE as u64, "(`PIECE`)"),
             (PAST_RATE_FIRST, "a second at first (`PAST_RATE_FIRST`)"),
             (PAST_RATE, "a second (`PAST_RATE`)"),
         ] {

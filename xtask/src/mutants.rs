@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn each_decisive_crate_exists_and_has_its_tests() {
         for one in &DECISIVE {
-            let folder = step::root().join("crates").join(one.name);
+            let folder = step::root().join("crates").join(one.group).join(one.name);
             assert!(folder.join("src/lib.rs").exists(), "{}", one.name);
             for test in one.tests.iter().filter(|test| !test.starts_with("--") && !test.contains('*')) {
                 assert!(folder.join("tests").join(format!("{test}.rs")).exists(), "{}: {test}", one.name);

@@ -18,6 +18,11 @@ impl Nanos {
         format!("{:02}:{:02}:{:02}", seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)
     }
 
+    /// Seconds with nine places: `12.000000000`.
+    pub fn seconds_text(self) -> String {
+        format!("{}.{:09}", self.0 / Nanos::SECOND.0, self.0 % Nanos::SECOND.0)
+    }
+
     /// `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Nanos(n.saturating_mul(1_000_000))
@@ -150,17 +155,13 @@ impl Stamp {
 
     /// Seconds since 1970 with nine places: `"1763690000.123456789"`.
     pub fn real_text(self) -> String {
-        seconds_text(self.real())
+        self.real().seconds_text()
     }
 
     /// Seconds since boot with nine places, for differences that a jump of the wall clock must not change.
     pub fn boot_text(self) -> String {
-        seconds_text(self.boot)
+        self.boot.seconds_text()
     }
-}
-
-fn seconds_text(time: Nanos) -> String {
-    format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000)
 }
 
 /// A quantity that could not be read: what was written, and what was expected.

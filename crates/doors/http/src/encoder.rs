@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series, Stamp};
+use khz_model::{Delivery, NodeName, Notice, Rate, Reading, Row, Series};
 
 use crate::json;
 use crate::limits::EVENT_BYTES;
@@ -145,7 +145,7 @@ pub(crate) fn notices<'a>(notices: impl IntoIterator<Item = &'a Notice>, out: &m
             out.push_str(",\"state\":");
             json::text(out, state);
             out.push_str(",\"since\":");
-            json::text(out, &Stamp { boot: since, real_offset: 0 }.real_text());
+            json::text(out, &since.seconds_text());
         }
         out.push_str("}\n\n");
     }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use khz_door::Caller;
 use khz_model::fold::fold;
-use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate, Stamp};
+use khz_model::{Away, Forgotten, LaneStatus, Misses, Nanos, NodeName, NodeStatus, Rate};
 
 use crate::json;
 use crate::misses;
@@ -235,17 +235,12 @@ fn moment(out: &mut String, name: &str, age: Option<Nanos>, now: Nanos) {
 /// A member that is a span in seconds with nine places, or `null`.
 fn span(out: &mut String, key: &str, span: Option<Nanos>) {
     out.push_str(key);
-    json::text_or_null(out, span.map(seconds).as_deref());
-}
-
-/// Seconds with nine places: `"12.000000000"`.
-fn seconds(span: Nanos) -> String {
-    Stamp { boot: span, real_offset: 0 }.boot_text()
+    json::text_or_null(out, span.map(Nanos::seconds_text).as_deref());
 }
 
 fn signed_seconds(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
-    format!("{sign}{}", seconds(Nanos(nanos.unsigned_abs())))
+    format!("{sign}{}", Nanos(nanos.unsigned_abs()).seconds_text())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use khz_model::{Nanos, Stamp};
+use khz_model::Nanos;
 use serde_json::{Map, Value, json};
 
 use super::{Change, Line, Paper};
@@ -59,7 +59,7 @@ impl<W: Write> Paper for Lines<'_, W> {
         } else {
             self.header(line)?;
             let cells: Vec<String> = line.shown.iter().map(word).collect();
-            writeln!(self.out, "{}\t{}\t{}", seconds(line.time), line.node, cells.join("\t"))?;
+            writeln!(self.out, "{}\t{}\t{}", line.time.seconds_text(), line.node, cells.join("\t"))?;
         }
         // Whoever reads a pipe wants the row now, not when a buffer is full.
         self.out.flush()
@@ -113,7 +113,7 @@ fn object(line: &Line<'_>) -> Value {
             (column.series.clone(), value)
         })
         .collect();
-    json!({ "node": line.node, "time": seconds(line.time), "rate": line.rate, "lost": line.lost, "values": values })
+    json!({ "node": line.node, "time": line.time.seconds_text(), "rate": line.rate, "lost": line.lost, "values": values })
 }
 
 /// A line that is no row: it has `event`.
@@ -124,15 +124,10 @@ fn event(change: &Change<'_>) -> Value {
         }
         Change::Server { server, is_silent, span } => {
             let state = if is_silent { "silent" } else { "back" };
-            let span = seconds(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)));
+            let span = Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)).seconds_text();
             json!({ "event": "server", "server": server, "state": state, "silent_seconds": span })
         }
     }
-}
-
-/// Seconds since 1970 with nine places.
-fn seconds(time: Nanos) -> String {
-    Stamp { boot: time, real_offset: 0 }.real_text()
 }
 
 /// A rate as a plain decimal: six places at most, no zeros at its end, never an exponent.

@@ -47,28 +47,25 @@ pub(crate) async fn metrics(
     let format = negotiate(request.headers());
     let collected = collect::patterns(&params)?;
     // An exposition is built in its turn, like a page.
-    let queue = if params.get("node").is_some() { Queue::Answers } else { Queue::Own };
-    app.turns.next(queue).await;
+    let node = params.get("node");
+    app.turns.next(if node.is_some() { Queue::Answers } else { Queue::Own }).await;
     // No label for a requested node: the scraper's target already has one, and two labels would conflict.
-    let own = || app.query.own();
-    let (exposed, node_label) = match (params.get("node"), params.get("node").map_or_else(own, |_| None)) {
-        (Some(node), _) => (Exposed::Nodes(one_node(&app, &roster, node, collected).await?), false),
-        (None, Some(mut own)) => {
-            let is_collected = |name: &str| {
-                collected.as_ref().is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
-            };
-            own.retain(|sample| is_collected(&sample.series.metric.name));
-            (Exposed::Own(own), false)
-        }
-        (None, None) => {
-            let all = match &collected {
-                Some(patterns) => collect(&app, patterns).await?,
-                None => app.query.latest(&[Pattern::everything()], app.window).await?,
-            };
-            (Exposed::Nodes(all), app.node_label)
-        }
+    let (exposed, node_label, queue) = if let Some(node) = node {
+        let snapshot = one_node(&app, &roster, node, collected).await?;
+        (Exposed::Nodes(snapshot), false, Queue::Answers)
+    } else if let Some(mut own) = app.query.own() {
+        let is_collected = |name: &str| {
+            collected.as_ref().is_none_or(|all| all.iter().any(|pattern| pattern.matches_metric(name)))
+        };
+        own.retain(|sample| is_collected(&sample.series.metric.name));
+        (Exposed::Own(own), false, Queue::Own)
+    } else {
+        let all = match &collected {
+            Some(patterns) => collect(&app, patterns).await?,
+            None => app.query.latest(&[Pattern::everything()], app.window).await?,
+        };
+        (Exposed::Nodes(all), app.node_label, Queue::Answers)
     };
-    let queue = if matches!(exposed, Exposed::Own(_)) { Queue::Own } else { Queue::Answers };
     let kind = format.content_type();
     let write = async move |writer| exposed.write(writer, format, node_label).await;
     let mut response = pages::answer_in(queue, &app, kind, write).await?;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Step};
 use khz_link::WantFrame;
-use khz_model::{Delivery, Nanos, NodeName, Notice, Pace, Presence, Rate, Stamp};
+use khz_model::{Delivery, Nanos, Notice, Pace, Presence, Rate, Stamp};
 use ring::digest::{Context, SHA256};
 
 use crate::clock;
@@ -233,11 +233,6 @@ impl Follower {
             }
         };
         Some(Notice::of(self.node.name.clone(), text))
-    }
-
-    /// The node that it follows.
-    pub fn node_name(&self) -> &NodeName {
-        &self.node.name
     }
 
     /// The reader thinks that the node is not there.

@@ -961,6 +961,11 @@ impl SharedNode {
         self.up.store(up, Ordering::Relaxed);
         self.changes.ring();
     }
+
+    /// True when the cluster does not know it any more.
+    pub fn is_forgotten(&self) -> bool {
+        self.turn.load(Ordering::Acquire) == 0
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The kernel texts that one reader wants, of whichever nodes: each change is told him once, behind his rows, and as far
 //! as he reads. It holds no text but the one that is being said.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,11 +37,8 @@ pub(crate) struct ReaderTexts {
     /// Wishes for nodes that have not come yet: node, path, period. After a hub has begun anew its readers are there before its
     /// nodes.
     early: HashMap<u32, (NodeName, String, Nanos)>,
-    /// The turn of the node that had appeared last when these were looked at: those of nodes that were there then are no more
-    /// among them.
-    appeared: u64,
-    /// The count of forgotten nodes when these were looked at.
-    forgotten: u64,
+    /// [`Cluster::appeared`] and [`Cluster::forgotten`] when the nodes were looked up last.
+    changes: (u64, u64),
     /// What all of them hold of what readers may.
     share: Option<Share>,
     /// Wishes that came to nothing.
@@ -128,12 +125,9 @@ impl ReaderTexts {
     }
 
     /// What is wanted of nodes that were forgotten waits for those that come back: these are others.
-    fn put_back_forgotten(&mut self, cluster: &Cluster) {
-        let is_forgotten = |node: &Arc<SharedNode>| {
-            !node.up.load(Ordering::Relaxed)
-                && cluster.node(&node.name).is_none_or(|known| !Arc::ptr_eq(&known, node))
-        };
-        let reads = self.reads.iter().filter(|(_, read)| is_forgotten(&read.node));
+    fn put_back_forgotten(&mut self) {
+        let is_gone = |node: &SharedNode| !node.up.load(Ordering::Relaxed) && node.is_forgotten();
+        let reads = self.reads.iter().filter(|(_, read)| is_gone(&read.node));
         let forgotten: Vec<_> =
             reads.map(|(&n, read)| (n, (read.node.name.clone(), read.path.clone(), read.period))).collect();
         for (number, wish) in forgotten {
@@ -144,25 +138,15 @@ impl ReaderTexts {
 
     /// Looks again for nodes that had not come, and for those that were forgotten: one that comes back is another.
     fn look_for_nodes(&mut self, cluster: &Cluster, who: &Identity) {
-        let appeared = cluster.appeared();
-        let before = std::mem::replace(&mut self.appeared, appeared);
-        let forgotten = cluster.forgotten();
-        let has_forgotten = std::mem::replace(&mut self.forgotten, forgotten) != forgotten;
-        if has_forgotten {
-            self.put_back_forgotten(cluster);
-        }
-        if self.early.is_empty() || before == appeared && !has_forgotten {
+        let changes = (cluster.appeared(), cluster.forgotten());
+        let before = std::mem::replace(&mut self.changes, changes);
+        if before == changes {
             return;
         }
-        let new = cluster.appeared_after(if has_forgotten { 0 } else { before }, usize::MAX);
-        let new: HashSet<&NodeName> = new.iter().map(|(_, node)| &node.name).collect();
-        let come: Vec<u32> = self
-            .early
-            .iter()
-            .filter(|(_, (node, ..))| new.contains(node))
-            .map(|(number, _)| *number)
-            .collect();
-        let come: Vec<_> = come.into_iter().filter_map(|number| self.early.remove_entry(&number)).collect();
+        if before.1 != changes.1 {
+            self.put_back_forgotten();
+        }
+        let come: Vec<_> = self.early.extract_if(|_, (node, ..)| cluster.node(node).is_some()).collect();
         for (number, (node, path, period)) in come {
             let wish = ReadFrame { number, node: node.as_str(), period, path: &path };
             if let Err((why, text)) = self.open(cluster, who, &wish) {

@@ -243,7 +243,7 @@ impl ClusterSubscription {
             }
             turn.spend(1);
             if let Some(Found { node, selection, .. }) = self.found.pop_front()
-                && node.turn.load(Ordering::Acquire) > 0
+                && !node.is_forgotten()
             {
                 self.follow(node, selection);
             }
@@ -277,7 +277,7 @@ impl ClusterSubscription {
 
     /// Whether a node of this name was forgotten, and not everything of it was handed out.
     fn is_ending(&self, name: &NodeName) -> bool {
-        self.followers.iter().any(|follower| follower.is_ending() && follower.node_name() == name)
+        self.followers.iter().any(|follower| follower.is_ending() && follower.node.name == *name)
     }
 
     fn note(&mut self, notice: Notice) {
@@ -344,7 +344,7 @@ impl ClusterSubscription {
         for &at in &places {
             let follower = self.followers.swap_remove(at);
             if self.gone.len() < NOTICES_MAX {
-                self.gone.insert(follower.node_name().clone());
+                self.gone.insert(follower.node.name.clone());
             }
         }
         self.has_ending = self.followers.iter().any(Follower::is_ending);

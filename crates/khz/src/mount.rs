@@ -10,7 +10,7 @@ use clap::Args;
 use khz_client::Access;
 use khz_link::driver::HubAddress;
 use khz_model::{Nanos, Rate};
-use khz_mount::{LinkSource, Mount, MountError, Options, Place, Source};
+use khz_mount::{HubLink, Mount, MountError, Options, Place, Upstream};
 use khz_trust::{ClientFiles, Role};
 
 use crate::config::{Plan, ReaderFlags};
@@ -239,8 +239,8 @@ fn mount(
         let _ = over.send(());
     };
     let mount = Mount::start(&place, options, over, |sink| {
-        let source = LinkSource::start(settings, sink).map_err(MountError::Thread)?;
-        Ok::<Arc<dyn Source>, MountError>(Arc::new(source))
+        let source = HubLink::start(settings, sink).map_err(MountError::Thread)?;
+        Ok::<Arc<dyn Upstream>, MountError>(Arc::new(source))
     });
     mount.map_err(|error| Failure::work(sentence(&error)))
 }

@@ -44,9 +44,3 @@ pub use mount::{Mount, MountError, Place, detach};
 pub use options::Options;
 pub use tree::Tree;
 pub use upstream::{Sink, Subscription, TextSubscription, Upstream};
-
-// The names that the program still uses for them.
-#[doc(hidden)]
-pub use hub_link::HubLink as LinkSource;
-#[doc(hidden)]
-pub use upstream::Upstream as Source;

@@ -139,6 +139,8 @@ mod tests {
                 name: name.into(),
                 kind,
                 unit,
+                value_type: khz_model::ValueType::Unsigned,
+                labels_from: None,
                 places: 0,
                 max: None,
                 refresh,

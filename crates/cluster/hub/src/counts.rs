@@ -74,6 +74,8 @@ pub(crate) fn own_metric(
         name: text(name),
         kind,
         unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: if unit == Unit::Seconds { 9 } else { 0 },
         max: None,
         refresh: Refresh::Event,

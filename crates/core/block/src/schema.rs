@@ -241,6 +241,8 @@ mod tests {
             name: "net.rx_bytes".into(),
             kind: khz_model::Kind::Counter,
             unit: khz_model::Unit::Bytes,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places: 0,
             max: Some(299),
             refresh: khz_model::Refresh::Every(khz_model::Nanos(1_000)),

@@ -1,13 +1,16 @@
-//! An exact decimal number: an unsigned 64-bit integer and the number of its digits after the point. It never
-//! rounds: it prints what the kernel printed, digit for digit.
+//! An exact decimal number: a whole number of up to 64 bits, its sign, and the number of its digits after the
+//! point. It never rounds: it prints what the kernel printed, digit for digit.
 
+use std::cmp::Ordering;
 use std::fmt;
 
-/// `units / 10^places`. The kernel's `0.52` is `Decimal::new(52, 2)` and prints as `0.52`.
+/// `units / 10^places`, or that below zero. The kernel's `0.52` is `Decimal::new(52, 2)` and prints as `0.52`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
     units: u64,
     places: u8,
+    /// Never true for zero.
+    is_negative: bool,
 }
 
 /// More places than this never occur: nanoseconds have nine.
@@ -17,12 +20,19 @@ impl Decimal {
     /// `units` counted in steps of `10^-places`; `places` beyond [`PLACES_MAX`] are taken as [`PLACES_MAX`].
     pub const fn new(units: u64, places: u8) -> Self {
         let places = if places > PLACES_MAX { PLACES_MAX } else { places };
-        Decimal { units, places }
+        Decimal { units, places, is_negative: false }
+    }
+
+    /// The same for a number that may be below zero.
+    pub const fn signed(units: i64, places: u8) -> Self {
+        let decimal = Decimal::new(units.unsigned_abs(), places);
+        Decimal { is_negative: units < 0, ..decimal }
     }
 
     /// The number as the nearest double: for plots and ratios, never for storage.
     pub fn to_f64(self) -> f64 {
-        self.units as f64 / 10f64.powi(i32::from(self.places))
+        let size = self.units as f64 / 10f64.powi(i32::from(self.places));
+        if self.is_negative { -size } else { size }
     }
 
     /// The same number divided by a whole number, exact when it divides evenly, otherwise to nine more places.
@@ -30,8 +40,14 @@ impl Decimal {
         if divisor <= 1 {
             return self;
         }
+        let (units, places) = self.quotient(divisor);
+        Decimal { units, places, is_negative: self.is_negative && units > 0 }
+    }
+
+    /// Units and places of the quotient; its sign is left out.
+    fn quotient(self, divisor: u64) -> (u64, u8) {
         if self.units.is_multiple_of(divisor) {
-            return Decimal { units: self.units / divisor, places: self.places };
+            return (self.units / divisor, self.places);
         }
         let mut units = u128::from(self.units);
         let mut places = self.places;
@@ -40,20 +56,36 @@ impl Decimal {
             places += 1;
         }
         match u64::try_from(units / u128::from(divisor)) {
-            Ok(units) => Decimal { units, places },
-            Err(_) => Decimal { units: self.units / divisor, places: self.places },
+            Ok(units) => (units, places),
+            Err(_) => (self.units / divisor, self.places),
         }
+    }
+
+    /// The signed number in steps of the most places there are: comparable with any other.
+    fn steps(self) -> i128 {
+        // At most 2^64 times 10^18, which is less than 2^127.
+        let steps = u128::from(self.units) * 10u128.pow(u32::from(PLACES_MAX - self.places));
+        if self.is_negative { -steps.cast_signed() } else { steps.cast_signed() }
+    }
+
+    /// Compares the numbers, whatever their places are: 1.0 is as large as 1.
+    pub fn by_size(&self, other: &Self) -> Ordering {
+        if self.places == other.places && !self.is_negative && !other.is_negative {
+            return self.units.cmp(&other.units);
+        }
+        self.steps().cmp(&other.steps())
     }
 }
 
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_negative { "-" } else { "" };
         if self.places == 0 {
-            return write!(f, "{}", self.units);
+            return write!(f, "{sign}{}", self.units);
         }
         let step = 10u64.pow(u32::from(self.places));
         let (whole, rest) = (self.units / step, self.units % step);
-        write!(f, "{whole}.{rest:0width$}", width = usize::from(self.places))
+        write!(f, "{sign}{whole}.{rest:0width$}", width = usize::from(self.places))
     }
 }
 
@@ -84,6 +116,42 @@ mod tests {
             let overflows = scaled / u128::from(divisor) * 10 > u128::from(u64::MAX / 1_000_000_000);
             prop_assert!(is_exact || is_full || overflows, "{} / {} = {}", whole, divisor, part);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_below_zero_are_those_above_it_with_a_sign(units in 1..=i64::MAX, places in 0..=PLACES_MAX, divisor in 1u64..1_000) {
+            let (above, below) = (Decimal::signed(units, places), Decimal::signed(-units, places));
+            prop_assert_eq!(format!("-{above}"), below.to_string());
+            prop_assert_eq!(-above.to_f64(), below.to_f64());
+            let (above, below) = (above.divided_by(divisor), below.divided_by(divisor));
+            let is_mirrored = below.to_string() == format!("-{above}");
+            prop_assert!(is_mirrored || (above.units == 0 && below == above));
+        }
+
+        #[test]
+        fn numbers_of_different_places_compare_by_size(
+            one in any::<i64>(), two in any::<i64>(), one_places in 0..=PLACES_MAX, two_places in 0..=PLACES_MAX,
+        ) {
+            let (one, two) = (Decimal::signed(one, one_places), Decimal::signed(two, two_places));
+            let order = one.by_size(&two);
+            prop_assert_eq!(order, two.by_size(&one).reverse());
+            if let Some(doubles) = one.to_f64().partial_cmp(&two.to_f64()).filter(|order| order.is_ne()) {
+                prop_assert_eq!(order, doubles, "{} and {}", one, two);
+            }
+        }
+    }
+
+    #[test]
+    fn the_lowest_number_has_its_text_and_zero_has_no_sign() {
+        assert_eq!(Decimal::signed(i64::MIN, 0).to_string(), "-9223372036854775808");
+        assert_eq!(Decimal::signed(-5, 3).to_string(), "-0.005");
+        assert_eq!(
+            (Decimal::signed(0, 1), Decimal::signed(0, 1).to_f64().is_sign_negative()),
+            (Decimal::new(0, 1), false)
+        );
+        assert_eq!(Decimal::new(10, 1).by_size(&Decimal::new(1, 0)), Ordering::Equal);
+        assert_eq!(Decimal::new(u64::MAX, 0).by_size(&Decimal::new(u64::MAX - 1, 0)), Ordering::Greater);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::quantity::Nanos;
+use crate::value_type::{Number, ValueType};
 
 /// Text of a catalogue entry: borrowed for our own entries, owned for those that another node sends.
 pub type Text = Cow<'static, str>;
@@ -18,6 +19,8 @@ pub struct Metric {
     pub kind: Kind,
     /// Base unit of the value.
     pub unit: Unit,
+    /// What the bits of a reading mean.
+    pub value_type: ValueType,
     /// Decimal places of the value: a reading of 52 with 2 places is 0.52.
     pub places: u8,
     /// Largest possible value in raw steps, where there is one (the smallest is always 0).
@@ -30,6 +33,9 @@ pub struct Metric {
     pub origin: Origin,
     /// What an instance is ("cpu", "device"), for metrics that have instances.
     pub instances: Option<Text>,
+    /// The metric whose readings of the same instance are further labels of this one's, which may change from
+    /// row to row: process 3 of the busiest is another process a second later.
+    pub labels_from: Option<Text>,
     /// How Prometheus sees it.
     pub exposition: Exposition,
     /// Short name without dots, for the text protocol and property files: `rxbytes`; an instance goes before
@@ -38,6 +44,11 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// The number of a Present reading with these bits; `None` where its value is labels.
+    pub fn number(&self, bits: u64) -> Option<Number> {
+        self.value_type.number(bits, self.places)
+    }
+
     /// Roughly the memory that it takes: its own, and that of texts that are not part of the program.
     pub fn held(&self) -> usize {
         let Exposition { name, help, labels, instance_label, .. } = &self.exposition;
@@ -46,6 +57,7 @@ impl Metric {
             [Some(&self.name), Some(&self.help), Some(file), Some(field), Some(&self.flat), Some(name)];
         let texts =
             texts.into_iter().chain([self.instances.as_ref(), help.as_ref(), instance_label.as_ref()]);
+        let texts = texts.chain([self.labels_from.as_ref()]);
         let labels =
             labels.iter().map(|(name, value)| size_of::<(Text, Text)>() + owned(name) + owned(value));
         size_of::<Self>() + texts.flatten().map(owned).sum::<usize>() + labels.sum::<usize>()

@@ -10,7 +10,7 @@ use crate::fold::fold;
 use crate::hostlist::{EXPAND_MAX, Hostlist};
 use crate::look::Columns;
 use crate::metric::Metric;
-use crate::name::{Instance, NodeName};
+use crate::name::NodeName;
 use crate::pattern::Pattern;
 use crate::query::Query;
 use crate::suggest;
@@ -392,8 +392,7 @@ fn near_series<'a>(
         }
         effort.spend(columns.series().len());
         for series in columns.series() {
-            let instance = series.instance.as_ref().map(Instance::as_str);
-            if pattern.matches_series(&series.metric.name, instance) {
+            if pattern.matches_series(&series.metric.name, series.instance.as_ref()) {
                 return Found::Series;
             }
             if pattern.matches_metric(&series.metric.name) && instances.len() < suggest::KNOWN_MAX {
@@ -412,6 +411,7 @@ mod tests {
     use super::*;
     use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
     use crate::schema::Series;
+    use crate::value_type::ValueType;
     use std::borrow::Cow;
 
     struct Cluster;
@@ -422,6 +422,8 @@ mod tests {
             name: text(name),
             kind: Kind::Gauge,
             unit: Unit::Count,
+            value_type: ValueType::Unsigned,
+            labels_from: None,
             places: 0,
             max: None,
             refresh: Refresh::Event,
@@ -453,7 +455,7 @@ mod tests {
         fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
             let series = |name, instance: Option<&str>| Series {
                 metric: metric(name),
-                instance: instance.map(|name| Instance::from_kernel(name.as_bytes())),
+                instance: instance.map(|name| crate::Instance::from_kernel(name.as_bytes())),
             };
             let columns = vec![
                 series("mem.free", None),

@@ -4,12 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::printable::is_hidden;
+pub use crate::instance::{INSTANCE_MAX, Instance};
 
 /// Longest node name, as in DNS.
 pub const NODE_NAME_MAX: usize = 253;
-/// Longest instance, unescaped: no kernel object has a longer name (NAME_MAX).
-pub const INSTANCE_MAX: usize = 255;
 /// Longest metric name.
 pub const METRIC_NAME_MAX: usize = 128;
 
@@ -76,87 +74,6 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// Which one of several like things: `eth0` in `net.rx_bytes[eth0]`. Held unescaped, printed escaped.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Instance(Arc<str>);
-
-impl Instance {
-    /// Takes the name that the kernel prints. Bytes that are not UTF-8 become `\xFF`, so that two names that
-    /// differ only in them stay different. A name beyond [`INSTANCE_MAX`] is cut there.
-    pub fn from_kernel(name: &[u8]) -> Self {
-        let mut text = String::with_capacity(name.len());
-        for chunk in name[..name.len().min(INSTANCE_MAX)].utf8_chunks() {
-            text.push_str(chunk.valid());
-            text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
-        }
-        Instance(text.into())
-    }
-
-    /// The unescaped name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Reads an escaped instance, as [`fmt::Display`] prints it.
-    pub fn parse(text: &str) -> Result<Self, NameError> {
-        unescape(text, 0, text).map(|name| Instance(name.into()))
-    }
-}
-
-impl fmt::Display for Instance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        escape(&self.0, f)
-    }
-}
-
-/// Bytes with a meaning in a series name, a pattern, a path or a shell word are written `%XX`.
-fn is_escaped(c: char) -> bool {
-    matches!(c, '%' | '[' | ']' | ':' | '*' | '?' | '/' | '\\' | ',' | '"' | '\'')
-        || c.is_control()
-        || c.is_whitespace()
-        // Hidden characters would make a name look like another one.
-        || is_hidden(c)
-}
-
-fn escape(name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    // As file names, "." and ".." would be directories.
-    if name == "." || name == ".." {
-        return f.write_str(&name.replace('.', "%2E"));
-    }
-    for c in name.chars() {
-        if is_escaped(c) {
-            let mut utf8 = [0; 4];
-            c.encode_utf8(&mut utf8).bytes().try_for_each(|b| write!(f, "%{b:02X}"))?;
-        } else {
-            fmt::Write::write_char(f, c)?;
-        }
-    }
-    Ok(())
-}
-
-/// Undoes [`escape`] for `text`, which begins at byte `at` of `whole` (for the error's column). Globs pass
-/// unchanged.
-pub(crate) fn unescape(text: &str, at: usize, whole: &str) -> Result<String, NameError> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes().enumerate();
-    while let Some((i, b)) = rest.next() {
-        if b != b'%' {
-            bytes.push(b);
-            continue;
-        }
-        let digits = text.as_bytes().get(i + 1..i + 3).and_then(|d| std::str::from_utf8(d).ok());
-        let byte = digits
-            .filter(|d| d.bytes().all(|d| d.is_ascii_hexdigit()))
-            .and_then(|d| u8::from_str_radix(d, 16).ok());
-        let byte = byte.ok_or_else(|| {
-            NameError::new(whole, at + i, "'%' needs two hex digits after it; '%' itself is %25")
-        })?;
-        bytes.push(byte);
-        rest.nth(1);
-    }
-    String::from_utf8(bytes).map_err(|_| NameError::new(whole, at, "the escaped bytes are not UTF-8"))
-}
-
 /// True for a dotted metric name: words of `a-z 0-9 _` with single dots between them.
 pub fn is_metric_name(text: &str) -> bool {
     text.len() <= METRIC_NAME_MAX
@@ -167,7 +84,8 @@ pub fn is_metric_name(text: &str) -> bool {
         })
 }
 
-/// The full name of a series: `node7:net.rx_bytes[eth0]`; without a node it means the local node.
+/// The full name of a series: `node7:net.rx_bytes[eth0]`, `node7:infiniband.rx_bytes[mlx5_0,port=1]`; without a
+/// node it means the local node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeriesName {
     /// The node, where one is named.
@@ -195,7 +113,7 @@ impl SeriesName {
         }
         let instance = match parts.instance {
             None => None,
-            Some(name) => Some(Instance(unescape(name, parts.instance_at, text)?.into())),
+            Some(instance) => Some(Instance::parse_at(instance, parts.instance_at, text)?),
         };
         Ok(SeriesName { node, metric: parts.metric.into(), instance })
     }

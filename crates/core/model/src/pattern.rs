@@ -1,12 +1,14 @@
-//! A pattern selects series: `node[001-128]:cpu.*[*]`. Nodes by hostlist and glob, metrics and instances by
-//! glob. No brackets: all instances. No node part: all nodes.
+//! A pattern selects series: `node[001-128]:cpu.*[*]`. Nodes by hostlist and glob, metrics, instances and
+//! labels by glob. No brackets: all instances. No node part: all nodes. A label that is not named may have any
+//! value: `[port=1]` selects that port of every device.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::glob::Glob;
 use crate::hostlist::Hostlist;
-use crate::name::{NameError, Parts, unescape};
+use crate::instance_pattern::InstancePattern;
+use crate::name::{Instance, NameError, Parts};
 
 /// A longer pattern is refused: it would cost more to match than two requests.
 pub const PATTERN_MAX: usize = 4_096;
@@ -17,15 +19,7 @@ pub struct Pattern {
     text: Box<str>,
     nodes: Option<Hostlist>,
     metric: Glob,
-    instance: Option<InstanceGlob>,
-}
-
-/// The instance part, split at its unescaped stars so that an escaped `*` matches only itself.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum InstanceGlob {
-    Name(Box<str>),
-    /// A glob over the instance as it is *written* (escaped): in that form no escaped mark acts as a glob.
-    Written(Glob),
+    instance: Option<InstancePattern>,
 }
 
 impl Pattern {
@@ -46,11 +40,7 @@ impl Pattern {
         check_metric_glob(text, &parts)?;
         let instance = match parts.instance {
             None => None,
-            Some(glob) if glob.contains(['*', '?']) => {
-                unescape(glob, parts.instance_at, text)?;
-                Some(InstanceGlob::Written(Glob::new(glob)))
-            }
-            Some(name) => Some(InstanceGlob::Name(unescape(name, parts.instance_at, text)?.into())),
+            Some(written) => Some(InstancePattern::parse(written, parts.instance_at, text)?),
         };
         Ok(Pattern { text: text.into(), nodes, metric: Glob::new(parts.metric), instance })
     }
@@ -121,16 +111,13 @@ impl Pattern {
         self.metric.matches(metric)
     }
 
-    /// True when the series without its node is selected; `instance` is unescaped.
-    pub fn matches_series(&self, metric: &str, instance: Option<&str>) -> bool {
+    /// True when the series without its node is selected.
+    pub fn matches_series(&self, metric: &str, instance: Option<&Instance>) -> bool {
         self.metric.matches(metric)
             && match (&self.instance, instance) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (Some(InstanceGlob::Name(name)), Some(instance)) => &**name == instance,
-                (Some(InstanceGlob::Written(glob)), Some(instance)) => {
-                    glob.matches(&crate::name::Instance::from_kernel(instance.as_bytes()).to_string())
-                }
+                (Some(pattern), Some(instance)) => pattern.matches(instance),
             }
     }
 }
@@ -222,23 +209,25 @@ pub fn named_nodes(patterns: &[Pattern]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::Instance;
     use proptest::prelude::*;
+
+    fn matches(pattern: &Pattern, metric: &str, instance: Option<&str>) -> bool {
+        let instance = instance.map(|name| Instance::from_kernel(name.as_bytes()));
+        pattern.matches_series(metric, instance.as_ref())
+    }
 
     #[test]
     fn the_whole_form() {
         let pattern = Pattern::new("node[001-128]:cpu.*[*]").unwrap();
         assert!(pattern.matches_node("node007") && !pattern.matches_node("node7"));
-        assert!(pattern.matches_series("cpu.user", Some("3")));
-        assert!(!pattern.matches_series("cpu.all.user", None), "[*] asks for an instance");
+        assert!(matches(&pattern, "cpu.user", Some("3")));
+        assert!(!matches(&pattern, "cpu.all.user", None), "[*] asks for an instance");
     }
 
     #[test]
     fn no_brackets_means_all_instances_and_none() {
         let pattern = Pattern::new("cpu.*").unwrap();
-        assert!(
-            pattern.matches_series("cpu.user", Some("3")) && pattern.matches_series("cpu.all.user", None)
-        );
+        assert!(matches(&pattern, "cpu.user", Some("3")) && matches(&pattern, "cpu.all.user", None));
         assert!(pattern.matches_node("anything"));
     }
 
@@ -246,13 +235,11 @@ mod tests {
     fn an_escaped_star_is_only_a_star() {
         let pattern = Pattern::new("net.rx_bytes[a%2A]").unwrap();
         assert!(
-            pattern.matches_series("net.rx_bytes", Some("a*"))
-                && !pattern.matches_series("net.rx_bytes", Some("ab"))
+            matches(&pattern, "net.rx_bytes", Some("a*")) && !matches(&pattern, "net.rx_bytes", Some("ab"))
         );
         let glob = Pattern::new("net.rx_bytes[*%3A1]").unwrap();
         assert!(
-            glob.matches_series("net.rx_bytes", Some("eth0:1"))
-                && !glob.matches_series("net.rx_bytes", Some("eth0"))
+            matches(&glob, "net.rx_bytes", Some("eth0:1")) && !matches(&glob, "net.rx_bytes", Some("eth0"))
         );
     }
 
@@ -262,7 +249,7 @@ mod tests {
         for (node, expected) in [("node002", true), ("node7", true), ("node005", true), ("node004", false)] {
             assert_eq!(pattern.matches_node(node), expected, "{node}");
         }
-        assert!(pattern.matches_series("net.rx_bytes", Some("a,b")));
+        assert!(matches(&pattern, "net.rx_bytes", Some("a,b")));
         assert_eq!(pattern.series(), "net.rx_*[a%2Cb]");
         assert_eq!((pattern.metric(), pattern.instance()), ("net.rx_*", Some("a%2Cb")));
         let refused = Pattern::new("load.1m,mem.free").unwrap_err();
@@ -296,7 +283,7 @@ mod tests {
         let everything = Pattern::everything();
         assert!(
             everything.matches_node("n")
-                && everything.matches_series("a.b", Some("c"))
+                && matches(&everything, "a.b", Some("c"))
                 && everything.to_string() == "*"
         );
     }
@@ -338,7 +325,7 @@ mod tests {
         fn a_series_is_matched_by_its_own_name(kernel in "\\PC{1,20}") {
             let instance = Instance::from_kernel(kernel.as_bytes());
             let pattern = Pattern::new(&format!("net.rx_bytes[{instance}]")).unwrap();
-            prop_assert!(pattern.matches_series("net.rx_bytes", Some(instance.as_str())));
+            prop_assert!(pattern.matches_series("net.rx_bytes", Some(&instance)));
         }
 
         #[test]

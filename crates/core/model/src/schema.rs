@@ -23,8 +23,9 @@ pub struct Series {
 impl Series {
     /// True when any of the patterns selects it; ignores their node parts.
     pub fn is_selected(&self, patterns: &[Pattern]) -> bool {
-        let instance = self.instance.as_ref().map(Instance::as_str);
-        patterns.iter().any(|pattern| pattern.matches_series(&self.metric.name, instance))
+        let is_selected =
+            |pattern: &Pattern| pattern.matches_series(&self.metric.name, self.instance.as_ref());
+        patterns.iter().any(is_selected)
     }
 
     /// The name without dots and brackets that the ancestors used: `cpu3user`, `eth0rxbytes`, `memfree`. A
@@ -121,6 +122,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::metric::{Exposition, Kind, Origin, Refresh, Unit};
+    use crate::value_type::ValueType;
 
     /// A series whose flat name is its metric's without the dots.
     pub(crate) fn series(name: &str, kind: Option<&str>, instance: Option<&str>) -> Series {
@@ -129,6 +131,8 @@ pub(crate) mod tests {
             name: text(name),
             kind: Kind::Gauge,
             unit: Unit::Count,
+            value_type: ValueType::Unsigned,
+            labels_from: None,
             places: 0,
             max: None,
             refresh: Refresh::Event,

@@ -140,6 +140,8 @@ impl Entry {
             name: self.name.into(),
             kind: self.kind,
             unit: self.unit,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places: self.places,
             max: self.max,
             refresh: self.refresh,

@@ -73,6 +73,8 @@ pub fn entry(door: &str, field: &str, kind: Kind, help: &'static str) -> Metric 
         name: Text::from(format!("khz.{door}.{field}")),
         kind,
         unit: if field.ends_with("_bytes") { Unit::Bytes } else { Unit::Count },
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: 0,
         max: None,
         refresh: Refresh::Event,

@@ -212,6 +212,8 @@ mod tests {
             name: name.into(),
             kind,
             unit,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places,
             max: None,
             refresh: Refresh::Event,

@@ -126,6 +126,8 @@ mod tests {
             name: text(name),
             kind: Kind::Gauge,
             unit: Unit::Count,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places: 0,
             max: None,
             refresh: Refresh::Event,

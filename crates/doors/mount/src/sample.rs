@@ -12,6 +12,8 @@ pub fn series(name: &str, instance: Option<&str>) -> Series {
         name: text(name),
         kind: Kind::Gauge,
         unit: Unit::Count,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: 0,
         max: None,
         refresh: Refresh::Event,

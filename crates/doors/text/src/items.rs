@@ -125,6 +125,8 @@ pub(crate) mod tests {
             name: text(name),
             kind: Kind::Gauge,
             unit: Unit::Count,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places,
             max: (name == "percent").then_some(10_000),
             refresh: Refresh::Every(Nanos::SECOND),

@@ -40,6 +40,8 @@ fn series(name: &'static str) -> Series {
         name: name.into(),
         kind: Kind::Counter,
         unit: Unit::Count,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: 0,
         max: None,
         refresh: Refresh::Event,

@@ -97,6 +97,8 @@ fn metric(
         name,
         kind,
         unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places,
         max: None,
         refresh: Refresh::Event,

@@ -328,6 +328,8 @@ mod tests {
             name: text(name),
             kind: khz_model::Kind::Gauge,
             unit: khz_model::Unit::Bytes,
+            value_type: khz_model::ValueType::Unsigned,
+            labels_from: None,
             places: 0,
             max: None,
             refresh: khz_model::Refresh::Event,

@@ -128,6 +128,8 @@ fn series(slot: &SlotName) -> Option<Series> {
         flat: name.replace('.', "").into(),
         kind: slot.kind,
         unit: Unit::named(&slot.unit)?,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: slot.places,
         max: None,
         refresh: Refresh::Event,

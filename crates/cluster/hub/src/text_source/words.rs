@@ -127,6 +127,8 @@ fn unknown(name: &str, (kind, unit, places): (Kind, Unit, u8), has_instances: bo
         name: Cow::Owned(name.to_owned()),
         kind,
         unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places,
         max: None,
         refresh: Refresh::Event,

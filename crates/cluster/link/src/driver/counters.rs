@@ -97,6 +97,8 @@ fn entry(field: &str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
         name: Text::from(format!("khz.link.{field}")),
         kind,
         unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: if seconds { 9 } else { 0 },
         max: None,
         refresh: Refresh::Event,

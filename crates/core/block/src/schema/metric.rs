@@ -52,7 +52,21 @@ pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
     let max = fields.number()?.checked_sub(1);
     let exposition = read_exposition(fields)?;
     let (name, flat) = (Cow::Owned(name.to_owned()), Cow::Owned(flat.to_owned()));
-    Ok(Metric { name, kind, unit, places, max, refresh, help, origin, instances, exposition, flat })
+    Ok(Metric {
+        name,
+        kind,
+        unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
+        places,
+        max,
+        refresh,
+        help,
+        origin,
+        instances,
+        exposition,
+        flat,
+    })
 }
 
 fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {

@@ -84,6 +84,8 @@ pub fn metric(name: &'static str, kind: Kind, unit: Unit, exposed: &'static str)
         name: Cow::Borrowed(name),
         kind,
         unit,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places: 0,
         max: None,
         refresh: Refresh::Event,

@@ -37,6 +37,8 @@ pub fn series(name: &'static str, instance: Option<&str>, places: u8, max: Optio
         name: text(name),
         kind: if max.is_none() && places == 0 { Kind::Counter } else { Kind::Gauge },
         unit: Unit::Count,
+        value_type: khz_model::ValueType::Unsigned,
+        labels_from: None,
         places,
         max,
         refresh: Refresh::Event,

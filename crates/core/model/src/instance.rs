@@ -1,0 +1,176 @@
+//! An instance: which one of several like things a series is about. Most have one name, `eth0`; some need
+//! further labels, `mlx5_0,port=1`. Held unescaped, printed escaped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::escape::{escape, unescape};
+use crate::labels::{self, Labels, MARK};
+use crate::name::NameError;
+
+/// Longest primary name, unescaped: no kernel object has a longer one (NAME_MAX).
+pub const INSTANCE_MAX: usize = 255;
+
+/// Which one of several like things: `eth0` in `net.rx_bytes[eth0]`, and in
+/// `infiniband.rx_bytes[mlx5_0,port=1]` the device `mlx5_0`, which is its *primary* name, with the label `port`.
+/// The primary name is the value of the label that the metric's catalogue entry names; it is empty where a
+/// series has labels alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Instance(
+    /// The primary name; then, for each label, the mark and `name=value`. One text, so that the many instances
+    /// without labels cost nothing more.
+    Arc<str>,
+);
+
+impl Instance {
+    /// Takes the name that the kernel prints. Bytes that are not UTF-8, and NUL, become `\xFF`, so that two names
+    /// that differ only in them stay different. A name beyond [`INSTANCE_MAX`] is cut there.
+    pub fn from_kernel(name: &[u8]) -> Self {
+        Instance(kernel_text(&name[..name.len().min(INSTANCE_MAX)]).into())
+    }
+
+    /// The instance with exactly this primary name; `None` if the name has a NUL.
+    pub fn from_text(name: &str) -> Option<Self> {
+        (!name.contains(MARK)).then(|| Instance(name.into()))
+    }
+
+    /// The same instance with these labels instead of those that it has.
+    #[must_use]
+    pub fn with_labels(&self, labels: &Labels) -> Self {
+        if labels.is_empty() {
+            return Instance(self.as_str().into());
+        }
+        Instance(format!("{}{MARK}{}", self.as_str(), labels.as_marked()).into())
+    }
+
+    /// The unescaped primary name, without the labels.
+    pub fn as_str(&self) -> &str {
+        self.0.split_once(MARK).map_or(&self.0, |(name, _)| name)
+    }
+
+    /// Names and values of the labels, sorted by name.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        labels::pairs(self.marked())
+    }
+
+    /// True when it has labels besides its primary name.
+    pub fn has_labels(&self) -> bool {
+        self.0.contains(MARK)
+    }
+
+    /// Bytes of text that it holds.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Reads an escaped instance, as [`fmt::Display`] prints it.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        Self::parse_at(text, 0, text)
+    }
+
+    /// Reads `text`, which begins at byte `at` of `whole` (for the error's column).
+    pub(crate) fn parse_at(text: &str, at: usize, whole: &str) -> Result<Self, NameError> {
+        let (name, labels) = split(text);
+        let instance = Instance::from_text(&unescape(name, at, whole)?)
+            .ok_or_else(|| NameError::new(whole, at, "a name cannot contain a NUL"))?;
+        match labels {
+            None => Ok(instance),
+            Some((from, labels)) => Ok(instance.with_labels(&labels::parse(labels, at + from, whole)?)),
+        }
+    }
+
+    fn marked(&self) -> &str {
+        self.0.split_once(MARK).map_or("", |(_, labels)| labels)
+    }
+}
+
+/// Splits what stands between brackets into the primary name and, with their offset, the labels.
+pub(crate) fn split(text: &str) -> (&str, Option<(usize, &str)>) {
+    let first = text.split(',').next().unwrap_or_default();
+    if first.contains('=') {
+        return ("", Some((0, text)));
+    }
+    (first, text.get(first.len() + 1..).map(|labels| (first.len() + 1, labels)))
+}
+
+/// The kernel's bytes as text.
+fn kernel_text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == MARK { text.push_str("\\x00") } else { text.push(c) }
+        }
+        text.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
+    }
+    text
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(self.as_str(), f)?;
+        if self.has_labels() && !self.as_str().is_empty() {
+            f.write_str(",")?;
+        }
+        labels::write_pairs(self.marked(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn labelled(name: &str, pairs: &[(&str, &str)]) -> Instance {
+        Instance::from_kernel(name.as_bytes()).with_labels(&Labels::new(pairs.iter().copied()).unwrap())
+    }
+
+    #[test]
+    fn labels_follow_the_primary_name() {
+        let port = labelled("mlx5_0", &[("port", "1"), ("net", "a=b,c")]);
+        assert_eq!(port.to_string(), "mlx5_0,net=a%3Db%2Cc,port=1");
+        assert_eq!((port.as_str(), port.has_labels()), ("mlx5_0", true));
+        assert_eq!(port.labels().collect::<Vec<_>>(), [("net", "a=b,c"), ("port", "1")]);
+        assert_eq!(Instance::parse("mlx5_0,port=1,net=a%3Db%2Cc"), Ok(port.clone()));
+        let bare = port.with_labels(&Labels::new([]).unwrap());
+        assert_eq!(bare, Instance::from_kernel(b"mlx5_0"));
+        assert_eq!(
+            (bare.has_labels(), bare.labels().count(), bare.to_string().as_str()),
+            (false, 0, "mlx5_0")
+        );
+    }
+
+    #[test]
+    fn an_instance_may_have_labels_alone() {
+        let one = labelled("", &[("port", "1")]);
+        assert_eq!((one.to_string().as_str(), one.as_str()), ("port=1", ""));
+        assert_eq!(Instance::parse("port=1"), Ok(one));
+    }
+
+    #[test]
+    fn a_name_with_marks_of_labels_is_no_label() {
+        let name = Instance::from_kernel(b"port=1,b=2\0c=3");
+        assert_eq!(name.to_string(), "port%3D1%2Cb%3D2%5Cx00c%3D3");
+        assert_eq!((name.has_labels(), Instance::parse(&name.to_string())), (false, Ok(name)));
+        assert_eq!(Instance::from_text("a\0b=c"), None);
+        assert!(Instance::parse("a%00b").is_err() && Instance::parse("a,b=c%00d").is_err());
+    }
+
+    #[test]
+    fn errors_point_at_the_column() {
+        for (text, column) in [("eth0,1", 6), ("eth0,", 6), ("eth0,a=", 8), ("a,b=1,c", 7), ("a,1=2", 3)] {
+            let error = Instance::parse(text).unwrap_err();
+            assert_eq!(error.at + 1, column, "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_instance_with_labels_is_read_back_from_its_text(
+            name in "\\PC{0,20}", labels in prop::collection::btree_map("[a-z]{1,4}", "[^\0]{1,12}", 0..4),
+        ) {
+            let labels = Labels::new(labels.iter().map(|(name, value)| (name.as_str(), value.as_str()))).unwrap();
+            let instance = Instance::from_kernel(name.as_bytes()).with_labels(&labels);
+            prop_assert_eq!(Instance::parse(&instance.to_string()).unwrap(), instance);
+        }
+    }
+}

@@ -1,10 +1,12 @@
 //! Rows to bytes. The encoder keeps the lane's last row, so that the cost of a delta row grows with the
 //! changes, not with the slots.
 
-use khz_model::{Nanos, Stamp};
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Absence, Labels, Nanos, Stamp};
 
 use crate::header::{HEADER_BYTES, Header};
-use crate::varint;
+use crate::label_cells::LabelCells;
+use crate::{BlockError, ROW_LABELS_MAX, varint};
 
 /// Kind bytes of rows.
 pub(crate) const KEY: u8 = 1;
@@ -22,15 +24,15 @@ const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
 /// The wall clock was set if it moved by more than this against the boot clock.
 const CLOCK_STEP: Nanos = Nanos::from_millis(1);
 
-/// The largest row of `slots` slots in bytes: every slot restated, with a value of ten bytes.
-pub(crate) const fn row_bytes_max(slots: usize) -> usize {
-    slots * 13 + 32
+/// The largest row of `slots` slots in bytes: every slot restated, with a value of ten bytes, and the most labels.
+pub(crate) const fn row_bytes_max(slots: usize, has_labels: bool) -> usize {
+    slots * 13 + 32 + if has_labels { ROW_LABELS_MAX } else { 0 }
 }
 
 /// Memory for any row of `slots` slots, so that rows allocate only when the schema grows. A very large schema
 /// gets the memory that its rows need in practice, and may allocate once more.
 fn room_for(slots: usize) -> usize {
-    row_bytes_max(slots).min(slots * 6 + (64 << 10))
+    row_bytes_max(slots, false).min(slots * 6 + (64 << 10))
 }
 
 /// Turns the rows of one lane into the bytes of its blocks.
@@ -51,6 +53,8 @@ pub struct Encoder {
     key_bytes: u32,
     checksum: crc32fast::Hasher,
     stamp: Stamp,
+    /// The labels of the slots whose readings are labels.
+    labels: LabelCells,
     /// The body under construction, kept to reuse its memory.
     body: Vec<u8>,
 }
@@ -71,13 +75,21 @@ impl Encoder {
             key_bytes: 0,
             checksum: crc32fast::Hasher::new(),
             stamp: Stamp::default(),
+            labels: LabelCells::default(),
             body: Vec::new(),
         }
     }
 
-    /// No row of `slots` slots has more bytes.
-    pub const fn row_bytes_max(slots: usize) -> usize {
-        row_bytes_max(slots)
+    /// The next row of `slots` slots has no more bytes than this.
+    pub fn row_bytes_max(&self, slots: usize) -> usize {
+        row_bytes_max(slots, false) + self.labels.bytes()
+    }
+
+    /// From the next row on, a reading of this slot that is [`khz_model::Reading::Labels`] means these labels. Call
+    /// it before the row whose reading has their fingerprint. An error: all labels together exceed
+    /// [`ROW_LABELS_MAX`]; those of before stay.
+    pub fn set_labels(&mut self, slot: u32, labels: &Labels) -> Result<(), BlockError> {
+        self.labels.set(slot, labels)
     }
 
     /// The number of rows in the open block.
@@ -107,16 +119,18 @@ impl Encoder {
         assert!(self.header.is_none(), "BUG: a lane is resumed inside an open block");
         self.row = next_row;
         self.generation = generation;
+        self.labels = LabelCells::default();
     }
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
     /// full; the wall clock was set since it began; the row is older than the last one, and within a block time
-    /// never goes back. The caller adds one more reason: the schema grew.
+    /// never goes back; the first labels came. The caller adds one more reason: the schema grew.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };
         self.is_full(now.boot.since(header.stamp.boot))
             || now.boot < self.stamp.boot
+            || header.has_labels == self.labels.is_empty()
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
@@ -159,18 +173,14 @@ impl Encoder {
             first_row: self.row,
             stamp,
             period,
+            has_labels: !self.labels.is_empty(),
             closed: None,
         };
         out.extend_from_slice(&header.to_bytes());
         self.header = Some(header);
         for slot in 0..slots {
-            let (state, value) = reading(slot);
-            self.states[slot] = state;
-            self.values[slot] = value;
-            self.body.push(state);
-            if state == 0 {
-                varint::put(&mut self.body, value);
-            }
+            let (state, value) = self.known(slot, reading(slot));
+            self.restate(slot, state, value);
         }
         self.finish_row(KEY, stamp, None, out);
         self.key_bytes = self.bytes;
@@ -187,7 +197,7 @@ impl Encoder {
         self.body.clear();
         let (mut count, mut next) = (0u64, 0usize);
         for slot in changed {
-            let (state, value) = reading(slot);
+            let (state, value) = self.known(slot, reading(slot));
             let (old_state, old) = (self.states[slot], self.values[slot]);
             if (state, value) == (old_state, old) {
                 continue;
@@ -196,19 +206,38 @@ impl Encoder {
             if state == 0 && old_state == 0 {
                 varint::put(&mut self.body, gap * 2);
                 varint::put(&mut self.body, varint::zigzag(value.wrapping_sub(old)));
+                self.values[slot] = value;
             } else {
                 varint::put(&mut self.body, gap * 2 + 1);
-                self.body.push(state);
-                if state == 0 {
-                    varint::put(&mut self.body, value);
-                }
+                self.restate(slot, state, value);
             }
-            self.states[slot] = state;
-            self.values[slot] = value;
             next = slot + 1;
             count += 1;
         }
         self.finish_row(DELTA, stamp, Some(count), out);
+    }
+
+    /// The cell, or, where it is labels that nobody has set, one that says that nothing was gathered yet.
+    #[inline]
+    fn known(&self, slot: usize, cell: (u8, u64)) -> (u8, u64) {
+        if cell.0 != LABELS_STATE || self.labels.get(slot).is_some() {
+            cell
+        } else {
+            (Absence::NotYet as u8, 0)
+        }
+    }
+
+    /// Appends state and value of a slot to `body`.
+    #[inline]
+    fn restate(&mut self, slot: usize, state: u8, value: u64) {
+        self.states[slot] = state;
+        self.values[slot] = value;
+        self.body.push(state);
+        match state {
+            0 => varint::put(&mut self.body, value),
+            LABELS_STATE => self.labels.put(slot, &mut self.body),
+            _ => {}
+        }
     }
 
     /// Writes a row around the entries in `body`.

@@ -9,6 +9,7 @@ mod decode;
 mod encode;
 mod front;
 mod header;
+mod label_cells;
 #[cfg(feature = "zstd")]
 pub mod packed;
 mod scan;
@@ -22,8 +23,10 @@ pub use header::{HEADER_BYTES, Header, ROW_MAX};
 pub use scan::{RowScanner, stamps};
 pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 
-/// The largest body of a row: every slot of the largest schema restated.
-pub const ROW_BYTES_MAX: usize = khz_model::schema::SLOTS_MAX * 13 + 32;
+/// The most bytes of labels in one row: a thousand CPUs with 250 bytes each.
+pub const ROW_LABELS_MAX: usize = 256 << 10;
+/// The largest body of a row: every slot of the largest schema restated, and the most labels.
+pub const ROW_BYTES_MAX: usize = encode::row_bytes_max(khz_model::schema::SLOTS_MAX, true);
 
 /// The reason why bytes are not a block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +40,7 @@ pub enum BlockError {
         found: u8,
     },
     /// Written by a newer format.
-    #[error("byte {at}: block version {version}; this program reads up to 1")]
+    #[error("byte {at}: block version {version}; this program reads versions 1 and 2")]
     UnknownVersion {
         /// The offset in the given bytes.
         at: usize,

@@ -5,6 +5,7 @@
 mod decode;
 mod encode;
 mod fields;
+mod labels;
 mod metric;
 mod pool;
 
@@ -23,7 +24,7 @@ pub const METRICS_MAX: usize = 16_384;
 pub const TEXT_BYTES_MAX: usize = 2_048;
 /// The most fixed labels of one metric's exposition.
 pub const LABELS_MAX: usize = 16;
-/// The largest instance: a kernel's name of 255 bytes, each of which may be written as `\xFF`.
+/// The largest instance without labels: a kernel's name of 255 bytes, each of which may be written as `\xFF`.
 pub const INSTANCE_BYTES_MAX: usize = khz_model::name::INSTANCE_MAX * 4;
 
 /// Magic, version, three bytes of zeros.
@@ -32,6 +33,9 @@ const VERSION: u8 = HEADER[4];
 /// Kind bytes of records.
 const METRIC: u8 = 1;
 const SLOT: u8 = 2;
+/// A metric whose values are not unsigned: a byte for the type of its values, then the body of a metric. A
+/// reader of before skips it, and refuses the slot that needs it: it never shows a number as another one.
+const TYPED_METRIC: u8 = 3;
 /// A refresh of this many nanoseconds means that the number never changes; 0 means that any event may change
 /// it.
 const CONSTANT: u64 = u64::MAX;
@@ -40,9 +44,10 @@ const CONSTANT: u64 = u64::MAX;
 mod tests {
     use std::sync::Arc;
 
-    use khz_model::{Instance, Metric, Series};
+    use khz_model::{Instance, Labels, Metric, Series, ValueType};
     use proptest::prelude::*;
 
+    use super::fields::Fields;
     use super::*;
     use crate::{BlockError, varint};
 
@@ -152,18 +157,118 @@ mod tests {
         body[at] = 77;
         body[at + 1] = 200;
         body[at + 2] = 255;
+        fields::put_text(&mut body, "some.labels");
         body.extend_from_slice(b"a field of a later version");
         let mut bytes = HEADER.to_vec();
         record(9, b"a record of a later version", &mut bytes);
         record(METRIC, &body, &mut bytes);
         record(200, b"", &mut bytes);
-        record(SLOT, b"\x00\x01\x04eth0 and more", &mut bytes);
+        record(SLOT, b"\x00\x01\x05shown\x04eth0\x00 and more", &mut bytes);
         let series = decode(&bytes).unwrap();
         assert_eq!(series.len(), 1);
         assert_eq!(series[0].to_string(), format!("{}[eth0]", metric.name));
         let found = &series[0].metric;
         assert_eq!((found.kind, found.unit), (khz_model::Kind::Gauge, khz_model::Unit::Count));
         assert_eq!((found.places, &found.help), (khz_model::decimal::PLACES_MAX, &metric.help));
+        assert_eq!(found.labels_from.as_deref(), Some("some.labels"));
+    }
+
+    /// A metric of each type, one with labels that change, and instances with labels.
+    fn typed() -> Vec<Series> {
+        let types = [ValueType::Signed, ValueType::Unsigned, ValueType::Float, ValueType::Labels];
+        let instances = [
+            None,
+            Some(labelled("mlx5_0", &[("port", "1"), ("net", "a,b=c")])),
+            Some(labelled("", &[("port", "2")])),
+            Some(labelled("\u{ff}=", &[("a", "\n"), ("b", &"é".repeat(1_000))])),
+            Some(labelled(&"\u{fe}".repeat(127), &[("b", &"é".repeat(1_000))])),
+        ];
+        let mut series = Vec::new();
+        for (value_type, metric) in types.into_iter().zip(khz_parse::catalogue()) {
+            let labels_from = (value_type == ValueType::Signed).then(|| "top.labels".into());
+            let metric = Arc::new(Metric { value_type, labels_from, ..(*metric).clone() });
+            series.extend(
+                instances
+                    .iter()
+                    .map(|instance| Series { metric: metric.clone(), instance: instance.clone() }),
+            );
+        }
+        series
+    }
+
+    fn labelled(name: &str, labels: &[(&str, &str)]) -> Instance {
+        Instance::from_kernel(name.as_bytes()).with_labels(&set(labels))
+    }
+
+    fn set(labels: &[(&str, &str)]) -> Labels {
+        Labels::new(labels.iter().copied()).unwrap()
+    }
+
+    #[test]
+    fn types_and_labels_survive_the_way_to_bytes_and_back() {
+        let series = typed();
+        assert_same(&decode(&encode(&series)).unwrap(), &series);
+    }
+
+    /// What a reader of version 1 of the program makes of the bytes: it knows two kinds of records, and of a
+    /// slot its metric and one name.
+    fn read_by_the_first_version(bytes: &[u8]) -> Result<Vec<String>, String> {
+        let (mut metrics, mut names, mut rest) = (Vec::new(), Vec::new(), &bytes[HEADER.len()..]);
+        while let Some((&kind, after)) = rest.split_first() {
+            let (length, after) = varint::get(after).unwrap();
+            let (body, after) = after.split_at(length as usize);
+            let mut fields = Fields::new(body, 0);
+            match kind {
+                METRIC => metrics.push(fields.text(999, "").unwrap().to_owned()),
+                SLOT => {
+                    let number = fields.number().unwrap() as usize;
+                    let metric = metrics.get(number).ok_or_else(|| format!("metric {number} is unknown"))?;
+                    let has_instance = fields.byte().unwrap() == 1;
+                    let name = if has_instance { fields.text(1_020, "").unwrap() } else { "" };
+                    names.push(format!("{metric}[{name}]"));
+                }
+                _ => {}
+            }
+            rest = after;
+        }
+        Ok(names)
+    }
+
+    #[test]
+    fn the_first_version_shows_labels_as_one_name_and_refuses_values_that_it_cannot_read() {
+        let series = typed();
+        let plain: Vec<Series> = series[5..10].to_vec();
+        let name = &plain[0].metric.name;
+        let shown = read_by_the_first_version(&encode(&plain)).unwrap();
+        assert_eq!(
+            shown[..3],
+            [format!("{name}[]"), format!("{name}[mlx5_0,net=a,b=c,port=1]"), format!("{name}[port=2]")]
+        );
+        assert!(shown[3..].iter().all(|shown| shown.len() > 1_000));
+        for typed in [&series[0], &series[10], &series[15]] {
+            let mixed = [plain[0].clone(), typed.clone(), plain[1].clone()];
+            assert_eq!(read_by_the_first_version(&encode(&mixed)), Err("metric 1 is unknown".into()));
+        }
+    }
+
+    #[test]
+    fn labels_from_outside_have_their_limits() {
+        let with_set = |labels: &[u8]| {
+            let mut bytes = with_metric_body(&body_of(&some_metric()));
+            record(SLOT, &[&b"\0\x01\x05shown\0"[..], labels].concat(), &mut bytes);
+            SchemaDecoder::new().feed(&bytes)
+        };
+        let mut many = Vec::new();
+        let names: Vec<String> = (0..65).map(|number| format!("l{number}")).collect();
+        labels::put(&mut many, names.iter().map(|name| (name.as_str(), "v")));
+        assert!(matches!(with_set(&many), Err(BlockError::TooMuch { what: "labels of a series", .. })));
+        let long = "v".repeat(khz_model::labels::LABELS_BYTES_MAX);
+        for pairs in [&[("a", "1"), ("a", "2")][..], &[("1", "a")], &[("a", "b\0c")], &[("a", long.as_str())]]
+        {
+            let mut body = Vec::new();
+            labels::put(&mut body, pairs.iter().copied());
+            assert!(matches!(with_set(&body), Err(BlockError::Damaged { .. })), "{pairs:?}");
+        }
     }
 
     #[test]
@@ -274,7 +379,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_says_the_same(cuts in prop::collection::vec(1usize..3_000, 1..60)) {
-            let series = node();
+            let series = [node(), typed()].concat();
             let bytes = encode(&series);
             let (mut decoder, mut rest) = (SchemaDecoder::new(), &bytes[..]);
             for cut in cuts.into_iter().cycle() {
@@ -291,7 +396,7 @@ mod tests {
 
         #[test]
         fn damaged_bytes_never_panic(hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6), cut in 1usize..500) {
-            let mut bytes = encode(&node());
+            let mut bytes = encode(&[node(), typed()].concat());
             for (at, byte) in hits {
                 // The first kilobytes contain metrics and slots of every kind.
                 let at = at % bytes.len().min(4_096);

@@ -49,7 +49,7 @@ impl Instance {
     }
 
     /// Names and values of the labels, sorted by name.
-    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         labels::pairs(self.marked())
     }
 

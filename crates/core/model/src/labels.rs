@@ -2,6 +2,7 @@
 //! sorted by name, each name once, so equal sets are equal texts.
 
 use std::fmt;
+use std::hash::Hasher;
 use std::sync::Arc;
 
 use crate::escape::{escape, unescape};
@@ -90,7 +91,7 @@ impl Labels {
     }
 
     /// Names and values, sorted by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         pairs(&self.0)
     }
 
@@ -104,9 +105,26 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// The labels as [`pairs`] reads them.
-    pub(crate) fn as_marked(&self) -> &str {
+    /// Reads labels as [`Labels::as_marked`] writes them; `None` if they are not sorted, not different, or break a
+    /// limit.
+    pub fn from_marked(marked: &str) -> Option<Self> {
+        let labels = Labels::new(pairs(marked)).ok()?;
+        (labels.as_marked() == marked).then_some(labels)
+    }
+
+    /// The labels as one text, sorted: `name=value`, with NUL between two. Part of the block format.
+    pub fn as_marked(&self) -> &str {
         &self.0
+    }
+
+    /// A number that differs for different labels. It stays inside a process: another build of the program may
+    /// count otherwise.
+    pub fn fingerprint(&self) -> u64 {
+        // The first 8 bytes of a strong hash would be slower and no better: nobody gains from a collision of
+        // their own labels.
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write(self.0.as_bytes());
+        hasher.finish()
     }
 
     /// Bytes of text that it holds.
@@ -128,7 +146,7 @@ impl fmt::Display for Labels {
 }
 
 /// Names and values out of the text between the marks.
-pub(crate) fn pairs(marked: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn pairs(marked: &str) -> impl Iterator<Item = (&str, &str)> + Clone {
     marked.split(MARK).filter_map(|label| label.split_once('='))
 }
 
@@ -250,6 +268,19 @@ mod tests {
             let error = Labels::parse(text).unwrap_err();
             assert_eq!(error.at + 1, column, "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn only_the_one_text_of_a_set_is_read_as_that_set() {
+        let labels = set(&[("b", "2"), ("a", "1=1")]).unwrap();
+        assert_eq!(labels.as_marked(), "a=1=1\0b=2");
+        assert_eq!(Labels::from_marked(labels.as_marked()).as_ref(), Some(&labels));
+        assert_eq!(Labels::from_marked(""), Some(Labels::default()));
+        for wrong in ["b=2\0a=1", "a=1\0a=2", "a=1\0", "\0a=1", "a", "a=", "1=a", "a=1\0b"] {
+            assert_eq!(Labels::from_marked(wrong), None, "{wrong:?}");
+        }
+        let other = set(&[("a", "1=1"), ("b", "3")]).unwrap();
+        assert_ne!(labels.fingerprint(), other.fingerprint());
     }
 
     proptest! {

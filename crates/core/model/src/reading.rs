@@ -6,8 +6,11 @@ use std::fmt;
 /// One value of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// The value in the metric's unit, scaled by its decimal places.
+    /// The bits of a number; the metric's [`crate::ValueType`] says which one, and its decimal places how it is
+    /// scaled.
     Present(u64),
+    /// Labels with this fingerprint ([`crate::Labels::fingerprint`]); the labels themselves are beside the row.
+    Labels(u64),
     /// There is nothing to read, and that is normal.
     Absent(Absence),
     /// There should be a value, but reading it went wrong.
@@ -42,20 +45,25 @@ pub enum Fault {
     Stuck = 131,
 }
 
+/// The state of a reading that is labels.
+pub const LABELS_STATE: u8 = 64;
+
 impl Reading {
-    /// The state as one byte: 0 Present, 1..=127 Absent, 128..=255 Failed. Part of the block format.
+    /// The state as one byte: 0 Present, 64 Labels, other numbers to 127 Absent, 128..=255 Failed. Part of the
+    /// block format.
     pub const fn state(self) -> u8 {
         match self {
             Reading::Present(_) => 0,
+            Reading::Labels(_) => LABELS_STATE,
             Reading::Absent(why) => why as u8,
             Reading::Failed(fault) => fault as u8,
         }
     }
 
-    /// The value bits that belong to [`Reading::state`]; 0 unless Present.
+    /// The bits that belong to [`Reading::state`]; 0 where there is no value.
     pub const fn bits(self) -> u64 {
         match self {
-            Reading::Present(value) => value,
+            Reading::Present(bits) | Reading::Labels(bits) => bits,
             _ => 0,
         }
     }
@@ -65,6 +73,7 @@ impl Reading {
     pub const fn from_parts(state: u8, bits: u64) -> Self {
         match state {
             0 => Reading::Present(bits),
+            LABELS_STATE => Reading::Labels(bits),
             2 => Reading::Absent(Absence::NoField),
             3 => Reading::Absent(Absence::InstanceGone),
             4 => Reading::Absent(Absence::NoSource),
@@ -76,7 +85,7 @@ impl Reading {
         }
     }
 
-    /// The value, if there is one.
+    /// The bits of the number, if there is one.
     pub const fn value(self) -> Option<u64> {
         match self {
             Reading::Present(value) => Some(value),
@@ -117,6 +126,7 @@ mod tests {
         for reading in [
             Present(0),
             Present(u64::MAX),
+            Labels(7),
             Absent(Absence::NotYet),
             Absent(Absence::NoField),
             Absent(Absence::InstanceGone),

@@ -1,13 +1,12 @@
-//! What the 64 bits of a reading mean: a whole number, one that may be below zero, a double, or the number of
-//! a set of labels. The kernel's numbers are whole and keep their decimal places; only what is derived from
-//! them is a double.
+//! What a metric's readings hold: whole numbers, numbers that may be below zero, doubles, or labels. The
+//! kernel's numbers are whole and keep their decimal places; only what is derived from them is a double.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use crate::decimal::Decimal;
 
-/// How the bits of a metric's readings are read.
+/// What a metric's readings hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ValueType {
     /// A whole number of steps of the metric's decimal places, 0 or more.
@@ -17,8 +16,8 @@ pub enum ValueType {
     Signed,
     /// An IEEE 754 double. Derived values only: what the kernel prints stays exact.
     Float,
-    /// The number of a set of labels in the lane's schema, from 0: what a node *is*, such as its kernel's
-    /// release. The labels may change from row to row, and the slot stays the same.
+    /// No number but labels, which a reading has beside its bits: what a node *is*, such as its kernel's
+    /// release. They may change from row to row, and the slot stays the same.
     Labels,
     /// A type of a newer version: there is a value, and this version cannot read it.
     Unknown,

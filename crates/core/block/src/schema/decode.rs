@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use khz_model::{Instance, Metric, Series};
+use khz_model::{Metric, Series, ValueType};
 
 use super::fields::Fields;
 use super::{
-    HEADER, INSTANCE_BYTES_MAX, METRIC, METRICS_MAX, MetricPool, RECORD_BYTES_MAX, SCHEMA_BYTES_MAX, SLOT,
-    SLOTS_MAX, VERSION, metric,
+    HEADER, METRIC, METRICS_MAX, MetricPool, RECORD_BYTES_MAX, SCHEMA_BYTES_MAX, SLOT, SLOTS_MAX,
+    TYPED_METRIC, VERSION, labels, metric,
 };
 use crate::{BlockError, varint};
 
@@ -154,7 +154,12 @@ impl SchemaDecoder {
         } else if let Some((_, body)) = piece.get(1..).and_then(varint::get) {
             let fields = Fields::new(body, self.finished as usize);
             match piece[0] {
-                METRIC => self.take_metric(fields, pool)?,
+                METRIC => self.take_metric(fields, ValueType::Unsigned, pool)?,
+                TYPED_METRIC => {
+                    let mut fields = fields;
+                    let value_type = metric::value_type_of(fields.byte()?);
+                    self.take_metric(fields, value_type, pool)?;
+                }
                 SLOT => self.take_slot(fields)?,
                 // A newer version wrote a kind of record that this one does not know.
                 _ => {}
@@ -174,11 +179,16 @@ impl SchemaDecoder {
         }
     }
 
-    fn take_metric(&mut self, mut fields: Fields, pool: &mut MetricPool) -> Result<(), BlockError> {
+    fn take_metric(
+        &mut self,
+        mut fields: Fields,
+        value_type: ValueType,
+        pool: &mut MetricPool,
+    ) -> Result<(), BlockError> {
         if self.metrics.len() == METRICS_MAX {
             return Err(self.too_much("metrics", METRICS_MAX));
         }
-        self.metrics.push(pool.share(metric::read(&mut fields)?));
+        self.metrics.push(pool.share(metric::read(&mut fields, value_type)?));
         Ok(())
     }
 
@@ -193,9 +203,9 @@ impl SchemaDecoder {
             .ok_or_else(|| fields.damaged("a slot names a metric that the schema has not defined"))?;
         let instance = match fields.byte()? {
             0 => None,
-            _ => Some(instance(fields.text(INSTANCE_BYTES_MAX, "bytes in an instance")?, &fields)?),
+            _ => Some(labels::read_instance(&mut fields)?),
         };
-        self.instances += instance.as_ref().map_or(0, |instance| shared_text(instance.as_str()));
+        self.instances += instance.as_ref().map_or(0, |instance| shared_text(instance.bytes()));
         self.series.push(Series { metric: metric.clone(), instance });
         Ok(())
     }
@@ -210,12 +220,6 @@ impl SchemaDecoder {
 }
 
 /// The memory of a shared text: two counts before it, and the allocator's rounding and own data.
-fn shared_text(text: &str) -> u64 {
-    ((2 * size_of::<usize>() + text.len() + size_of::<usize>()).next_multiple_of(16) as u64).max(32)
-}
-
-/// An instance with exactly this text. It may exceed the kernel's own limit: a byte that is not text takes
-/// four bytes (`\xFF`).
-fn instance(text: &str, fields: &Fields) -> Result<Instance, BlockError> {
-    Instance::parse(&text.replace('%', "%25")).map_err(|_| fields.damaged("no instance can have that name"))
+fn shared_text(bytes: usize) -> u64 {
+    ((2 * size_of::<usize>() + bytes + size_of::<usize>()).next_multiple_of(16) as u64).max(32)
 }

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Metric, Series};
+use khz_model::{Metric, Series, ValueType};
 
-use super::fields::{Fields, put_text};
+use super::fields::Fields;
 use super::{
     HEADER, INSTANCE_BYTES_MAX, METRIC, METRICS_MAX, RECORD_BYTES_MAX, SCHEMA_BYTES_MAX, SLOT, SLOTS_MAX,
-    metric,
+    TYPED_METRIC, labels, metric,
 };
 use crate::{BlockError, varint};
 
@@ -83,7 +83,7 @@ impl SchemaEncoder {
         self.body.push(u8::from(series.instance.is_some()));
         if let Some(instance) = &series.instance {
             self.within(instance.as_str().len(), INSTANCE_BYTES_MAX, "bytes in an instance")?;
-            put_text(&mut self.body, instance.as_str());
+            labels::put_instance(&mut self.body, instance);
         }
         self.write_record(SLOT, out);
         self.within(self.bytes as usize + out.len() - start, SCHEMA_BYTES_MAX, "bytes of schema")?;
@@ -100,11 +100,18 @@ impl SchemaEncoder {
     fn write_metric(&mut self, metric: &Metric, out: &mut Vec<u8>) -> Result<u32, BlockError> {
         self.within(self.metrics.len() + 1, METRICS_MAX, "metrics")?;
         self.body.clear();
+        let is_typed = metric.value_type != ValueType::Unsigned;
+        if is_typed {
+            let unknown = "a value type of a newer version cannot be written";
+            let byte = metric::value_type_byte(metric.value_type);
+            self.body.push(byte.ok_or(BlockError::Damaged { at: self.bytes as usize, problem: unknown })?);
+        }
         metric::put(&mut self.body, metric);
         self.within(self.body.len(), RECORD_BYTES_MAX, "bytes in a record")?;
         // The limits of a metric are in one place: its reader.
-        metric::read(&mut Fields::new(&self.body, self.bytes as usize))?;
-        self.write_record(METRIC, out);
+        let body = &self.body[usize::from(is_typed)..];
+        metric::read(&mut Fields::new(body, self.bytes as usize), metric.value_type)?;
+        self.write_record(if is_typed { TYPED_METRIC } else { METRIC }, out);
         Ok(self.metrics.len() as u32)
     }
 

@@ -20,6 +20,10 @@ impl<'a> Fields<'a> {
         Fields { rest: body, at }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub fn damaged(&self, problem: &'static str) -> BlockError {
         BlockError::Damaged { at: self.at, problem }
     }

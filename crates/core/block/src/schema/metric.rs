@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use khz_model::decimal::PLACES_MAX;
 use khz_model::metric::Text;
 use khz_model::name::{METRIC_NAME_MAX, is_metric_name};
-use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit};
+use khz_model::{Exposition, Kind, Metric, Nanos, Origin, Refresh, Unit, ValueType};
 
 use super::fields::{Fields, put_text};
 use super::{CONSTANT, LABELS_MAX, TEXT_BYTES_MAX};
 use crate::{BlockError, varint};
 
-/// Appends the body of the metric's record.
+/// Appends the body of the metric's record, without its value type.
 pub(super) fn put(out: &mut Vec<u8>, metric: &Metric) {
     let optional = |text: &Option<Text>| text.clone().unwrap_or_default();
-    let Metric { name, flat, help, origin, instances, exposition, .. } = metric;
+    let Metric { name, flat, help, origin, instances, labels_from, exposition, .. } = metric;
     for text in [name, flat, help, &origin.file, &origin.field, &optional(instances)] {
         put_text(out, text);
     }
@@ -33,11 +33,15 @@ pub(super) fn put(out: &mut Vec<u8>, metric: &Metric) {
     }
     varint::put(out, exposition.divisor);
     out.push(u8::from(exposition.untyped));
+    // Written only where there is one: a metric without it has the bytes that it always had.
+    if let Some(metric) = labels_from {
+        put_text(out, metric);
+    }
 }
 
-/// Reads the body of a metric's record. Bytes after the known fields belong to a newer version and are
-/// ignored.
-pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
+/// Reads the body of a metric's record, whose values are of that type. Bytes after the known fields belong to
+/// a newer version and are ignored.
+pub(super) fn read(fields: &mut Fields, value_type: ValueType) -> Result<Metric, BlockError> {
     let name = fields.text(METRIC_NAME_MAX, "bytes in a metric's name")?;
     let flat = fields.text(METRIC_NAME_MAX, "bytes in a metric's flat name")?;
     if !is_metric_name(name) || !is_word(flat) {
@@ -51,19 +55,20 @@ pub(super) fn read(fields: &mut Fields) -> Result<Metric, BlockError> {
     let refresh = refresh_of(fields.number()?);
     let max = fields.number()?.checked_sub(1);
     let exposition = read_exposition(fields)?;
+    let labels_from = if fields.is_empty() { None } else { metric_name(fields)? };
     let (name, flat) = (Cow::Owned(name.to_owned()), Cow::Owned(flat.to_owned()));
     Ok(Metric {
         name,
         kind,
         unit,
-        value_type: khz_model::ValueType::Unsigned,
-        labels_from: None,
+        value_type,
         places,
         max,
         refresh,
         help,
         origin,
         instances,
+        labels_from,
         exposition,
         flat,
     })
@@ -83,6 +88,15 @@ fn read_exposition(fields: &mut Fields) -> Result<Exposition, BlockError> {
     let divisor = fields.number()?.max(1);
     let untyped = fields.byte()? != 0;
     Ok(Exposition { name, help, labels: labels.into(), instance_label, divisor, untyped })
+}
+
+/// The name of another metric; `None` when it is empty.
+fn metric_name(fields: &mut Fields) -> Result<Option<Text>, BlockError> {
+    let name = fields.text(METRIC_NAME_MAX, "bytes in a metric's name")?;
+    if !name.is_empty() && !is_metric_name(name) {
+        return Err(fields.damaged("the name is not a metric's name"));
+    }
+    Ok((!name.is_empty()).then(|| Cow::Owned(name.to_owned())))
 }
 
 /// A word for paths, expositions and the text protocol; `None` when it is empty.
@@ -108,6 +122,28 @@ fn sentence(fields: &mut Fields) -> Result<Text, BlockError> {
         return Err(fields.damaged("a text of the schema contains control characters"));
     }
     Ok(Cow::Owned(text.to_owned()))
+}
+
+/// The byte before the body of a metric whose values are not plain; `None` for those of a version that this
+/// one does not know.
+pub(super) const fn value_type_byte(value_type: ValueType) -> Option<u8> {
+    match value_type {
+        ValueType::Unsigned => Some(0),
+        ValueType::Signed => Some(1),
+        ValueType::Float => Some(2),
+        ValueType::Labels => Some(3),
+        ValueType::Unknown => None,
+    }
+}
+
+pub(super) const fn value_type_of(byte: u8) -> ValueType {
+    match byte {
+        0 => ValueType::Unsigned,
+        1 => ValueType::Signed,
+        2 => ValueType::Float,
+        3 => ValueType::Labels,
+        _ => ValueType::Unknown,
+    }
 }
 
 const fn kind_byte(kind: Kind) -> u8 {

@@ -1,0 +1,75 @@
+//! The labels of the slots whose readings are labels, as a row has them.
+
+use std::collections::BTreeMap;
+
+use khz_model::Labels;
+
+use crate::{BlockError, ROW_LABELS_MAX, varint};
+
+/// Labels by slot; all together have at most [`ROW_LABELS_MAX`] bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LabelCells {
+    labels: BTreeMap<u32, Labels>,
+    /// What a row takes that restates them all.
+    bytes: usize,
+}
+
+impl LabelCells {
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The bytes of a row that are labels, at most.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn get(&self, slot: usize) -> Option<&Labels> {
+        self.labels.get(&u32::try_from(slot).ok()?)
+    }
+
+    /// Replaces the labels of a slot. An error: there would be too much of them; nothing has changed then.
+    pub fn set(&mut self, slot: u32, labels: &Labels) -> Result<(), BlockError> {
+        let before = self.labels.get(&slot).map_or(0, length);
+        let bytes = self.bytes - before + length(labels);
+        if bytes > ROW_LABELS_MAX {
+            let what = "bytes of labels in a row";
+            return Err(BlockError::TooMuch { at: slot as usize, what, limit: ROW_LABELS_MAX });
+        }
+        self.labels.insert(slot, labels.clone());
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Forgets the labels of other slots.
+    pub fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
+        self.labels.retain(|&slot, _| is_kept(slot as usize));
+        self.bytes = self.labels.values().map(length).sum();
+    }
+
+    /// Appends the labels of a slot to a row: a length, and the text that [`Labels::as_marked`] gives.
+    pub fn put(&self, slot: usize, row: &mut Vec<u8>) {
+        let text = self.get(slot).map_or("", Labels::as_marked);
+        varint::put(row, text.len() as u64);
+        row.extend_from_slice(text.as_bytes());
+    }
+
+    /// Reads what [`LabelCells::put`] has written and keeps it. Returns the fingerprint and the bytes after it.
+    pub fn take<'a>(&mut self, slot: usize, row: &'a [u8]) -> Option<(u64, &'a [u8])> {
+        let (length, rest) = varint::get(row)?;
+        let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        let text = std::str::from_utf8(text).ok()?;
+        if let Some(known) = self.get(slot).filter(|known| known.as_marked() == text) {
+            return Some((known.fingerprint(), rest));
+        }
+        let labels = Labels::from_marked(text)?;
+        self.set(u32::try_from(slot).ok()?, &labels).ok()?;
+        Some((labels.fingerprint(), rest))
+    }
+}
+
+/// What a row takes for these labels: their text, and its length in one or two bytes.
+fn length(labels: &Labels) -> usize {
+    let text = labels.as_marked().len();
+    text + varint::length(text as u64)
+}

@@ -2,7 +2,7 @@
 //! they come, whole rows at a time, and refuses bytes that contradict themselves.
 
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Absence, Labels, Nanos, Reading, Stamp};
+use khz_model::{Nanos, Reading, Stamp};
 
 use crate::encode::KEY;
 use crate::front::RowFront;
@@ -66,12 +66,6 @@ impl Decoder {
     /// [`Reading::state`] of every slot of the current row.
     pub fn states(&self) -> &[u8] {
         &self.states
-    }
-
-    /// The labels of a slot whose current reading is [`Reading::Labels`].
-    pub fn labels(&self, slot: usize) -> Option<&Labels> {
-        let is_labels = *self.states.get(slot)? == LABELS_STATE;
-        is_labels.then(|| self.labels.get(slot)).flatten()
     }
 
     /// The slots that the last row changed (all slots after a key row).
@@ -183,21 +177,11 @@ impl Decoder {
         entries.is_empty().then_some(())
     }
 
-    #[cold]
-    fn restate_labels<'a>(&mut self, slot: usize, rest: &'a [u8]) -> Option<(u8, u64, &'a [u8])> {
-        // In version 1 this state is one of those that say that there is no value.
-        if !self.header.is_some_and(|header| header.has_labels) {
-            return Some((Absence::NotYet as u8, 0, rest));
-        }
-        let (fingerprint, rest) = self.labels.take(slot, rest)?;
-        Some((LABELS_STATE, fingerprint, rest))
-    }
-
     fn restate<'a>(&mut self, slot: usize, entries: &'a [u8]) -> Option<&'a [u8]> {
         let (&state, rest) = entries.split_first()?;
         let (state, value, rest) = match state {
             0 => varint::get(rest).map(|(value, rest)| (state, value, rest))?,
-            LABELS_STATE => self.restate_labels(slot, rest)?,
+            LABELS_STATE => self.labels.take(slot, rest).map(|(number, rest)| (state, number, rest))?,
             _ => (state, 0, rest),
         };
         self.states[slot] = state;
@@ -211,6 +195,7 @@ impl Decoder {
 mod tests {
     use super::*;
     use crate::Encoder;
+    use khz_model::{Absence, Fault, Labels};
     use proptest::prelude::*;
 
     type Rows = Vec<Vec<(u8, u64)>>;
@@ -301,66 +286,47 @@ mod tests {
         Labels::new([("name", "kworker/0:1=,"), ("pid", &number)]).unwrap()
     }
 
-    /// Rows of two slots: a number, and labels or the reason why there are none. Each with its bytes.
-    fn encode_labels(rows: &[Option<u64>]) -> Vec<u8> {
-        let mut encoder = Encoder::new(3, 1, Nanos::from_millis(1));
-        let mut bytes = Vec::new();
-        for (n, row) in rows.iter().enumerate() {
-            let stamp = Stamp { boot: Nanos(1_000 * n as u64), real_offset: 0 };
-            let cell = match row {
-                None => (3, 0),
-                Some(number) => {
-                    encoder.set_labels(1, &labels(*number)).unwrap();
-                    (LABELS_STATE, labels(*number).fingerprint())
-                }
-            };
-            let reading = |slot: usize| if slot == 0 { (0, 7) } else { cell };
-            if encoder.wants_new_block(stamp) {
-                if let Some(header) = encoder.close() {
-                    let at = bytes.len() - header.closed.unwrap().1 as usize - HEADER_BYTES;
-                    bytes[at..at + HEADER_BYTES].copy_from_slice(&header.to_bytes());
-                }
-                encoder.key_row(stamp, 2, reading, &mut bytes);
-            } else {
-                encoder.delta_row(stamp, 0..2, reading, &mut bytes);
-            }
-        }
-        bytes
+    /// Rows of two slots: a number, and labels or the reason why there are none.
+    fn with_labels(rows: &[Option<u64>]) -> (Rows, Vec<Labels>) {
+        let held: Vec<Labels> = rows.iter().map(|row| labels(row.unwrap_or(0))).collect();
+        let cell = |(row, labels): (&Option<u64>, &Labels)| match row {
+            None => (3, 0),
+            Some(_) => (LABELS_STATE, labels.number()),
+        };
+        (rows.iter().zip(&held).map(|row| vec![(0, 7), cell(row)]).collect(), held)
     }
 
     proptest! {
         #[test]
         fn labels_survive_the_way_to_bytes_and_back_with_their_rows(
-            rows in prop::collection::vec(prop::option::of(0u64..4), 1..300),
+            numbers in prop::collection::vec(prop::option::of(0u64..4), 1..60),
         ) {
-            let bytes = encode_labels(&rows);
-            let (mut decoder, mut at, mut decoded) = (Decoder::new(), 0, Vec::new());
+            let (rows, held) = with_labels(&numbers);
+            let bytes = encode(&rows);
+            let (mut decoder, mut at, mut decoded) = (Decoder::new(), 0, 0);
             while at < bytes.len() {
                 match decoder.step(&bytes[at..]).unwrap() {
                     Step::Header(length) => at += length,
                     Step::Row(length) => {
                         at += length;
-                        let found = decoder.labels(1).cloned();
-                        let reading = found.as_ref().map_or(Reading::Absent(Absence::InstanceGone), |labels| {
-                            Reading::Labels(labels.fingerprint())
-                        });
-                        prop_assert_eq!(decoder.reading(1), Some(reading));
-                        prop_assert_eq!((decoder.labels(0), decoder.labels(2)), (None, None));
-                        decoded.push(found);
+                        let reading = decoder.reading(1).unwrap();
+                        prop_assert_eq!((reading.state(), reading.bits()), rows[decoded][1]);
+                        prop_assert_eq!(reading.labels(), numbers[decoded].map(|_| held[decoded].clone()));
+                        decoded += 1;
                     }
                     Step::Incomplete => prop_assert!(false, "cut off at {at}"),
                 }
             }
-            let expected: Vec<Option<Labels>> = rows.iter().map(|row| row.map(labels)).collect();
-            prop_assert_eq!(decoded, expected);
+            prop_assert_eq!(decoded, rows.len());
         }
 
         #[test]
         fn damaged_labels_never_panic(
-            rows in prop::collection::vec(prop::option::of(0u64..4), 1..40),
+            numbers in prop::collection::vec(prop::option::of(0u64..4), 1..40),
             hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6),
         ) {
-            let mut bytes = encode_labels(&rows);
+            let (rows, _held) = with_labels(&numbers);
+            let mut bytes = encode(&rows);
             for (at, byte) in hits {
                 let at = at % bytes.len();
                 bytes[at] = byte;
@@ -373,48 +339,50 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_do_not_change_are_written_once_a_block_and_a_block_without_them_is_of_version_1() {
-        let one = encode_labels(&[Some(1)]);
-        let two = encode_labels(&[Some(1), Some(1)]);
-        assert_eq!((one[4], two.len() - one.len()), (2, 5));
-        assert_eq!(encode_labels(&[None])[4], 1);
-        let late = encode_labels(&[None, Some(1)]);
-        let mut decoder = Decoder::new();
-        decoder.catch_up(&late).unwrap();
-        assert_eq!((late[4], decoder.header().unwrap().has_labels), (1, true), "another block began");
-        assert_eq!(decoder.labels(1), Some(&labels(1)));
+    fn labels_that_do_not_change_are_written_once_a_block() {
+        let [one, two] = [&[Some(1)][..], &[Some(1), Some(1)]].map(|rows| {
+            let (rows, _held) = with_labels(rows);
+            encode(&rows).len()
+        });
+        assert_eq!(two - one, 5);
     }
 
     #[test]
-    fn the_first_version_has_no_labels_whatever_the_state_says() {
-        let bytes = encode(&vec![vec![(0, 5), (LABELS_STATE, 0)]]);
-        assert_eq!(bytes[4], 1);
-        let mut forged = bytes.clone();
-        *forged.last_mut().unwrap() = LABELS_STATE;
-        for bytes in [bytes, forged] {
-            let mut decoder = Decoder::new();
-            decoder.catch_up(&bytes).unwrap();
-            assert_eq!(
-                (decoder.reading(1), decoder.labels(1)),
-                (Some(Reading::Absent(Absence::NotYet)), None)
-            );
-        }
+    fn labels_that_are_forgotten_are_not_gathered_yet() {
+        let bytes = encode(&vec![vec![(0, 7), (LABELS_STATE, 12)]]);
+        let mut decoder = Decoder::new();
+        decoder.catch_up(&bytes).unwrap();
+        assert_eq!(decoder.reading(1), Some(Reading::Absent(Absence::NotYet)));
     }
 
     #[test]
     fn the_labels_of_a_row_have_a_largest_size() {
-        let mut encoder = Encoder::new(0, 1, Nanos::SECOND);
-        let large = Labels::new([("a", &*"v".repeat(4_000))]).unwrap();
-        let fitting = (0..).take_while(|&slot| encoder.set_labels(slot, &large).is_ok()).count();
-        assert_eq!(fitting, crate::ROW_LABELS_MAX / (4_002 + 2));
-        assert!(encoder.set_labels(0, &large).is_ok(), "it replaces its own");
-        let mut bytes = Vec::new();
-        let slots = fitting + 1;
-        assert!(encoder.row_bytes_max(slots) > 4_000 * fitting);
-        encoder.key_row(Stamp::default(), slots, |_| (LABELS_STATE, large.fingerprint()), &mut bytes);
-        let mut decoder = Decoder::new();
-        assert_eq!(decoder.catch_up(&bytes), Ok(bytes.len()));
-        assert_eq!((decoder.labels(fitting - 1), decoder.labels(fitting)), (Some(&large), None));
+        let large = |slot: usize| Labels::new([("a", &*format!("{slot:04000}"))]).unwrap();
+        let fitting = crate::ROW_LABELS_MAX / (4_002 + 2);
+        let held: Vec<Labels> = (0..fitting + 2).map(large).collect();
+        let mut row: Vec<(u8, u64)> = held.iter().map(|labels| (LABELS_STATE, labels.number())).collect();
+        let other = Labels::new([("b", "1")]).unwrap();
+        let second: Vec<(u8, u64)> = row
+            .iter()
+            .enumerate()
+            .map(|(slot, &cell)| if slot == 0 { (LABELS_STATE, other.number()) } else { cell })
+            .collect();
+        let bytes = encode(&vec![row.clone(), second.clone(), row.clone()]);
+        let (mut decoder, mut at) = (Decoder::new(), HEADER_BYTES);
+        decoder.step(&bytes).unwrap();
+        row[fitting..].fill((Fault::OutOfRange as u8, 0));
+        for expected in [
+            &row,
+            &[&[second[0]], &row[1..fitting], &second[fitting..=fitting], &row[fitting + 1..]].concat(),
+        ] {
+            let Ok(Step::Row(length)) = decoder.step(&bytes[at..]) else { panic!() };
+            at += length;
+            let cells: Vec<(u8, u64)> =
+                (0..row.len()).map(|slot| (decoder.states[slot], decoder.values[slot])).collect();
+            assert!(cells == **expected, "at byte {at}");
+        }
+        assert!(decoder.catch_up(&bytes[at..]).is_ok());
+        assert_eq!(decoder.reading(0), Some(Reading::Failed(Fault::OutOfRange)), "another one took its room");
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! changes, not with the slots.
 
 use khz_model::reading::LABELS_STATE;
-use khz_model::{Absence, Labels, Nanos, Stamp};
+use khz_model::{Nanos, Stamp};
 
 use crate::header::{HEADER_BYTES, Header};
 use crate::label_cells::LabelCells;
-use crate::{BlockError, ROW_LABELS_MAX, varint};
+use crate::{ROW_LABELS_MAX, varint};
 
 /// Kind bytes of rows.
 pub(crate) const KEY: u8 = 1;
@@ -25,14 +25,14 @@ const BLOCK_SPAN: Nanos = Nanos::from_secs(60);
 const CLOCK_STEP: Nanos = Nanos::from_millis(1);
 
 /// The largest row of `slots` slots in bytes: every slot restated, with a value of ten bytes, and the most labels.
-pub(crate) const fn row_bytes_max(slots: usize, has_labels: bool) -> usize {
-    slots * 13 + 32 + if has_labels { ROW_LABELS_MAX } else { 0 }
+pub(crate) const fn row_bytes_max(slots: usize) -> usize {
+    slots * 13 + 32 + ROW_LABELS_MAX
 }
 
 /// Memory for any row of `slots` slots, so that rows allocate only when the schema grows. A very large schema
 /// gets the memory that its rows need in practice, and may allocate once more.
 fn room_for(slots: usize) -> usize {
-    row_bytes_max(slots, false).min(slots * 6 + (64 << 10))
+    (slots * 13 + 32).min(slots * 6 + (64 << 10))
 }
 
 /// Turns the rows of one lane into the bytes of its blocks.
@@ -80,16 +80,9 @@ impl Encoder {
         }
     }
 
-    /// The next row of `slots` slots has no more bytes than this.
-    pub fn row_bytes_max(&self, slots: usize) -> usize {
-        row_bytes_max(slots, false) + self.labels.bytes()
-    }
-
-    /// From the next row on, a reading of this slot that is [`khz_model::Reading::Labels`] means these labels. Call
-    /// it before the row whose reading has their fingerprint. An error: all labels together exceed
-    /// [`ROW_LABELS_MAX`]; those of before stay.
-    pub fn set_labels(&mut self, slot: u32, labels: &Labels) -> Result<(), BlockError> {
-        self.labels.set(slot, labels)
+    /// No row of `slots` slots has more bytes.
+    pub const fn row_bytes_max(slots: usize) -> usize {
+        row_bytes_max(slots)
     }
 
     /// The number of rows in the open block.
@@ -124,13 +117,12 @@ impl Encoder {
 
     /// True when a row gathered at `now` begins a new block. The reasons are: no block is open; the open one is
     /// full; the wall clock was set since it began; the row is older than the last one, and within a block time
-    /// never goes back; the first labels came. The caller adds one more reason: the schema grew.
+    /// never goes back; The caller adds one more reason: the schema grew.
     #[inline]
     pub fn wants_new_block(&self, now: Stamp) -> bool {
         let Some(header) = &self.header else { return true };
         self.is_full(now.boot.since(header.stamp.boot))
             || now.boot < self.stamp.boot
-            || header.has_labels == self.labels.is_empty()
             || now.real_offset.abs_diff(header.stamp.real_offset) > CLOCK_STEP.0
     }
 
@@ -173,13 +165,12 @@ impl Encoder {
             first_row: self.row,
             stamp,
             period,
-            has_labels: !self.labels.is_empty(),
             closed: None,
         };
         out.extend_from_slice(&header.to_bytes());
         self.header = Some(header);
         for slot in 0..slots {
-            let (state, value) = self.known(slot, reading(slot));
+            let (state, value) = self.writable(slot, reading(slot));
             self.restate(slot, state, value);
         }
         self.finish_row(KEY, stamp, None, out);
@@ -197,7 +188,7 @@ impl Encoder {
         self.body.clear();
         let (mut count, mut next) = (0u64, 0usize);
         for slot in changed {
-            let (state, value) = self.known(slot, reading(slot));
+            let (state, value) = self.writable(slot, reading(slot));
             let (old_state, old) = (self.states[slot], self.values[slot]);
             if (state, value) == (old_state, old) {
                 continue;
@@ -217,14 +208,12 @@ impl Encoder {
         self.finish_row(DELTA, stamp, Some(count), out);
     }
 
-    /// The cell, or, where it is labels that nobody has set, one that says that nothing was gathered yet.
+    /// The cell as it can be written: labels that are forgotten are not gathered yet, and those for which a row
+    /// has no room are out of range.
     #[inline]
-    fn known(&self, slot: usize, cell: (u8, u64)) -> (u8, u64) {
-        if cell.0 != LABELS_STATE || self.labels.get(slot).is_some() {
-            cell
-        } else {
-            (Absence::NotYet as u8, 0)
-        }
+    fn writable(&mut self, slot: usize, cell: (u8, u64)) -> (u8, u64) {
+        let is_known = cell.0 != LABELS_STATE || cell == (self.states[slot], self.values[slot]);
+        if is_known { cell } else { self.labels.keep(slot, cell) }
     }
 
     /// Appends state and value of a slot to `body`.

@@ -32,7 +32,7 @@ impl RowFront {
         let Some((length, rest)) = varint::get(&bytes[1..]) else {
             return cut_off(&bytes[1..], "the row's length does not fit 64 bits");
         };
-        if length > row_bytes_max(header.slots as usize, header.has_labels) as u64 {
+        if length > row_bytes_max(header.slots as usize) as u64 {
             return Err(damaged(1, "a row longer than its schema allows"));
         }
         let body = bytes.len() - rest.len();

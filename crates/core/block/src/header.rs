@@ -15,9 +15,7 @@ pub const ROW_MAX: u64 = 1 << 62;
 const BOOT_MAX: Nanos = Nanos(1 << 62);
 
 const MAGIC: [u8; 4] = *b"khzB";
-/// Blocks without readings that are labels have the version that they always had.
 const VERSION: u8 = 1;
-const VERSION_WITH_LABELS: u8 = 2;
 const CLOSED: u8 = 1;
 
 /// A block's description of itself.
@@ -35,8 +33,6 @@ pub struct Header {
     pub stamp: Stamp,
     /// The period of the lane.
     pub period: Nanos,
-    /// True when readings of its rows may be labels: version 2.
-    pub has_labels: bool,
     /// The number of rows, their bytes and their CRC-32, once the block is closed.
     pub closed: Option<(u32, u32, u32)>,
 }
@@ -47,7 +43,7 @@ impl Header {
         let mut bytes = [0; HEADER_BYTES];
         let (rows, length, checksum) = self.closed.unwrap_or_default();
         bytes[0..4].copy_from_slice(&MAGIC);
-        bytes[4] = if self.has_labels { VERSION_WITH_LABELS } else { VERSION };
+        bytes[4] = VERSION;
         bytes[5] = if self.closed.is_some() { CLOSED } else { 0 };
         bytes[6..8].copy_from_slice(&self.lane.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.generation.to_le_bytes());
@@ -72,7 +68,7 @@ impl Header {
         if bytes[0..4] != MAGIC {
             return Err(BlockError::UnknownKind { at, found: bytes[0] });
         }
-        if !matches!(bytes[4], VERSION | VERSION_WITH_LABELS) {
+        if bytes[4] != VERSION {
             return Err(BlockError::UnknownVersion { at, version: bytes[4] });
         }
         let u16_at = |i: usize| u16::from_le_bytes([bytes[i], bytes[i + 1]]);
@@ -85,7 +81,6 @@ impl Header {
             first_row: u64_at(16),
             stamp: Stamp { boot: Nanos(u64_at(24)), real_offset: u64_at(32) as i64 },
             period: Nanos(u64_at(40)),
-            has_labels: bytes[4] == VERSION_WITH_LABELS,
             closed: (bytes[5] & CLOSED != 0).then(|| (u32_at(48), u32_at(52), u32_at(56))),
         };
         if header.slots as usize > khz_model::schema::SLOTS_MAX {

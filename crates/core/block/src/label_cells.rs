@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use khz_model::Labels;
+use khz_model::{Absence, Fault, Labels};
 
-use crate::{BlockError, ROW_LABELS_MAX, varint};
+use crate::{ROW_LABELS_MAX, varint};
 
 /// Labels by slot; all together have at most [`ROW_LABELS_MAX`] bytes.
 #[derive(Clone, Debug, Default)]
@@ -15,30 +15,37 @@ pub(crate) struct LabelCells {
 }
 
 impl LabelCells {
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// The bytes of a row that are labels, at most.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub fn get(&self, slot: usize) -> Option<&Labels> {
+    fn get(&self, slot: usize) -> Option<&Labels> {
         self.labels.get(&u32::try_from(slot).ok()?)
     }
 
-    /// Replaces the labels of a slot. An error: there would be too much of them; nothing has changed then.
-    pub fn set(&mut self, slot: u32, labels: &Labels) -> Result<(), BlockError> {
+    /// Replaces the labels of a slot; false, and nothing has changed, if a row has no room for them.
+    fn set(&mut self, slot: usize, labels: Labels) -> bool {
+        let Ok(slot) = u32::try_from(slot) else { return false };
         let before = self.labels.get(&slot).map_or(0, length);
-        let bytes = self.bytes - before + length(labels);
+        let bytes = self.bytes - before + length(&labels);
         if bytes > ROW_LABELS_MAX {
-            let what = "bytes of labels in a row";
-            return Err(BlockError::TooMuch { at: slot as usize, what, limit: ROW_LABELS_MAX });
+            return false;
         }
-        self.labels.insert(slot, labels.clone());
+        self.labels.insert(slot, labels);
         self.bytes = bytes;
-        Ok(())
+        true
+    }
+
+    /// Keeps the labels of a cell that is about to be written. Returns the cell, or the reason why it cannot be
+    /// written.
+    #[cold]
+    pub fn keep(&mut self, slot: usize, cell: (u8, u64)) -> (u8, u64) {
+        match Labels::numbered(cell.1) {
+            None => (Absence::NotYet as u8, 0),
+            Some(labels) => {
+                if self.set(slot, labels) {
+                    cell
+                } else {
+                    (Fault::OutOfRange as u8, 0)
+                }
+            }
+        }
     }
 
     /// Forgets the labels of other slots.
@@ -54,17 +61,19 @@ impl LabelCells {
         row.extend_from_slice(text.as_bytes());
     }
 
-    /// Reads what [`LabelCells::put`] has written and keeps it. Returns the fingerprint and the bytes after it.
+    /// Reads what [`LabelCells::put`] has written and keeps it. Returns the labels' number and the bytes after
+    /// them.
+    #[cold]
     pub fn take<'a>(&mut self, slot: usize, row: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let (length, rest) = varint::get(row)?;
         let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
         let text = std::str::from_utf8(text).ok()?;
         if let Some(known) = self.get(slot).filter(|known| known.as_marked() == text) {
-            return Some((known.fingerprint(), rest));
+            return Some((known.number(), rest));
         }
         let labels = Labels::from_marked(text)?;
-        self.set(u32::try_from(slot).ok()?, &labels).ok()?;
-        Some((labels.fingerprint(), rest))
+        let number = labels.number();
+        self.set(slot, labels).then_some((number, rest))
     }
 }
 

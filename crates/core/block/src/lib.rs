@@ -26,7 +26,7 @@ pub use schema::{MetricPool, SchemaDecoder, SchemaEncoder};
 /// The most bytes of labels in one row: a thousand CPUs with 250 bytes each.
 pub const ROW_LABELS_MAX: usize = 256 << 10;
 /// The largest body of a row: every slot of the largest schema restated, and the most labels.
-pub const ROW_BYTES_MAX: usize = encode::row_bytes_max(khz_model::schema::SLOTS_MAX, true);
+pub const ROW_BYTES_MAX: usize = encode::row_bytes_max(khz_model::schema::SLOTS_MAX);
 
 /// The reason why bytes are not a block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum BlockError {
         found: u8,
     },
     /// Written by a newer format.
-    #[error("byte {at}: block version {version}; this program reads versions 1 and 2")]
+    #[error("byte {at}: block version {version}; this program reads up to 1")]
     UnknownVersion {
         /// The offset in the given bytes.
         at: usize,

@@ -2,7 +2,6 @@
 //! sorted by name, each name once, so equal sets are equal texts.
 
 use std::fmt;
-use std::hash::Hasher;
 use std::sync::Arc;
 
 use crate::escape::{escape, unescape};
@@ -117,14 +116,9 @@ impl Labels {
         &self.0
     }
 
-    /// A number that differs for different labels. It stays inside a process: another build of the program may
-    /// count otherwise.
-    pub fn fingerprint(&self) -> u64 {
-        // The first 8 bytes of a strong hash would be slower and no better: nobody gains from a collision of
-        // their own labels.
-        let mut hasher = std::hash::DefaultHasher::new();
-        hasher.write(self.0.as_bytes());
-        hasher.finish()
+    /// True when another one shares this one's text.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     /// Bytes of text that it holds.
@@ -279,8 +273,6 @@ mod tests {
         for wrong in ["b=2\0a=1", "a=1\0a=2", "a=1\0", "\0a=1", "a", "a=", "1=a", "a=1\0b"] {
             assert_eq!(Labels::from_marked(wrong), None, "{wrong:?}");
         }
-        let other = set(&[("a", "1=1"), ("b", "3")]).unwrap();
-        assert_ne!(labels.fingerprint(), other.fingerprint());
     }
 
     proptest! {

@@ -13,6 +13,7 @@ pub mod glob;
 pub mod hostlist;
 pub mod instance;
 mod instance_pattern;
+mod interned;
 pub mod labels;
 pub mod look;
 pub mod metric;

@@ -3,13 +3,15 @@
 
 use std::fmt;
 
+use crate::labels::Labels;
+
 /// One value of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
     /// The bits of a number; the metric's [`crate::ValueType`] says which one, and its decimal places how it is
     /// scaled.
     Present(u64),
-    /// Labels with this fingerprint ([`crate::Labels::fingerprint`]); the labels themselves are beside the row.
+    /// Labels with this number ([`crate::Labels::numbered`]), which is this process's own.
     Labels(u64),
     /// There is nothing to read, and that is normal.
     Absent(Absence),
@@ -65,6 +67,14 @@ impl Reading {
         match self {
             Reading::Present(bits) | Reading::Labels(bits) => bits,
             _ => 0,
+        }
+    }
+
+    /// The labels, if it is labels that are not forgotten.
+    pub fn labels(self) -> Option<Labels> {
+        match self {
+            Reading::Labels(number) => Labels::numbered(number),
+            _ => None,
         }
     }
 

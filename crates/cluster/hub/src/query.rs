@@ -138,8 +138,8 @@ fn latest_of(node: &SharedNode, patterns: &[Pattern]) -> Option<Vec<Sample>> {
 
 /// Puts newer samples of the same series in place of older ones.
 fn take_newer(samples: &mut [Sample], newer: &[Sample]) {
-    fn name(series: &Series) -> (&str, Option<&str>) {
-        (&series.metric.name, series.instance.as_ref().map(Instance::as_str))
+    fn name(series: &Series) -> (&str, Option<&Instance>) {
+        (&series.metric.name, series.instance.as_ref())
     }
     // The node is locked meanwhile: thousands of slots must not be compared with each other.
     let newer: HashMap<_, _> = newer.iter().map(|sample| (name(&sample.series), sample)).collect();

@@ -133,9 +133,8 @@ fn widened(recording: Recording, slots: usize) -> Result<Recording, SimulateErro
     let chosen: Vec<usize> = (0..has).chain(copies).collect();
     let mut wide = recording.only(&chosen);
     for (number, series) in wide.series[has..].iter_mut().enumerate() {
-        let name = series.instance.as_ref().map_or("", |instance| instance.as_str());
-        let name = format!("{name}-copy{}", number / instances.len() + 1);
-        series.instance = Some(Instance::from_kernel(name.as_bytes()));
+        let copied = series.instance.clone().unwrap_or_else(|| Instance::from_kernel(b""));
+        series.instance = Some(copied.with_name_end(&format!("-copy{}", number / instances.len() + 1)));
     }
     Ok(wide)
 }

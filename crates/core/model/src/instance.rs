@@ -38,13 +38,20 @@ impl Instance {
     #[must_use]
     pub fn with_labels(&self, labels: &Labels) -> Self {
         if labels.is_empty() {
-            return Instance(self.as_str().into());
+            return Instance(self.name().into());
         }
-        Instance(format!("{}{MARK}{}", self.as_str(), labels.as_marked()).into())
+        Instance(format!("{}{MARK}{}", self.name(), labels.as_marked()).into())
+    }
+
+    /// The same instance with `end` after its primary name.
+    #[must_use]
+    pub fn with_name_end(&self, end: &str) -> Self {
+        let (name, labels) = (self.name(), &self.0[self.name().len()..]);
+        Instance(format!("{name}{}{labels}", kernel_text(end.as_bytes())).into())
     }
 
     /// The unescaped primary name, without the labels.
-    pub fn as_str(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.0.split_once(MARK).map_or(&self.0, |(name, _)| name)
     }
 
@@ -107,8 +114,8 @@ fn kernel_text(bytes: &[u8]) -> String {
 
 impl fmt::Display for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        escape(self.as_str(), f)?;
-        if self.has_labels() && !self.as_str().is_empty() {
+        escape(self.name(), f)?;
+        if self.has_labels() && !self.name().is_empty() {
             f.write_str(",")?;
         }
         labels::write_pairs(self.marked(), f)
@@ -128,9 +135,10 @@ mod tests {
     fn labels_follow_the_primary_name() {
         let port = labelled("mlx5_0", &[("port", "1"), ("net", "a=b,c")]);
         assert_eq!(port.to_string(), "mlx5_0,net=a%3Db%2Cc,port=1");
-        assert_eq!((port.as_str(), port.has_labels()), ("mlx5_0", true));
+        assert_eq!((port.name(), port.has_labels()), ("mlx5_0", true));
         assert_eq!(port.labels().collect::<Vec<_>>(), [("net", "a=b,c"), ("port", "1")]);
         assert_eq!(Instance::parse("mlx5_0,port=1,net=a%3Db%2Cc"), Ok(port.clone()));
+        assert_eq!(port.with_name_end("-copy1").to_string(), "mlx5_0-copy1,net=a%3Db%2Cc,port=1");
         let bare = port.with_labels(&Labels::new([]).unwrap());
         assert_eq!(bare, Instance::from_kernel(b"mlx5_0"));
         assert_eq!(
@@ -142,7 +150,7 @@ mod tests {
     #[test]
     fn an_instance_may_have_labels_alone() {
         let one = labelled("", &[("port", "1")]);
-        assert_eq!((one.to_string().as_str(), one.as_str()), ("port=1", ""));
+        assert_eq!((one.to_string().as_str(), one.name()), ("port=1", ""));
         assert_eq!(Instance::parse("port=1"), Ok(one));
     }
 

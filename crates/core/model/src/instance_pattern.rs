@@ -45,7 +45,7 @@ impl InstancePattern {
         let is_value = |name: &str, pattern: &TextPattern| {
             instance.labels().any(|(found, value)| found == name && pattern.matches(value))
         };
-        self.name.as_ref().is_none_or(|name| name.matches(instance.as_str()))
+        self.name.as_ref().is_none_or(|name| name.matches(instance.name()))
             && self.labels.iter().all(|(name, pattern)| is_value(name, pattern))
     }
 }

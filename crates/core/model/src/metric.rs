@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::quantity::Nanos;
-use crate::value_type::{Number, ValueType};
+use crate::value_type::{ValueFormat, ValueType};
 
 /// Text of a catalogue entry: borrowed for our own entries, owned for those that another node sends.
 pub type Text = Cow<'static, str>;
@@ -44,9 +44,9 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// The number of a Present reading with these bits; `None` where its value is labels.
-    pub fn number(&self, bits: u64) -> Option<Number> {
-        self.value_type.number(bits, self.places)
+    /// How its readings are read.
+    pub const fn format(&self) -> ValueFormat {
+        ValueFormat { value_type: self.value_type, places: self.places }
     }
 
     /// Roughly the memory that it takes: its own, and that of texts that are not part of the program.

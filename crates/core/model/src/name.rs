@@ -207,7 +207,7 @@ mod tests {
         let name = SeriesName::parse("node7:net.rx_bytes[eth0]").unwrap();
         assert_eq!(name.node.as_ref().unwrap().as_str(), "node7");
         assert_eq!(&*name.metric, "net.rx_bytes");
-        assert_eq!(name.instance.as_ref().unwrap().as_str(), "eth0");
+        assert_eq!(name.instance.as_ref().unwrap().name(), "eth0");
         assert_eq!(name.to_string(), "node7:net.rx_bytes[eth0]");
         assert_eq!(SeriesName::parse("load.1m").unwrap().to_string(), "load.1m");
     }
@@ -236,7 +236,7 @@ mod tests {
         for wrong in ["%", "%4", "%4g", "%+4", "a%"] {
             assert!(Instance::parse(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(Instance::parse("%41%c3%A4b").unwrap().as_str(), "Aäb");
+        assert_eq!(Instance::parse("%41%c3%A4b").unwrap().name(), "Aäb");
         assert!(Instance::parse("%ff").is_err_and(|error| error.problem.contains("UTF-8")));
     }
 
@@ -245,7 +245,7 @@ mod tests {
         let metric = |length: usize| is_metric_name(&"m".repeat(length));
         assert!(metric(METRIC_NAME_MAX) && !metric(METRIC_NAME_MAX + 1));
         let long = "i".repeat(INSTANCE_MAX + 10);
-        assert_eq!(Instance::from_kernel(long.as_bytes()).as_str().len(), INSTANCE_MAX);
+        assert_eq!(Instance::from_kernel(long.as_bytes()).name().len(), INSTANCE_MAX);
         for (name, is_one) in [
             ("mem.free", true),
             ("a_1.b2", true),
@@ -296,7 +296,7 @@ mod tests {
     fn names_that_differ_only_in_invalid_bytes_stay_different() {
         let [one, two] = [b"eth\xFE", b"eth\xFF"].map(|name| Instance::from_kernel(name));
         assert_ne!(one, two);
-        assert_eq!(two.as_str(), "eth\\xFF");
+        assert_eq!(two.name(), "eth\\xFF");
         assert_eq!(Instance::parse(&two.to_string()), Ok(two));
     }
 

@@ -32,7 +32,7 @@ impl Series {
     /// metric named after a CPU state has its instance between `cpu` and the state.
     pub fn flat_name(&self) -> String {
         let Some(instance) = &self.instance else { return self.metric.flat.to_string() };
-        let instance: String = instance.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
+        let instance: String = instance.name().chars().filter(char::is_ascii_alphanumeric).collect();
         match self.metric.flat.strip_prefix("cpu") {
             Some(state) if self.metric.instances.as_deref() == Some("cpu") => format!("cpu{instance}{state}"),
             _ => format!("{instance}{}", self.metric.flat),

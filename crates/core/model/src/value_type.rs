@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::decimal::Decimal;
+use crate::labels::Labels;
+use crate::reading::Reading;
 
 /// What a metric's readings hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,14 +25,73 @@ pub enum ValueType {
     Unknown,
 }
 
-impl ValueType {
-    /// The number that the bits stand for; `None` for labels and for a type that is not known.
-    pub fn number(self, bits: u64, places: u8) -> Option<Number> {
-        match self {
+/// Type and decimal places: all that it takes to read a metric's readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ValueFormat {
+    /// What the readings hold.
+    pub value_type: ValueType,
+    /// How many of a whole number's digits come after the point.
+    pub places: u8,
+}
+
+/// What a reading says, for people and programs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(Number),
+    /// Labels.
+    Labels(Labels),
+}
+
+impl ValueFormat {
+    /// Whole numbers, 0 or more.
+    pub const WHOLE: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 0 };
+
+    /// What the reading says; `None` where it has no value that this version can read.
+    pub fn value(self, reading: Reading) -> Option<Value> {
+        match reading {
+            Reading::Present(bits) => self.number(bits).map(Value::Number),
+            Reading::Labels(_) => reading.labels().map(Value::Labels),
+            Reading::Absent(_) | Reading::Failed(_) => None,
+        }
+    }
+
+    /// The number that the bits of a present reading stand for; `None` for a type that has none.
+    pub fn number(self, bits: u64) -> Option<Number> {
+        let ValueFormat { value_type, places } = self;
+        match value_type {
             ValueType::Unsigned => Some(Number::Exact(Decimal::new(bits, places))),
             ValueType::Signed => Some(Number::Exact(Decimal::signed(bits.cast_signed(), places))),
             ValueType::Float => Some(Number::Double(f64::from_bits(bits))),
             ValueType::Labels | ValueType::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Labels(labels) => labels.fmt(f),
+        }
+    }
+}
+
+/// Steps of a double: a billionth.
+const DOUBLE_PLACES: u8 = 9;
+
+impl ValueFormat {
+    /// The number that the bits stand for as whole steps, and the decimal places of a step: for thresholds and
+    /// differences, which must not round. A double is rounded to a billionth. `None`: there is no number.
+    pub fn steps(self, bits: u64) -> Option<(i128, u8)> {
+        match self.number(bits)? {
+            Number::Exact(_) if self.value_type == ValueType::Signed => {
+                Some((i128::from(bits.cast_signed()), self.places))
+            }
+            Number::Exact(_) => Some((i128::from(bits), self.places)),
+            Number::Double(double) if double.is_nan() => None,
+            // A double beyond what fits becomes the largest one that does.
+            Number::Double(double) => Some(((double * 1e9).round() as i128, DOUBLE_PLACES)),
         }
     }
 }
@@ -105,7 +166,7 @@ mod tests {
     #[test]
     fn the_same_bits_are_another_number_in_each_type() {
         let text = |value_type: ValueType, bits, places| {
-            value_type.number(bits, places).map(|number| number.to_string())
+            ValueFormat { value_type, places }.value(Reading::Present(bits)).map(|value| value.to_string())
         };
         let minus_one = u64::MAX;
         assert_eq!(text(ValueType::Unsigned, minus_one, 0).as_deref(), Some("18446744073709551615"));
@@ -115,6 +176,21 @@ mod tests {
         assert_eq!(text(ValueType::Float, 0.25f64.to_bits(), 3).as_deref(), Some("0.25"));
         assert_eq!(text(ValueType::Labels, 7, 0), None);
         assert_eq!(text(ValueType::Unknown, 7, 0), None);
+        let labels = Labels::new([("release", "6.18 #1"), ("machine", "x86_64")]).unwrap();
+        let format = ValueFormat { value_type: ValueType::Labels, places: 0 };
+        let value = format.value(Reading::Labels(labels.number())).unwrap();
+        assert_eq!(value.to_string(), "machine=x86_64,release=6.18%20%231".replace("%23", "#"));
+        assert_eq!(format.value(Reading::Absent(crate::Absence::NotYet)), None);
+    }
+
+    #[test]
+    fn steps_are_exact_and_signed() {
+        let steps = |value_type, bits| ValueFormat { value_type, places: 2 }.steps(bits);
+        assert_eq!(steps(ValueType::Unsigned, u64::MAX), Some((i128::from(u64::MAX), 2)));
+        assert_eq!(steps(ValueType::Signed, u64::MAX), Some((-1, 2)));
+        assert_eq!(steps(ValueType::Float, (-0.5f64).to_bits()), Some((-500_000_000, 9)));
+        assert_eq!(steps(ValueType::Float, f64::INFINITY.to_bits()), Some((i128::MAX, 9)));
+        assert_eq!((steps(ValueType::Float, f64::NAN.to_bits()), steps(ValueType::Labels, 1)), (None, None));
     }
 
     #[test]
@@ -140,7 +216,7 @@ mod tests {
 
     #[test]
     fn exact_numbers_beyond_a_doubles_digits_are_still_told_apart() {
-        let [one, two] = [u64::MAX, u64::MAX - 1].map(|bits| ValueType::Unsigned.number(bits, 0).unwrap());
+        let [one, two] = [u64::MAX, u64::MAX - 1].map(|bits| ValueFormat::default().number(bits).unwrap());
         assert_eq!((one.by_size(&two), one.to_f64() == two.to_f64()), (Ordering::Greater, true));
         let [nan, infinite] = [f64::NAN, f64::INFINITY].map(Number::Double);
         assert_eq!((nan.by_size(&infinite), infinite.by_size(&one)), (Ordering::Greater, Ordering::Greater));

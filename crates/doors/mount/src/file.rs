@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use khz_model::{Decimal, Reading};
+use khz_model::{Reading, ValueFormat};
 
 use crate::inode::Inode;
 
@@ -105,15 +105,10 @@ impl Entry {
 }
 
 /// A value's line, or the errno that says why there is none.
-pub fn line(reading: Reading, places: u8) -> Result<Vec<u8>, i32> {
-    present(reading).map(|value| format!("{}\n", Decimal::new(value, places)).into_bytes())
-}
-
-/// A reading's value, or the errno that says why there is none: unknown is never a number.
-pub fn present(reading: Reading) -> Result<u64, i32> {
-    match reading {
-        Reading::Present(value) => Ok(value),
-        Reading::Absent(_) => Err(libc::ENODATA),
-        Reading::Failed(_) => Err(libc::EIO),
+pub fn line(reading: Reading, format: ValueFormat) -> Result<Vec<u8>, i32> {
+    match (format.value(reading), reading) {
+        (Some(value), _) => Ok(format!("{value}\n").into_bytes()),
+        (None, Reading::Failed(_)) => Err(libc::EIO),
+        (None, _) => Err(libc::ENODATA),
     }
 }

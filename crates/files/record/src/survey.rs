@@ -171,8 +171,7 @@ impl LaneSurvey {
 
 /// True when a pattern selects this series of this node.
 pub(crate) fn selects(patterns: &[Pattern], node: &str, series: &Series) -> bool {
-    let instance = series.instance.as_ref().map(|instance| instance.as_str());
-    patterns
-        .iter()
-        .any(|pattern| pattern.matches_node(node) && pattern.matches_series(&series.metric.name, instance))
+    patterns.iter().any(|pattern| {
+        pattern.matches_node(node) && pattern.matches_series(&series.metric.name, series.instance.as_ref())
+    })
 }

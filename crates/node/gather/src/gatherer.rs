@@ -341,7 +341,7 @@ impl Gatherer {
     /// The lowest free name of `boost1`, `boost2` and so on. Names are used again, so that the agent's
     /// numbers about lanes need no new slots each time.
     fn free_name(&self) -> String {
-        let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.as_str() == name);
+        let taken = |name: &String| self.lanes.iter().any(|lane| lane.view.name.name() == name);
         let mut names = (1..).map(|n| format!("boost{n}"));
         names.find(|name| !taken(name)).unwrap_or_default()
     }

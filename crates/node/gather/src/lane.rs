@@ -51,7 +51,7 @@ impl LaneView {
         let rows = self.rows.load(Ordering::Acquire);
         let newest = Nanos(self.newest.load(Ordering::Relaxed));
         Some(LaneStatus {
-            name: self.name.as_str().to_owned(),
+            name: self.name.name().to_owned(),
             rate: Rate::from_period(self.period())?,
             asked: Rate::from_period(self.asked)?,
             slots: self.series().len() as u64,

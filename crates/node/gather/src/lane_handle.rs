@@ -82,7 +82,7 @@ impl LaneHandle {
     /// Its name: `base`, `local`, `fixed-100Hz`, `boost1`. A new lane may get the name of a closed one; its
     /// epoch differs.
     pub fn name(&self) -> &str {
-        self.view.name.as_str()
+        self.view.name.name()
     }
 
     /// A random number from the ring's creation; row numbers run within it.

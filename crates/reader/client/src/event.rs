@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use khz_model::{Decimal, Reading, Series, Stamp};
+use khz_model::{Number, Reading, Series, Stamp};
 
 /// One value of one series.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,9 +20,14 @@ pub struct Value {
 }
 
 impl Value {
-    /// The value with its decimal point; `None`: there is none.
-    pub fn decimal(&self) -> Option<Decimal> {
-        Some(Decimal::new(self.reading.value()?, self.series.metric.places))
+    /// The value: an exact decimal, a double where it was derived, or labels. `None`: there is none.
+    pub fn value(&self) -> Option<khz_model::Value> {
+        self.series.metric.format().value(self.reading)
+    }
+
+    /// The number; `None`: there is none, or the value is labels.
+    pub fn number(&self) -> Option<Number> {
+        self.series.metric.format().number(self.reading.value()?)
     }
 }
 
@@ -30,11 +35,11 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{} ", self.node, self.series)?;
-        match (self.decimal(), self.reading) {
+        match (self.value(), self.reading) {
             (Some(value), _) => value.fmt(f),
             (None, Reading::Absent(why)) => write!(f, "({why})"),
             (None, Reading::Failed(fault)) => write!(f, "({fault})"),
-            (None, Reading::Present(_)) => unreachable!("BUG: a present reading without a value"),
+            (None, Reading::Present(_) | Reading::Labels(_)) => f.write_str("(a value of a newer version)"),
         }
     }
 }

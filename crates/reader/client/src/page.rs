@@ -76,7 +76,7 @@ impl Page {
         let is_selected = |name: &SlotName| {
             let parsed = khz_model::SeriesName::parse(&name.name);
             parsed.is_ok_and(|series| {
-                let instance = series.instance.as_ref().map(khz_model::Instance::as_str);
+                let instance = series.instance.as_ref();
                 patterns.iter().any(|pattern| pattern.matches_series(&series.metric, instance))
             })
         };

@@ -82,7 +82,7 @@ impl SchemaEncoder {
         varint::put(&mut self.body, u64::from(number));
         self.body.push(u8::from(series.instance.is_some()));
         if let Some(instance) = &series.instance {
-            self.within(instance.as_str().len(), INSTANCE_BYTES_MAX, "bytes in an instance")?;
+            self.within(instance.name().len(), INSTANCE_BYTES_MAX, "bytes in an instance")?;
             labels::put_instance(&mut self.body, instance);
         }
         self.write_record(SLOT, out);

@@ -36,17 +36,17 @@ pub(super) fn read(fields: &mut Fields) -> Result<Labels, BlockError> {
 /// shows, which may be cut; then the primary name; then the labels.
 pub(super) fn put_instance(out: &mut Vec<u8>, instance: &Instance) {
     if !instance.has_labels() {
-        return put_text(out, instance.as_str());
+        return put_text(out, instance.name());
     }
     let shown = shown_to_older(instance);
     put_text(out, &shown);
-    put_text(out, instance.as_str());
+    put_text(out, instance.name());
     put(out, instance.labels());
 }
 
 /// The instance as one name: `mlx5_0,port=1`.
 fn shown_to_older(instance: &Instance) -> String {
-    let name = Some(instance.as_str().to_owned()).filter(|name| !name.is_empty());
+    let name = Some(instance.name().to_owned()).filter(|name| !name.is_empty());
     let labels = instance.labels().map(|(name, value)| format!("{name}={value}"));
     let mut shown = name.into_iter().chain(labels).collect::<Vec<_>>().join(",");
     shown.truncate(shown.floor_char_boundary(INSTANCE_BYTES_MAX));

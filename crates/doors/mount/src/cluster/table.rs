@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use khz_model::{Decimal, Instance, NodeName, Pattern, Reading};
+use khz_model::{Instance, NodeName, Pattern, Reading, ValueFormat};
 
 use crate::answer::Answer;
 use crate::cluster::roster::Roster;
@@ -38,11 +38,10 @@ impl<'a> Table<'a> {
         name: &NodeName,
         instance: Option<&Instance>,
         reading: Option<Reading>,
-        places: u8,
+        format: ValueFormat,
     ) {
         self.is_known = true;
-        let Some(Reading::Present(units)) = reading else { return };
-        let value = Decimal::new(units, places);
+        let Some(value) = reading.and_then(|reading| format.value(reading)) else { return };
         // Writing to a string cannot fail.
         let _ = match instance.filter(|_| !self.metric.ends_with(']')) {
             Some(instance) => writeln!(self.text, "{name} {instance} {value}"),
@@ -73,8 +72,8 @@ pub(crate) fn of_values(metric: &str, values: &Values, roster: &Roster, is_late:
     for (name, id) in roster.up().filter(|&(_, id)| is_shown(id)) {
         for (series, reading) in values.all(id) {
             let instance = series.instance.as_ref();
-            if pattern.matches_series(&series.metric.name, instance.map(Instance::as_str)) {
-                table.put(name, instance, Some(reading), series.metric.places);
+            if pattern.matches_series(&series.metric.name, instance) {
+                table.put(name, instance, Some(reading), series.metric.format());
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use khz_model::{Instance, Pattern, Reading, Series};
+use khz_model::{Instance, Pattern, Reading, Series, ValueFormat};
 
 use crate::answer::Answer;
 use crate::cluster::roster::Roster;
@@ -51,7 +51,7 @@ struct Line {
     lane: u64,
     /// Rows come in its lane.
     is_open: bool,
-    columns: Vec<(Option<Instance>, u8)>,
+    columns: Vec<(Option<Instance>, ValueFormat)>,
     readings: Vec<Option<Reading>>,
 }
 
@@ -144,7 +144,8 @@ impl Tables {
     /// A lane that serves a table has these columns from here on.
     pub fn columns(&mut self, lane: u64, metric: &str, subscription: u32, node: NodeId, columns: &[Series]) {
         self.lanes.insert(lane, Lane { metric: metric.into(), node, subscription });
-        let columns = columns.iter().map(|one| (one.instance.clone(), one.metric.places)).collect::<Vec<_>>();
+        let columns =
+            columns.iter().map(|one| (one.instance.clone(), one.metric.format())).collect::<Vec<_>>();
         let readings = vec![None; columns.len()];
         if let Some(lines) = self.answers.get_mut(metric) {
             lines.insert(node, Line { lane, is_open: true, columns, readings });
@@ -209,8 +210,8 @@ impl Tables {
         }
         let is_shown = |line: &&Line| line.is_open || !roster.is_hub_up();
         for (name, line) in roster.up().filter_map(|(name, id)| Some((name, line(id).filter(is_shown)?))) {
-            for ((instance, places), &reading) in line.columns.iter().zip(&line.readings) {
-                table.put(name, instance.as_ref(), reading, *places);
+            for ((instance, format), &reading) in line.columns.iter().zip(&line.readings) {
+                table.put(name, instance.as_ref(), reading, *format);
             }
         }
         Some(table.answer())

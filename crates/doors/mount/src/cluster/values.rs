@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::{Absence, Reading, Series, Stamp, Stay};
+use khz_model::{Absence, Reading, Series, Stamp, Stay, ValueFormat};
 
 use crate::cluster::layout::Layout;
 use crate::inode::{Inode, NodeId, PathId};
@@ -212,9 +212,9 @@ impl Values {
     }
 
     /// The latest reading of a file, if there ever was one, and its decimal places.
-    pub fn reading(&self, inode: Inode) -> Option<(Reading, u8)> {
+    pub fn reading(&self, inode: Inode) -> Option<(Reading, ValueFormat)> {
         let (value, series) = self.value(inode)?;
-        Some((value.reading, series.metric.places))
+        Some((value.reading, series.metric.format()))
     }
 
     /// When the reading of a file was gathered last: each row of its lane confirms it.

@@ -9,7 +9,7 @@ const PLACES_MAX: u32 = 9;
 /// A number with its suffix multiplied in: `units / 10^places`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
-    units: u128,
+    units: i128,
     places: u32,
 }
 
@@ -57,6 +57,9 @@ pub fn range(line: &[u8]) -> Result<Option<Range>, String> {
 /// A line for `change`: `5%` or `10MiB`; `None`: every change.
 pub fn change(line: &[u8]) -> Result<Option<Change>, String> {
     let Some(text) = argument(line, "change")? else { return Ok(None) };
+    if text.starts_with('-') {
+        return Err(format!("'{text}' is no distance: write it without '-', as 5% or 10MiB"));
+    }
     let by = match text.strip_suffix('%') {
         Some(percent) => By::Percent(amount(percent.trim_end())?),
         None => By::Steps(amount(text)?),
@@ -80,15 +83,16 @@ fn argument<'a>(line: &'a [u8], word: &str) -> Result<Option<&'a str>, String> {
 /// A number with one of the suffixes of sizes and counts.
 fn amount(text: &str) -> Result<Amount, String> {
     let wrong = || format!("'{text}' is not a number: write it as 7, 0.5, 1GiB, 10MiB or 2k");
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
+    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+    let end = size.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(size.len());
+    let (number, suffix) = size.split_at(end);
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     let digits = whole.len() + part.len();
     if digits == 0 || digits > 20 || part.contains('.') || part.len() > PLACES_MAX as usize {
         return Err(wrong());
     }
-    let units: u128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
-    let factor: u128 = match suffix {
+    let units: i128 = format!("{whole}{part}").parse().map_err(|_| wrong())?;
+    let factor: i128 = match suffix {
         "" | "B" | "s" | "Hz" => 1,
         "KiB" | "Ki" | "K" => 1 << 10,
         "MiB" | "Mi" | "M" => 1 << 20,
@@ -100,9 +104,8 @@ fn amount(text: &str) -> Result<Amount, String> {
         "TB" => 1_000_000_000_000,
         _ => return Err(wrong()),
     };
-    let (mut units, mut places) = (units, part.len() as u32);
-    units *= factor;
-    while places > 0 && units.is_multiple_of(10) {
+    let (mut units, mut places) = (sign * units * factor, part.len() as u32);
+    while places > 0 && units % 10 == 0 {
         (units, places) = (units / 10, places - 1);
     }
     Ok(Amount { units, places })
@@ -110,22 +113,22 @@ fn amount(text: &str) -> Result<Amount, String> {
 
 impl Amount {
     fn compare(self, other: Amount) -> std::cmp::Ordering {
-        let (here, there) = (10u128.pow(other.places), 10u128.pow(self.places));
+        let (here, there) = (10i128.pow(other.places), 10i128.pow(self.places));
         self.units.saturating_mul(here).cmp(&other.units.saturating_mul(there))
     }
 
     /// The amount in raw steps of a metric with this many decimal places, rounded up or down between two steps.
-    fn steps(self, places: u8, up: bool) -> u128 {
-        let units = self.units.saturating_mul(10u128.pow(u32::from(places)));
-        let divisor = 10u128.pow(self.places);
-        if up { units.div_ceil(divisor) } else { units / divisor }
+    fn steps(self, places: u8, up: bool) -> i128 {
+        let units = self.units.saturating_mul(10i128.pow(u32::from(places)));
+        let divisor = 10i128.pow(self.places);
+        let down = units.div_euclid(divisor);
+        if up && units.rem_euclid(divisor) > 0 { down + 1 } else { down }
     }
 }
 
 impl Range {
-    /// True when the raw value lies inside.
-    pub fn holds(&self, value: u64, places: u8) -> bool {
-        let value = u128::from(value);
+    /// True when the value, in steps of a metric with this many decimal places, lies inside.
+    pub fn holds(&self, (value, places): (i128, u8)) -> bool {
         value >= self.low.steps(places, true) && value <= self.high.steps(places, false)
     }
 
@@ -136,14 +139,14 @@ impl Range {
 }
 
 impl Change {
-    /// True when `value` lies far enough from `last`.
-    pub fn is_passed(&self, last: u64, value: u64, places: u8) -> bool {
-        let difference = u128::from(last.abs_diff(value));
+    /// True when `value` lies far enough from `last`; both are steps of a metric with this many decimal places.
+    pub fn is_passed(&self, last: i128, value: i128, places: u8) -> bool {
+        let difference = value.saturating_sub(last).saturating_abs();
         match self.by {
             By::Steps(steps) => difference > 0 && difference >= steps.steps(places, true),
             By::Percent(Amount { units, places }) => {
-                let wanted = u128::from(last).saturating_mul(units);
-                difference > 0 && difference.saturating_mul(100 * 10u128.pow(places)) >= wanted
+                let wanted = last.saturating_abs().saturating_mul(units);
+                difference > 0 && difference.saturating_mul(100 * 10i128.pow(places)) >= wanted
             }
         }
     }
@@ -165,7 +168,10 @@ mod tests {
         assert_eq!(rate(b"default\n"), Ok(None));
         for line in ["0 1GiB\n", "range 0 1GiB", "  range   0\t1GiB "] {
             let range = range(line.as_bytes()).unwrap().unwrap();
-            assert!(range.holds(0, 0) && range.holds(1 << 30, 0) && !range.holds((1 << 30) + 1, 0), "{line}");
+            assert!(
+                range.holds((0, 0)) && range.holds((1 << 30, 0)) && !range.holds(((1 << 30) + 1, 0)),
+                "{line}"
+            );
         }
         assert_eq!(change(b"change 5%").unwrap().unwrap().text(), "5%");
     }
@@ -173,15 +179,35 @@ mod tests {
     #[test]
     fn limits_meet_values_in_the_metrics_own_steps() {
         let range = range(b"0.5 2.25").unwrap().unwrap();
-        assert!(range.holds(50, 2) && range.holds(225, 2) && !range.holds(49, 2) && !range.holds(226, 2));
-        assert!(range.holds(1, 0) && range.holds(2, 0) && !range.holds(0, 0) && !range.holds(3, 0));
+        assert!(
+            range.holds((50, 2)) && range.holds((225, 2)) && !range.holds((49, 2)) && !range.holds((226, 2))
+        );
+        assert!(range.holds((1, 0)) && range.holds((2, 0)) && !range.holds((0, 0)) && !range.holds((3, 0)));
+    }
+
+    #[test]
+    fn numbers_below_zero_have_ranges_and_deadbands_too() {
+        let range = range(b"-10.5 -0.5").unwrap().unwrap();
+        assert!(
+            range.holds((-10, 0)) && range.holds((-1, 0)) && !range.holds((-11, 0)) && !range.holds((0, 0))
+        );
+        assert!(
+            range.holds((-105, 1))
+                && !range.holds((-106, 1))
+                && range.holds((-5, 1))
+                && !range.holds((-4, 1))
+        );
+        let five = change(b"5%").unwrap().unwrap();
+        assert!(
+            five.is_passed(-100, -95, 0) && five.is_passed(-100, 100, 0) && !five.is_passed(-100, -96, 0)
+        );
     }
 
     #[test]
     fn a_deadband_is_relative_or_absolute_and_never_passes_the_same_value() {
         let five = change(b"5%").unwrap().unwrap();
         assert!(five.is_passed(100, 105, 0) && five.is_passed(100, 95, 0) && !five.is_passed(100, 104, 0));
-        assert!(!five.is_passed(0, 0, 0) && five.is_passed(0, 1, 0) && five.is_passed(u64::MAX, 0, 0));
+        assert!(!five.is_passed(0, 0, 0) && five.is_passed(0, 1, 0) && five.is_passed(u64::MAX.into(), 0, 0));
         let ten = change(b"10MiB").unwrap().unwrap();
         assert!(ten.is_passed(0, 10 << 20, 0) && !ten.is_passed(0, (10 << 20) - 1, 0));
         let half = change(b"0.5").unwrap().unwrap();
@@ -201,10 +227,12 @@ mod tests {
             let error = rate(line).unwrap_err();
             assert!(error.contains(part), "{error}");
         }
-        for line in ["0", "0 1 2", "1 0", "a b", "-1 5", "1..2 3", ". 1", "1e9 2e9", "0 1.0000000001"] {
+        for line in
+            ["0", "0 1 2", "1 0", "a b", "1 -5", "--1 5", "- 5", "1..2 3", ". 1", "1e9 2e9", "0 1.0000000001"]
+        {
             assert!(range(line.as_bytes()).is_err(), "{line}");
         }
-        for line in ["%", "five", "-5%", "99999999999999999999999"] {
+        for line in ["%", "five", "-5%", "-1MiB", "99999999999999999999999"] {
             assert!(change(line.as_bytes()).is_err(), "{line}");
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use khz_model::Rate;
+use khz_model::{Rate, ValueFormat};
 
 use crate::controls::language::{Change, Range};
 use crate::inode::{Class, NodeId, PathId};
@@ -74,23 +74,29 @@ pub struct Filter {
 
 impl Filter {
     /// True when `value` is delivered after `last`: inside the range or crossing its edge, and far enough from `last`.
-    pub fn passes(&self, last: Option<u64>, value: u64, places: u8) -> bool {
-        let in_range = self.range.as_ref().is_none_or(|range| {
-            range.holds(value, places) || last.is_some_and(|last| range.holds(last, places))
-        });
-        let crosses = self.range.as_ref().is_some_and(|range| {
-            last.is_some_and(|last| range.holds(last, places) != range.holds(value, places))
-        });
+    pub fn passes(&self, last: Option<u64>, value: u64, format: ValueFormat) -> bool {
+        // Values that cannot be compared are delivered.
+        let Some(value) = format.steps(value) else { return true };
+        let last = last.and_then(|last| format.steps(last));
+        let in_range = self
+            .range
+            .as_ref()
+            .is_none_or(|range| range.holds(value) || last.is_some_and(|last| range.holds(last)));
+        let crosses = self
+            .range
+            .as_ref()
+            .is_some_and(|range| last.is_some_and(|last| range.holds(last) != range.holds(value)));
         let far = match (&self.change, last) {
-            (Some(change), Some(last)) => change.is_passed(last, value, places),
+            (Some(change), Some((last, _))) => change.is_passed(last, value.0, value.1),
             _ => true,
         };
         in_range && (far || crosses)
     }
 
     /// True when a present value is news to a process that begins to wait.
-    pub fn holds(&self, value: u64, places: u8) -> bool {
-        self.range.as_ref().is_none_or(|range| range.holds(value, places))
+    pub fn holds(&self, value: u64, format: ValueFormat) -> bool {
+        let value = format.steps(value);
+        self.range.as_ref().is_none_or(|range| value.is_none_or(|value| range.holds(value)))
     }
 }
 
@@ -233,7 +239,7 @@ mod tests {
         let mut last = None;
         let mut delivered = Vec::new();
         for value in [30, 15, 16, 25, 26, 20, 9, 8] {
-            if filter.passes(last, value, 0) {
+            if filter.passes(last, value, ValueFormat::WHOLE) {
                 delivered.push(value);
                 last = Some(value);
             }
@@ -244,7 +250,10 @@ mod tests {
     #[test]
     fn a_deadband_inside_a_range_still_delivers_the_crossing() {
         let filter = filter("0 100", "50%");
-        assert!(!filter.passes(Some(90), 99, 0) && filter.passes(Some(90), 101, 0));
+        assert!(
+            !filter.passes(Some(90), 99, ValueFormat::WHOLE)
+                && filter.passes(Some(90), 101, ValueFormat::WHOLE)
+        );
     }
 
     #[test]
@@ -255,12 +264,13 @@ mod tests {
         let held = Owner::Held { handle: 5, process: 77 };
         settings.set(attribute, held, Class::Range, Some(range("5 6"))).unwrap();
         let places = [attribute, node];
-        assert!(settings.filter(&places, Some(77)).holds(5, 0));
+        assert!(settings.filter(&places, Some(77)).holds(5, ValueFormat::WHOLE));
         assert!(
-            settings.filter(&places, Some(78)).holds(1, 0) && !settings.filter(&places, None).holds(5, 0)
+            settings.filter(&places, Some(78)).holds(1, ValueFormat::WHOLE)
+                && !settings.filter(&places, None).holds(5, ValueFormat::WHOLE)
         );
         assert!(settings.close(attribute, Class::Range, 5, false));
-        assert!(settings.filter(&places, Some(77)).holds(0, 0));
+        assert!(settings.filter(&places, Some(77)).holds(0, ValueFormat::WHOLE));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use khz_model::Reading;
+use khz_model::{Reading, ValueFormat};
 
 use crate::controls::settings::Filter;
 use crate::effects::Effects;
@@ -37,7 +37,7 @@ impl Polls {
         inode: Inode,
         process: u32,
         filter: Filter,
-        reading: Option<(Reading, u8)>,
+        reading: Option<(Reading, ValueFormat)>,
     ) {
         let last = reading.and_then(|(reading, _)| reading.value());
         let has_news = is_news(&filter, reading);
@@ -55,11 +55,11 @@ impl Polls {
     }
 
     /// The reading of a file has changed.
-    pub fn change(&mut self, inode: Inode, reading: Reading, places: u8, effects: &mut Effects) {
+    pub fn change(&mut self, inode: Inode, reading: Reading, format: ValueFormat, effects: &mut Effects) {
         for handle in self.by_file.get(&inode).into_iter().flatten() {
             let Some(poller) = self.pollers.get_mut(handle) else { continue };
             let passes = match reading {
-                Reading::Present(value) => poller.filter.passes(poller.last, value, places),
+                Reading::Present(value) => poller.filter.passes(poller.last, value, format),
                 _ => true,
             };
             if passes {
@@ -74,7 +74,7 @@ impl Polls {
     pub fn set(
         &mut self,
         inode: Inode,
-        reading: Option<(Reading, u8)>,
+        reading: Option<(Reading, ValueFormat)>,
         filter_of: impl Fn(u32) -> Filter,
         effects: &mut Effects,
     ) {
@@ -117,9 +117,9 @@ impl Polls {
 }
 
 /// True when a present reading is news to a process that begins to wait.
-fn is_news(filter: &Filter, reading: Option<(Reading, u8)>) -> bool {
+fn is_news(filter: &Filter, reading: Option<(Reading, ValueFormat)>) -> bool {
     match reading {
-        Some((Reading::Present(value), places)) => filter.holds(value, places),
+        Some((Reading::Present(value), format)) => filter.holds(value, format),
         _ => true,
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::effects::Push;
 
-    const VALUE: Option<(Reading, u8)> = Some((Reading::Present(1), 0));
+    const VALUE: Option<(Reading, ValueFormat)> = Some((Reading::Present(1), ValueFormat::WHOLE));
 
     #[test]
     fn a_sleeper_is_woken_once_and_news_are_told_once() {
@@ -147,8 +147,8 @@ mod tests {
         polls.begin(1, Inode::ROOT, 7, Filter::default(), VALUE);
         assert_eq!(polls.poll(1, None), Some(true), "the value that is there");
         assert_eq!(polls.poll(1, Some(99)), Some(false));
-        polls.change(Inode::ROOT, Reading::Present(2), 0, &mut effects);
-        polls.change(Inode::ROOT, Reading::Present(3), 0, &mut effects);
+        polls.change(Inode::ROOT, Reading::Present(2), ValueFormat::WHOLE, &mut effects);
+        polls.change(Inode::ROOT, Reading::Present(3), ValueFormat::WHOLE, &mut effects);
         assert_eq!(effects.take(Vec::new()).pushes, [Push::Wake(99)]);
         assert_eq!((polls.poll(1, None), polls.poll(1, None)), (Some(true), Some(false)));
         assert_eq!(polls.woken(), 1);

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use khz_model::{Rate, Reading};
+use khz_model::{Rate, Reading, ValueFormat};
 
 use crate::controls::settings::{Filter, Place};
 use crate::file::line;
@@ -15,7 +15,7 @@ pub(crate) struct ValueFile {
     handles: usize,
     /// The last reading that passed the filter.
     shown: Reading,
-    places: u8,
+    format: ValueFormat,
     filter: Filter,
     /// The rate that it is served at, and the place that has it.
     rate: Option<(Place, Rate)>,
@@ -33,7 +33,7 @@ pub(crate) struct ValueFile {
 /// What a file is opened with: its value now, and its settings.
 pub(crate) struct Opening {
     pub reading: Reading,
-    pub places: u8,
+    pub format: ValueFormat,
     pub filter: Filter,
     pub rate: Option<(Place, Rate)>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Opening {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     pub reading: Reading,
-    pub places: u8,
+    pub format: ValueFormat,
     /// The page cache follows it.
     pub followed: bool,
 }
@@ -61,11 +61,11 @@ pub(crate) enum Need {
 impl ValueFile {
     /// A file that nobody has open yet.
     pub fn new(opening: Opening, now: Instant) -> Self {
-        let Opening { reading, places, filter, rate } = opening;
+        let Opening { reading, format, filter, rate } = opening;
         ValueFile {
             handles: 0,
             shown: reading,
-            places,
+            format,
             filter,
             rate,
             followed: false,
@@ -141,10 +141,10 @@ impl ValueFile {
     }
 
     /// The reading has changed; `false`: the filter holds it back.
-    pub fn change(&mut self, reading: Reading, places: u8) -> bool {
+    pub fn change(&mut self, reading: Reading, format: ValueFormat) -> bool {
         let passes = match (self.shown, reading) {
             (Reading::Present(last), Reading::Present(value)) => {
-                self.filter.passes(Some(last), value, places)
+                self.filter.passes(Some(last), value, format)
             }
             _ => true,
         };
@@ -175,7 +175,7 @@ impl ValueFile {
     /// Until when a value with another number of digits has to wait: a program that has just opened the file knows a length.
     /// A file that is polled does not wait, since its pollers are woken at once.
     fn hold(&mut self, is_polled: bool, now: Instant) -> Option<Instant> {
-        let length = |reading| line(reading, self.places).map_or(0, |text| text.len());
+        let length = |reading| line(reading, self.format).map_or(0, |text| text.len());
         let is_another = length(self.shown) != length(self.page.served());
         let is_new = now.saturating_duration_since(self.opened) < LENGTH_HOLD;
         let until = match self.held_until {
@@ -189,7 +189,7 @@ impl ValueFile {
 
     /// The text that its page gets; `None`: it has no value.
     pub fn text(&self) -> Option<Vec<u8>> {
-        line(self.shown, self.places).ok()
+        line(self.shown, self.format).ok()
     }
 
     /// Its page.
@@ -200,7 +200,7 @@ impl ValueFile {
     /// What it shows. While the page cache follows the file, every reader gets what the cache has or will have next.
     pub fn shown(&self) -> Shown {
         let reading = if self.followed { self.page.served() } else { self.shown };
-        Shown { reading, places: self.places, followed: self.followed }
+        Shown { reading, format: self.format, followed: self.followed }
     }
 }
 
@@ -214,7 +214,8 @@ mod tests {
     }
 
     fn file(now: Instant) -> ValueFile {
-        let opening = Opening { reading: value(9), places: 0, filter: Filter::default(), rate: None };
+        let opening =
+            Opening { reading: value(9), format: ValueFormat::WHOLE, filter: Filter::default(), rate: None };
         let mut file = ValueFile::new(opening, now);
         assert!(!file.open(value(9), now) && file.follow());
         file
@@ -224,7 +225,7 @@ mod tests {
     fn a_longer_value_waits_for_a_program_that_has_just_opened_the_file() {
         let now = Instant::now();
         let mut file = file(now);
-        assert!(file.change(value(10), 0) && file.mark_dirty() && !file.mark_dirty());
+        assert!(file.change(value(10), ValueFormat::WHOLE) && file.mark_dirty() && !file.mark_dirty());
         assert_eq!(file.clean(false, now), Need::Delay(now + LENGTH_HOLD));
         assert_eq!(file.shown().reading, value(9));
         assert_eq!(file.clean(false, now + LENGTH_HOLD), Need::Renew(Renewal::Drop));
@@ -235,7 +236,7 @@ mod tests {
     fn a_longer_value_does_not_wait_for_a_program_that_polls() {
         let now = Instant::now();
         let mut file = file(now);
-        assert!(file.change(value(10), 0) && file.mark_dirty());
+        assert!(file.change(value(10), ValueFormat::WHOLE) && file.mark_dirty());
         assert_eq!(file.clean(true, now), Need::Renew(Renewal::Drop));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use khz_model::{Rate, Reading};
+use khz_model::{Rate, Reading, ValueFormat};
 
 use crate::cluster::roster::Roster;
 use crate::controls::settings::{Filter, Place};
@@ -102,9 +102,9 @@ impl ValueFiles {
     }
 
     /// The reading of a file has changed. True for a file that is known here, whatever its filter says.
-    pub fn change(&mut self, inode: Inode, reading: Reading, places: u8) -> bool {
+    pub fn change(&mut self, inode: Inode, reading: Reading, format: ValueFormat) -> bool {
         let Some(file) = self.files.get_mut(&inode) else { return false };
-        match file.change(reading, places) {
+        match file.change(reading, format) {
             true => self.mark_dirty(inode),
             false => self.counts.filtered += 1,
         }
@@ -271,7 +271,8 @@ mod tests {
 
     fn open(files: &mut ValueFiles, path: u32, now: Instant) -> Inode {
         let inode = Inode::plain(NodeId(1), PathId(path));
-        let opening = Opening { reading: value(1), places: 0, filter: Filter::default(), rate: None };
+        let opening =
+            Opening { reading: value(1), format: ValueFormat::WHOLE, filter: Filter::default(), rate: None };
         assert_eq!(files.open(inode, opening, now, &mut Effects::default()), Some(false));
         inode
     }
@@ -286,7 +287,10 @@ mod tests {
         let (mut files, now) = (ValueFiles::default(), Instant::now());
         let (read, unread) = (open(&mut files, 2, now), open(&mut files, 3, now));
         files.read(read, now);
-        assert!(files.change(read, value(2), 0) && files.change(unread, value(2), 0));
+        assert!(
+            files.change(read, value(2), ValueFormat::WHOLE)
+                && files.change(unread, value(2), ValueFormat::WHOLE)
+        );
         let done = pushes(&mut files, now);
         let stored = NewPage { inode: read, path: "/".to_owned(), text: b"2\n".to_vec() };
         assert_eq!(done, [Push::Store(stored), Push::Invalidate(unread)]);
@@ -300,7 +304,7 @@ mod tests {
         for path in 0..=STORES_PER_SECOND_MAX as u32 {
             let inode = open(&mut files, path + 2, now);
             files.read(inode, now);
-            files.change(inode, value(2), 0);
+            files.change(inode, value(2), ValueFormat::WHOLE);
         }
         let dropped = pushes(&mut files, now).into_iter().filter(|push| matches!(push, Push::Invalidate(_)));
         assert_eq!((dropped.count(), files.counts().not_stored), (1, 1));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use super::Tree;
 use crate::answer::Answer;
 use crate::controls::Target;
-use crate::file::{Attributes, Caller, Kind, Opened, Read, line, present};
+use crate::file::{Attributes, Caller, Kind, Opened, Read, line};
 use crate::inode::{Class, Inode, NodeId};
 use crate::kernel_files::{OpenedText, Reader};
 use crate::limits::{ATTRIBUTES_TTL, NAME_TTL};
@@ -36,9 +36,9 @@ impl Tree {
     fn value_attributes(&mut self, seen: &mut Attributes) {
         let values = self.cluster.values();
         let file = self.value_files.stat(seen.inode);
-        let shown = file.map(|file| (file.reading, file.places)).or_else(|| values.reading(seen.inode));
+        let shown = file.map(|file| (file.reading, file.format)).or_else(|| values.reading(seen.inode));
         // Of an empty file the kernel would not ask what is in it, and nobody would learn why there is no number.
-        let length = |(reading, places)| line(reading, places).map_or(1, |text| text.len() as u64);
+        let length = |(reading, format)| line(reading, format).map_or(1, |text| text.len() as u64);
         // A program that had the file open before gets an error when the instance is gone; a new reader finds the file empty.
         let is_empty = file.is_none() && values.has_just_gone(seen.inode);
         seen.size = if is_empty { 0 } else { shown.map_or(0, length) };
@@ -116,19 +116,19 @@ impl Tree {
         let is_current = self.cluster.is_current(inode.node, now, &mut self.effects);
         let is_believed = is_current || is_late && !self.options.strict;
         let known = self.cluster.values().reading(inode).filter(|_| is_believed);
-        let Some((reading, places)) = known else { return Answer::missing(is_late) };
+        let Some((reading, format)) = known else { return Answer::missing(is_late) };
         if !is_current {
             self.timed_out();
         }
         if self.cluster.values().has_just_gone(inode) {
             return Answer::Ready(Opened::uncached(self.open_handle(inode, caller.user, Content::JustGone)));
         }
-        if let Err(errno) = present(reading) {
+        if let Err(errno) = line(reading, format) {
             return Answer::Fail(errno);
         }
         let settings = self.names.places(inode);
         let (filter, rate) = (self.controls.filter(&settings, None), self.controls.rate(&settings));
-        let opening = Opening { reading, places, filter, rate };
+        let opening = Opening { reading, format, filter, rate };
         let followed = self.value_files.open(inode, opening, now, &mut self.effects);
         if followed.is_some() {
             self.cluster.watch(inode, true);
@@ -246,9 +246,9 @@ impl Tree {
         if self.cluster.roster().is_unreachable(inode.node) {
             return Answer::Fail(libc::EIO);
         }
-        let file = self.value_files.read(inode, now).map(|file| (file.reading, file.places));
+        let file = self.value_files.read(inode, now).map(|file| (file.reading, file.format));
         let shown = file.or_else(|| self.cluster.values().reading(inode));
-        match shown.map_or(Err(libc::ENODATA), |(reading, places)| line(reading, places)) {
+        match shown.map_or(Err(libc::ENODATA), |(reading, format)| line(reading, format)) {
             Ok(text) => Answer::Ready(read.part(&text)),
             Err(errno) => Answer::Fail(errno),
         }
@@ -260,7 +260,7 @@ impl Tree {
         if values.has_just_gone(inode) {
             return Answer::Ready(Vec::new());
         }
-        match values.reading(inode).map_or(Err(libc::ENODATA), |(reading, places)| line(reading, places)) {
+        match values.reading(inode).map_or(Err(libc::ENODATA), |(reading, format)| line(reading, format)) {
             Ok(text) => Answer::Ready(read.part(&text)),
             Err(errno) => Answer::Fail(errno),
         }

@@ -32,7 +32,9 @@ impl Series {
     /// metric named after a CPU state has its instance between `cpu` and the state.
     pub fn flat_name(&self) -> String {
         let Some(instance) = &self.instance else { return self.metric.flat.to_string() };
-        let instance: String = instance.name().chars().filter(char::is_ascii_alphanumeric).collect();
+        let labels = instance.labels().flat_map(|(name, value)| [name, value]);
+        let words = std::iter::once(instance.name()).chain(labels);
+        let instance: String = words.flat_map(str::chars).filter(char::is_ascii_alphanumeric).collect();
         match self.metric.flat.strip_prefix("cpu") {
             Some(state) if self.metric.instances.as_deref() == Some("cpu") => format!("cpu{instance}{state}"),
             _ => format!("{instance}{}", self.metric.flat),
@@ -192,6 +194,17 @@ pub(crate) mod tests {
         }
         assert_eq!(schema.append(series("mem.free", None, None)), None);
         assert_eq!((schema.append(first), schema.len()), (Some(0), SLOTS_MAX));
+    }
+
+    #[test]
+    fn a_flat_name_has_the_labels_after_the_instance() {
+        let mut port = series("ib.rx", Some("device"), Some("mlx5_0"));
+        let labels = crate::Labels::new([("port", "1")]).unwrap();
+        port.instance = port.instance.map(|instance| instance.with_labels(&labels));
+        assert_eq!(
+            (port.flat_name().as_str(), port.to_string().as_str()),
+            ("mlx50port1ibrx", "ib.rx[mlx5_0,port=1]")
+        );
     }
 
     #[test]

@@ -25,6 +25,19 @@ pub enum ValueType {
     Unknown,
 }
 
+impl ValueType {
+    /// "unsigned", "signed", "float", "labels" or "unknown".
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ValueType::Unsigned => "unsigned",
+            ValueType::Signed => "signed",
+            ValueType::Float => "float",
+            ValueType::Labels => "labels",
+            ValueType::Unknown => "unknown",
+        }
+    }
+}
+
 /// Type and decimal places: all that it takes to read a metric's readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValueFormat {
@@ -73,6 +86,20 @@ impl fmt::Display for Value {
         match self {
             Value::Number(number) => number.fmt(f),
             Value::Labels(labels) => labels.fmt(f),
+        }
+    }
+}
+
+impl ValueFormat {
+    /// By how much a counter has grown, for rates; `None` if it fell, which a reset does, or has no number.
+    pub fn growth(self, from: u64, to: u64) -> Option<f64> {
+        match (self.number(from)?, self.number(to)?) {
+            // The difference of whole steps is exact where that of doubles is not.
+            (Number::Exact(_), Number::Exact(_)) => {
+                let grown = u64::try_from(self.steps(to)?.0 - self.steps(from)?.0).ok()?;
+                Some(Decimal::new(grown, self.places).to_f64())
+            }
+            (from, to) => Some(to.to_f64() - from.to_f64()).filter(|grown| *grown >= 0.0),
         }
     }
 }
@@ -191,6 +218,24 @@ mod tests {
         assert_eq!(steps(ValueType::Float, (-0.5f64).to_bits()), Some((-500_000_000, 9)));
         assert_eq!(steps(ValueType::Float, f64::INFINITY.to_bits()), Some((i128::MAX, 9)));
         assert_eq!((steps(ValueType::Float, f64::NAN.to_bits()), steps(ValueType::Labels, 1)), (None, None));
+    }
+
+    #[test]
+    fn a_counters_growth_is_exact_and_a_fall_is_none() {
+        let growth = |value_type, from, to| ValueFormat { value_type, places: 1 }.growth(from, to);
+        let large = 1 << 60;
+        assert_eq!(growth(ValueType::Unsigned, large, large + 1), Some(0.1));
+        assert_eq!(growth(ValueType::Unsigned, 2, 1), None);
+        assert_eq!(growth(ValueType::Signed, (-3i64).cast_unsigned(), 2), Some(0.5));
+        let [low, high] = [0.5f64, 2.0].map(f64::to_bits);
+        assert_eq!(
+            (growth(ValueType::Float, low, high), growth(ValueType::Float, high, low)),
+            (Some(1.5), None)
+        );
+        assert_eq!(
+            (growth(ValueType::Labels, 1, 2), growth(ValueType::Float, low, f64::NAN.to_bits())),
+            (None, None)
+        );
     }
 
     #[test]

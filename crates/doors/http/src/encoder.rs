@@ -167,7 +167,7 @@ fn changed_json(out: &mut String, columns: &[Series], row: &Row, last: &mut Vec<
             None => last.push(reading),
         }
         let _ = write!(out, "{}{at},", if first { "" } else { "," });
-        json::reading(out, reading, column.metric.places);
+        json::reading(out, reading, column.metric.format());
         first = false;
     }
     out.push(']');

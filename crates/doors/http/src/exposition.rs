@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use khz_model::{Decimal, Kind, Metric, NodeName, Sample, Snapshot};
+use khz_model::{Instance, Kind, Metric, NodeName, Sample, Snapshot, Value};
 
 /// The two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl<'a> Families<'a> {
 fn families<'a>(samples: impl Iterator<Item = (Option<&'a NodeName>, &'a Sample)>) -> Vec<Family<'a>> {
     let mut families: Vec<Family<'a>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
-    for (node, sample) in samples.filter(|(_, sample)| sample.reading.value().is_some()) {
+    for (node, sample) in samples.filter(|(_, sample)| is_shown(sample)) {
         let metric = &*sample.series.metric;
         let at = *index.entry(&metric.exposition.name).or_insert_with(|| {
             families.push(Family { metric, samples: Vec::new() });
@@ -122,6 +122,11 @@ fn families<'a>(samples: impl Iterator<Item = (Option<&'a NodeName>, &'a Sample)
         families[at].samples.push((node, sample));
     }
     families
+}
+
+/// True for a reading with a value: a number, or labels.
+fn is_shown(sample: &Sample) -> bool {
+    sample.series.metric.format().value(sample.reading).is_some()
 }
 
 /// The HELP, TYPE and UNIT lines.
@@ -162,19 +167,30 @@ fn family_in_open_metrics<'a>(
     }
 }
 
-/// One sample with its labels and value.
+/// One sample with its labels and value. A reading that is labels has them after its own, and the value 1.
 fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
     let metric = &sample.series.metric;
     let exposition = &metric.exposition;
     out.push_str(&exposition.name);
-    let instance = sample.series.instance.as_ref().map(|instance| {
+    let value = metric.format().value(sample.reading);
+    let instance = sample.series.instance.as_ref();
+    let name = instance.filter(|instance| !instance.name().is_empty()).map(|instance| {
         let label = exposition.instance_label.as_deref().or(metric.instances.as_deref());
-        (label.unwrap_or("instance"), instance.as_str())
+        (label.unwrap_or("instance"), instance.name())
     });
     let node = node.map(|node| ("node", node.as_str()));
     let fixed = exposition.labels.iter().map(|(name, value)| (&**name, &**value));
+    let further = instance.into_iter().flat_map(Instance::labels);
+    let info = match &value {
+        Some(Value::Labels(labels)) => Some(labels.iter()),
+        _ => None,
+    };
+    let labels = node.into_iter().chain(name).chain(fixed);
+    // A name may be there once: the node's own word for a label gives way.
+    let is_taken = |name: &str| labels.clone().any(|(taken, _)| taken == name);
+    let further = further.chain(info.into_iter().flatten()).filter(|(name, _)| !is_taken(name));
     let mut before = '{';
-    for (name, value) in node.into_iter().chain(instance).chain(fixed) {
+    for (name, value) in labels.clone().chain(further) {
         let _ = write!(out, "{before}{name}=\"");
         escape(out, value, true);
         out.push('"');
@@ -183,8 +199,10 @@ fn line(out: &mut String, node: Option<&NodeName>, sample: &Sample) {
     if before == ',' {
         out.push('}');
     }
-    let value = Decimal::new(sample.reading.bits(), metric.places).divided_by(exposition.divisor);
-    let _ = writeln!(out, " {value}");
+    let _ = match value {
+        Some(Value::Number(number)) => writeln!(out, " {}", number.divided_by(exposition.divisor)),
+        _ => writeln!(out, " 1"),
+    };
 }
 
 /// Escapes backslash, line feed and, in quoted text, the quote.

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use khz_model::printable::{escape, is_hidden};
-use khz_model::{Decimal, Reading, Series, Stamp};
+use khz_model::{Instance, Reading, Series, Stamp, Value, ValueFormat, ValueType};
 
 /// A JSON string.
 pub(crate) fn text(out: &mut String, text: &str) {
@@ -72,62 +72,84 @@ pub(crate) fn list<T>(
     out.push(']');
 }
 
-/// `"name":…,"instance":…,"kind":…,"unit":…`, without braces.
+/// `"name":…,"instance":…,"kind":…,"unit":…`, without braces; after the instance `"labels":{…}`, where it has
+/// labels.
 pub(crate) fn series(out: &mut String, series: &Series) {
     out.push_str("\"name\":");
     text(out, &series.metric.name);
     out.push_str(",\"instance\":");
-    text_or_null(out, series.instance.as_ref().map(|i| i.as_str()));
+    let instance = series.instance.as_ref();
+    let has_name = |instance: &&Instance| !instance.name().is_empty() || !instance.has_labels();
+    text_or_null(out, instance.filter(has_name).map(Instance::name));
+    if let Some(instance) = instance.filter(|instance| instance.has_labels()) {
+        out.push_str(",\"labels\":");
+        pairs(out, instance.labels());
+    }
     out.push_str(",\"kind\":");
     text(out, series.metric.kind.as_str());
     out.push_str(",\"unit\":");
     text(out, series.metric.unit.as_str());
 }
 
-/// The columns of a stream or a history.
+/// Names and values as an object.
+pub(crate) fn pairs<'a>(out: &mut String, pairs: impl Iterator<Item = (&'a str, &'a str)>) {
+    out.push('{');
+    for (number, (name, value)) in pairs.enumerate() {
+        next(out, number);
+        text(out, name);
+        out.push(':');
+        text(out, value);
+    }
+    out.push('}');
+}
+
+/// The columns of a stream or a history. `"type"` is there where values are not whole numbers or decimals from
+/// 0 on.
 pub(crate) fn columns(out: &mut String, columns: &[Series]) {
     list(out, columns, |out, column| {
         out.push('{');
         series(out, column);
         out.push_str(",\"places\":");
         number(out, u64::from(column.metric.places));
+        if column.metric.value_type != ValueType::Unsigned {
+            out.push_str(",\"type\":");
+            text(out, column.metric.value_type.as_str());
+        }
         out.push('}');
     });
 }
 
-/// An element of a row: `"123"`, `{"absent":"why"}` or `{"failed":"why"}`.
-pub(crate) fn reading(out: &mut String, reading: Reading, places: u8) {
-    match reading {
-        Reading::Present(_) => value(out, reading, places),
-        _ => {
-            out.push('{');
-            member(out, reading, places);
-            out.push('}');
-        }
+/// An element of a row: `"123"`, `{"info":{…}}` for labels, `{"absent":"why"}` or `{"failed":"why"}`.
+pub(crate) fn reading(out: &mut String, reading: Reading, format: ValueFormat) {
+    if let Some(value) = reading.value().and_then(|bits| format.number(bits)) {
+        let _ = write!(out, "\"{value}\"");
+        return;
     }
+    out.push('{');
+    member(out, reading, format);
+    out.push('}');
 }
 
-/// The same as the member of an object: `"value":"123"`, `"absent":"why"` or `"failed":"why"`.
-pub(crate) fn member(out: &mut String, reading: Reading, places: u8) {
-    let _ = match reading {
-        Reading::Present(_) => {
-            out.push_str("\"value\":");
-            value(out, reading, places);
+/// The same as the member of an object: `"value":"123"`, `"info":{…}`, `"absent":"why"` or `"failed":"why"`.
+pub(crate) fn member(out: &mut String, reading: Reading, format: ValueFormat) {
+    let _ = match (format.value(reading), reading) {
+        (Some(Value::Number(value)), _) => write!(out, "\"value\":\"{value}\""),
+        (Some(Value::Labels(labels)), _) => {
+            out.push_str("\"info\":");
+            pairs(out, labels.iter());
             Ok(())
         }
-        Reading::Absent(why) => write!(out, "\"absent\":\"{why}\""),
-        Reading::Failed(fault) => write!(out, "\"failed\":\"{fault}\""),
+        (None, Reading::Absent(why)) => write!(out, "\"absent\":\"{why}\""),
+        (None, Reading::Failed(fault)) => write!(out, "\"failed\":\"{fault}\""),
+        // A type of a newer version, or labels that the node has replaced long ago.
+        (None, Reading::Present(_) | Reading::Labels(_)) => out.write_str("\"absent\":\"not readable\""),
     };
-}
-
-fn value(out: &mut String, reading: Reading, places: u8) {
-    let _ = write!(out, "\"{}\"", Decimal::new(reading.bits(), places));
 }
 
 /// A row's readings; fewer than the columns where later columns did not exist yet.
 pub(crate) fn readings(out: &mut String, columns: &[Series], readings: &[Reading]) {
     list(out, columns.iter().zip(readings), |out, (column, &element)| {
-        reading(out, element, column.metric.places);
+        reading(out, element, column.metric.format());
     });
 }
 
@@ -155,11 +177,32 @@ mod tests {
     }
 
     #[test]
+    fn each_type_of_value_has_its_form() {
+        let labels = khz_model::Labels::new([("release", "6.18"), ("machine", "x86\"64")]).unwrap();
+        for (value_type, shown, expected) in [
+            (ValueType::Signed, Reading::Present((-52i64).cast_unsigned()), r#""-5.2""#),
+            (ValueType::Float, Reading::Present(0.1f64.to_bits()), r#""0.1""#),
+            (ValueType::Float, Reading::Present(f64::NAN.to_bits()), r#""NaN""#),
+            (
+                ValueType::Labels,
+                Reading::Labels(labels.number()),
+                r#"{"info":{"machine":"x86\"64","release":"6.18"}}"#,
+            ),
+            (ValueType::Labels, Reading::Labels(0), r#"{"absent":"not readable"}"#),
+            (ValueType::Unknown, Reading::Present(7), r#"{"absent":"not readable"}"#),
+        ] {
+            let mut out = String::new();
+            reading(&mut out, shown, ValueFormat { value_type, places: 1 });
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
     fn unknown_is_never_a_value() {
         let mut out = String::new();
-        reading(&mut out, Reading::Absent(khz_model::Absence::NoField), 0);
-        reading(&mut out, Reading::Failed(khz_model::Fault::Malformed), 0);
-        reading(&mut out, Reading::Present(52), 2);
+        reading(&mut out, Reading::Absent(khz_model::Absence::NoField), ValueFormat::WHOLE);
+        reading(&mut out, Reading::Failed(khz_model::Fault::Malformed), ValueFormat::WHOLE);
+        reading(&mut out, Reading::Present(52), ValueFormat { value_type: ValueType::Unsigned, places: 2 });
         assert_eq!(out, r#"{"absent":"this kernel does not print it"}{"failed":"malformed text"}"0.52""#);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use khz_model::{Absence, Columns, Instance, NodeName, Part, Pattern, Reading, Series};
+use khz_model::{Absence, Columns, Instance, NodeName, Part, Pattern, Reading, Series, ValueFormat};
 
 use crate::json;
 use crate::limits::LAYOUTS_MAX;
@@ -14,7 +14,7 @@ use crate::limits::LAYOUTS_MAX;
 struct Cell {
     part: u16,
     slot: u32,
-    places: u8,
+    format: ValueFormat,
     /// `{"name":...,"unit":...`, in the layout's text.
     head: Range<u32>,
 }
@@ -59,7 +59,7 @@ impl Layouts {
             out.push_str(&layout.heads[cell.head.start as usize..cell.head.end as usize]);
             out.push_str(stamp);
             out.push_str("\",");
-            json::member(out, reading(part, cell.slot as usize), cell.places);
+            json::member(out, reading(part, cell.slot as usize), cell.format);
             out.push('}');
         }
     }
@@ -127,7 +127,7 @@ impl Layout {
             json::series(&mut layout.heads, series);
             layout.heads.push_str(",\"stamp\":\"");
             let head = start..layout.heads.len() as u32;
-            layout.cells.push(Cell { part, slot, places: series.metric.places, head });
+            layout.cells.push(Cell { part, slot, format: series.metric.format(), head });
         }
         layout
     }
@@ -143,8 +143,8 @@ fn in_order_of_the_widest(parts: &[Part<'_>], cells: &mut [(u16, u32)]) {
     });
 }
 
-fn name(series: &Series) -> (&str, Option<&str>) {
-    (&series.metric.name, series.instance.as_ref().map(Instance::as_str))
+fn name(series: &Series) -> (&str, Option<&Instance>) {
+    (&series.metric.name, series.instance.as_ref())
 }
 
 fn reading(part: &Part<'_>, slot: usize) -> Reading {

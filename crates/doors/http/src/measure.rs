@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series};
+use khz_model::{Delivery, Kind, Metric, Nanos, Pattern, RateUnit, Reading, Row, Series, ValueFormat};
 
 /// How the number of a node is computed.
 #[derive(Clone, Debug)]
@@ -91,8 +91,7 @@ struct Part {
     upper: bool,
     lower: bool,
     counter: bool,
-    /// Value of one raw step.
-    step: f64,
+    format: ValueFormat,
     /// The counter in the last row.
     last: Option<u64>,
 }
@@ -130,7 +129,7 @@ impl Meter {
                 upper,
                 lower,
                 counter: series.metric.kind == Kind::Counter,
-                step: 10f64.powi(-i32::from(series.metric.places)),
+                format: series.metric.format(),
                 last: last_of(series),
             })
         };
@@ -180,11 +179,11 @@ impl Part {
             return if matches!(reading, Some(Reading::Failed(_))) { Term::Unknown } else { Term::None };
         };
         if !self.counter {
-            return Term::Value(value as f64 * self.step);
+            return self.format.number(value).map_or(Term::None, |number| Term::Value(number.to_f64()));
         }
         match (self.last.replace(value), seconds) {
-            (Some(last), Some(seconds)) => match value.checked_sub(last) {
-                Some(grown) => Term::Value(grown as f64 * self.step / seconds),
+            (Some(last), Some(seconds)) => match self.format.growth(last, value) {
+                Some(grown) => Term::Value(grown / seconds),
                 None => Term::Unknown,
             },
             _ => Term::None,

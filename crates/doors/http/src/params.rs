@@ -128,15 +128,16 @@ fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use khz_model::Instance;
     use proptest::prelude::*;
 
     #[test]
     fn patterns_are_decoded_once() {
         let params = Params::parse(Some("match=net.rx_bytes%5Ba%252A%5D&match=cpu.*"), &["match"]).unwrap();
         let patterns = params.patterns().unwrap();
-        assert!(patterns[0].matches_series("net.rx_bytes", Some("a*")));
-        assert!(!patterns[0].matches_series("net.rx_bytes", Some("ab")));
-        assert!(patterns[1].matches_series("cpu.user", Some("0")));
+        assert!(patterns[0].matches_series("net.rx_bytes", Some(&Instance::from_kernel(b"a*"))));
+        assert!(!patterns[0].matches_series("net.rx_bytes", Some(&Instance::from_kernel(b"ab"))));
+        assert!(patterns[1].matches_series("cpu.user", Some(&Instance::from_kernel(b"0"))));
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use fake::{FakeNode, Server, metric, node, stamp};
+use fake::{FakeNode, Server, metric, node, stamp, with_instances};
 use khz_http::{Format, render};
-use khz_model::{Kind, Metric, Nanos, Reading, Sample, Series, Snapshot, Unit};
+use khz_model::{Instance, Kind, Metric, Nanos, Reading, Sample, Series, Snapshot, Unit, ValueType};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0";
 
@@ -83,6 +83,75 @@ fn a_counter_whose_bare_name_is_taken_is_no_counter_in_open_metrics() {
     check_open_metrics(&text).unwrap();
     assert!(text.contains("# TYPE a_total unknown\na_total{node=\"n1\"} 1\n"), "{text}");
     assert!(text.contains("# TYPE node_intr unknown\n"), "{text}");
+}
+
+#[test]
+fn values_below_zero_doubles_labels_and_descriptions_are_exposed() {
+    let labels = |pairs: &[(&str, &str)]| khz_model::Labels::new(pairs.iter().copied()).unwrap();
+    let of = |value_type, metric: Metric| Arc::new(Metric { value_type, ..metric });
+    let port = Instance::from_kernel(b"mlx5_0").with_labels(&labels(&[("port", "1"), ("device", "taken")]));
+    let device =
+        with_instances(metric("ib.rx", Kind::Counter, Unit::Bytes, "node_ib_rx_bytes_total"), "device");
+    let uname = labels(&[("release", "6.18\"x\\"), ("nodename", "n1"), ("node", "taken")]);
+    let nan = f64::NAN.to_bits();
+    let samples = [
+        (
+            of(ValueType::Signed, metric("temp", Kind::Gauge, Unit::Count, "node_temp")),
+            None,
+            Reading::Present((-5i64).cast_unsigned()),
+        ),
+        (
+            of(ValueType::Float, metric("mean", Kind::Gauge, Unit::Count, "node_mean")),
+            None,
+            Reading::Present((-2.5e-9f64).to_bits()),
+        ),
+        (
+            of(ValueType::Float, metric("nan", Kind::Gauge, Unit::Count, "node_nan")),
+            None,
+            Reading::Present(nan),
+        ),
+        (Arc::new(device.clone()), Some(port), Reading::Present(7)),
+        (
+            Arc::new(device),
+            Some(Instance::from_kernel(b"").with_labels(&labels(&[("port", "2")]))),
+            Reading::Present(8),
+        ),
+        (
+            of(ValueType::Labels, metric("uname", Kind::Gauge, Unit::Count, "node_uname_info")),
+            None,
+            Reading::Labels(uname.number()),
+        ),
+        (
+            of(ValueType::Labels, metric("gone", Kind::Gauge, Unit::Count, "node_gone_info")),
+            None,
+            Reading::Labels(1),
+        ),
+        (
+            of(ValueType::Unknown, metric("newer", Kind::Gauge, Unit::Count, "node_newer")),
+            None,
+            Reading::Present(1),
+        ),
+    ];
+    let samples = samples.map(|(metric, instance, reading)| Sample {
+        series: Series { metric, instance },
+        reading,
+        stamp: stamp(0),
+    });
+    let snapshot = Snapshot { nodes: vec![(node(), samples.to_vec())], missing: vec![] };
+    let text = render(&snapshot, Format::Text, true);
+    for line in [
+        "node_temp{node=\"n1\"} -5\n",
+        "node_mean{node=\"n1\"} -2.5e-9\n",
+        "node_nan{node=\"n1\"} NaN\n",
+        "node_ib_rx_bytes_total{node=\"n1\",device=\"mlx5_0\",port=\"1\"} 7\n",
+        "node_ib_rx_bytes_total{node=\"n1\",port=\"2\"} 8\n",
+        "node_uname_info{node=\"n1\",nodename=\"n1\",release=\"6.18\\\"x\\\\\"} 1\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert!(!text.contains("gone") && !text.contains("newer"), "{text}");
+    assert_eq!(promtool(&text), Vec::<String>::new());
+    check_open_metrics(&render(&snapshot, Format::OpenMetrics, true)).unwrap();
 }
 
 /// node_exporter itself uses these names; promtool would prefer others, but compatibility comes first.
@@ -172,10 +241,7 @@ fn check_open_metrics(text: &str) -> Result<(), String> {
         let rest = rest.ok_or_else(|| wrong("the sample is not of the family above it"))?;
         let (labels, value) = rest.rsplit_once(' ').ok_or_else(|| wrong("no value"))?;
         check_labels(labels).ok_or_else(|| wrong("bad labels"))?;
-        if value.is_empty()
-            || !value.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-            || value.parse::<f64>().is_err()
-        {
+        if value.parse::<f64>().is_err() {
             return Err(wrong("bad value"));
         }
         if !samples.insert(line.rsplit_once(' ').unwrap().0) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use khz_model::{Columns, Part};
+use khz_model::{Columns, Part, ValueFormat};
 
 use crate::items::{Items, SharedItems};
 use crate::limits::LAYOUTS_MAX;
@@ -20,7 +20,7 @@ pub(crate) struct Cell {
     /// Where its name begins in the layout's names; a blank follows the name.
     name_at: u32,
     pub name_length: u16,
-    pub places: u8,
+    pub format: ValueFormat,
 }
 
 /// The wanted items of one kind of node, lowest bit first.
@@ -58,7 +58,7 @@ impl Layout {
                 bit,
                 name_at,
                 name_length,
-                places: item.series.metric.places,
+                format: item.series.metric.format(),
             });
         }
         layout.name_bytes = layout.names.len();

@@ -1,6 +1,6 @@
 //! Writes a node's part of a status in one of two formats: the ancestor's lines, or s-expressions.
 
-use khz_model::{NodeName, Part, Reading};
+use khz_model::{NodeName, Part, Reading, ValueFormat, ValueType};
 
 use crate::decimal::DECIMAL_BYTES_MAX;
 use crate::host;
@@ -42,12 +42,41 @@ impl Format {
     }
 }
 
+/// What a cell shows.
+enum Shown {
+    /// A decimal from 0 on, as nearly all are.
+    Decimal(u64),
+    /// Any other value.
+    Text(String),
+}
+
 /// The value of a cell; `None` if it is absent.
 #[inline]
-fn value(parts: &[Part<'_>], cell: &Cell) -> Option<u64> {
+fn value(parts: &[Part<'_>], cell: &Cell) -> Option<Shown> {
     let part = parts.get(cell.part as usize)?;
-    let (&state, &value) = (part.states.get(cell.slot as usize)?, part.values.get(cell.slot as usize)?);
-    (state == Reading::Present(0).state()).then_some(value)
+    let (&state, &bits) = (part.states.get(cell.slot as usize)?, part.values.get(cell.slot as usize)?);
+    if state == Reading::Present(0).state() && cell.format.value_type == ValueType::Unsigned {
+        return Some(Shown::Decimal(bits));
+    }
+    other_value(Reading::from_parts(state, bits), cell.format)
+}
+
+#[cold]
+fn other_value(reading: Reading, format: ValueFormat) -> Option<Shown> {
+    format.value(reading).map(|value| Shown::Text(value.to_string()))
+}
+
+/// Appends a value and the byte `end`. Needs room for a decimal, and makes `room` again after another value.
+#[inline]
+fn put(page: &mut Page, value: Shown, places: u8, end: u8, room: usize) {
+    match value {
+        Shown::Decimal(value) => page.put_decimal(value, places, end),
+        Shown::Text(text) => {
+            page.put(text.as_bytes());
+            page.put(&[end]);
+            page.reserve(room);
+        }
+    }
 }
 
 fn lines(page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
@@ -59,12 +88,13 @@ fn lines(page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) 
     prefix.push(b' ');
     let length = prefix.len();
     prefix.resize(length + STEP, 0);
-    page.reserve(layout.cells.len() * (length + DECIMAL_BYTES_MAX + 1) + layout.name_bytes);
+    let room = layout.cells.len() * (length + DECIMAL_BYTES_MAX + 1) + layout.name_bytes;
+    page.reserve(room);
     for cell in &layout.cells {
         let Some(value) = value(parts, cell) else { continue };
         page.put_padded(&prefix, length);
         page.put_padded(layout.name(cell), cell.name_length.into());
-        page.put_decimal(value, cell.places, b'\n');
+        put(page, value, cell.format.places, b'\n', room);
     }
 }
 
@@ -76,7 +106,7 @@ fn sexp(page: &mut Page, node: &NodeName, parts: &[Part<'_>], layout: &Layout) {
         page.put(b" (");
         page.reserve(usize::from(cell.name_length) + DECIMAL_BYTES_MAX + 1);
         page.put_padded(layout.name(cell), cell.name_length.into());
-        page.put_decimal(value, cell.places, b')');
+        put(page, value, cell.format.places, b')', 0);
     }
     page.put(b")");
 }

@@ -104,7 +104,7 @@ pub fn metric(name: &'static str, kind: Kind, unit: Unit, exposed: &'static str)
     }
 }
 
-fn with_instances(mut metric: Metric, what: &'static str) -> Metric {
+pub fn with_instances(mut metric: Metric, what: &'static str) -> Metric {
     metric.instances = Some(Cow::Borrowed(what));
     metric.exposition.instance_label = Some(Cow::Borrowed(what));
     metric
@@ -216,7 +216,7 @@ impl FakeNode {
             return Err(QueryError::Stopped);
         }
         let wanted = |series: &&Series| {
-            let instance = series.instance.as_ref().map(Instance::as_str);
+            let instance = series.instance.as_ref();
             let here = |p: &Pattern| self.nodes.iter().any(|node| p.matches_node(node.as_str()));
             patterns.iter().any(|p| here(p) && p.matches_series(&series.metric.name, instance))
         };

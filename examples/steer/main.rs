@@ -75,7 +75,7 @@ fn steer(workers: &[Worker], news: &Subscription) -> Result<(), Failed> {
     while given < TASKS {
         match news.next_within(Duration::from_secs(5)).ok_or("the workers say nothing")? {
             Event::Value(value) => {
-                let instance = value.series.instance.as_ref().map(|instance| instance.as_str());
+                let instance = value.series.instance.as_ref().map(|instance| instance.name());
                 let worker = instance.and_then(|name| name.strip_prefix('w')?.parse::<usize>().ok());
                 if let Some(known) = worker.and_then(|worker| waiting.get_mut(worker)) {
                     *known = value.reading.value();

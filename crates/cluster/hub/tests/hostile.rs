@@ -19,8 +19,7 @@ fn status(hub: &Hub, name: &str) -> NodeStatus {
 fn of_nodes(hub: &Hub, name: &str) -> BTreeMap<String, u64> {
     let samples = hub.query.own().unwrap();
     let of = samples.iter().filter(|sample| sample.series.metric.name == name);
-    of.map(|s| (s.series.instance.as_ref().unwrap().as_str().to_owned(), s.reading.value().unwrap()))
-        .collect()
+    of.map(|s| (s.series.instance.as_ref().unwrap().name().to_owned(), s.reading.value().unwrap())).collect()
 }
 
 fn offer(lane: u32, name: &str, epoch: u64) -> LaneOffer<'_> {

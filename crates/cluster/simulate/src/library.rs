@@ -181,7 +181,7 @@ mod tests {
         let recording = &library.recordings()[0];
         let names: Vec<_> = recording.series[2..].iter().filter_map(|one| one.instance.as_ref()).collect();
         assert_eq!(
-            names.iter().map(|name| name.as_str()).collect::<Vec<_>>(),
+            names.iter().map(|name| name.name()).collect::<Vec<_>>(),
             ["eth0", "eth0-copy1", "eth0-copy2"]
         );
         assert!((0..20).all(|row| recording.value(row, 4) == recording.value(row, 2)));

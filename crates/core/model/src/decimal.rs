@@ -61,6 +61,11 @@ impl Decimal {
         }
     }
 
+    /// The point moved to the right by `digits`, or to the number's end.
+    pub(crate) fn shifted(self, digits: u8) -> Self {
+        Decimal { places: self.places.saturating_sub(digits), ..self }
+    }
+
     /// The signed number in steps of the most places there are: comparable with any other.
     fn steps(self) -> i128 {
         // At most 2^64 times 10^18, which is less than 2^127.

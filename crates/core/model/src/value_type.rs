@@ -92,14 +92,14 @@ impl fmt::Display for Value {
 
 impl ValueFormat {
     /// By how much a counter has grown, for rates; `None` if it fell, which a reset does, or has no number.
-    pub fn growth(self, from: u64, to: u64) -> Option<f64> {
+    pub fn growth(self, from: u64, to: u64) -> Option<Number> {
         match (self.number(from)?, self.number(to)?) {
             // The difference of whole steps is exact where that of doubles is not.
             (Number::Exact(_), Number::Exact(_)) => {
                 let grown = u64::try_from(self.steps(to)?.0 - self.steps(from)?.0).ok()?;
-                Some(Decimal::new(grown, self.places).to_f64())
+                Some(Number::Exact(Decimal::new(grown, self.places)))
             }
-            (from, to) => Some(to.to_f64() - from.to_f64()).filter(|grown| *grown >= 0.0),
+            (from, to) => Some(to.to_f64() - from.to_f64()).filter(|grown| *grown >= 0.0).map(Number::Double),
         }
     }
 }
@@ -152,6 +152,14 @@ impl Number {
             Number::Exact(decimal) => Number::Exact(decimal.divided_by(divisor)),
             Number::Double(double) if divisor > 1 => Number::Double(double / divisor as f64),
             Number::Double(_) => self,
+        }
+    }
+
+    /// The number times a power of ten, exact where the number is and has that many decimal places.
+    pub fn shifted(self, digits: u8) -> Self {
+        match self {
+            Number::Exact(decimal) => Number::Exact(decimal.shifted(digits)),
+            Number::Double(double) => Number::Double(double * 10f64.powi(i32::from(digits))),
         }
     }
 
@@ -222,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_counters_growth_is_exact_and_a_fall_is_none() {
-        let growth = |value_type, from, to| ValueFormat { value_type, places: 1 }.growth(from, to);
+        let growth =
+            |value_type, from, to| ValueFormat { value_type, places: 1 }.growth(from, to).map(Number::to_f64);
         let large = 1 << 60;
         assert_eq!(growth(ValueType::Unsigned, large, large + 1), Some(0.1));
         assert_eq!(growth(ValueType::Unsigned, 2, 1), None);
@@ -266,6 +275,10 @@ mod tests {
         let [nan, infinite] = [f64::NAN, f64::INFINITY].map(Number::Double);
         assert_eq!((nan.by_size(&infinite), infinite.by_size(&one)), (Ordering::Greater, Ordering::Greater));
         assert_eq!(nan.by_size(&nan), Ordering::Equal);
+        let shifted = |number: Number, digits| number.shifted(digits).to_string();
+        assert_eq!(shifted(Number::Exact(Decimal::new(29, 2)), 2), "29");
+        assert_eq!(shifted(Number::Exact(Decimal::new(29, 2)), 3), "29", "it has no more places");
+        assert_eq!(shifted(Number::Double(0.5), 1), "5");
         assert_eq!(Number::Double(3.0).divided_by(2), Number::Double(1.5));
         assert_eq!(Number::Double(3.0).divided_by(0), Number::Double(3.0), "as a decimal is: not divided");
     }

@@ -27,7 +27,7 @@ fn holds(parser: &Parser, truths: &[Truth], when: &str) {
     let mut expected: HashMap<_, _> = truths.iter().map(|truth| (key(truth), truth.value)).collect();
     assert_eq!(expected.len(), truths.len(), "{when}: the host contradicts itself");
     for (slot, series) in parser.schema().series().iter().enumerate() {
-        let instance = series.instance.as_ref().map(|name| name.as_str().to_owned());
+        let instance = series.instance.as_ref().map(|name| name.name().to_owned());
         let reading = parser.reading(slot).unwrap();
         match expected.remove(&(&*series.metric.name, instance)) {
             Some(value) => assert_eq!(reading, Reading::Present(value), "{when}: {series}"),

@@ -183,7 +183,7 @@ impl Part {
         }
         match (self.last.replace(value), seconds) {
             (Some(last), Some(seconds)) => match self.format.growth(last, value) {
-                Some(grown) => Term::Value(grown / seconds),
+                Some(grown) => Term::Value(grown.to_f64() / seconds),
                 None => Term::Unknown,
             },
             _ => Term::None,

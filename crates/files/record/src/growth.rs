@@ -1,7 +1,7 @@
 //! A reading as a number to draw or compare: a gauge as it is, a counter as its growth. Unknown stays unknown: there is no
 //! growth across a gap, over a reset, or from a reading that is absent.
 
-use khz_model::{Decimal, Kind, Nanos, Reading, Series};
+use khz_model::{Kind, Nanos, Number, Reading, Series};
 
 /// How a counter is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,29 +30,28 @@ impl Growth {
         measure: Measure,
     ) -> Option<f64> {
         let units = reading.and_then(Reading::value);
+        let format = series.metric.format();
         if series.metric.kind == Kind::Gauge {
-            return units.map(|units| Decimal::new(units, series.metric.places).to_f64());
+            return units.and_then(|units| format.number(units)).map(Number::to_f64);
         }
         let last = std::mem::replace(&mut self.last, units.map(|units| (number, boot, units)));
         let (before, then, from) = last?;
-        let grown = units?.checked_sub(from)?;
+        let grown = format.growth(from, units?)?;
         let passed = boot.since(then);
         if number != before.checked_add(1)? || passed.0 == 0 {
             return None;
         }
         Some(match measure {
-            Measure::PerSecond => Decimal::new(grown, series.metric.places).to_f64() / passed.as_secs_f64(),
-            Measure::PerSample => grown as f64 / kernel_steps(series),
+            Measure::PerSecond => grown.to_f64() / passed.as_secs_f64(),
+            Measure::PerSample => grown.shifted(tick_digits(series)).to_f64(),
         })
     }
 }
 
-/// How many of a series' smallest units are one step: a tick of 10 ms for times that the kernel counts more finely, else the
-/// unit itself.
-fn kernel_steps(series: &Series) -> f64 {
-    match (series.metric.unit, series.metric.places) {
-        (khz_model::Unit::Seconds, places) if places > 2 => 10f64.powi(i32::from(places) - 2),
-        (khz_model::Unit::Seconds, _) => 1.0,
-        (_, places) => 10f64.powi(i32::from(places)),
+/// The decimal places of a series that the kernel's own steps have: two of times, which it counts in ticks of 10 ms.
+fn tick_digits(series: &Series) -> u8 {
+    match series.metric.unit {
+        khz_model::Unit::Seconds => series.metric.places.min(2),
+        _ => 0,
     }
 }

@@ -183,13 +183,13 @@ mod tests {
 
     #[test]
     fn a_line_is_a_name_a_value_and_what_it_says_of_itself() {
-        let line = "queue[worker 3=a]=17.25 unit=bytes kind=counter places=3 help=Tasks that = wait";
+        let line = "queue[worker 3%3Da]=17.25 unit=bytes kind=counter places=3 help=Tasks that = wait";
         let publication = Publication::read(line).unwrap();
         assert_eq!(publication.value.to_units(3), Some(17_250));
         let said = publication.describe().unwrap();
         assert_eq!((said.name.as_str(), said.help.as_str()), ("job.queue", "Tasks that = wait"));
         assert_eq!((said.unit, said.kind, said.places), (Unit::Bytes, Kind::Counter, Some(3)));
-        assert_eq!(said.instance.unwrap().as_str(), "worker 3=a");
+        assert_eq!(said.instance.unwrap().name(), "worker 3=a");
         assert_eq!(described("job.queue=1").name, described("queue=1").name);
     }
 

@@ -101,7 +101,7 @@ fn disks_after_one_with_a_hundred_partitions_are_not_lost() {
         .1
         .iter()
         .filter(|sample| sample.reading.value().is_some())
-        .map(|sample| sample.series.instance.as_ref().unwrap().as_str())
+        .map(|sample| sample.series.instance.as_ref().unwrap().name())
         .collect();
     assert!(names.contains(&format!("{}p{PARTITIONS}", disk.name()).as_str()), "no partitions: {text}");
     assert_eq!(read, names);

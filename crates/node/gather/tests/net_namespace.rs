@@ -131,7 +131,7 @@ fn readings(query: &dyn Query) -> BTreeMap<String, Vec<Reading>> {
     let mut interfaces: BTreeMap<String, Vec<Reading>> = BTreeMap::new();
     for sample in &snapshot.nodes[0].1 {
         let counters =
-            interfaces.entry(sample.series.instance.as_ref().unwrap().as_str().to_owned()).or_default();
+            interfaces.entry(sample.series.instance.as_ref().unwrap().name().to_owned()).or_default();
         assert_eq!(&*sample.series.metric.name, COUNTERS[counters.len()].0);
         counters.push(sample.reading);
     }

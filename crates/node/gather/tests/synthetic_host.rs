@@ -56,7 +56,7 @@ fn latest(query: &dyn Query, pattern: &str) -> HashMap<(String, Option<String>),
     let snapshot = block_on(query.latest(&pattern, Nanos(0))).unwrap();
     let samples = snapshot.nodes.into_iter().flat_map(|(_, samples)| samples);
     let series = samples.map(|sample| {
-        let instance = sample.series.instance.as_ref().map(|instance| instance.as_str().to_owned());
+        let instance = sample.series.instance.as_ref().map(|instance| instance.name().to_owned());
         ((sample.series.metric.name.to_string(), instance), sample.reading)
     });
     series.filter(|((metric, _), _)| !metric.starts_with("khz.")).collect()

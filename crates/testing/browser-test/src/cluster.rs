@@ -220,7 +220,7 @@ impl Moment {
         if metric.name.starts_with("pressure.") && noise(self.node, 9) < 0.02 {
             return Reading::Absent(Absence::NoSource);
         }
-        let instance = series.instance.as_ref().map_or("", Instance::as_str);
+        let instance = series.instance.as_ref().map_or("", Instance::name);
         match self.value(metric, instance) {
             Some(value) => Reading::Present((value * 10f64.powi(metric.places.into())).max(0.0) as u64),
             None => Reading::Absent(Absence::NoField),

@@ -16,14 +16,23 @@ static double seconds(void) {
 }
 
 /* 52 with 2 places is 0.52. */
-static void print_exactly(const char *name, khz_value value) {
+static void print_exactly(const char *name, int state, khz_value value) {
     uint64_t step = 1;
+    const char *sign = "";
+    if (state == KHZ_FLOAT) {
+        printf("%s %.17g\n", name, khz_shm_double(state, &value));
+        return;
+    }
+    if (state == KHZ_SIGNED && (int64_t)value.number < 0) {
+        sign = "-";
+        value.number = 0 - value.number;
+    }
     for (int i = 0; i < value.places; i++)
         step *= 10;
     if (value.places == 0)
-        printf("%s %" PRIu64 "\n", name, value.number);
+        printf("%s %s%" PRIu64 "\n", name, sign, value.number);
     else
-        printf("%s %" PRIu64 ".%0*" PRIu64 "\n", name, value.number / step, value.places, value.number % step);
+        printf("%s %s%" PRIu64 ".%0*" PRIu64 "\n", name, sign, value.number / step, value.places, value.number % step);
 }
 
 int main(int count, char **words) {
@@ -41,8 +50,8 @@ int main(int count, char **words) {
         khz_value value = {0};
         int64_t slot = khz_shm_find(&shm, words[i]);
         int state = khz_shm_read(&shm, slot, &value);
-        if (state == KHZ_PRESENT) {
-            print_exactly(words[i], value);
+        if (state == KHZ_PRESENT || state == KHZ_SIGNED || state == KHZ_FLOAT) {
+            print_exactly(words[i], state, value);
         } else {
             printf("%s unknown\n", words[i]);
             status = 3;

@@ -40,7 +40,9 @@ enum {
 
 /* What khz_shm_read answers: a state of the value, or that there is none to be had. */
 enum {
-    KHZ_PRESENT = 0,    /* 1 to 127: absent, 128 to 255: it could not be read */
+    KHZ_PRESENT = 0,    /* a whole number; 1 to 127 but these: absent, 128 to 255: it could not be read */
+    KHZ_SIGNED = 65,    /* the number is an int64_t */
+    KHZ_FLOAT = 66,     /* the number is the bits of a double */
     KHZ_NO_SLOT = -1,
     KHZ_UNSETTLED = -2, /* the writer has died within a row (open the file anew), or never pauses */
 };
@@ -50,7 +52,7 @@ typedef struct {
 } khz_shm;
 
 typedef struct {
-    uint64_t number;     /* the value without its point: 52 with 2 places is 0.52 */
+    uint64_t number;     /* the value without its point: 52 with 2 places is 0.52; read it as the state says */
     int places;
     uint64_t boot_ns;    /* when it was gathered: CLOCK_BOOTTIME of the node */
     int64_t real_offset; /* to be added for the time since 1970 */
@@ -120,7 +122,26 @@ static inline int64_t khz_shm_find(const khz_shm *shm, const char *name) {
     return -1;
 }
 
-/* The latest value of a slot; KHZ_PRESENT, or why there is none. */
+/* A value of any type as the nearest double; state is what khz_shm_read answered. NaN: there is none. */
+static inline double khz_shm_double(int state, const khz_value *value) {
+    double number, step = 1;
+    for (int i = 0; i < value->places; i++)
+        step *= 10;
+    switch (state) {
+    case KHZ_PRESENT:
+        return (double)value->number / step;
+    case KHZ_SIGNED:
+        return (double)(int64_t)value->number / step;
+    case KHZ_FLOAT:
+        memcpy(&number, &value->number, sizeof number);
+        return number;
+    default:
+        memset(&number, 0xff, sizeof number);
+        return number;
+    }
+}
+
+/* The latest value of a slot; KHZ_PRESENT, KHZ_SIGNED or KHZ_FLOAT, or why there is none. */
 static inline int khz_shm_read(const khz_shm *shm, int64_t slot, khz_value *value) {
     if (slot < 0 || (uint64_t)slot >= khz_shm_slots(shm))
         return KHZ_NO_SLOT;

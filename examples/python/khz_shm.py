@@ -13,15 +13,16 @@ import struct
 import sys
 import time
 from decimal import Decimal
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Union
 
 WORDS, GROUPS, SLOTS, NAMES, SIZE = 4096, 8192, 12288, 4206592, 20983808
 SLOTS_MAX, NAMES_MAX, GROUPS_MAX = 262144, 16 << 20, 64
+PRESENT, SIGNED, FLOAT = 0, 65, 66
 
 
 class Value(NamedTuple):
-    value: Optional[Decimal]  # exact; None: absent, or it could not be read
-    state: int  # 0 present, 1-127 absent, 128-255 failed
+    value: Union[Decimal, float, None]  # exact, or a float where it was derived; None: there is none
+    state: int  # 0 present, 65 present and signed, 66 present and a float, 1-127 else absent, 128-255 failed
     boot_ns: int  # when it was gathered: CLOCK_BOOTTIME of the node
     real_ns: int  # the same since 1970
 
@@ -85,7 +86,13 @@ class Snapshot:
         state, places = meta & 255, meta >> 16 & 255
         if offset >= 1 << 63:
             offset -= 1 << 64
-        value = Decimal(number).scaleb(-places) if state == 0 else None
+        if state == SIGNED and number >= 1 << 63:
+            number -= 1 << 64
+        value = None
+        if state in (PRESENT, SIGNED):
+            value = Decimal(number).scaleb(-places)
+        elif state == FLOAT:
+            (value,) = struct.unpack("<d", number.to_bytes(8, "little"))
         return Value(value, state, boot, boot + offset)
 
 

@@ -8,7 +8,7 @@ mod lane;
 use std::fs;
 
 use khz_block::Header;
-use khz_model::{Kind, Nanos, Stamp};
+use khz_model::{Kind, Nanos, Stamp, ValueFormat, ValueType};
 use khz_ring::{Folder, Reader, SlotName, SnapshotLabel, SnapshotWriter};
 use lane::{TestFolder, open};
 
@@ -104,7 +104,7 @@ fn a_snapshot_has_the_bytes_of_its_document() {
     let slot = |group, kind, places, unit: &str, name: &str| SlotName {
         group,
         kind,
-        places,
+        format: ValueFormat { value_type: ValueType::Unsigned, places },
         unit: unit.into(),
         name: name.into(),
     };
@@ -142,8 +142,16 @@ fn a_snapshot_has_the_bytes_of_its_document() {
     let mut at = NAMES;
     for (name, length) in names.iter().zip(lengths) {
         let kind = u8::from(name.kind == Kind::Gauge);
-        let head =
-            [length as u8, 0, name.group, kind, name.places, name.unit.len() as u8, name.name.len() as u8, 0];
+        let head = [
+            length as u8,
+            0,
+            name.group,
+            kind,
+            name.format.places,
+            name.unit.len() as u8,
+            name.name.len() as u8,
+            0,
+        ];
         assert_eq!(bytes.at(at), head, "{}", name.name);
         let text = format!("{}{}", name.unit, name.name);
         let (said, zeros) = bytes.0[at + 8..at + length].split_at(text.len());

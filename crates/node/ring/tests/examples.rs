@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use khz_model::{Kind, Nanos, Stamp};
+use khz_model::{Kind, Nanos, Stamp, ValueFormat, ValueType};
 use khz_ring::{SlotName, SnapshotLabel, SnapshotWriter};
 
 fn examples() -> PathBuf {
@@ -12,18 +12,38 @@ fn examples() -> PathBuf {
 }
 
 fn name(group: u8, places: u8, name: &str) -> SlotName {
-    SlotName { group, kind: Kind::Gauge, places, unit: "bytes".into(), name: name.into() }
+    typed(group, ValueType::Unsigned, places, name)
+}
+
+fn typed(group: u8, value_type: ValueType, places: u8, name: &str) -> SlotName {
+    let format = ValueFormat { value_type, places };
+    SlotName { group, kind: Kind::Gauge, format, unit: "bytes".into(), name: name.into() }
 }
 
 /// A snapshot with a whole number, one with places, and one that is absent.
 fn snapshot(place: &Path) -> SnapshotWriter {
     let label = SnapshotLabel { node: "n1".into(), machine: [1; 16], boot: [2; 16], epoch: 3, created: 4 };
     let mut writer = SnapshotWriter::create(place, &label).expect("a snapshot");
-    let names =
-        [name(0, 2, "load.1m"), name(1, 0, "mem.free"), name(1, 0, "net.rx_bytes[eth0]"), name(1, 9, "gone")];
+    let names = [
+        name(0, 2, "load.1m"),
+        name(1, 0, "mem.free"),
+        name(1, 0, "net.rx_bytes[eth0]"),
+        name(1, 9, "gone"),
+        typed(1, ValueType::Signed, 3, "temperature[mlx5_0,port=1]"),
+        typed(1, ValueType::Float, 0, "mean"),
+        typed(1, ValueType::Labels, 0, "uname"),
+    ];
     writer.append(&names).expect("room");
     writer.write(0, Stamp { boot: Nanos(7), real_offset: 0 }, [(0, 0, 52)].into_iter());
-    let values = [(1, 0, u64::MAX), (2, 0, 5_000_000_007), (3, 3, 0)];
+    let below = (-1_005i64).cast_unsigned();
+    let values = [
+        (1, 0, u64::MAX),
+        (2, 0, 5_000_000_007),
+        (3, 3, 0),
+        (4, 0, below),
+        (5, 0, (-0.25f64).to_bits()),
+        (6, 64, 77),
+    ];
     writer.write(1, Stamp { boot: Nanos(8), real_offset: -1 }, values.into_iter());
     writer
 }
@@ -41,12 +61,14 @@ fn reads_what_was_written(program: impl Fn(&[&str]) -> Output, place: &Path) {
     let file = place.join("snapshot");
     let _writer = snapshot(&file);
     let file = file.to_str().expect("a path");
-    let all = program(&words(file, &["load.1m", "mem.free", "net.rx_bytes[eth0]"]));
-    let expected = "load.1m 0.52\nmem.free 18446744073709551615\nnet.rx_bytes[eth0] 5000000007\n";
+    let names = ["load.1m", "mem.free", "net.rx_bytes[eth0]", "temperature[mlx5_0,port=1]", "mean"];
+    let all = program(&words(file, &names));
+    let expected = "load.1m 0.52\nmem.free 18446744073709551615\nnet.rx_bytes[eth0] 5000000007\n\
+                    temperature[mlx5_0,port=1] -1.005\nmean -0.25\n";
     assert_eq!(said(&all), (Some(0), expected.to_owned()), "{}", String::from_utf8_lossy(&all.stderr));
     assert_eq!(
-        said(&program(&words(file, &["gone", "never"]))),
-        (Some(3), "gone unknown\nnever unknown\n".to_owned())
+        said(&program(&words(file, &["gone", "uname", "never"]))),
+        (Some(3), "gone unknown\nuname unknown\nnever unknown\n".to_owned())
     );
     let stranger = place.join("stranger");
     std::fs::write(&stranger, b"khzM").expect("a file");

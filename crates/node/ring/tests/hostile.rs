@@ -9,7 +9,7 @@ mod lane;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 
-use khz_model::{Kind, Nanos, Stamp};
+use khz_model::{Kind, Nanos, Stamp, ValueFormat};
 use khz_ring::{Folder, RingError, SlotName, Snapshot, SnapshotLabel, SnapshotWriter, survive_truncation};
 use lane::{TestFolder, label, open};
 
@@ -72,7 +72,7 @@ fn a_snapshot_that_is_cut_short_ends_neither_its_writer_nor_its_reader() {
     let name = |n: u32| SlotName {
         group: 0,
         kind: Kind::Gauge,
-        places: 0,
+        format: ValueFormat::WHOLE,
         unit: "count".into(),
         name: format!("made.up{n}"),
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use khz_model::{Absence, Kind, Nanos, Reading, Stamp};
+use khz_model::{Absence, Kind, Nanos, Reading, Stamp, ValueFormat, ValueType};
 use khz_ring::{
     SNAPSHOT_SLOTS_MAX, SlotName, Snapshot, SnapshotFull, SnapshotLabel, SnapshotWriter, Unsettled,
 };
@@ -41,11 +41,35 @@ fn label() -> SnapshotLabel {
 }
 
 fn name(group: u8, name: &str) -> SlotName {
-    SlotName { group, kind: Kind::Gauge, places: 2, unit: "bytes".into(), name: name.into() }
+    SlotName { group, kind: Kind::Gauge, format: FORMAT, unit: "bytes".into(), name: name.into() }
 }
+
+const FORMAT: ValueFormat = ValueFormat { value_type: ValueType::Unsigned, places: 2 };
 
 fn stamp(ns: u64) -> Stamp {
     Stamp { boot: Nanos(ns), real_offset: -5 }
+}
+
+#[test]
+fn a_value_of_another_type_has_a_state_that_older_programs_read_as_absent() {
+    let place = Place::new("types");
+    let mut writer = place.writer();
+    let types = [ValueType::Signed, ValueType::Float, ValueType::Labels];
+    let names = types.map(|value_type| SlotName {
+        format: ValueFormat { value_type, places: 0 },
+        ..name(0, value_type.as_str())
+    });
+    writer.append(&names).expect("room");
+    writer.write(0, stamp(7), [(0, 0, u64::MAX), (1, 0, 0.5f64.to_bits()), (2, 64, 12)].into_iter());
+    let reader = Snapshot::open(&place.file()).expect("a snapshot");
+    assert_eq!(reader.names(), names);
+    let read = |slot| reader.read(slot).expect("a living writer").expect("a slot");
+    let shown = |slot| read(slot).format.value(read(slot).reading).map(|value| value.to_string());
+    assert_eq!([0, 1, 2].map(shown), [Some("-1".into()), Some("0.5".into()), None]);
+    assert_eq!(read(2).reading, Reading::Absent(Absence::NotYet), "labels have no place in the file");
+    let bytes = std::fs::read(place.file()).expect("a file");
+    let state = |slot: usize| bytes[12_288 + 16 * slot + 8];
+    assert_eq!([0, 1, 2].map(state), [65, 66, 64], "1 to 127 is absent to a program that knows no types");
 }
 
 #[test]
@@ -60,7 +84,7 @@ fn a_value_is_read_by_its_name_and_is_absent_before_it_was_written() {
     assert_eq!(read().reading, Reading::Absent(Absence::NotYet));
     writer.write(1, stamp(7), [(1, 0, u64::MAX)].into_iter());
     let latest = read();
-    assert_eq!((latest.reading, latest.places, latest.stamp), (Reading::Present(u64::MAX), 2, stamp(7)));
+    assert_eq!((latest.reading, latest.format, latest.stamp), (Reading::Present(u64::MAX), FORMAT, stamp(7)));
     assert_eq!(reader.label(), &label());
     // The writer ignores slots of another group, and slots that do not exist.
     writer.write(1, stamp(8), [(0, 0, 1), (99, 0, 1)].into_iter());

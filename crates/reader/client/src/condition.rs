@@ -3,15 +3,15 @@
 
 use std::str::FromStr;
 
-use khz_model::{ByteSize, Reading};
+use khz_model::{ByteSize, Reading, ValueFormat};
 
 /// Most decimal places of an amount.
 const PLACES_MAX: u32 = 18;
 
-/// A number with decimal places, exactly as written: `0.5`, `17`, `1GiB`.
+/// A number with decimal places, exactly as written: `0.5`, `-17`, `1GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
-    units: u128,
+    units: i128,
     places: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct AmountError(String);
 
 impl From<u64> for Amount {
     fn from(units: u64) -> Self {
-        Amount { units: u128::from(units), places: 0 }
+        Amount { units: i128::from(units), places: 0 }
     }
 }
 
@@ -34,27 +34,29 @@ impl FromStr for Amount {
             return Ok(size.0.into());
         }
         let wrong = || AmountError(text[..text.floor_char_boundary(40)].to_owned());
-        let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
+        let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+        let (whole, rest) = size.split_once('.').unwrap_or((size, ""));
         let digits = format!("{whole}{rest}");
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number || rest.len() as u32 > PLACES_MAX || whole.len() > 20 {
             return Err(wrong());
         }
-        let units = digits.parse().map_err(|_| wrong())?;
-        Ok(Amount { units, places: rest.len() as u32 })
+        let units: i128 = digits.parse().map_err(|_| wrong())?;
+        Ok(Amount { units: sign * units, places: rest.len() as u32 })
     }
 }
 
 impl Amount {
-    fn of(value: u64, places: u8) -> Self {
-        Amount { units: u128::from(value), places: u32::from(places).min(PLACES_MAX) }
+    fn of(value: u64, format: ValueFormat) -> Option<Self> {
+        let (units, places) = format.steps(value)?;
+        Some(Amount { units, places: u32::from(places).min(PLACES_MAX) })
     }
 
     /// Both with the same number of decimal places. Amounts have at most 20 digits before the point and 18
     /// after it.
-    fn aligned(self, other: Amount) -> (u128, u128) {
+    fn aligned(self, other: Amount) -> (i128, i128) {
         let places = self.places.max(other.places);
-        let scaled = |amount: Amount| amount.units.saturating_mul(10u128.pow(places - amount.places));
+        let scaled = |amount: Amount| amount.units.saturating_mul(10i128.pow(places - amount.places));
         (scaled(self), scaled(other))
     }
 
@@ -98,9 +100,9 @@ impl Gate {
         Gate { condition, previous: None, told: None }
     }
 
-    /// The next value, with its decimal places; true when it is to be reported.
-    pub fn passes(&mut self, reading: Reading, places: u8) -> bool {
-        let passes = self.is_worth_telling(reading, places);
+    /// The next value, with its format; true when it is to be reported.
+    pub fn passes(&mut self, reading: Reading, format: ValueFormat) -> bool {
+        let passes = self.is_worth_telling(reading, format);
         self.previous = Some(reading);
         if passes {
             self.told = Some(reading);
@@ -108,14 +110,15 @@ impl Gate {
         passes
     }
 
-    fn is_worth_telling(&self, reading: Reading, places: u8) -> bool {
-        let Some(value) = reading.value() else {
-            // Reports once that there is no value, and why.
+    fn is_worth_telling(&self, reading: Reading, format: ValueFormat) -> bool {
+        let amount = |reading: Option<Reading>| {
+            reading.and_then(Reading::value).and_then(|value| Amount::of(value, format))
+        };
+        let Some(now) = amount(Some(reading)) else {
+            // Reports once that there is no number, and why, and each change of labels.
             return matches!(self.condition, Condition::Always) || self.previous != Some(reading);
         };
-        let amount =
-            |reading: Option<Reading>| reading.and_then(Reading::value).map(|v| Amount::of(v, places));
-        let (now, before, told) = (Amount::of(value, places), amount(self.previous), amount(self.told));
+        let (before, told) = (amount(self.previous), amount(self.told));
         let came_back = self.previous.is_some() && before.is_none();
         came_back
             || match self.condition {
@@ -144,20 +147,22 @@ fn is_inside(value: Amount, low: Amount, high: Amount) -> bool {
 
 fn differs_by_more(now: Amount, told: Amount, amount: Amount) -> bool {
     let (one, two) = now.aligned(told);
-    let difference = Amount { units: one.abs_diff(two), places: now.places.max(told.places) };
+    let difference =
+        Amount { units: one.saturating_sub(two).saturating_abs(), places: now.places.max(told.places) };
     !amount.is_at_least(difference)
 }
 
 /// Values of one series have the same number of places, so places do not matter here.
 fn differs_by_percent(now: Amount, told: Amount, percent: Amount) -> bool {
-    let scale = 100u128.saturating_mul(10u128.pow(percent.places));
-    now.units.abs_diff(told.units).saturating_mul(scale) > told.units.saturating_mul(percent.units)
+    let scale = 100i128.saturating_mul(10i128.pow(percent.places));
+    let difference = now.units.saturating_sub(told.units).saturating_abs();
+    difference.saturating_mul(scale) > told.units.saturating_abs().saturating_mul(percent.units)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use khz_model::Absence;
+    use khz_model::{Absence, ValueType};
 
     fn amount(text: &str) -> Amount {
         text.parse().unwrap()
@@ -166,7 +171,8 @@ mod tests {
     /// Which of these values, with two decimal places, are reported.
     fn told(condition: Condition, values: &[u64]) -> Vec<u64> {
         let mut gate = Gate::new(condition);
-        values.iter().copied().filter(|&value| gate.passes(Reading::Present(value), 2)).collect()
+        let format = ValueFormat { value_type: ValueType::Unsigned, places: 2 };
+        values.iter().copied().filter(|&value| gate.passes(Reading::Present(value), format)).collect()
     }
 
     #[test]
@@ -183,11 +189,40 @@ mod tests {
     }
 
     #[test]
+    fn values_below_zero_meet_bounds_below_zero() {
+        let mut gate = Gate::new(Condition::Inside(amount("-1.5"), amount("-0.5")));
+        let format = ValueFormat { value_type: ValueType::Signed, places: 1 };
+        let passes = [-30i64, -15, -5, -4, 4]
+            .map(|value| gate.passes(Reading::Present(value.cast_unsigned()), format));
+        assert_eq!(passes, [false, true, true, true, false], "the last of them has left the range");
+        let mut gate = Gate::new(Condition::ChangedByPercent(amount("50")));
+        let passes =
+            [-10i64, -14, -16, 16].map(|value| gate.passes(Reading::Present(value.cast_unsigned()), format));
+        assert_eq!(passes, [true, false, true, true]);
+    }
+
+    #[test]
+    fn labels_and_not_a_number_are_reported_when_they_change() {
+        let mut gate = Gate::new(Condition::Crossing(amount("1")));
+        let format = ValueFormat { value_type: ValueType::Labels, places: 0 };
+        let passes = [1, 1, 2].map(|number| gate.passes(Reading::Labels(number), format));
+        assert_eq!(passes, [true, false, true]);
+        let mut gate = Gate::new(Condition::ChangedBy(amount("1")));
+        let format = ValueFormat { value_type: ValueType::Float, places: 0 };
+        let passes = [0.0, 0.5, f64::NAN, f64::NAN, 0.5]
+            .map(|value: f64| gate.passes(Reading::Present(value.to_bits()), format));
+        assert_eq!(passes, [true, false, true, false, true]);
+    }
+
+    #[test]
     fn a_value_that_goes_and_comes_back_is_reported_once() {
         let mut gate = Gate::new(Condition::Inside(amount("5"), amount("6")));
         let gone = Reading::Absent(Absence::InstanceGone);
         let readings = [Reading::Present(1), gone, gone, Reading::Present(1), Reading::Present(1)];
-        assert_eq!(readings.map(|reading| gate.passes(reading, 0)), [false, true, false, true, false]);
+        assert_eq!(
+            readings.map(|reading| gate.passes(reading, ValueFormat::WHOLE)),
+            [false, true, false, true, false]
+        );
     }
 
     #[test]
@@ -196,7 +231,9 @@ mod tests {
         assert!(amount("18446744073709551615").is_at_least(Amount::from(u64::MAX)));
         let almost = amount("0.000000000000000001");
         assert!(almost.is_at_least(0.into()) && !Amount::from(0).is_at_least(almost));
-        for text in ["", ".", "-1", "1e3", "0.0000000000000000001", "NaN", "999999999999999999999"] {
+        for text in
+            ["", ".", "-", "--1", "1-", "1e3", "0.0000000000000000001", "NaN", "999999999999999999999"]
+        {
             assert!(text.parse::<Amount>().is_err(), "{text}");
         }
     }

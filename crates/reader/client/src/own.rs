@@ -128,9 +128,9 @@ fn series(slot: &SlotName) -> Option<Series> {
         flat: name.replace('.', "").into(),
         kind: slot.kind,
         unit: Unit::named(&slot.unit)?,
-        value_type: khz_model::ValueType::Unsigned,
+        value_type: slot.format.value_type,
         labels_from: None,
-        places: slot.places,
+        places: slot.format.places,
         max: None,
         refresh: Refresh::Event,
         help: Cow::Borrowed(""),
@@ -211,7 +211,7 @@ impl Watch {
             let fresh = || (Stamp::default(), Gate::new(self.route.condition.clone()));
             let (seen, gate) = self.gates.entry(value.series.to_string()).or_insert_with(fresh);
             let is_new = std::mem::replace(seen, value.stamp) != value.stamp;
-            if is_new && gate.passes(value.reading, value.series.metric.places) {
+            if is_new && gate.passes(value.reading, value.series.metric.format()) {
                 events.push(Event::Value(value));
             }
         }

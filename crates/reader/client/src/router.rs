@@ -132,7 +132,7 @@ impl FollowSink for Router {
         let mut events = Vec::new();
         for (slot, (series, gate)) in schema.series().iter().zip(gates).enumerate() {
             let Some(reading) = row.reading(slot) else { break };
-            if gate.passes(reading, series.metric.places) {
+            if gate.passes(reading, series.metric.format()) {
                 let (node, series) = (node.clone(), series.clone());
                 events.push(Event::Value(Value { node, series, reading, stamp }));
             }

@@ -1,6 +1,9 @@
 //! The positions in a snapshot, and its first page, which identifies it. It reads and writes no memory.
 //! `docs/shm.md` describes every byte.
 
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Absence, Reading, ValueType};
+
 use crate::layout::{PAGE_BYTES, array, name, put_name};
 
 /// The offset of the words.
@@ -52,6 +55,32 @@ pub(crate) const fn group_at(group: u8) -> u64 {
 #[inline]
 pub(crate) const fn slot_at(slot: u32) -> u64 {
     SLOTS_AT + slot as u64 * SLOT_BYTES
+}
+
+/// States of values that an older reader must not take for whole numbers: it reads them as absent.
+const SIGNED: u8 = 65;
+const FLOAT: u8 = 66;
+
+/// The state of a slot in the file. Labels have no place there: their state alone is written.
+#[inline]
+pub(crate) const fn state_of(state: u8, value_type: ValueType) -> u8 {
+    match (state, value_type) {
+        (0, ValueType::Signed) => SIGNED,
+        (0, ValueType::Float) => FLOAT,
+        (0, ValueType::Labels | ValueType::Unknown) => LABELS_STATE,
+        _ => state,
+    }
+}
+
+/// A slot's reading, and the type of its value.
+#[inline]
+pub(crate) const fn reading_of(state: u8, value: u64) -> (Reading, ValueType) {
+    match state {
+        SIGNED => (Reading::Present(value), ValueType::Signed),
+        FLOAT => (Reading::Present(value), ValueType::Float),
+        LABELS_STATE => (Reading::Absent(Absence::NotYet), ValueType::Labels),
+        _ => (Reading::from_parts(state, value), ValueType::Unsigned),
+    }
 }
 
 /// Makes a slot's second word.

@@ -1,11 +1,11 @@
 //! The names of the slots: one entry for each slot, append-only. Foreign entries give errors.
 
-use khz_model::{Kind, Series};
+use khz_model::{Kind, Series, ValueFormat, ValueType};
 
 /// The size of an entry's fixed part, before unit and name.
 const FIXED: usize = 8;
-/// The longest name in bytes: metric, instance and brackets, with up to four bytes for each character.
-const NAME_MAX: usize = 2_048;
+/// The longest name in bytes: metric, and instance with labels, of which each byte may be escaped.
+const NAME_MAX: usize = 16 << 10;
 const UNIT_MAX: usize = 255;
 
 /// A slot's name, and how to read its value.
@@ -15,8 +15,8 @@ pub struct SlotName {
     pub group: u8,
     /// Counter or gauge.
     pub kind: Kind,
-    /// The decimal places of its value.
-    pub places: u8,
+    /// How its value is read.
+    pub format: ValueFormat,
     /// The unit: `bytes`, `seconds`, `count`.
     pub unit: String,
     /// The name: `net.rx_bytes[eth0]`.
@@ -30,7 +30,7 @@ impl SlotName {
         SlotName {
             group,
             kind: metric.kind,
-            places: metric.places,
+            format: metric.format(),
             unit: metric.unit.as_str().to_owned(),
             name: series.to_string(),
         }
@@ -46,7 +46,8 @@ impl SlotName {
             Kind::Counter => 0,
             Kind::Gauge => 1,
         };
-        out.extend_from_slice(&[self.group, kind, self.places, unit.len() as u8]);
+        let kind = kind | type_bits(self.format.value_type);
+        out.extend_from_slice(&[self.group, kind, self.format.places, unit.len() as u8]);
         out.extend_from_slice(&(name.len() as u16).to_le_bytes());
         out.extend_from_slice(unit.as_bytes());
         out.extend_from_slice(name.as_bytes());
@@ -62,12 +63,35 @@ impl SlotName {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         let entry = SlotName {
             group: head[2],
-            kind: if head[3] == 0 { Kind::Counter } else { Kind::Gauge },
-            places: head[4],
+            kind: if head[3] & KIND_BITS == 0 { Kind::Counter } else { Kind::Gauge },
+            format: ValueFormat { value_type: type_of(head[3]), places: head[4] },
             unit: text(&texts[..unit])?,
             name: text(&texts[unit..unit + name])?,
         };
         Some((entry, length))
+    }
+}
+
+/// The type of a value is in the upper half of the kind's byte.
+const KIND_BITS: u8 = 0x0f;
+
+const fn type_bits(value_type: ValueType) -> u8 {
+    match value_type {
+        ValueType::Unsigned => 0x00,
+        ValueType::Signed => 0x10,
+        ValueType::Float => 0x20,
+        ValueType::Labels => 0x30,
+        ValueType::Unknown => 0xf0,
+    }
+}
+
+const fn type_of(kind: u8) -> ValueType {
+    match kind & !KIND_BITS {
+        0x00 => ValueType::Unsigned,
+        0x10 => ValueType::Signed,
+        0x20 => ValueType::Float,
+        0x30 => ValueType::Labels,
+        _ => ValueType::Unknown,
     }
 }
 
@@ -82,9 +106,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_comes_back(group in 0u8..64, gauge: bool, places in 0u8..19, unit in "[a-z]{0,9}", name in ".{0,300}") {
+        fn every_name_comes_back(group in 0u8..64, gauge: bool, value_type in 0u8..5, places in 0u8..19, unit in "[a-z]{0,9}", name in ".{0,300}") {
             let kind = if gauge { Kind::Gauge } else { Kind::Counter };
-            let entry = SlotName { group, kind, places, unit, name };
+            let format = ValueFormat { value_type: type_of(value_type << 4), places };
+            let entry = SlotName { group, kind, format, unit, name };
             let mut bytes = Vec::new();
             entry.put(&mut bytes);
             prop_assert_eq!(bytes.len() % 8, 0);

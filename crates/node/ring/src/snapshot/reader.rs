@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use khz_model::{Nanos, Reading, Stamp};
+use khz_model::{Nanos, Reading, Stamp, ValueFormat};
 use rustix::fd::OwnedFd;
 
 use crate::error::RingError;
 use crate::memory::Memory;
 use crate::snapshot::layout::{
     FILE_BYTES, GROUPS_MAX, NAMES_AT, NAMES_BYTES, SNAPSHOT_SLOTS_MAX, SnapshotLabel, group, group_at, parts,
-    slot_at, word,
+    reading_of, slot_at, word,
 };
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
@@ -38,8 +38,8 @@ pub enum Unsettled {
 pub struct Latest {
     /// The value, or the reason why there is none.
     pub reading: Reading,
-    /// The decimal places of the value.
-    pub places: u8,
+    /// How the value is read.
+    pub format: ValueFormat,
     /// When it was gathered.
     pub stamp: Stamp,
 }
@@ -127,7 +127,8 @@ impl Snapshot {
         };
         let (value, meta, stamp) = self.settled(at, load)?;
         let (state, _, places) = parts(meta);
-        Ok(Some(Latest { reading: Reading::from_parts(state, value), places, stamp }))
+        let (reading, value_type) = reading_of(state, value);
+        Ok(Some(Latest { reading, format: ValueFormat { value_type, places }, stamp }))
     }
 
     /// Reads several values of one group, all of the same row, into `row`; returns when they were gathered.
@@ -142,7 +143,7 @@ impl Snapshot {
             row.clear();
             row.extend(slots.iter().filter(|&&slot| slot < known).map(|&slot| {
                 let (value, meta) = slot_words(memory, slot);
-                Reading::from_parts(parts(meta).0, value)
+                reading_of(parts(meta).0, value).0
             }));
             stamp(memory, at)
         })

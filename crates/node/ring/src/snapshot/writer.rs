@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use khz_model::Stamp;
+use khz_model::reading::LABELS_STATE;
+use khz_model::{Stamp, ValueFormat};
 use rustix::fd::OwnedFd;
 
 use crate::directory::Directory;
@@ -12,7 +13,7 @@ use crate::error::RingError;
 use crate::memory::{Memory, allocate};
 use crate::snapshot::layout::{
     FILE_BYTES, GROUPS_MAX, NAMES_AT, NAMES_BYTES, SLOT_BYTES, SLOTS_AT, SNAPSHOT_SLOTS_MAX, SnapshotLabel,
-    group, group_at, meta, slot_at, word,
+    group, group_at, meta, slot_at, state_of, word,
 };
 use crate::snapshot::names::SlotName;
 use crate::snapshot::{file, sequence};
@@ -32,8 +33,8 @@ pub struct SnapshotWriter {
     file: OwnedFd,
     directory: Directory,
     name: String,
-    /// The group and the decimal places of each slot.
-    slots: Vec<(u8, u8)>,
+    /// The group, the type and the decimal places of each slot.
+    slots: Vec<(u8, ValueFormat)>,
     names: u64,
     /// The allocated bytes of slots and of names.
     slot_room: u64,
@@ -93,9 +94,9 @@ impl SnapshotWriter {
         self.slot_room = self.take_room(SLOTS_AT, self.slot_room, slots * SLOT_BYTES)?;
         self.name_room = self.take_room(NAMES_AT, self.name_room, bytes)?;
         for (number, entry) in (first..).zip(entries) {
-            let absent = meta(khz_model::Absence::NotYet as u8, entry.group, entry.places);
+            let absent = meta(khz_model::Absence::NotYet as u8, entry.group, entry.format.places);
             self.memory.store(slot_at(number as u32) + 8, absent, Ordering::Relaxed);
-            self.slots.push((entry.group, entry.places));
+            self.slots.push((entry.group, entry.format));
         }
         self.memory.copy_in(NAMES_AT + self.names, &names);
         self.names = bytes;
@@ -128,10 +129,12 @@ impl SnapshotWriter {
             store(at + group::REAL_OFFSET, stamp.real_offset as u64);
             store(at + group::ROWS, memory.load(at + group::ROWS, Ordering::Relaxed) + 1);
             for (slot, state, value) in values {
-                let Some(&(its, places)) = self.slots.get(slot as usize) else { continue };
+                let Some(&(its, format)) = self.slots.get(slot as usize) else { continue };
                 if its == group {
-                    store(slot_at(slot), value);
-                    store(slot_at(slot) + 8, meta(state, group, places));
+                    let state = state_of(state, format.value_type);
+                    // The number of labels means nothing to another process.
+                    store(slot_at(slot), if state == LABELS_STATE { 0 } else { value });
+                    store(slot_at(slot) + 8, meta(state, group, format.places));
                 }
             }
         });

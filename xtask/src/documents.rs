@@ -1,4 +1,5 @@
-//! What the documents say of the repository is so: files that they name exist, and unsafe code is where CONTRIBUTING.md allows it.
+//! Checks the documents against the repository: the files that they name exist, and unsafe code is only where
+//! CONTRIBUTING.md allows it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +22,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Words in backquotes that are paths in this repository.
+/// Words in backquotes that are paths of this repository.
 fn named(page: &str) -> impl Iterator<Item = &str> {
     let words = page.split('`').skip(1).step_by(2);
     let ours =
@@ -38,7 +39,7 @@ fn every_file_that_a_page_names_exists() {
     files_below(&root.join("docs"), &mut pages);
     let pages = pages.into_iter().filter(|path| path.extension().is_some_and(|end| end == "md"));
     let mut missing = Vec::new();
-    // The changelog names what was there once.
+    // The changelog names files of older versions.
     for page in pages.filter(|page| !page.ends_with("CHANGELOG.md")) {
         let text = text(&page);
         let is_made_up = |name: &str| name.contains("NAME") || name.contains("NODE") || name.contains("DATE");

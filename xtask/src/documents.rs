@@ -1,5 +1,4 @@
-//! Checks the documents against the repository: the files that they name exist, and unsafe code is only where
-//! CONTRIBUTING.md allows it.
+//! What the documents say of the repository is so: files that they name exist, and unsafe code is where CONTRIBUTING.md allows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

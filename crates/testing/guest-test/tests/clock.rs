@@ -12,7 +12,7 @@ use khz_guest_test::image::Image;
 use khz_guest_test::{debian, static_khz, until};
 use serde_json::Value;
 
-/// The guest's first process. There are modules only in a guest with a network.
+/// What such a machine does first. Modules are there only where it has a network.
 const INIT: &str = r#"#!/bin/busybox sh
 export PATH=/bin
 mount -t proc proc /proc
@@ -24,7 +24,7 @@ for name in $(cat /modules/order); do insmod /modules/$name; done
 exec console
 "#;
 
-/// The modules for a network between guest and host, each after those that it needs.
+/// What a network between guest and host needs, each after what it builds on.
 const NETWORK: [&str; 8] = [
     "drivers/virtio/virtio_ring.ko",
     "drivers/virtio/virtio.ko",
@@ -103,7 +103,7 @@ fn rows(exported: &str) -> Vec<(u64, f64, f64)> {
     exported.lines().map(row).collect()
 }
 
-/// A hub on this machine. The guest reaches its loopback address.
+/// A hub on this machine, for a guest that reaches its loopback.
 struct Hub {
     child: Child,
     door: String,
@@ -113,7 +113,7 @@ struct Hub {
 
 impl Hub {
     fn start() -> Hub {
-        // The guest comes through a tunnel: from this machine, without token or certificate.
+        // The guest comes through a tunnel: from this machine, with nothing to show.
         let words =
             ["hub", "--node", "hub", "--listen", "127.0.0.1:0", "--link-listen", "127.0.0.1:0", "--insecure"];
         let run_dir = khz_guest_test::folder().join(format!("run-{}", std::process::id()));

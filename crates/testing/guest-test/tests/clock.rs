@@ -36,7 +36,7 @@ const NETWORK: [&str; 8] = [
     "drivers/net/virtio_net.ko",
 ];
 
-/// Boots a guest with busybox, khz and these modules of the kernel.
+/// One machine: busybox, khz and some modules of the kernel.
 fn boot(name: &str, modules: &[&str], more: &[&str]) -> Guest {
     let kernel = debian::kernel();
     let mut image = Image::new(name).with_shell().with_khz("bin/khz");
@@ -154,7 +154,7 @@ impl Drop for Hub {
     }
 }
 
-/// Moves the guest's clock forward or back.
+/// Sets the guest's clock forth or back.
 fn set_clock(guest: &mut Guest, seconds: i64) {
     guest.say(&format!("date -s @$(($(date +%s) + {seconds}))"));
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use khz_block::{Decoder, Encoder};
-use khz_link::driver::{Following, FollowingSettings, FollowingSink};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, SchemaPiece, Told, Wish};
+use khz_link::driver::{ConnectionSink, Following, FollowingSettings};
+use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, SchemaPiece, Told};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
 use crate::clock;
@@ -191,8 +191,8 @@ impl Sink {
     }
 }
 
-impl FollowSink for Sink {
-    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+impl LaneSink for Sink {
+    fn offered(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let name = NodeName::new(&key.node).ok()?;
         let node = self.cluster.node_or_new(&name, clock::boot())?;
         self.made += 1;
@@ -211,7 +211,7 @@ impl FollowSink for Sink {
             is_up: false,
         };
         self.lanes.insert(key.clone(), lane);
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
@@ -257,7 +257,7 @@ impl FollowSink for Sink {
         }
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         if !told.granted {
             tracing::warn!("hub {}: {}", self.hub, told.text);
         }
@@ -279,7 +279,7 @@ impl FollowSink for Sink {
         self.telling.insert(status.node.clone(), node);
     }
 
-    fn nodes(&mut self) {
+    fn nodes_end(&mut self) {
         let before = std::mem::replace(&mut self.told, std::mem::take(&mut self.telling));
         for (name, node) in before {
             if !self.told.contains_key(&name) {
@@ -295,7 +295,7 @@ impl FollowSink for Sink {
     }
 }
 
-impl FollowingSink for Sink {
+impl ConnectionSink for Sink {
     fn up(&mut self, hub: &HubName) {
         self.hub.clone_from(&hub.name);
         self.refusal = None;

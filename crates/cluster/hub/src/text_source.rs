@@ -13,7 +13,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use khz_link::HubName;
-use khz_link::driver::{FollowingSink, TlsSettings, connect_from};
+use khz_link::driver::{ConnectionSink, TlsSettings, connect_from};
 use khz_model::Metric;
 
 use crate::clock;

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 
 use fake::{Hub, Node, settings, until};
 use khz_block::Decoder;
-use khz_link::driver::{Following, FollowingSink, HubAddress};
+use khz_link::driver::{ConnectionSink, Following, HubAddress};
 use khz_link::texts::{NoText, PackedText, ReadFrame, TextGiven, TextPiece, TextSender, Why, pack};
-use khz_link::{FollowSink, Frame, HubName, LaneKey, LaneOffer, Role, Told, Wish};
+use khz_link::{Accept, Frame, HubName, LaneKey, LaneOffer, LaneSink, Role, Told};
 use khz_model::{Nanos, Stamp};
 
 /// What a reader was told of each of its wishes: texts, or why there is none.
@@ -25,15 +25,15 @@ type Given = Arc<Mutex<Vec<(u32, u32, bool, usize)>>>;
 #[derive(Default)]
 struct Ear(Heard, Given);
 
-impl FollowSink for Ear {
-    fn wish(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+impl LaneSink for Ear {
+    fn offered(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
         None
     }
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
     fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
     fn block(&mut self, _: &LaneKey, _: &[u8]) {}
     fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
-    fn told(&mut self, _: &Told<'_>) {}
+    fn answered(&mut self, _: &Told<'_>) {}
     fn closed(&mut self, _: &LaneKey) {}
     fn text(&mut self, number: u32, text: &Arc<[u8]>, _: Stamp) {
         self.0.lock().unwrap().entry(number).or_default().push(Ok(text.to_vec()));
@@ -48,7 +48,7 @@ impl FollowSink for Ear {
     }
 }
 
-impl FollowingSink for Ear {
+impl ConnectionSink for Ear {
     fn up(&mut self, _: &HubName) {}
     fn down(&mut self, _: &str) {}
 }

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::{Decoder, MetricPool, SchemaDecoder};
-use khz_link::driver::{Following, FollowingSettings, FollowingSink};
+use khz_link::driver::{ConnectionSink, Following, FollowingSettings};
 use khz_link::texts::{NoText, ReadFrame, TextGiven, Why};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish as LaneWish};
+use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::{Absence, Interest, Nanos, NodeName, NodeStatus, Pattern, Rate, Reading, Series, Stamp};
 
 use crate::upstream::{Sink, Subscription, TextSubscription, Upstream};
@@ -147,8 +147,8 @@ impl Receiver {
     }
 }
 
-impl FollowSink for Receiver {
-    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<LaneWish> {
+impl LaneSink for Receiver {
+    fn offered(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let subscription = lock(&self.numbers).get(&offer.interest).copied()?;
         let node = NodeName::new(offer.node).ok()?;
         self.made += 1;
@@ -161,7 +161,7 @@ impl FollowSink for Receiver {
         };
         self.lanes.insert(key.clone(), lane);
         self.begin(key, offer);
-        Some(LaneWish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
@@ -198,7 +198,7 @@ impl FollowSink for Receiver {
 
     fn lost(&mut self, _key: &LaneKey, _from: u64, _to: u64) {}
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         let subscription = lock(&self.numbers).get(&told.interest).copied();
         if let Some(number) = subscription.filter(|_| !told.granted || !told.text.is_empty()) {
             self.sink.notice(number, told.text);
@@ -219,7 +219,7 @@ impl FollowSink for Receiver {
         }
     }
 
-    fn nodes(&mut self) {
+    fn nodes_end(&mut self) {
         self.sink.nodes(&std::mem::take(&mut self.nodes), true);
     }
 
@@ -236,7 +236,7 @@ impl FollowSink for Receiver {
     }
 }
 
-impl FollowingSink for Receiver {
+impl ConnectionSink for Receiver {
     fn up(&mut self, hub: &HubName) {
         self.is_down = false;
         self.sink.connected(true, &hub.name);

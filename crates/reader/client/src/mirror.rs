@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use khz_block::{Decoder, SchemaDecoder};
-use khz_link::driver::{Following, FollowingSink};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_link::driver::{ConnectionSink, Following};
+use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::{Absence, Interest, Nanos, NodeName, Pattern, Rate, Reading, Series};
 use khz_ring::{SNAPSHOT_FILE, SlotName, SnapshotLabel, SnapshotWriter, random_epoch};
 
@@ -169,8 +169,8 @@ impl Scribe {
     }
 }
 
-impl FollowSink for Scribe {
-    fn wish(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Wish> {
+impl LaneSink for Scribe {
+    fn offered(&mut self, lane: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
         if !self.nodes.contains_key(&lane.node) {
             if self.nodes.len() >= MIRRORED_NODES_MAX {
                 self.left_out += 1;
@@ -191,7 +191,7 @@ impl FollowSink for Scribe {
             }
         }
         self.lanes.insert(lane.clone(), Lane { schema: SchemaDecoder::new(), slots: Vec::new() });
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn schema(&mut self, key: &LaneKey, _: u32, offset: u64, bytes: &[u8]) {
@@ -222,7 +222,7 @@ impl FollowSink for Scribe {
 
     fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         if !told.granted {
             tracing::warn!("the hub refuses: {}", told.text);
         } else if !told.text.is_empty() {
@@ -235,7 +235,7 @@ impl FollowSink for Scribe {
     }
 }
 
-impl FollowingSink for Scribe {
+impl ConnectionSink for Scribe {
     fn up(&mut self, _: &HubName) {
         self.is_down = false;
     }
@@ -287,7 +287,7 @@ mod tests {
     impl Feed {
         fn open(scribe: &mut Scribe, epoch: u64, series: &[Series]) -> Self {
             let key = key(epoch);
-            assert!(scribe.wish(&key, &offer("n1")).is_some());
+            assert!(scribe.offered(&key, &offer("n1")).is_some());
             let (mut encoder, mut bytes) = (SchemaEncoder::new(), Vec::new());
             series.iter().for_each(|one| encoder.append(one, &mut bytes).unwrap());
             scribe.schema(&key, 1, 0, &bytes);

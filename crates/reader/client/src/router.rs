@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use khz_block::{Decoder, SchemaDecoder};
-use khz_link::driver::FollowingSink;
+use khz_link::driver::ConnectionSink;
 use khz_link::limits::FOLLOWED_MAX;
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::{Nanos, Stamp};
 
 use crate::condition::{Condition, Gate};
@@ -87,8 +87,8 @@ impl Router {
     }
 }
 
-impl FollowSink for Router {
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+impl LaneSink for Router {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let route = self.routes.lock().get(&offer.interest)?.clone();
         let new = Lane {
             node: lane.node.as_str().into(),
@@ -99,7 +99,7 @@ impl FollowSink for Router {
             last: self.last.remove(&(lane.node.clone(), lane.name.clone())),
         };
         self.lanes.insert(lane.clone(), new);
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
@@ -148,7 +148,7 @@ impl FollowSink for Router {
         }
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         let routes = self.routes.lock();
         let Some(route) = routes.get(&told.interest) else { return };
         if !told.granted || !told.text.is_empty() {
@@ -162,7 +162,7 @@ impl FollowSink for Router {
     }
 }
 
-impl FollowingSink for Router {
+impl ConnectionSink for Router {
     fn up(&mut self, _: &HubName) {
         self.is_down = false;
         self.routes.tell_all(&Event::Up);

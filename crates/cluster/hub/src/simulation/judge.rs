@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use khz_block::{Decoder, SchemaDecoder};
-use khz_link::{FollowSink, HubName, LaneKey, LaneOffer, Told, Wish};
+use khz_link::{Accept, HubName, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::{Nanos, Pattern};
 
 use super::reader::{Ear, Interest};
@@ -109,8 +109,8 @@ impl Judge {
     }
 }
 
-impl FollowSink for Judge {
-    fn wish(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+impl LaneSink for Judge {
+    fn offered(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let interest = self.standing.iter().find(|known| known.number == offer.interest)?;
         let seen = Seen {
             interest: offer.interest,
@@ -121,7 +121,7 @@ impl FollowSink for Judge {
             last: None,
         };
         self.lanes.insert(key.clone(), seen);
-        Some(Wish { span: Nanos(0), prompt: interest.prompt })
+        Some(Accept { span: Nanos(0), prompt: interest.prompt })
     }
 
     fn changed(&mut self, key: &LaneKey, offer: &LaneOffer<'_>) {
@@ -184,7 +184,7 @@ impl FollowSink for Judge {
         assert!(is_excused, "{key:?}: rows {from}..{to} are lost at {:?}", faults.now);
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         // A node that has not come yet is not known; that is said, and it comes.
         let is_silent = told.text.is_empty() || told.text.starts_with("no node is called");
         assert!(told.granted && is_silent, "{told:?}");

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use khz_link::driver::FollowingSink;
-use khz_link::{Ask, FollowSink, Follower, Identity, Role};
+use khz_link::driver::ConnectionSink;
+use khz_link::{Ask, Identity, LaneSink, ReaderEnd, Role};
 use khz_model::Nanos;
 
 use super::random::Random;
@@ -12,7 +12,7 @@ use super::wire::Shared;
 use crate::source::Sink;
 
 /// Who takes what comes, and hears when the connection comes and goes.
-pub trait Ear: FollowSink {
+pub trait Ear: LaneSink {
     /// A hub has welcomed us.
     fn up(&mut self, hub: &khz_link::HubName);
     /// The connection is over.
@@ -25,14 +25,14 @@ pub trait Ear: FollowSink {
 
 impl Ear for Sink {
     fn up(&mut self, hub: &khz_link::HubName) {
-        FollowingSink::up(self, hub);
+        ConnectionSink::up(self, hub);
     }
     fn down(&mut self) {
-        FollowingSink::down(self, "cut");
+        ConnectionSink::down(self, "cut");
     }
     fn rest(&mut self) {
-        FollowingSink::rest(self);
-        assert_eq!(FollowingSink::refusal(self), None);
+        ConnectionSink::rest(self);
+        assert_eq!(ConnectionSink::refusal(self), None);
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Reader<E> {
     pub hub: usize,
     pub interests: Vec<Interest>,
     name: String,
-    follower: Follower,
+    reader_end: ReaderEnd,
     said: HashSet<u32>,
     asked: u32,
     wire: Option<Shared>,
@@ -78,7 +78,7 @@ impl<E: Ear> Reader<E> {
             hub,
             interests: Vec::new(),
             name,
-            follower: Follower::new(Arc::new(identity), now),
+            reader_end: ReaderEnd::new(Arc::new(identity), now),
             said: HashSet::new(),
             asked: 0,
             wire: None,
@@ -113,7 +113,7 @@ impl<E: Ear> Reader<E> {
 
     /// A connection was established.
     pub fn connect(&mut self, wire: Shared, now: Nanos) {
-        self.follower.reconnected(now);
+        self.reader_end.reconnected(now);
         (self.wire, self.is_up) = (Some(wire), false);
         self.said.clear();
         self.out.clear();
@@ -123,7 +123,7 @@ impl<E: Ear> Reader<E> {
     pub fn cut(&mut self) {
         if let Some(wire) = self.wire.take() {
             wire.borrow_mut().is_cut = true;
-            self.follower.cut(&mut self.ear);
+            self.reader_end.cut(&mut self.ear);
             self.ear.down();
             self.ear.rest();
         }
@@ -137,13 +137,13 @@ impl<E: Ear> Reader<E> {
         }
         loop {
             let Some(bytes) = wire.borrow_mut().from_hub.read(now) else { break };
-            let taken = self.follower.receive(&bytes, now, now.0 as i64, &mut self.ear, &mut self.out);
+            let taken = self.reader_end.receive(&bytes, now, now.0 as i64, &mut self.ear, &mut self.out);
             taken.expect("a reader is not refused and refuses nothing");
         }
-        self.follower.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
-        if self.follower.is_welcome() {
+        self.reader_end.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
+        if self.reader_end.is_welcome() {
             if !std::mem::replace(&mut self.is_up, true) {
-                self.ear.up(self.follower.hub());
+                self.ear.up(self.reader_end.hub());
             }
             self.say();
         }
@@ -152,15 +152,15 @@ impl<E: Ear> Reader<E> {
     }
 
     fn say(&mut self) {
-        let Reader { follower, ear, interests, said, out, .. } = self;
+        let Reader { reader_end, ear, interests, said, out, .. } = self;
         for number in said.extract_if(|number| !interests.iter().any(|known| known.number == *number)) {
-            follower.dismiss(number, ear, out);
+            reader_end.dismiss(number, ear, out);
         }
         for Interest { number, period, exact, prompt, pattern, .. } in interests.iter() {
             if said.insert(*number) {
                 let (number, period, exact, prompt) = (*number, *period, *exact, *prompt);
                 let patterns = &[pattern.as_str()];
-                follower.ask(&Ask { number, period, exact, prompt, past: false, patterns }, out);
+                reader_end.ask(&Ask { number, period, exact, prompt, past: false, patterns }, out);
             }
         }
     }

@@ -32,7 +32,7 @@ impl Below {
             schema_bytes: 0,
             schema_hash: [0; 16],
         };
-        below.sink.wish(&below.key, &offer).expect("it is wanted");
+        below.sink.offered(&below.key, &offer).expect("it is wanted");
         below
     }
 

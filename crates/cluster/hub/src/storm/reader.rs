@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use khz_block::{Decoder, HEADER_BYTES, Step};
-use khz_link::{FollowSink, LaneKey, LaneOffer, Told, Wish};
+use khz_link::{Accept, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::Nanos;
 
 /// What is known of the lanes of one epoch.
@@ -57,15 +57,15 @@ impl Sink {
     }
 }
 
-impl FollowSink for Sink {
+impl LaneSink for Sink {
     fn wants_missed(&self) -> bool {
         self.wants_missed
     }
 
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         let record = self.records.entry(lane.epoch).or_default();
         (record.is_over, record.is_offered, record.period) = (false, true, offer.period);
-        Some(Wish { span: Nanos(0), prompt: false })
+        Some(Accept { span: Nanos(0), prompt: false })
     }
 
     fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
@@ -111,7 +111,7 @@ impl FollowSink for Sink {
         }
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         assert!(told.granted, "{}", told.text);
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use khz_block::{Decoder, Encoder, SchemaEncoder};
-use khz_link::{FollowSink, LaneKey, LaneOffer};
+use khz_link::{LaneKey, LaneOffer, LaneSink};
 use khz_model::{Absence, Fault, Nanos, NodeName, Reading, Stamp};
 
 use super::PERIOD;
@@ -128,7 +128,7 @@ impl Node {
             schema_bytes: 0,
             schema_hash: [0; 16],
         };
-        if sink.wish(&key, &offer).is_none() {
+        if sink.offered(&key, &offer).is_none() {
             return Err(Problem::Said(format!("there is no room for its node {name}")));
         }
         Ok(Node {

@@ -12,9 +12,9 @@ use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::dial::HubName;
 use crate::driver::bell::Bell;
-use crate::driver::following::FollowingSink;
-use crate::follower::{FollowSink, LaneKey, Wish};
+use crate::driver::following::ConnectionSink;
 use crate::message::{LaneOffer, Told};
+use crate::reader_end::{Accept, LaneKey, LaneSink};
 
 /// Bytes of a queue where nobody says otherwise: seconds of thousands of nodes.
 pub const EVENT_BYTES: usize = 32 << 20;
@@ -279,14 +279,14 @@ impl EventSink {
     }
 }
 
-impl FollowSink for EventSink {
+impl LaneSink for EventSink {
     fn wants_missed(&self) -> bool {
         true
     }
 
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         self.offered(lane, offer);
-        Some(Wish { span: self.span, prompt: false })
+        Some(Accept { span: self.span, prompt: false })
     }
 
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
@@ -315,7 +315,7 @@ impl FollowSink for EventSink {
         self.push(Event::Lost { lane, from, to });
     }
 
-    fn told(&mut self, told: &Told<'_>) {
+    fn answered(&mut self, told: &Told<'_>) {
         let Told { interest, granted, period, text, .. } = *told;
         self.push(Event::Told { interest, granted, period, text: text.to_owned() });
     }
@@ -330,12 +330,12 @@ impl FollowSink for EventSink {
         self.push(Event::Node { node: status.node.to_string() });
     }
 
-    fn nodes(&mut self) {
+    fn nodes_end(&mut self) {
         self.push(Event::Nodes);
     }
 }
 
-impl FollowingSink for EventSink {
+impl ConnectionSink for EventSink {
     fn up(&mut self, hub: &HubName) {
         self.last_problem = None;
         self.push(Event::Up { hub: hub.name.clone() });
@@ -428,7 +428,7 @@ mod tests {
         let (mut sink, events) = Events::new(EVENT_BYTES).unwrap();
         sink.rest();
         assert!(!rings(&events), "there is no news");
-        sink.nodes();
+        sink.nodes_end();
         assert!(!rings(&events), "more may come at once");
         sink.rest();
         assert!(rings(&events));
@@ -437,7 +437,7 @@ mod tests {
         sink.rest();
         assert!(!rings(&events), "that was told");
         assert!(events.next_within(Duration::ZERO).is_none() && !events.is_over());
-        sink.nodes();
+        sink.nodes_end();
         drop(sink);
         assert!(rings(&events) && !events.is_over(), "there is one left");
         assert_eq!(events.next_within(Duration::from_secs(20)), Some(Event::Nodes));
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(events.shared.lock().bytes, 0, "what was taken is not counted any more");
         // What is no block cannot go: a reader that leaves that too is left.
         for _ in 0..40 {
-            sink.told(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
+            sink.answered(&Told { interest: 1, granted: true, period: Nanos(0), text: "", lane: 0 });
         }
         assert!(sink.refusal().is_some());
         all(&events);

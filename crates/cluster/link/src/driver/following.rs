@@ -19,10 +19,10 @@ use crate::driver::reads::{self, Reads};
 use crate::driver::session::End;
 use crate::driver::worker::{Caller, Running};
 use crate::error::{LinkError, Reject};
-use crate::follower::{FollowSink, Follower, LaneKey, Wish};
 use crate::limits::{INTERESTS_A_SECOND, INTERESTS_AT_ONCE, INTERESTS_MAX, PATTERNS_MAX};
 use crate::message::{LaneOffer, Told};
 use crate::put::Ask;
+use crate::reader_end::{Accept, LaneKey, LaneSink, ReaderEnd};
 use crate::texts::{NoText, ReadFrame, TextGiven};
 
 /// Interests that one reader may have at a time: a hub takes no more on one connection.
@@ -52,7 +52,7 @@ pub struct FollowingSettings {
 ///
 /// Lanes are offered on every connection. One that has the epoch that it had before goes on where it was; a hub of the first version gives
 /// each another epoch.
-pub trait FollowingSink: FollowSink + Send + 'static {
+pub trait ConnectionSink: LaneSink + Send + 'static {
     /// A hub has welcomed us.
     fn up(&mut self, hub: &HubName);
     /// There is no connection, for this reason; said at every failed attempt.
@@ -112,10 +112,11 @@ impl Following {
     ///
     /// # Errors
     /// The system has no thread or no descriptor for it.
-    pub fn start<S: FollowingSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
+    pub fn start<S: ConnectionSink>(settings: FollowingSettings, sink: S) -> std::io::Result<Self> {
         let FollowingSettings { hubs, identity, tls, near, from, counters } = settings;
         let wishes = Arc::<Mutex<Wishes>>::default();
-        let reader = Reader { follower: Follower::new(identity, clock::now()), sink, wishes: wishes.clone() };
+        let reader =
+            Reader { reader_end: ReaderEnd::new(identity, clock::now()), sink, wishes: wishes.clone() };
         let shared = Shared::new(Bell::new()?, counters);
         Ok(Following {
             wishes,
@@ -205,19 +206,19 @@ impl Following {
 
 /// A reader, whatever the connection.
 struct Reader<S> {
-    follower: Follower,
+    reader_end: ReaderEnd,
     sink: S,
     wishes: Arc<Mutex<Wishes>>,
 }
 
-impl<S: FollowingSink> Caller for Reader<S> {
+impl<S: ConnectionSink> Caller for Reader<S> {
     type End<'a> = ReaderSession<'a, S>;
 
     fn begin(&mut self, vouch: Option<Vouch>) -> ReaderSession<'_, S> {
         let now = clock::now();
-        self.follower.reconnected(now);
+        self.reader_end.reconnected(now);
         if let Some(vouch) = vouch {
-            self.follower.vouched(vouch);
+            self.reader_end.vouched(vouch);
         }
         lock(&self.wishes).reads.forget_said();
         ReaderSession {
@@ -230,8 +231,8 @@ impl<S: FollowingSink> Caller for Reader<S> {
     }
 
     fn end(end: ReaderSession<'_, S>, problem: &str) {
-        let Reader { follower, sink, .. } = end.reader;
-        follower.cut(sink);
+        let Reader { reader_end, sink, .. } = end.reader;
+        reader_end.cut(sink);
         sink.down(problem);
         sink.rest();
     }
@@ -253,35 +254,35 @@ struct ReaderSession<'a, S> {
     reads_allowance: Allowance<{ reads::SAID_AT_ONCE }, { reads::SAID_A_SECOND }>,
 }
 
-impl<S: FollowingSink> ReaderSession<'_, S> {
+impl<S: ConnectionSink> ReaderSession<'_, S> {
     /// Says what the hub does not know yet, and takes back what is not wanted any more.
     fn say(&mut self, now: Nanos, out: &mut Vec<u8>) {
-        let Reader { follower, sink, wishes, .. } = &mut *self.reader;
+        let Reader { reader_end, sink, wishes, .. } = &mut *self.reader;
         let mut wishes = lock(wishes);
         let is_wanted = |number: &u32| wishes.standing.iter().any(|standing| standing.number == *number);
         for number in self.said.extract_if(|number| !is_wanted(number)) {
-            follower.dismiss(number, sink, out);
+            reader_end.dismiss(number, sink, out);
         }
         if self.has_roster != wishes.roster {
             self.has_roster = wishes.roster;
-            follower.roster(wishes.roster, out);
+            reader_end.roster(wishes.roster, out);
         }
         for standing in &wishes.standing {
             if self.said.contains(&standing.number) || !self.allowance.take(now) {
                 continue;
             }
             let Standing { number, period, exact, prompt, past, ref patterns } = *standing;
-            follower.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
+            reader_end.ask(&Ask { number, period, exact, prompt, past, patterns }, out);
             self.said.insert(number);
         }
-        wishes.reads.say(follower, sink, || self.reads_allowance.take(now), out);
+        wishes.reads.say(reader_end, sink, || self.reads_allowance.take(now), out);
     }
 }
 
-impl<S: FollowingSink> End for ReaderSession<'_, S> {
+impl<S: ConnectionSink> End for ReaderSession<'_, S> {
     fn receive(&mut self, bytes: &[u8], now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
         let mut sink = Wanted { said: &self.said, sink: &mut self.reader.sink };
-        self.reader.follower.receive(bytes, now, wall, &mut sink, out)?;
+        self.reader.reader_end.receive(bytes, now, wall, &mut sink, out)?;
         match self.reader.sink.refusal() {
             Some(text) => Err(LinkError::Rejected(Reject::protocol(text))),
             None => Ok(()),
@@ -289,15 +290,15 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
     }
 
     fn poll(&mut self, now: Nanos, wall: i64, out: &mut Vec<u8>) -> Result<(), LinkError> {
-        self.reader.follower.poll(now, wall, out)?;
-        if self.reader.follower.is_welcome() {
+        self.reader.reader_end.poll(now, wall, out)?;
+        if self.reader.reader_end.is_welcome() {
             self.say(now, out);
         }
         Ok(())
     }
 
     fn next_wake(&self) -> Nanos {
-        let wake = self.reader.follower.next_wake();
+        let wake = self.reader.reader_end.next_wake();
         let wishes = lock(&self.reader.wishes);
         let (now, waits) = (clock::now(), wishes.standing.len() > self.said.len());
         let interests = self.allowance.next(now).filter(|_| waits);
@@ -306,12 +307,12 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
     }
 
     fn is_welcome(&self) -> bool {
-        self.reader.follower.is_welcome()
+        self.reader.reader_end.is_welcome()
     }
 
     fn welcomed(&mut self) {
-        let Reader { follower, sink, .. } = &mut *self.reader;
-        sink.up(follower.hub());
+        let Reader { reader_end, sink, .. } = &mut *self.reader;
+        sink.up(reader_end.hub());
     }
 
     fn read_all(&mut self) {
@@ -320,7 +321,7 @@ impl<S: FollowingSink> End for ReaderSession<'_, S> {
 
     fn count(&mut self, counters: &Counters) {
         if self.is_welcome() {
-            counters.set_pair(self.reader.follower.pair());
+            counters.set_pair(self.reader.reader_end.pair());
         }
     }
 }
@@ -331,15 +332,15 @@ struct Wanted<'a, S> {
     sink: &'a mut S,
 }
 
-impl<S: FollowSink> FollowSink for Wanted<'_, S> {
+impl<S: LaneSink> LaneSink for Wanted<'_, S> {
     fn wants_missed(&self) -> bool {
         self.sink.wants_missed()
     }
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish> {
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept> {
         if offer.interest != 0 && !self.said.contains(&offer.interest) {
             return None;
         }
-        self.sink.wish(lane, offer)
+        self.sink.offered(lane, offer)
     }
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         self.sink.changed(lane, offer);
@@ -356,8 +357,8 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64) {
         self.sink.lost(lane, from, to);
     }
-    fn told(&mut self, told: &Told<'_>) {
-        self.sink.told(told);
+    fn answered(&mut self, told: &Told<'_>) {
+        self.sink.answered(told);
     }
     fn closed(&mut self, lane: &LaneKey) {
         self.sink.closed(lane);
@@ -365,8 +366,8 @@ impl<S: FollowSink> FollowSink for Wanted<'_, S> {
     fn node(&mut self, status: &NodeStatus) {
         self.sink.node(status);
     }
-    fn nodes(&mut self) {
-        self.sink.nodes();
+    fn nodes_end(&mut self) {
+        self.sink.nodes_end();
     }
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         self.sink.text(number, text, stamp);

@@ -26,7 +26,7 @@ pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
-pub use following::{Following, FollowingError, FollowingSettings, FollowingSink, WISHES_MAX};
+pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, WISHES_MAX};
 pub use tcp::{connect_from, socket_to};
 
 use crate::dial::Identity;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use khz_model::Nanos;
 
-use crate::follower::{FollowSink, Follower};
 use crate::limits::{READS_A_SECOND, READS_AT_ONCE};
+use crate::reader_end::{LaneSink, ReaderEnd};
 use crate::texts::{NoText, ReadFrame, TextGiven, Why};
 
 /// Half of what a hub allows, since its clock is not ours.
@@ -65,42 +65,42 @@ impl Reads {
     }
 
     /// Says what the hub does not know, as far as `may` allows, and what is to be read at once.
-    pub fn say<S: FollowSink>(
+    pub fn say<S: LaneSink>(
         &mut self,
-        follower: &mut Follower,
+        reader_end: &mut ReaderEnd,
         sink: &mut S,
         may: impl FnMut() -> bool,
         out: &mut Vec<u8>,
     ) {
-        self.say_wishes(follower, sink, may, out);
+        self.say_wishes(reader_end, sink, may, out);
         // One whose wish the hub does not know yet is asked for when it does.
         for (number, ask) in self.asks.extract_if(.., |number, _| !self.unsaid.contains(number)) {
-            if follower.knows_text_now() {
-                follower.text_now(number, ask, out);
+            if reader_end.knows_text_now() {
+                reader_end.text_now(number, ask, out);
             } else {
                 sink.text_given(TextGiven { number, ask, is_read: false });
             }
         }
     }
 
-    fn say_wishes<S: FollowSink>(
+    fn say_wishes<S: LaneSink>(
         &mut self,
-        follower: &mut Follower,
+        reader_end: &mut ReaderEnd,
         sink: &mut S,
         mut may: impl FnMut() -> bool,
         out: &mut Vec<u8>,
     ) {
         while let Some(&number) = self.unsaid.first() {
             let Some(Standing { node, path, period }) = self.standing.get(&number) else {
-                follower.unread(number, out);
+                reader_end.unread(number, out);
                 self.unsaid.remove(&number);
                 continue;
             };
-            if !follower.knows_texts() {
+            if !reader_end.knows_texts() {
                 let text = "this hub is older than kernel texts: it passes none on";
                 sink.no_text(&NoText { number, why: Why::NotServed, text });
             } else if may() {
-                follower.read(&ReadFrame { number, node, period: *period, path }, out);
+                reader_end.read(&ReadFrame { number, node, period: *period, path }, out);
             } else {
                 return;
             }

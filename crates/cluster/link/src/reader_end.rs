@@ -35,7 +35,7 @@ pub struct LaneKey {
 
 /// What is wanted of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Accept {
     /// How far back.
     pub span: Nanos,
     /// Every row at once.
@@ -43,14 +43,14 @@ pub struct Wish {
 }
 
 /// Who takes what comes in.
-pub trait FollowSink {
+pub trait LaneSink {
     /// True for who takes rows also when they come late: those that were missed while there was no connection, or that the
     /// hub has got later than newer ones. Else they are lost.
     fn wants_missed(&self) -> bool {
         false
     }
     /// A lane is offered, or was offered before and answers an interest now; `None`: not wanted.
-    fn wish(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Wish>;
+    fn offered(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) -> Option<Accept>;
     /// A lane that is wanted has other slots or another period from here on.
     fn changed(&mut self, lane: &LaneKey, offer: &LaneOffer<'_>) {
         let _ = (lane, offer);
@@ -64,7 +64,7 @@ pub trait FollowSink {
     /// As in [`RowSink::lost`].
     fn lost(&mut self, lane: &LaneKey, from: u64, to: u64);
     /// What became of an interest.
-    fn told(&mut self, told: &Told<'_>);
+    fn answered(&mut self, told: &Told<'_>);
     /// Nothing more comes in the lane.
     fn closed(&mut self, lane: &LaneKey);
     /// How a node is.
@@ -72,7 +72,7 @@ pub trait FollowSink {
         let _ = status;
     }
     /// Every node was told.
-    fn nodes(&mut self) {}
+    fn nodes_end(&mut self) {}
     /// The kernel text of a wish is this one from here on.
     fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
         let _ = (number, text, stamp);
@@ -90,7 +90,7 @@ pub trait FollowSink {
 /// Binds a lane's key to the sink.
 struct Named<'a, S>(&'a LaneKey, &'a mut S);
 
-impl<S: FollowSink> RowSink for Named<'_, S> {
+impl<S: LaneSink> RowSink for Named<'_, S> {
     fn row(&mut self, number: u64, row: &Decoder) {
         self.1.row(self.0, number, row);
     }
@@ -121,7 +121,7 @@ struct Kept {
 
 /// One who follows.
 #[derive(Debug)]
-pub struct Follower {
+pub struct ReaderEnd {
     identity: Arc<Identity>,
     dial: Dial,
     inbound: Inbound,
@@ -138,10 +138,10 @@ pub struct Follower {
     reads: HashMap<u32, TextIntake>,
 }
 
-impl Follower {
+impl ReaderEnd {
     /// One who has nothing yet; its first connection was just established.
     pub fn new(identity: Arc<Identity>, now: Nanos) -> Self {
-        Follower {
+        ReaderEnd {
             dial: Dial::new(identity.clone(), now),
             identity,
             inbound: Inbound::default(),
@@ -177,7 +177,7 @@ impl Follower {
     }
 
     /// Takes bytes from the hub.
-    pub fn receive<S: FollowSink>(
+    pub fn receive<S: LaneSink>(
         &mut self,
         bytes: &[u8],
         now: Nanos,
@@ -195,7 +195,7 @@ impl Follower {
         result
     }
 
-    fn take<S: FollowSink>(
+    fn take<S: LaneSink>(
         &mut self,
         frame: &Frame<'_>,
         now: Nanos,
@@ -215,9 +215,9 @@ impl Follower {
                 return Err(LinkError::Refused { reason: *reason, text: (*text).to_owned() });
             }
             Frame::Newer { .. } | Frame::Goodbye(_) | Frame::Standing(_) => {}
-            Frame::Told(told) => sink.told(told),
+            Frame::Told(told) => sink.answered(told),
             Frame::Node(status) => sink.node(status),
-            Frame::Nodes { .. } => sink.nodes(),
+            Frame::Nodes { .. } => sink.nodes_end(),
             Frame::Text(piece) => self.text(piece, sink).map_err(LinkError::Rejected)?,
             Frame::NoText(none) if self.reads.contains_key(&none.number) => sink.no_text(none),
             Frame::TextGiven(given) if self.reads.contains_key(&given.number) => sink.text_given(*given),
@@ -231,7 +231,7 @@ impl Follower {
         Ok(())
     }
 
-    fn offer<S: FollowSink>(
+    fn offer<S: LaneSink>(
         &mut self,
         offer: &LaneOffer<'_>,
         sink: &mut S,
@@ -244,20 +244,27 @@ impl Follower {
             sink.changed(&key, offer);
             return Ok(());
         }
-        let Some(wish) = sink.wish(&key, offer) else { return Ok(()) };
+        let Some(accept) = sink.offered(&key, offer) else { return Ok(()) };
         if self.lanes.len() == FOLLOWED_MAX {
             return Err(Reject::protocol("more lanes than a follower takes"));
         }
         let intake = self.kept.remove(&key).map_or_else(|| Intake::new(key.epoch), |kept| kept.intake);
-        self.want(&key, &intake, offer, wish, sink.wants_missed()).put(offer.lane, out);
+        self.want(&key, &intake, offer, accept, sink.wants_missed()).put(offer.lane, out);
         self.lanes.insert(offer.lane, Followed { key, interest: offer.interest, intake });
         Ok(())
     }
 
     /// What is wanted of a lane: what was missed of one that is known, what there is of one that follows another, or what
     /// comes.
-    fn want(&self, key: &LaneKey, intake: &Intake, offer: &LaneOffer<'_>, wish: Wish, missed: bool) -> Want {
-        let Wish { span, prompt } = wish;
+    fn want(
+        &self,
+        key: &LaneKey,
+        intake: &Intake,
+        offer: &LaneOffer<'_>,
+        accept: Accept,
+        missed: bool,
+    ) -> Want {
+        let Accept { span, prompt } = accept;
         let before = || self.left.get(&(key.node.clone(), key.name.clone()));
         match (span, missed, intake.has_rows()) {
             (Nanos(0), true, true) => intake.want_missed(offer, prompt),
@@ -270,7 +277,7 @@ impl Follower {
         }
     }
 
-    fn lane<S: FollowSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
+    fn lane<S: LaneSink>(&mut self, lane: u32, frame: &Frame<'_>, sink: &mut S) -> Result<(), Reject> {
         // What was under way when the lane was left is nobody's any more.
         let Some(Followed { key, intake, .. }) = self.lanes.get_mut(&lane) else { return Ok(()) };
         let mut named = Named(key, sink);
@@ -307,11 +314,7 @@ impl Follower {
         }
     }
 
-    fn text<S: FollowSink>(
-        &mut self,
-        piece: &crate::texts::TextPiece<'_>,
-        sink: &mut S,
-    ) -> Result<(), Reject> {
+    fn text<S: LaneSink>(&mut self, piece: &crate::texts::TextPiece<'_>, sink: &mut S) -> Result<(), Reject> {
         // What was under way when it was not wanted any more.
         let Some(intake) = self.reads.get_mut(&piece.number) else { return Ok(()) };
         match intake.take(piece) {
@@ -378,7 +381,7 @@ impl Follower {
         self.beats.late().unwrap_or(Nanos(u64::MAX))
     }
 
-    /// When [`Follower::poll`] wants to be called next.
+    /// When [`ReaderEnd::poll`] wants to be called next.
     pub fn next_wake(&self) -> Nanos {
         if self.dial.is_welcome() { self.deadline().min(self.next_beat) } else { self.deadline() }
     }
@@ -394,7 +397,7 @@ impl Follower {
     }
 
     /// Takes an interest back: its lanes are over.
-    pub fn dismiss<S: FollowSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
+    pub fn dismiss<S: LaneSink>(&mut self, number: u32, sink: &mut S, out: &mut Vec<u8>) {
         put::dismiss(out, number);
         for (_, Followed { key, mut intake, .. }) in self.lanes.extract_if(|_, lane| lane.interest == number)
         {
@@ -404,7 +407,7 @@ impl Follower {
     }
 
     /// The connection is over: hands out the rows of blocks that will not be finished.
-    pub fn cut<S: FollowSink>(&mut self, sink: &mut S) {
+    pub fn cut<S: LaneSink>(&mut self, sink: &mut S) {
         for Followed { key, intake, .. } in self.lanes.values_mut() {
             intake.cut_off(&mut Named(key, sink));
         }

@@ -81,6 +81,11 @@ impl<R: Reader> Lane<R> {
         self.schema.series()
     }
 
+    /// The series, and the reader's own data to change along with them.
+    pub fn parts(&mut self) -> (&[Series], &mut R::Lane) {
+        (self.schema.series(), &mut self.data)
+    }
+
     pub(crate) fn offered_again(&mut self, offer: &LaneOffer<'_>) {
         self.period = offer.period;
     }

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_core::Stream;
-use khz_link::driver::{Following, FollowingError};
+use khz_follow::{Subscriber, Subscriptions};
+use khz_link::driver::FollowingError;
 use khz_model::{Interest, NameError, Pattern, QuantityError, Rate};
 
 use crate::access::{Access, AccessError};
@@ -16,7 +17,7 @@ use crate::event::{Event, Value};
 use crate::own::{OwnFollower, OwnNode};
 use crate::page::Page;
 use crate::queue::Queue;
-use crate::router::{Route, Router, Routes};
+use crate::router::{Route, Router};
 
 /// How long to wait for an answer: an agent that has just started sends its first row within two seconds.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
@@ -133,14 +134,8 @@ impl Want {
 /// ```
 pub struct Client {
     /// `None`: only the own node is known.
-    link: Option<Link>,
+    link: Option<Arc<Subscriber<Route>>>,
     own: Option<OwnNode>,
-}
-
-#[derive(Clone)]
-struct Link {
-    following: Arc<Following>,
-    routes: Routes,
 }
 
 impl Client {
@@ -176,10 +171,9 @@ impl Client {
     /// # Errors
     /// Token, key or certificate files cannot be used.
     pub fn open(access: &Access) -> Result<Self, ClientError> {
-        let routes = Routes::default();
-        let following = Following::start(access.settings()?, Router::new(routes.clone()))?;
-        let link = Link { following: Arc::new(following), routes };
-        Ok(Client { link: Some(link), own: OwnNode::of_host() })
+        let routes = Subscriptions::default();
+        let link = Subscriber::sharing(access.settings()?, routes.clone(), Router::new(routes))?;
+        Ok(Client { link: Some(Arc::new(link)), own: OwnNode::of_host() })
     }
 
     /// The latest values of every node that the pattern selects. If the pattern names only this machine's own
@@ -244,9 +238,7 @@ impl Client {
         let route = Route { condition: want.condition, queue: queue.clone() };
         let feed = match (&self.link, &self.own) {
             (Some(link), _) => {
-                let mut routes = link.routes.lock();
-                let number = link.following.ask(&want.interest, want.prompt)?;
-                routes.insert(number, route);
+                let number = link.subscribe(&want.interest, want.prompt, route)?;
                 Feed::Link(link.clone(), number)
             }
             (None, Some(own)) => {
@@ -277,7 +269,7 @@ pub struct Subscription {
 
 /// The origin of the values.
 enum Feed {
-    Link(Link, u32),
+    Link(Arc<Subscriber<Route>>, u32),
     Own { _follower: OwnFollower },
 }
 
@@ -317,8 +309,7 @@ impl Stream for Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Feed::Link(link, number) = &self.feed {
-            link.routes.lock().remove(number);
-            link.following.dismiss(*number);
+            link.unsubscribe(*number);
         }
     }
 }

@@ -84,6 +84,11 @@ impl<R: Reader> Follower<R> {
         self.reader.rest(&mut self.lanes);
     }
 
+    /// Why this connection must end, if it must.
+    pub fn refusal(&mut self) -> Option<String> {
+        self.reader.refusal()
+    }
+
     fn close(&mut self, key: &LaneKey) {
         if let Some(lane) = self.lanes.remove(key) {
             self.reader.closed(lane, None);
@@ -209,6 +214,6 @@ where
     }
 
     fn refusal(&mut self) -> Option<String> {
-        self.reader.refusal()
+        Follower::refusal(self)
     }
 }

@@ -20,6 +20,13 @@ impl<T> Clone for Subscriptions<T> {
     }
 }
 
+/// Subscriptions whose numbers are known, for rows that come another way than over a link.
+impl<T> FromIterator<(u32, T)> for Subscriptions<T> {
+    fn from_iter<I: IntoIterator<Item = (u32, T)>>(all: I) -> Self {
+        Subscriptions(Arc::new(Mutex::new(all.into_iter().collect())))
+    }
+}
+
 impl<T> Subscriptions<T> {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, T>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

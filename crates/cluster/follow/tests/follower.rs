@@ -86,9 +86,7 @@ struct Link {
 
 impl Link {
     fn new() -> Self {
-        let subscriptions = Subscriptions::default();
-        subscriptions.add("all", || Ok::<_, Infallible>(1)).unwrap();
-        subscriptions.add("some", || Ok::<_, Infallible>(2)).unwrap();
+        let subscriptions = Subscriptions::from_iter([(1, "all"), (2, "some")]);
         Link { follower: Follower::new(Notes::default(), subscriptions) }
     }
 
@@ -374,8 +372,7 @@ fn a_row_tells_what_changed_and_what_all_slots_have() {
         }
         fn notice(&mut self, (): &(), _: bool, _: &str) {}
     }
-    let subscriptions = Subscriptions::default();
-    subscriptions.add((), || Ok::<_, Infallible>(1)).unwrap();
+    let subscriptions = Subscriptions::from_iter([(1, ())]);
     let (mut follower, lane) = (Follower::new(Cells(vec![], vec![]), subscriptions), Sent::new("n1", 1, 7));
     follower.offered(&lane.key, &lane.offer(10));
     let (mut encoder, mut bytes, mut row) = (Encoder::new(0, 1, Nanos::SECOND), Vec::new(), Decoder::new());

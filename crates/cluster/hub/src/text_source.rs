@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use khz_follow::Follower;
 use khz_link::HubName;
-use khz_link::driver::{ConnectionSink, TlsSettings, connect_from};
+use khz_link::driver::{TlsSettings, connect_from};
 use khz_model::Metric;
 
 use crate::clock;
 use crate::cluster::Cluster;
-use crate::source::Sink;
+use crate::source::{self, NodesBelow};
 use lines::{Lines, Problem};
 use relay::Relay;
 use words::{ITEMS_MAX, Items};
@@ -66,8 +67,8 @@ impl TextSource {
         catalogue: Vec<Arc<Metric>>,
     ) -> std::io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let sink = Sink::new(cluster, number)?;
-        let asker = Asker { address, sink, catalogue, number, over: Arc::clone(&over) };
+        let follower = source::follower(cluster, number)?;
+        let asker = Asker { address, follower, catalogue, number, over: Arc::clone(&over) };
         let name = format!("text-source-{number}");
         let asking = thread::Builder::new().name(name).spawn(move || asker.run())?;
         Ok(TextSource { over, thread: asking.thread().clone() })
@@ -83,7 +84,7 @@ impl Drop for TextSource {
 
 struct Asker {
     address: TextAddress,
-    sink: Sink,
+    follower: Follower<NodesBelow>,
     catalogue: Vec<Arc<Metric>>,
     number: usize,
     over: Arc<AtomicBool>,
@@ -99,7 +100,7 @@ impl Asker {
                 Ok(()) => return,
                 Err(problem) => problem.to_string(),
             };
-            self.sink.down(&problem);
+            self.follower.down(&problem);
             // What goes on is said once.
             if problem != said {
                 tracing::warn!("source text://{}:{}: {problem}", self.address.host, self.address.port);
@@ -137,7 +138,7 @@ impl Asker {
                 relay.has_items();
             }
             self.status(&mut lines, &items, &mut relay)?;
-            self.sink.rest();
+            self.follower.rest();
             next = (next + PERIOD).max(Instant::now());
             self.sleep(next.saturating_duration_since(Instant::now()));
             if self.is_over() {
@@ -172,16 +173,16 @@ impl Asker {
         lines.say(":hub\n", SILENCE)?;
         match lines.next() {
             Ok(line) => match words::origins(line)? {
-                Some((identity, sources)) => self.sink.up(&HubName { identity, name, sources }),
-                None => self.sink.up_alone(&name),
+                Some((identity, sources)) => self.follower.up(&HubName { identity, name, sources }),
+                None => self.follower.up(&HubName { name, ..HubName::default() }),
             },
             Err(Problem::Late) => {
-                self.sink.up_alone(&name);
+                self.follower.up(&HubName { name, ..HubName::default() });
                 return Ok(false);
             }
             Err(problem) => return Err(problem),
         }
-        match self.sink.refusal() {
+        match self.follower.refusal() {
             Some(text) => Err(Problem::Said(text)),
             None => Ok(true),
         }
@@ -221,13 +222,13 @@ impl Asker {
         loop {
             let line = lines.next()?;
             if line.is_empty() {
-                return relay.end(&mut self.sink);
+                return relay.end(&mut self.follower);
             }
             count += 1;
             if count > STATUS_LINES_MAX {
                 return Err(Problem::Said(format!("a status of more than {STATUS_LINES_MAX} lines")));
             }
-            relay.line(words::status(line)?, items, &mut self.sink)?;
+            relay.line(words::status(line)?, items, &mut self.follower)?;
         }
     }
 }

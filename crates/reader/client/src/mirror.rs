@@ -223,8 +223,6 @@ impl Reader for Scribe {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use super::*;
     use khz_block::{Decoder, Encoder, SchemaEncoder};
     use khz_follow::{Follower, Subscriptions};
@@ -232,9 +230,7 @@ mod tests {
     use khz_model::Stamp;
 
     fn follower(directory: &Path) -> Follower<Scribe> {
-        let subscriptions = Subscriptions::default();
-        subscriptions.add((), || Ok::<_, Infallible>(1)).unwrap();
-        Follower::new(Scribe::new(directory), subscriptions)
+        Follower::new(Scribe::new(directory), Subscriptions::from_iter([(1, ())]))
     }
 
     fn key(epoch: u64) -> LaneKey {

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use khz_link::driver::ConnectionSink;
+use khz_follow::Follower;
 use khz_link::{Ask, Identity, LaneSink, ReaderEnd, Role};
 use khz_model::Nanos;
 
 use super::random::Random;
 use super::wire::Shared;
-use crate::source::Sink;
 
 /// Who takes what comes, and hears when the connection comes and goes.
 pub trait Ear: LaneSink {
@@ -23,16 +22,16 @@ pub trait Ear: LaneSink {
     fn standing(&mut self, _: &[Interest]) {}
 }
 
-impl Ear for Sink {
+impl<R: khz_follow::Reader> Ear for Follower<R> {
     fn up(&mut self, hub: &khz_link::HubName) {
-        ConnectionSink::up(self, hub);
+        Follower::up(self, hub);
     }
     fn down(&mut self) {
-        ConnectionSink::down(self, "cut");
+        Follower::down(self, "cut");
     }
     fn rest(&mut self) {
-        ConnectionSink::rest(self);
-        assert_eq!(ConnectionSink::refusal(self), None);
+        Follower::rest(self);
+        assert_eq!(self.refusal(), None);
     }
 }
 

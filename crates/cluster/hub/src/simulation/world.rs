@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
+use khz_follow::Follower;
 use khz_link::{AgentEnd, Identity, Role};
 use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
 
@@ -18,7 +19,7 @@ use super::wire::{Shared, Wire};
 use crate::clock::played;
 use crate::counts::own_metric;
 use crate::node::BASE;
-use crate::source::Sink;
+use crate::source::{self, NodesBelow};
 
 /// The hub that the nodes report to, and the one above it, which gets them from there.
 const LEAF: usize = 0;
@@ -45,7 +46,7 @@ pub struct World {
     hubs: [Hub; 2],
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
-    source: Reader<Sink>,
+    source: Reader<Follower<NodesBelow>>,
     faults: SharedFaults,
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
@@ -78,8 +79,8 @@ impl World {
         });
         let faults = SharedFaults::default();
         let hubs = [Hub::new(1), Hub::new(2)];
-        let sink = Sink::new(hubs[ROOT].cluster.clone(), 0).expect("a bell");
-        let mut source = Reader::new(sink, LEAF, Role::Hub, 2, now);
+        let follower = source::follower(hubs[ROOT].cluster.clone(), 0).expect("a bell");
+        let mut source = Reader::new(follower, LEAF, Role::Hub, 2, now);
         source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use khz_block::{Decoder, Encoder, SchemaEncoder};
+use khz_follow::Follower;
 use khz_link::{LaneKey, LaneOffer, LaneSink};
 use khz_model::{Absence, Fault, Nanos, NodeName, Reading, Stamp};
 
@@ -11,7 +12,7 @@ use super::PERIOD;
 use super::lines::Problem;
 use super::words::{Items, value};
 use crate::clock;
-use crate::source::Sink;
+use crate::source::{EVERYTHING, NodesBelow};
 
 /// Nodes of one source.
 const NODES_MAX: usize = 4_096;
@@ -64,7 +65,7 @@ impl Relay {
         &mut self,
         (name, item, text): (NodeName, &str, &str),
         items: &Items,
-        sink: &mut Sink,
+        follower: &mut Follower<NodesBelow>,
     ) -> Result<(), Problem> {
         let Some((number, series)) = items.find(item).and_then(|n| Some((n, &items.get(n)?.series))) else {
             self.wants_items = true;
@@ -76,7 +77,7 @@ impl Relay {
             None if is_full => {
                 return Err(Problem::Said(format!("it has more than {NODES_MAX} nodes")));
             }
-            None => self.nodes.entry(name.clone()).or_insert(Node::begin(&name, self.epoch, sink)?),
+            None => self.nodes.entry(name.clone()).or_insert(Node::begin(&name, self.epoch, follower)?),
         };
         node.is_here = true;
         let slot = match node.slots.get(&number) {
@@ -100,11 +101,11 @@ impl Relay {
     }
 
     /// The status is over: every node that was in it has a row.
-    pub fn end(&mut self, sink: &mut Sink) -> Result<(), Problem> {
+    pub fn end(&mut self, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         let boot = clock::boot();
         let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
         for node in self.nodes.values_mut().filter(|node| node.is_here) {
-            node.row(stamp, sink)?;
+            node.row(stamp, follower)?;
         }
         Ok(())
     }
@@ -112,7 +113,7 @@ impl Relay {
 
 impl Node {
     /// The node's lane is offered.
-    fn begin(name: &NodeName, epoch: u64, sink: &mut Sink) -> Result<Self, Problem> {
+    fn begin(name: &NodeName, epoch: u64, follower: &mut Follower<NodesBelow>) -> Result<Self, Problem> {
         let key = LaneKey { node: name.to_string(), name: "base".to_owned(), epoch };
         let period = Nanos(PERIOD.as_nanos() as u64);
         let offer = LaneOffer {
@@ -122,13 +123,13 @@ impl Node {
             epoch,
             generation: GENERATION,
             period,
-            interest: 0,
+            interest: EVERYTHING,
             oldest_row: 0,
             next_row: 0,
             schema_bytes: 0,
             schema_hash: [0; 16],
         };
-        if sink.offered(&key, &offer).is_none() {
+        if follower.offered(&key, &offer).is_none() {
             return Err(Problem::Said(format!("there is no room for its node {name}")));
         }
         Ok(Node {
@@ -145,9 +146,9 @@ impl Node {
     }
 
     /// Hands on what is new of the schema, and a row; what the next status does not have is absent then.
-    fn row(&mut self, stamp: Stamp, sink: &mut Sink) -> Result<(), Problem> {
+    fn row(&mut self, stamp: Stamp, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         if !self.fresh.is_empty() {
-            sink.schema(&self.key, GENERATION, self.told, &self.fresh);
+            follower.schema(&self.key, GENERATION, self.told, &self.fresh);
             self.told += self.fresh.len() as u64;
             self.fresh.clear();
         }
@@ -157,7 +158,7 @@ impl Node {
         self.encoder.key_row(stamp, self.readings.len(), reading, &mut bytes);
         self.encoder.close();
         self.decoder.catch_up(&bytes).map_err(|error| Problem::Said(format!("BUG: {error}")))?;
-        sink.row(&self.key, number, &self.decoder);
+        follower.row(&self.key, number, &self.decoder);
         self.readings.fill(Reading::Absent(Absence::InstanceGone));
         self.is_here = false;
         Ok(())

@@ -54,13 +54,13 @@ impl<T> Subscriber<T> {
         prompt: bool,
         subscription: T,
     ) -> Result<u32, FollowingError> {
-        self.subscriptions.add(subscription, || self.link.ask(interest, prompt))
+        self.subscriptions.add(subscription, || self.link.subscribe(interest, prompt))
     }
 
     /// Ends a subscription. Its lanes are closed soon after.
     pub fn unsubscribe(&self, number: u32) {
         self.subscriptions.remove(number);
-        self.link.dismiss(number);
+        self.link.unsubscribe(number);
     }
 
     /// The subscriptions of now.

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use fake::{Hub, Node, settings, until};
-use khz_block::Decoder;
-use khz_link::driver::{ConnectionSink, Following, HubAddress};
+use khz_follow::{self as follow, Lane, Row, Subscriber};
+use khz_link::driver::HubAddress;
 use khz_link::texts::{NoText, PackedText, ReadFrame, TextGiven, TextPiece, TextSender, Why, pack};
-use khz_link::{Accept, Frame, HubName, LaneKey, LaneOffer, LaneSink, Role, Told};
-use khz_model::{Nanos, Stamp};
+use khz_link::{Frame, LaneOffer, Role};
+use khz_model::{Nanos, NodeName, Stamp};
 
 /// What a reader was told of each of its wishes: texts, or why there is none.
 type Heard = Arc<Mutex<BTreeMap<u32, Vec<Result<Vec<u8>, Why>>>>>;
@@ -25,21 +25,20 @@ type Given = Arc<Mutex<Vec<(u32, u32, bool, usize)>>>;
 #[derive(Default)]
 struct Ear(Heard, Given);
 
-impl LaneSink for Ear {
-    fn offered(&mut self, _: &LaneKey, _: &LaneOffer<'_>) -> Option<Accept> {
+impl follow::Reader for Ear {
+    type Subscription = ();
+    type Lane = ();
+
+    fn offered(&mut self, _: &NodeName, _: &LaneOffer<'_>, (): &()) -> Option<()> {
         None
     }
-    fn schema(&mut self, _: &LaneKey, _: u32, _: u64, _: &[u8]) {}
-    fn row(&mut self, _: &LaneKey, _: u64, _: &Decoder) {}
-    fn block(&mut self, _: &LaneKey, _: &[u8]) {}
-    fn lost(&mut self, _: &LaneKey, _: u64, _: u64) {}
-    fn answered(&mut self, _: &Told<'_>) {}
-    fn closed(&mut self, _: &LaneKey) {}
+    fn row(&mut self, _: &mut Lane<Self>, _: &Row<'_>) {}
+    fn notice(&mut self, (): &(), _: bool, _: &str) {}
     fn text(&mut self, number: u32, text: &Arc<[u8]>, _: Stamp) {
         self.0.lock().unwrap().entry(number).or_default().push(Ok(text.to_vec()));
     }
-    fn text_given(&mut self, given: TextGiven) {
-        let TextGiven { number, ask, is_read } = given;
+    fn text_answered(&mut self, answer: TextGiven) {
+        let TextGiven { number, ask, is_read } = answer;
         let texts = self.0.lock().unwrap().get(&number).map_or(0, Vec::len);
         self.1.lock().unwrap().push((number, ask, is_read, texts));
     }
@@ -48,14 +47,9 @@ impl LaneSink for Ear {
     }
 }
 
-impl ConnectionSink for Ear {
-    fn up(&mut self, _: &HubName) {}
-    fn down(&mut self, _: &str) {}
-}
-
 /// A reader, and what it has heard.
 struct Reader {
-    following: Following,
+    subscriber: Subscriber<()>,
     heard: Heard,
     given: Given,
 }
@@ -65,12 +59,12 @@ impl Reader {
         let hubs = vec![HubAddress::Net { host: "127.0.0.1".into(), port: hub.address().port() }];
         let ear = Ear::default();
         let (heard, given) = (ear.0.clone(), ear.1.clone());
-        Reader { following: Following::start(settings(hubs, Role::Reader), ear).unwrap(), heard, given }
+        Reader { subscriber: Subscriber::start(settings(hubs, Role::Reader), ear).unwrap(), heard, given }
     }
 
     fn read(&self, number: u32, node: &str, path: &str, hz: u64) {
         let period = Nanos(Nanos::SECOND.0 / hz);
-        self.following.read(&ReadFrame { number, node, period, path });
+        self.subscriber.link().subscribe_text(&ReadFrame { number, node, period, path });
     }
 
     /// The answer to an ask: whether the file was read, and how many texts had come before.
@@ -87,7 +81,7 @@ impl Reader {
     /// Everything that was asked before has come to the hub: it refuses this one at once.
     fn has_been_heard(&self, ask: u32) {
         self.read(100, "no body", "stat", 1);
-        self.following.text_now(100, ask);
+        self.subscriber.link().read_text_now(100, ask);
         assert!(!self.awaits_given(100, ask).0);
     }
 
@@ -150,7 +144,7 @@ fn a_node_is_asked_once_for_all_readers_at_the_pace_of_the_fastest_and_no_more_w
 
     drop(two);
     assert_eq!(wish(&mut node), (number, "meminfo".into(), Nanos::SECOND), "slower again");
-    one.following.unread(5);
+    one.subscriber.link().unsubscribe_text(5);
     let gone = node.await_frame(|frame| match frame {
         Frame::Unread { number } => Some(*number),
         _ => None,
@@ -175,7 +169,7 @@ fn changes_travel_as_differences_and_a_reader_who_comes_later_gets_the_whole() {
     let whole = say(&mut node, number, (1, texts[0].as_bytes()), (0, b""));
     one.awaits(1, Ok(texts[0].as_bytes()));
     let bytes = |reader: &Reader| {
-        reader.following.counters().bytes_received.load(std::sync::atomic::Ordering::Relaxed) as usize
+        reader.subscriber.link().counters().bytes_received.load(std::sync::atomic::Ordering::Relaxed) as usize
     };
     let before = bytes(&one);
     for (version, pair) in texts.windows(2).enumerate() {
@@ -273,7 +267,7 @@ fn a_file_of_100_mb_is_refused_with_a_reason_and_counted_and_the_node_goes_on() 
     say(&mut node, number, (2, b"small now"), (1, b"huge"));
     node.row(2, [1, 2, 3, 4]).beat();
     // Who asks again begins anew.
-    reader.following.unread(1);
+    reader.subscriber.link().unsubscribe_text(1);
     reader.read(2, "a", "huge", 1);
     let (number, ..) = wish_again(&mut node);
     say(&mut node, number, (1, b"small now"), (0, b""));
@@ -302,7 +296,7 @@ fn pieces_and_packings_that_make_no_sense_end_the_nodes_connection_and_no_others
         piece.put(&mut node.out);
         node.send();
         assert_eq!(node.refusal().0, khz_link::Reason::Protocol, "{piece:?}");
-        reader.following.unread(1);
+        reader.subscriber.link().unsubscribe_text(1);
         until("it has left", || hub.own("khz.hub.connections") == 2);
     }
     other.row(1, [1; 4]).beat();
@@ -370,14 +364,14 @@ fn a_node_is_asked_one_thing_at_a_time_and_all_who_ask_meanwhile_are_answered_by
     let mut node = Node::join(hub.address(), "a");
     let (one, two) = (Reader::new(&hub), Reader::new(&hub));
     one.read(5, "a", "stat", 1);
-    one.following.text_now(5, 70);
+    one.subscriber.link().read_text_now(5, 70);
     let (number, ..) = wish(&mut node);
     assert_eq!(asked(&mut node), (number, 1));
     say(&mut node, number, (1, b"first"), (0, b""));
     two.read(9, "a", "stat", 1);
     two.awaits(9, Ok(b"first"));
     for (reader, number, ask) in [(&one, 5, 71), (&two, 9, 3), (&two, 9, 4)] {
-        reader.following.text_now(number, ask);
+        reader.subscriber.link().read_text_now(number, ask);
         reader.has_been_heard(ask);
     }
     assert_eq!(one.given.lock().unwrap().iter().filter(|given| given.0 == 5).count(), 0);
@@ -389,7 +383,7 @@ fn a_node_is_asked_one_thing_at_a_time_and_all_who_ask_meanwhile_are_answered_by
     assert_eq!(two.awaits_given(9, 4), (true, 2));
     assert_eq!(two.last(9), Some(Ok(b"second".to_vec())));
     // Where the file is as it was, the answer comes alone.
-    two.following.text_now(9, 5);
+    two.subscriber.link().read_text_now(9, 5);
     assert_eq!(asked(&mut node), (number, 3), "and nothing was asked in between");
     give(&mut node, number, 3);
     assert_eq!(two.awaits_given(9, 5), (true, 2));
@@ -406,15 +400,15 @@ fn an_ask_that_nobody_can_answer_is_answered_at_once() {
     let (number, ..) = wish(&mut old);
     say(&mut old, number, (1, b"as it was"), (0, b""));
     reader.awaits(1, Ok(b"as it was"));
-    reader.following.text_now(1, 1);
+    reader.subscriber.link().read_text_now(1, 1);
     assert_eq!(reader.awaits_given(1, 1), (false, 1), "an agent that does not know how");
     reader.read(2, "not here yet", "stat", 1);
     reader.read(3, "nothere", "stat", 1);
-    reader.following.text_now(3, 1);
+    reader.subscriber.link().read_text_now(3, 1);
     assert_eq!(reader.awaits_given(3, 1), (false, 0), "a node that has not come");
     let mut node = Node::join(hub.address(), "a");
     reader.read(4, "a", "stat", 1);
-    reader.following.text_now(4, 1);
+    reader.subscriber.link().read_text_now(4, 1);
     wish(&mut node);
     asked(&mut node);
     drop(node);

@@ -63,7 +63,7 @@ impl Upstream for HubLink {
 
     fn subscribe_text(&self, subscription: TextSubscription) {
         let TextSubscription { number, node, path, period } = &subscription;
-        self.subscriber.link().read(&ReadFrame {
+        self.subscriber.link().subscribe_text(&ReadFrame {
             number: *number,
             node: node.as_str(),
             period: *period,
@@ -72,11 +72,11 @@ impl Upstream for HubLink {
     }
 
     fn read_text_now(&self, number: u32, request: u32) {
-        self.subscriber.link().text_now(number, request);
+        self.subscriber.link().read_text_now(number, request);
     }
 
     fn unsubscribe_text(&self, number: u32) {
-        self.subscriber.link().unread(number);
+        self.subscriber.link().unsubscribe_text(number);
     }
 }
 

@@ -1,6 +1,6 @@
-//! Links over real sockets, each a thread of its own. [`Driver`] sends an agent's lanes to a hub; it shares nothing
-//! with the gather thread but the rings, and the connection while that thread sends the rows that it has just written
-//! (`seat`). [`Following`] brings rows from a hub to whoever wants them.
+//! Links over real sockets; each has its own thread. [`Driver`] sends an agent's lanes to a hub. With the gather thread it
+//! shares the rings, and the connection while that thread sends the rows that it has just written (`seat`). [`Following`]
+//! subscribes at a hub and receives rows.
 
 mod agent;
 mod bell;
@@ -11,10 +11,10 @@ mod events;
 mod following;
 mod lookup;
 mod preference;
-mod reads;
 mod seat;
 mod session;
 mod tcp;
+mod texts;
 mod transport;
 mod worker;
 
@@ -26,7 +26,7 @@ pub use bell::Bell;
 pub use counters::{Counters, UNKNOWN};
 pub use dialer::{FindNear, HubAddress, Near, TlsSettings};
 pub use events::{EVENT_BYTES, Event, EventSink, Events};
-pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, WISHES_MAX};
+pub use following::{ConnectionSink, Following, FollowingError, FollowingSettings, SUBSCRIPTIONS_MAX};
 pub use tcp::{connect_from, socket_to};
 
 use crate::dial::Identity;

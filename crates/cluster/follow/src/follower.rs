@@ -57,6 +57,11 @@ impl<R: Reader> Follower<R> {
         &mut self.reader
     }
 
+    /// The subscriptions whose lanes it accepts.
+    pub fn subscriptions(&self) -> &Subscriptions<R::Subscription> {
+        &self.subscriptions
+    }
+
     /// The lanes of the present connection.
     pub fn lanes(&self) -> &Lanes<R> {
         &self.lanes

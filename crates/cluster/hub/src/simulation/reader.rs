@@ -1,41 +1,17 @@
-//! Whoever reads from a hub: the real end of the link, and somebody who takes what comes.
+//! A reader of a hub: the real end of the link, and a real follower.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use khz_follow::Follower;
-use khz_link::{Ask, Identity, LaneSink, ReaderEnd, Role};
+use khz_link::{Ask, Identity, ReaderEnd, Role};
 use khz_model::Nanos;
 
 use super::random::Random;
 use super::wire::Shared;
 
-/// Who takes what comes, and hears when the connection comes and goes.
-pub trait Ear: LaneSink {
-    /// A hub has welcomed us.
-    fn up(&mut self, hub: &khz_link::HubName);
-    /// The connection is over.
-    fn down(&mut self);
-    /// Everything that has come was handed over.
-    fn rest(&mut self);
-    /// Which interests stand now.
-    fn standing(&mut self, _: &[Interest]) {}
-}
-
-impl<R: khz_follow::Reader> Ear for Follower<R> {
-    fn up(&mut self, hub: &khz_link::HubName) {
-        Follower::up(self, hub);
-    }
-    fn down(&mut self) {
-        Follower::down(self, "cut");
-    }
-    fn rest(&mut self) {
-        Follower::rest(self);
-        assert_eq!(self.refusal(), None);
-    }
-}
-
-/// Rows that are wanted.
+/// A subscription.
 #[derive(Clone, Debug)]
 pub struct Interest {
     pub number: u32,
@@ -45,9 +21,14 @@ pub struct Interest {
     pub pattern: String,
 }
 
+/// For a follower that has one subscription and no name for it.
+impl From<Interest> for () {
+    fn from(_: Interest) {}
+}
+
 /// A reader of one hub.
-pub struct Reader<E> {
-    pub ear: E,
+pub struct Reader<R: khz_follow::Reader> {
+    pub follower: Follower<R>,
     pub hub: usize,
     pub interests: Vec<Interest>,
     name: String,
@@ -59,8 +40,8 @@ pub struct Reader<E> {
     is_up: bool,
 }
 
-impl<E: Ear> Reader<E> {
-    pub fn new(ear: E, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
+impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
+    pub fn new(follower: Follower<R>, hub: usize, role: Role, machine: u8, now: Nanos) -> Self {
         let name = format!("reader{machine}");
         let identity = Identity {
             role,
@@ -73,7 +54,7 @@ impl<E: Ear> Reader<E> {
             prove: None,
         };
         Reader {
-            ear,
+            follower,
             hub,
             interests: Vec::new(),
             name,
@@ -90,14 +71,15 @@ impl<E: Ear> Reader<E> {
     pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
         self.asked += 1;
         let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
+        let number = || Ok::<_, Infallible>(interest.number);
+        let Ok(_) = self.follower.subscriptions().add(interest.clone().into(), number);
         self.interests.push(interest);
-        self.ear.standing(&self.interests);
     }
 
     /// Does not want those any more.
     pub fn dismiss(&mut self, at: usize) {
-        self.interests.remove(at);
-        self.ear.standing(&self.interests);
+        let interest = self.interests.remove(at);
+        self.follower.subscriptions().remove(interest.number);
     }
 
     /// What it calls itself.
@@ -122,9 +104,9 @@ impl<E: Ear> Reader<E> {
     pub fn cut(&mut self) {
         if let Some(wire) = self.wire.take() {
             wire.borrow_mut().is_cut = true;
-            self.reader_end.cut(&mut self.ear);
-            self.ear.down();
-            self.ear.rest();
+            self.reader_end.cut(&mut self.follower);
+            self.follower.down("cut");
+            self.rest();
         }
     }
 
@@ -136,24 +118,29 @@ impl<E: Ear> Reader<E> {
         }
         loop {
             let Some(bytes) = wire.borrow_mut().from_hub.read(now) else { break };
-            let taken = self.reader_end.receive(&bytes, now, now.0 as i64, &mut self.ear, &mut self.out);
+            let taken = self.reader_end.receive(&bytes, now, now.0 as i64, &mut self.follower, &mut self.out);
             taken.expect("a reader is not refused and refuses nothing");
         }
         self.reader_end.poll(now, now.0 as i64, &mut self.out).expect("the hub is not silent");
         if self.reader_end.is_welcome() {
             if !std::mem::replace(&mut self.is_up, true) {
-                self.ear.up(self.reader_end.hub());
+                self.follower.up(self.reader_end.hub());
             }
             self.say();
         }
-        self.ear.rest();
+        self.rest();
         wire.borrow_mut().to_hub.write(&mut self.out, now, lag, random);
     }
 
+    fn rest(&mut self) {
+        self.follower.rest();
+        assert_eq!(self.follower.refusal(), None);
+    }
+
     fn say(&mut self) {
-        let Reader { reader_end, ear, interests, said, out, .. } = self;
+        let Reader { reader_end, follower, interests, said, out, .. } = self;
         for number in said.extract_if(|number| !interests.iter().any(|known| known.number == *number)) {
-            reader_end.dismiss(number, ear, out);
+            reader_end.dismiss(number, follower, out);
         }
         for Interest { number, period, exact, prompt, pattern, .. } in interests.iter() {
             if said.insert(*number) {

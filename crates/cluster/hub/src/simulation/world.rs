@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use khz_block::{Decoder, Step};
-use khz_follow::Follower;
 use khz_link::{AgentEnd, Identity, Role};
 use khz_model::{Instance, Metric, Nanos, NodeName, Pattern, Series, metric};
 
@@ -46,7 +45,7 @@ pub struct World {
     hubs: [Hub; 2],
     agents: Vec<Agent>,
     readers: Vec<Reader<Judge>>,
-    source: Reader<Follower<NodesBelow>>,
+    source: Reader<NodesBelow>,
     faults: SharedFaults,
     metrics: [Arc<Metric>; 3],
     /// Series that nodes have gained.
@@ -84,9 +83,9 @@ impl World {
         source.ask(Nanos::SECOND, (false, false), "*");
         let late = Nanos::from_millis(250);
         let mut readers: Vec<Reader<Judge>> = (0..2 + random.below(2) as u8)
-            .map(|n| Reader::new(Judge::new(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
+            .map(|n| Reader::new(Judge::follower(&faults, LEAF, late), LEAF, Role::Reader, 10 + n, now))
             .collect();
-        let above = Judge::new(&faults, ROOT, Nanos(2 * late.0));
+        let above = Judge::follower(&faults, ROOT, Nanos(2 * late.0));
         readers.push(Reader::new(above, ROOT, Role::Reader, 20, now));
         readers.iter_mut().for_each(|reader| reader.ask(Nanos::SECOND, (false, false), "*"));
         let mut world = World {
@@ -331,12 +330,13 @@ impl World {
             let rows = self.judge_node(agent);
             outcome.rows += rows;
             for reader in self.readers.iter().filter(|reader| reader.hub == agent.hub || reader.hub == ROOT) {
-                let (name, unserved) = (&agent.node.name, reader.ear.unserved(&agent.node.name));
+                let (name, lanes) = (&agent.node.name, reader.follower.lanes());
+                let unserved = reader.follower.reader().unserved(&reader.interests, lanes, name);
                 assert!(unserved.is_none(), "{name} at {:?}: {unserved:?}", self.now);
             }
         }
-        outcome.read = self.readers.iter().map(|reader| reader.ear.rows).sum();
-        outcome.gaps = self.readers.iter().map(|reader| reader.ear.gaps).sum();
+        outcome.read = self.readers.iter().map(|reader| reader.follower.reader().rows).sum();
+        outcome.gaps = self.readers.iter().map(|reader| reader.follower.reader().gaps).sum();
         (outcome.gained, outcome.forgets) = (self.gained, self.forgets);
         outcome
     }

@@ -1,5 +1,8 @@
 //! A reader_end against a hub that says exactly what the test wants: what is settled stays settled across connections.
 
+mod identity;
+mod welcome;
+
 use std::sync::Arc;
 
 use khz_block::{Decoder, Encoder, HEADER_BYTES, Header};
@@ -9,6 +12,7 @@ use khz_link::{
     Told, Welcome, frame, put,
 };
 use khz_model::{Nanos, Stamp};
+use welcome::welcome;
 
 #[derive(Default)]
 struct Notes(Vec<String>);
@@ -66,11 +70,6 @@ fn end_of(block: &[u8]) -> End {
     End { lane: 1, rows, bytes, crc }
 }
 
-fn welcome(out: &mut Vec<u8>) {
-    Greeting { lowest: 1, highest: 1, nonce: [1; 32], identity: [2; 16], name: "hub", sources: &[] }.put(out);
-    Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-}
-
 fn offer(name: &str, lane: u32, out: &mut Vec<u8>) {
     let (node, epoch, generation, period) = ("n7", 5, 1, Nanos(1_000));
     let (oldest_row, next_row, schema_bytes, schema_hash) = (0, 4, 10, [0; 16]);
@@ -95,12 +94,8 @@ fn reader_end() -> ReaderEnd {
     let identity = Identity {
         role: Role::Reader,
         name: "eye".into(),
-        machine: [1; 16],
-        boot: [2; 16],
-        started: 1,
-        start_nonce: 1,
-        program: "test".into(),
         prove: Some(Box::new(|nonce| nonce.map(|byte| byte ^ 7))),
+        ..identity::identity()
     };
     ReaderEnd::new(Arc::new(identity), Nanos(0))
 }

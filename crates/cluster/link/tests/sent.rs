@@ -1,19 +1,23 @@
 //! What an agent's end says of its lane, over a real ring: the hash of its schema, and how much was sent and lost.
 
+mod identity;
 mod one_lane;
 mod ring_lane;
+mod welcome;
 
 use std::sync::Arc;
 
+use identity::identity;
 use khz_block::Encoder;
 use khz_link::limits::FRAME_MAX;
 use khz_link::texts::{ReadFrame, TextGiven, Why};
-use khz_link::{AgentEnd, Frame, Greeting, Identity, Role, Want, Welcome, frame, put};
+use khz_link::{AgentEnd, Frame, Want, frame, put};
 use khz_model::{Nanos, Stamp};
 use khz_ring::{Label, Ring, Writer};
 use one_lane::OneLane;
 use ring::digest::{SHA256, digest};
 use ring_lane::RingLane;
+use welcome::welcome;
 
 /// An agent with one lane, and a hub that takes everything.
 struct Agent {
@@ -37,19 +41,9 @@ impl Agent {
         let Ring { mut writer, reader, .. } = Ring::anonymous(ring_bytes, label).expect("a ring");
         writer.extend_schema(schema).expect("room for a schema");
         let encoder = Encoder::new(1, writer.generation(), Nanos::SECOND);
-        let identity = Identity {
-            role: Role::Node,
-            name: "n1".into(),
-            machine: [1; 16],
-            boot: [2; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
         let now = Nanos::from_secs(100);
         let mut agent = Agent {
-            end: AgentEnd::new(Arc::new(identity), now),
+            end: AgentEnd::new(Arc::new(identity()), now),
             lanes: OneLane::new(reader, Nanos::SECOND),
             writer,
             encoder,
@@ -58,11 +52,7 @@ impl Agent {
             out: Vec::new(),
             may_wait: Vec::new(),
         };
-        agent.hears(|out| {
-            Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
-                .put(out);
-            Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-        });
+        agent.hears(welcome);
         agent
     }
 

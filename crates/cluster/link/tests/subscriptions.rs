@@ -1,17 +1,19 @@
 //! What a hub wants of an agent: so many interests and kernel texts at a time, each until it is taken back or the
 //! connection is over.
 
+mod identity;
 mod ring_lane;
+mod welcome;
 
 use std::sync::Arc;
 
+use identity::identity;
 use khz_link::limits::{FRAME_MAX, INTERESTS_MAX, TEXTS_MAX};
 use khz_link::texts::{ReadFrame, Why};
-use khz_link::{
-    AgentEnd, Answer, Ask, Frame, Greeting, Identity, InterestFrame, Lanes, Role, Welcome, frame, put,
-};
+use khz_link::{AgentEnd, Answer, Ask, Frame, InterestFrame, Lanes, frame, put};
 use khz_model::Nanos;
 use ring_lane::RingLane;
+use welcome::welcome;
 
 /// A node without lanes that writes down what it is asked.
 #[derive(Default)]
@@ -58,22 +60,8 @@ const NOW: Nanos = Nanos::from_secs(100);
 
 impl Agent {
     fn new() -> Self {
-        let identity = Identity {
-            role: Role::Node,
-            name: "n1".into(),
-            machine: [1; 16],
-            boot: [2; 16],
-            started: 1,
-            start_nonce: 1,
-            program: "test".into(),
-            prove: None,
-        };
-        let mut agent = Agent { end: AgentEnd::new(Arc::new(identity), NOW), asked: Asked::default() };
-        agent.hears(|out| {
-            Greeting { lowest: 1, highest: 1, nonce: [0; 32], identity: [0; 16], name: "hub", sources: &[] }
-                .put(out);
-            Welcome { version: 1, silence: Nanos::SECOND, abilities: 0 }.put(out);
-        });
+        let mut agent = Agent { end: AgentEnd::new(Arc::new(identity()), NOW), asked: Asked::default() };
+        agent.hears(welcome);
         agent
     }
 

@@ -59,21 +59,21 @@ pub enum ClientError {
 /// What to subscribe to.
 ///
 /// ```
-/// use khz_client::{Condition, Want};
+/// use khz_client::{Condition, Selection};
 ///
-/// let want = Want::new(["node[1-8]:load.1m"])?
+/// let selection = Selection::new(["node[1-8]:load.1m"])?
 ///     .rate("10Hz")?
 ///     .when(Condition::ChangedBy("0.5".parse()?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Want {
+pub struct Selection {
     interest: Interest,
     prompt: bool,
     condition: Condition,
 }
 
-impl Want {
+impl Selection {
     /// The series of these patterns, once a second.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Want {
     pub fn new<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, NameError> {
         let patterns: Result<_, _> = patterns.into_iter().map(|text| Pattern::new(text.as_ref())).collect();
         let interest = Interest { patterns: patterns?, rate: once_a_second(), exact: false };
-        Ok(Want { interest, prompt: false, condition: Condition::Always })
+        Ok(Selection { interest, prompt: false, condition: Condition::Always })
     }
 
     /// At this rate: `10Hz`, `5s`.
@@ -118,14 +118,14 @@ impl Want {
 /// A connection to a khz: the one on this machine, or a hub.
 ///
 /// ```no_run
-/// use khz_client::{Client, Condition, Event, Want};
+/// use khz_client::{Client, Condition, Event, Selection};
 ///
 /// let client = Client::local()?;
 /// for value in client.get("load.*")? {
 ///     println!("{value}");
 /// }
-/// let want = Want::new(["*:mem.available"])?.when(Condition::Crossing("1GiB".parse()?));
-/// for event in client.subscribe(want)? {
+/// let selection = Selection::new(["*:mem.available"])?.when(Condition::Crossing("1GiB".parse()?));
+/// for event in client.subscribe(selection)? {
 ///     if let Event::Value(value) = event {
 ///         println!("{value}");
 ///     }
@@ -183,13 +183,13 @@ impl Client {
     /// # Errors
     /// The pattern does not parse, the hub refuses, or it does not answer.
     pub fn get(&self, pattern: &str) -> Result<Vec<Value>, ClientError> {
-        let want = Want::new([pattern])?;
-        if let Some(values) = self.of_own(&want.interest.patterns)? {
+        let selection = Selection::new([pattern])?;
+        if let Some(values) = self.of_own(&selection.interest.patterns)? {
             return Ok(values);
         }
-        let named = want.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
+        let named = selection.interest.patterns[0].nodes().and_then(|nodes| nodes.expand());
         let mut awaited = named.map(BTreeSet::from_iter);
-        let subscription = self.subscribe(want)?;
+        let subscription = self.subscribe(selection)?;
         let (mut found, mut down) = (BTreeMap::new(), None);
         let (end, mut last) = (Instant::now() + ANSWER_MAX, None::<Instant>);
         loop {
@@ -203,7 +203,7 @@ impl Client {
                         found.insert((value.node.clone(), value.series.to_string()), value).is_none();
                     last = if is_new { Some(Instant::now()) } else { last };
                 }
-                Some(Event::Told { granted: false, text }) => return Err(ClientError::Refused(text)),
+                Some(Event::Notice { granted: false, text }) => return Err(ClientError::Refused(text)),
                 Some(Event::Down { problem }) => down = Some(problem),
                 Some(_) => {}
                 None => break,
@@ -233,18 +233,18 @@ impl Client {
     ///
     /// # Errors
     /// There are too many subscriptions.
-    pub fn subscribe(&self, want: Want) -> Result<Subscription, ClientError> {
+    pub fn subscribe(&self, selection: Selection) -> Result<Subscription, ClientError> {
         let queue = Queue::default();
-        let route = Route { condition: want.condition, queue: queue.clone() };
+        let route = Route { condition: selection.condition, queue: queue.clone() };
         let feed = match (&self.link, &self.own) {
             (Some(link), _) => {
-                let number = link.subscribe(&want.interest, want.prompt, route)?;
+                let number = link.subscribe(&selection.interest, selection.prompt, route)?;
                 Feed::Link(link.clone(), number)
             }
             (None, Some(own)) => {
-                only_own(own, &want.interest.patterns)?;
-                let period = want.interest.rate.period();
-                Feed::Own { _follower: own.follow(want.interest.patterns, period, route)? }
+                only_own(own, &selection.interest.patterns)?;
+                let period = selection.interest.rate.period();
+                Feed::Own { _follower: own.follow(selection.interest.patterns, period, route)? }
             }
             (None, None) => unreachable!("BUG: a client of nobody"),
         };

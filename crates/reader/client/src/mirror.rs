@@ -25,7 +25,7 @@ const GROUP: u8 = 0;
 
 /// What to mirror.
 #[derive(Clone, Debug)]
-pub struct MirrorWant {
+pub struct MirrorSettings {
     /// Which series, of which nodes.
     pub patterns: Vec<Pattern>,
     /// The rate; `None`: the rate at which nodes send anyway.
@@ -44,13 +44,13 @@ impl Mirror {
     ///
     /// # Errors
     /// No hub can be reached, or there are too many patterns.
-    pub fn start(access: &Access, directory: &Path, want: &MirrorWant) -> Result<Self, ClientError> {
+    pub fn start(access: &Access, directory: &Path, settings: &MirrorSettings) -> Result<Self, ClientError> {
         let subscriber = Subscriber::start(access.settings()?, Scribe::new(directory))?;
-        let rate = want.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
-        // A caller that names a rate wants it even where the kernel changes more slowly, and wants every row
-        // at once.
-        let (exact, prompt) = (want.rate.is_some(), want.rate.is_some());
-        subscriber.subscribe(&Interest { patterns: want.patterns.clone(), rate, exact }, prompt, ())?;
+        let rate = settings.rate.or(Rate::from_period(Nanos::SECOND)).expect("BUG: once a second is a rate");
+        // A caller that names a rate gets it even where the kernel changes more slowly, and
+        // every row at once.
+        let (exact, prompt) = (settings.rate.is_some(), settings.rate.is_some());
+        subscriber.subscribe(&Interest { patterns: settings.patterns.clone(), rate, exact }, prompt, ())?;
         Ok(Mirror { _subscriber: subscriber })
     }
 }

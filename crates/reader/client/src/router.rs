@@ -77,7 +77,7 @@ impl Reader for Router {
 
     fn damaged(&mut self, lane: &mut Lane<Self>, _: &BlockError) {
         let text = "a schema that cannot be read".into();
-        lane.subscription().queue.push(Event::Told { granted: true, text });
+        lane.subscription().queue.push(Event::Notice { granted: true, text });
     }
 
     fn columns(&mut self, lane: &mut Lane<Self>, known: usize) {
@@ -117,7 +117,7 @@ impl Reader for Router {
     }
 
     fn notice(&mut self, route: &Route, granted: bool, text: &str) {
-        route.queue.push(Event::Told { granted, text: text.to_owned() });
+        route.queue.push(Event::Notice { granted, text: text.to_owned() });
         route.queue.wake();
     }
 

@@ -1,5 +1,6 @@
-//! What agents, hubs and readers say to each other (`docs/link.md`). State machines take bytes and the time and
-//! give bytes; none of them opens a socket or looks at a clock. [`driver`] alone does: it is the agent's thread.
+//! The protocol between agents, hubs and readers (`docs/link.md`). Its ends are state machines: [`AgentEnd`], [`HubEnd`] and
+//! [`ReaderEnd`] take bytes and the time, and return bytes. None of them opens a socket or reads a clock. [`driver`] does
+//! both: it has the threads of agents and readers.
 
 #![deny(unsafe_code)]
 

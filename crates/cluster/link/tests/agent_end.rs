@@ -92,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// Says what is due, to a hub that answers every Beat at once; gives the bytes said.
+    /// Sends what is due to a hub that answers every Beat at once; returns the number of bytes.
     fn poll(&mut self, now: Nanos) -> usize {
         let wall = now.0 as i64;
         self.end.poll(now, wall, &mut self.lanes, &mut self.out).expect("a hub that answers");

@@ -1,5 +1,5 @@
-//! Whoever writes the rows of a prompt lane sends them: on his own thread, at once, without allocating, and without ever
-//! waiting for a hub. A process of its own, because it counts allocations.
+//! The thread that writes the rows of a prompt lane sends them, at once, without allocating, and without ever waiting for a
+//! hub. This test has its own process, because it counts allocations.
 
 mod identity;
 mod one_lane;
@@ -62,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What sends, once the link has said so.
+/// The carrier, once the link has given it.
 type Given = Arc<Mutex<Option<Arc<Carrier>>>>;
 
 /// A node with one lane, whose rows the test writes and sends.

@@ -37,32 +37,32 @@ use khz_model::Nanos;
 use preference::{Moves, Preference};
 use worker::Running;
 
-/// What the agent's thread needs to know.
+/// What the agent's thread needs.
 pub struct Settings {
     /// The hubs, the preferred one first.
     pub hubs: Vec<HubAddress>,
-    /// Who we are.
+    /// Our identity.
     pub identity: Arc<Identity>,
     /// TLS around the link; `None`: none.
     pub tls: Option<TlsSettings>,
-    /// Finds what vouches for us on this machine; `None`: nothing does.
+    /// Finds a proof of who we are on this machine; `None`: there is none.
     pub near: Option<FindNear>,
     /// The local address that we connect from; `None`: the kernel chooses.
     pub from: Option<IpAddr>,
-    /// A better hub is gone back to when it was well for so long; 0: never.
+    /// The agent goes back to a better hub that was well for this long; 0: never.
     pub failback_after: Nanos,
-    /// Numbers that it counts.
+    /// Where it counts.
     pub counters: Counters,
     /// Also rung by prompt lanes.
     pub bell: Bell,
 }
 
-/// What a thread shares with who started it.
+/// What a thread shares with the one that started it.
 pub(crate) struct Shared {
     stop: AtomicBool,
-    /// What goes wrong from here on is no news.
+    /// Failures are no longer logged.
     muted: AtomicBool,
-    /// The connection is to be left for a better hub.
+    /// The order to leave for a better hub.
     moves: Moves,
     pub bell: Bell,
     pub counters: Counters,
@@ -111,7 +111,7 @@ impl Driver {
         Ok(Driver { running })
     }
 
-    /// The hub is about to go, and we know: nothing is logged of it any more.
+    /// The hub will end, as expected: failures are no longer logged.
     pub fn mute(&self) {
         self.running.shared.muted.store(true, Ordering::Relaxed);
     }

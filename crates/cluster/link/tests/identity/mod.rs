@@ -1,4 +1,4 @@
-//! Who the node of these tests is.
+//! The node of these tests.
 
 use khz_link::{Identity, Role};
 

@@ -41,7 +41,7 @@ pub trait Reader: Sized {
         false
     }
 
-    /// A schema contradicts itself. Said once for each generation; slots without a series stay without one.
+    /// A schema contradicts itself. Called once for each generation; slots without a series stay without one.
     fn damaged(&mut self, lane: &mut Lane<Self>, error: &BlockError) {
         tracing::warn!("the series of {}: {error}", lane.node());
     }
@@ -94,7 +94,7 @@ pub trait Reader: Sized {
         let _ = hub;
     }
 
-    /// There is no connection. All lanes were closed before. Said once, however many attempts to connect fail.
+    /// There is no connection. All lanes were closed before. Called once, however many attempts to connect fail.
     fn down(&mut self, problem: &str) {
         let _ = problem;
     }

@@ -1,6 +1,6 @@
-//! Another hub as the source of this one: its nodes appear here under their names, at their base rate. It follows that
-//! hub as any reader does and lays each row into the node's lane as if the node had sent it. It refuses hubs whose
-//! nodes come from here: that would be a loop.
+//! Another hub as a source of nodes: they appear here under their names, at their base rate. This hub reads the other one as
+//! any reader does, and puts each row into the node's lane as if the node had sent it. It refuses a hub that gets nodes from
+//! here, since that would be a loop.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use khz_block::{Decoder, Encoder};
 use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriber, Subscriptions};
 use khz_link::driver::FollowingSettings;
+use khz_link::limits::SILENCE;
 use khz_link::{HubName, LaneOffer, SchemaPiece};
 use khz_model::{Interest, Nanos, NodeName, NodeStatus, Pattern, Rate};
 
@@ -20,16 +21,13 @@ use crate::interest;
 use crate::mailbox::{Command, Mailbox};
 use crate::node::{BASE, Identity, Link, SharedNode, THROUGH_HUB};
 
-/// A node of which nothing has come for so long, and for three of its periods, is down.
-const SILENT: Nanos = Nanos::from_millis(2_500);
-
-/// A hub that is followed. Dropping it ends that; its nodes are down then.
+/// A hub whose nodes come here. Dropping it ends that; its nodes are down then.
 pub struct Source {
     _subscriber: Subscriber<()>,
 }
 
 impl Source {
-    /// Follows the hub, or the first of several that answers; `number` tells it from other sources.
+    /// Connects to the hub, or to the first of several that answers. Each source has another `number`.
     pub fn start(cluster: Arc<Cluster>, settings: FollowingSettings, number: usize) -> std::io::Result<Self> {
         let subscriber = Subscriber::start(settings, NodesBelow::new(cluster, number)?)?;
         let everything = Interest {
@@ -44,10 +42,10 @@ impl Source {
     }
 }
 
-/// The number of the one subscription, to everything, where rows come another way than over a [`Subscriber`].
+/// The number of the one subscription, to everything, if rows do not come over a [`Subscriber`].
 pub(crate) const EVERYTHING: u32 = 1;
 
-/// A follower that puts rows into the cluster, for whoever gives it lanes and rows.
+/// A follower that puts rows into the cluster. The caller gives it lanes and rows.
 pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Follower<NodesBelow>> {
     Ok(Follower::new(NodesBelow::new(cluster, number)?, Subscriptions::from_iter([(EVERYTHING, ())])))
 }
@@ -56,14 +54,15 @@ pub(crate) fn follower(cluster: Arc<Cluster>, number: usize) -> std::io::Result<
 pub(crate) struct NodesBelow {
     pub cluster: Arc<Cluster>,
     number: usize,
-    /// What readers want of these nodes; it is refused.
+    /// Interests of readers in these nodes; they are refused.
     mailbox: Arc<Mailbox>,
     /// Lanes of all connections until now.
     lanes_made: u64,
     hub: String,
     refusal: Option<String>,
-    /// Nodes in the part of the hub's list that has arrived, and nodes in the list before.
+    /// Nodes in the part of the hub's list that has arrived.
     listing: HashMap<NodeName, Arc<SharedNode>>,
+    /// Nodes in its list before.
     listed: HashMap<NodeName, Arc<SharedNode>>,
 }
 
@@ -71,8 +70,8 @@ pub(crate) struct NodesBelow {
 pub(crate) struct NodeLane {
     node: Arc<SharedNode>,
     connection: u64,
-    /// Of this connection alone: the slots of its blocks are those that the hub below has chosen on it, and not the
-    /// node's own. The rows have the node's numbers.
+    /// An epoch for this connection only: the hub below has chosen the slots of its blocks on it. The rows have the node's
+    /// numbers.
     epoch: u64,
     /// The row that came next when the lane was offered.
     next_row: u64,
@@ -90,7 +89,7 @@ pub(crate) struct NodeLane {
 const LANE: u32 = 1;
 
 impl NodeLane {
-    /// Connects the node, as if it had connected itself; `false`: it is connected some other way, or there is no room for it.
+    /// Connects the node, as if it had connected itself. `false`: it is connected another way, or there is no room for it.
     fn connect(&mut self, below: &NodesBelow, period: Nanos) -> bool {
         let now = clock::boot();
         if !self.is_up {
@@ -180,7 +179,7 @@ impl Drop for NodeLane {
 }
 
 impl NodesBelow {
-    /// No nodes yet; `number` tells the source from others.
+    /// A source without nodes.
     fn new(cluster: Arc<Cluster>, number: usize) -> std::io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         Ok(NodesBelow {
@@ -195,7 +194,7 @@ impl NodesBelow {
         })
     }
 
-    /// The source is gone. What its nodes were stays known; which nodes it expects is not known while it is away.
+    /// The source is gone. The states of its nodes stay known. While it is away, it is not known which nodes it expects.
     fn forget(&mut self) {
         self.cluster.forget_source(self.number);
         for (_, node) in self.listing.drain().chain(self.listed.drain()) {
@@ -304,7 +303,7 @@ impl Reader for NodesBelow {
         }
     }
 
-    /// A source without an identity gets nodes from nobody.
+    /// A source without an identity gets no nodes from other hubs.
     fn up(&mut self, hub: &HubName) {
         self.hub.clone_from(&hub.name);
         self.refusal = None;
@@ -325,11 +324,11 @@ impl Reader for NodesBelow {
         self.forget();
     }
 
-    /// Nodes of which nothing comes are down, and what readers want beyond the base rate is refused.
+    /// Silent nodes are down, and Interests of readers beyond the base rate are refused.
     fn rest(&mut self, lanes: &mut Lanes<Self>) {
         let now = clock::boot();
         for lane in lanes.iter_mut().filter(|lane| lane.data.is_up) {
-            let silence = SILENT.0.max(3 * lane.period().0);
+            let silence = SILENCE.0.max(3 * lane.period().0);
             let last = lane.data.last;
             if now.since(last).0 > silence && last > Nanos(0) {
                 lane.data.disconnect(&format!("silent at hub {}", self.hub));

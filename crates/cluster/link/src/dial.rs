@@ -274,7 +274,7 @@ mod tests {
             (Nanos(NOW.0 + WELCOME_LATE.0), Nanos(5))
         );
         let out_of_place = |result| matches!(result, Err(LinkError::OutOfPlace { .. }));
-        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))), "nobody was greeted");
+        assert!(out_of_place(hello(&mut dial, &welcome(VERSION, 0))), "no Greeting has come");
         let later = Nanos(NOW.0 + 1_000);
         dial.take(&greeting(1, VERSION), later, &mut Vec::new()).unwrap();
         assert_eq!(dial.deadline(), Nanos(later.0 + SILENCE.0));

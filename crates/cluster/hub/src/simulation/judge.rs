@@ -1,5 +1,5 @@
-//! A reader's judgement: every value is its node's and its series' of that moment, and the rows of a lane follow each other
-//! without a gap, unless something was cut meanwhile.
+//! Judges what a reader gets: every value is the value of its node and series at that moment, and the rows of a lane have no
+//! gap, unless a fault happened meanwhile.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use khz_model::{Nanos, NodeName, Pattern};
 use super::reader::Interest;
 use super::tape::{seed, value};
 
-/// What went wrong, and when: nobody else may lose a row.
+/// The faults that happened. Without a fault no row may be lost.
 #[derive(Debug, Default)]
 pub struct Faults {
     pub now: Nanos,
@@ -31,14 +31,14 @@ struct Fault {
 /// Rows that were under way still come.
 const MARGIN: Nanos = Nanos::from_millis(500);
 
-/// So long after a fault rows may still be late: who was cut off comes again, and says first what was missed.
+/// For this long after a fault rows may be late: a peer that was cut off comes back, and sends the missed rows first.
 const RECOVERY: Nanos = Nanos::from_secs(8);
 
-/// A lane that is flushed sends once a second, or once in one and a half where its turn would come too soon.
+/// A lane that is flushed sends once a second, or after one and a half if its turn would come too soon.
 const FLUSH_MAX: Nanos = Nanos::from_millis(1_700);
 
 impl Faults {
-    /// Something happens.
+    /// A fault happens.
     pub fn happen(&mut self, hub: Option<usize>, node: Option<&str>) {
         self.happened.push(Fault { at: self.now, hub, node: node.map(str::to_owned) });
     }
@@ -51,7 +51,7 @@ impl Faults {
     }
 }
 
-/// Everybody's.
+/// The faults, shared by all judges.
 pub type SharedFaults = Rc<RefCell<Faults>>;
 
 /// What a reader has seen of a lane.
@@ -91,7 +91,7 @@ impl Judge {
         Follower::new(Judge { faults, hub, over, subscriptions, late, rows: 0, gaps: 0 }, shared)
     }
 
-    /// The interest that no lane of that node serves whose rows still come, if there is one.
+    /// An interest that should have rows of that node and has none, if there is one.
     pub fn unserved<'a>(
         &self,
         interests: &'a [Interest],
@@ -159,10 +159,10 @@ impl Reader for Judge {
         };
         assert!(number > last_number, "{key}: row {number} came after {last_number}");
         if boot <= last {
-            // Where a node comes another way, a reader joins there at its newest row, which it may have had.
+            // If a node comes another way, a reader begins there with its newest row, which it may have.
             return assert!(excused(last), "twice: {key}: row {number} of {boot:?} came after {last:?}");
         }
-        // Of rows that are thinned the second may follow the one that was the newest sooner.
+        // If only every k-th row comes, the second may follow the first sooner.
         let is_next = boot.0 <= last.0 + period.0;
         let is_late = boot > seen.joined && now.since(boot) > allowed;
         self.gaps += u64::from(!is_next);
@@ -185,7 +185,7 @@ impl Reader for Judge {
     }
 
     fn notice(&mut self, interest: &Interest, granted: bool, text: &str) {
-        // A node that has not come yet is not known; that is said, and it comes.
+        // A node that has not connected yet is not known: the hub reports that, and the node comes.
         assert!(granted && text.starts_with("no node is called"), "{interest:?}: {granted} {text:?}");
     }
 }

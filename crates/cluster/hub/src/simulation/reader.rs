@@ -67,7 +67,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         }
     }
 
-    /// Wants rows.
+    /// Subscribes.
     pub fn ask(&mut self, period: Nanos, (exact, prompt): (bool, bool), pattern: &str) {
         self.asked += 1;
         let interest = Interest { number: self.asked, period, exact, prompt, pattern: pattern.into() };
@@ -76,18 +76,18 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         self.interests.push(interest);
     }
 
-    /// Does not want those any more.
+    /// Ends the subscription with this index.
     pub fn dismiss(&mut self, at: usize) {
         let interest = self.interests.remove(at);
         self.follower.subscriptions().remove(interest.number);
     }
 
-    /// What it calls itself.
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// `true`: it is without a connection.
+    /// True while it has no connection.
     pub fn is_alone(&self) -> bool {
         self.wire.is_none()
     }
@@ -110,7 +110,7 @@ impl<R: khz_follow::Reader<Subscription: From<Interest>>> Reader<R> {
         }
     }
 
-    /// Takes what has come and says what there is to say.
+    /// Takes the bytes that have come, and sends what is due.
     pub fn turn(&mut self, now: Nanos, lag: Nanos, random: &mut Random) {
         let Some(wire) = self.wire.clone() else { return };
         if wire.borrow().is_cut {

@@ -7,7 +7,7 @@ use crate::clock::played;
 use crate::cluster::Settings;
 use crate::counts::own_metric;
 
-/// The hub below: what it says of one node.
+/// The hub below, with one node.
 struct Below {
     follower: Follower<NodesBelow>,
     key: LaneKey,
@@ -73,7 +73,7 @@ impl Below {
         self.follower.rest();
     }
 
-    /// Rows that are there, and the newest with its name.
+    /// The number of rows, and the newest with its name.
     fn there(&self) -> (u64, Option<(String, Reading)>) {
         let shared = self.node();
         let mut node = shared.lock();

@@ -1,5 +1,5 @@
-//! From a status to rows: each node has a lane whose slots are the items that it was seen with, in the order in which they were. Rows
-//! and schema go the way of nodes that come over the link.
+//! From a status to rows: each node has a lane, whose slots are the items that the node has shown, in that order. Rows and
+//! schema go the same way as those of nodes that come over the link.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ const NODES_MAX: usize = 4_096;
 const SLOTS_MAX: usize = 2 << 20;
 const GENERATION: u32 = 1;
 
-/// What a source has shown on this connection.
+/// The nodes and items of a source on this connection.
 pub(crate) struct Relay {
     epoch: u64,
     nodes: HashMap<NodeName, Node>,
     slots: usize,
-    /// An item was seen that was not described, or nothing was yet.
+    /// The status had an item that was not in the list of items, or there is no list yet.
     wants_items: bool,
 }
 
@@ -34,19 +34,19 @@ struct Node {
     slots: HashMap<u32, usize>,
     readings: Vec<Reading>,
     schema: SchemaEncoder,
-    /// Bytes of the schema that were handed on.
+    /// Bytes of the schema that were passed on.
     told: u64,
-    /// What was appended since.
+    /// Bytes that were appended since.
     fresh: Vec<u8>,
     encoder: Encoder,
     decoder: Decoder,
-    /// In the present status.
+    /// The node is in the present status.
     is_here: bool,
 }
 
 impl Relay {
     pub fn new(number: usize) -> Self {
-        // Lanes of another connection are others; two sources with one node tell by the number.
+        // Each connection has its own lanes, and two sources of one node differ by their number.
         let epoch = clock::boot().0.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
         Relay { epoch, nodes: HashMap::new(), slots: 0, wants_items: true }
     }
@@ -55,7 +55,7 @@ impl Relay {
         self.wants_items
     }
 
-    /// What it wanted was asked for.
+    /// The list of items has come.
     pub fn has_items(&mut self) {
         self.wants_items = false;
     }
@@ -100,7 +100,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The status is over: every node that was in it has a row.
+    /// The status is complete: every node in it has a row.
     pub fn end(&mut self, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         let boot = clock::boot();
         let stamp = Stamp { boot, real_offset: clock::wall() - boot.0 as i64 };
@@ -112,7 +112,7 @@ impl Relay {
 }
 
 impl Node {
-    /// The node's lane is offered.
+    /// Offers the node's lane.
     fn begin(name: &NodeName, epoch: u64, follower: &mut Follower<NodesBelow>) -> Result<Self, Problem> {
         let key = LaneKey { node: name.to_string(), name: "base".to_owned(), epoch };
         let period = Nanos(PERIOD.as_nanos() as u64);
@@ -145,7 +145,7 @@ impl Node {
         })
     }
 
-    /// Hands on what is new of the schema, and a row; what the next status does not have is absent then.
+    /// Passes on the new bytes of the schema, and a row. Items that the next status lacks are absent then.
     fn row(&mut self, stamp: Stamp, follower: &mut Follower<NodesBelow>) -> Result<(), Problem> {
         if !self.fresh.is_empty() {
             follower.schema(&self.key, GENERATION, self.told, &self.fresh);

@@ -435,14 +435,14 @@ mod tests {
         assert_eq!(all(&events), [Event::Nodes]);
         assert!(!rings(&events));
         sink.rest();
-        assert!(!rings(&events), "that was told");
+        assert!(!rings(&events), "the reader was woken for that");
         assert!(events.next_within(Duration::ZERO).is_none() && !events.is_over());
         sink.nodes_end();
         drop(sink);
         assert!(rings(&events) && !events.is_over(), "there is one left");
         assert_eq!(events.next_within(Duration::from_secs(20)), Some(Event::Nodes));
-        assert!(events.is_over() && rings(&events), "whoever polls is told of the end again and again");
-        assert_eq!(events.next_within(Duration::from_secs(1_000)), None, "nobody is waited for");
+        assert!(events.is_over() && rings(&events), "the descriptor stays readable after the end");
+        assert_eq!(events.next_within(Duration::from_secs(1_000)), None, "it does not wait after the end");
     }
 
     #[test]

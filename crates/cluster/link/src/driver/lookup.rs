@@ -102,7 +102,7 @@ mod tests {
     fn an_address_needs_no_resolver_and_a_name_is_looked_up_in_the_background() {
         let bell = Bell::new().unwrap();
         let lookup = Lookup::new("::1", 7);
-        assert_eq!(lookup.addresses(), Err("the name has no address".to_owned()), "nobody has looked");
+        assert_eq!(lookup.addresses(), Err("the name has no address".to_owned()), "no lookup was begun");
         lookup.begin(&bell);
         assert!(lookup.is_done());
         assert_eq!(lookup.addresses(), Ok(vec!["[::1]:7".parse().unwrap()]));

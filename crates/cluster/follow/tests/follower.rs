@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use khz_block::{BlockError, Decoder, Encoder, SchemaEncoder};
-use khz_follow::{Follower, Lane, Reader, Row, Subscriptions};
+use khz_follow::{Follower, Lane, Lanes, Reader, Row, Subscriptions};
+use khz_link::texts::{NoText, TextGiven, Why};
 use khz_link::{HubName, LaneKey, LaneOffer, LaneSink, Told};
 use khz_model::{Metric, Nanos, NodeName, NodeStatus, Series, Stamp};
 
@@ -450,5 +451,49 @@ fn a_reader_that_decodes_schemas_itself_gets_their_bytes_and_no_columns() {
             format!("1 n1 all: schema 1 10+{}", schema.len() - 10),
             "1 n1 all: row 1 of 2 0=Present(1) 1=Present(2)".to_owned(),
         ]
+    );
+}
+
+#[test]
+fn kernel_texts_and_refusals_pass_through_and_a_rest_shows_the_lanes() {
+    #[derive(Default)]
+    struct Rest(Vec<String>);
+    impl Reader for Rest {
+        type Subscription = ();
+        type Lane = u64;
+        fn offered(&mut self, _: &NodeName, offer: &LaneOffer<'_>, (): &()) -> Option<u64> {
+            (offer.epoch != 9).then_some(offer.epoch)
+        }
+        fn row(&mut self, _: &mut Lane<Self>, _: &Row<'_>) {}
+        fn notice(&mut self, (): &(), _: bool, _: &str) {}
+        fn text(&mut self, number: u32, text: &Arc<[u8]>, stamp: Stamp) {
+            self.0.push(format!("text {number} {} {}", text.len(), stamp.boot));
+        }
+        fn text_answered(&mut self, answer: TextGiven) {
+            self.0.push(format!("answered {} {} {}", answer.number, answer.ask, answer.is_read));
+        }
+        fn no_text(&mut self, none: &NoText<'_>) {
+            self.0.push(format!("none {} {:?} {}", none.number, none.why, none.text));
+        }
+        fn rest(&mut self, lanes: &mut Lanes<Self>) {
+            self.0.extend(lanes.iter().map(|lane| format!("lane {} {}", lane.number(), lane.data)));
+        }
+        fn refusal(&mut self) -> Option<String> {
+            self.0.len().checked_sub(4).map(|_| "too much".to_owned())
+        }
+    }
+    let mut follower = Follower::new(Rest::default(), Subscriptions::from_iter([(1, ())]));
+    let (lane, unwanted) = (Sent::new("n1", 1, 7), Sent::new("n1", 1, 9));
+    assert!(follower.offered(&unwanted.key, &unwanted.offer(10)).is_none(), "the reader refuses it");
+    follower.offered(&lane.key, &lane.offer(10));
+    follower.text(5, &Arc::from(&b"text"[..]), Stamp { boot: Nanos(3), real_offset: 0 });
+    follower.text_given(TextGiven { number: 5, ask: 8, is_read: true });
+    follower.no_text(&NoText { number: 6, why: Why::Missing, text: "no such file" });
+    assert_eq!(follower.refusal(), None);
+    follower.rest();
+    assert_eq!(follower.refusal().as_deref(), Some("too much"));
+    assert_eq!(
+        follower.reader().0,
+        ["text 5 4 3ns", "answered 5 8 true", "none 6 Missing no such file", "lane 1 7"]
     );
 }

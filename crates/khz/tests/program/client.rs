@@ -50,7 +50,7 @@ fn the_own_nodes_numbers_are_read_out_of_shared_memory() {
     let (total, load) = (page.find("mem.total").unwrap(), page.find("load.1m").unwrap());
     let first = page.read(total).unwrap().unwrap();
     assert!(first.reading.value().unwrap() > 1 << 20);
-    assert_eq!(page.read(load).unwrap().unwrap().places, 2);
+    assert_eq!(page.read(load).unwrap().unwrap().format.places, 2);
     let patterns = [khz_model::Pattern::new("mem.*").unwrap()];
     assert!(page.select(&patterns).contains(&total) && !page.select(&patterns).contains(&load));
     // Its time goes on, and with it what a job publishes appears.

@@ -6,7 +6,9 @@
 
 pub mod debian;
 pub mod guest;
+pub mod hub;
 pub mod image;
+pub mod small;
 
 use std::path::PathBuf;
 use std::process::Command;

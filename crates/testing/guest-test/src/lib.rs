@@ -1,14 +1,16 @@
-//! Machines of their own for tests that must not happen on ours: whose clock is set, and whose first process is a
-//! systemd. Made anew for each test from Debian's packages, in memory alone, and gone afterwards. It belongs to no binary
-//! that is shipped, and panics with a sentence where a test could only fail.
+//! Machines under QEMU: for tests that must not happen on ours, because they set the clock or start a systemd, and for a
+//! figure of eight nodes. Each is made from Debian's packages, in memory alone, and is gone afterwards. This crate is in
+//! no binary that is shipped. It panics with a sentence where a test could only fail.
 
 #![forbid(unsafe_code)]
 
 pub mod debian;
+pub mod front_end;
 pub mod guest;
 pub mod hub;
 pub mod image;
 pub mod small;
+pub mod staggered;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -29,9 +29,9 @@ messages() {
     text=$(printf '%16383s' '')
     echo exchange
     round=0
-    while [ $round -lt 30 ]; do
+    while [ $round -lt 25 ]; do
         echo "$text"
-        sleep 0.05
+        sleep 0.1
         round=$((round + 1))
     done
 }

@@ -4,7 +4,7 @@
 use khz_model::{Decimal, Instance, Miss, Misses, Pattern, Reading, Snapshot};
 use serde::Deserialize;
 
-use crate::misses::Said;
+use crate::show::misses::Said;
 
 /// What some nodes hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::certs::flags::CertsFlags;
+use crate::command::certs::flags::CertsFlags;
+use crate::command::rrd::Words;
 use crate::config::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};
-use crate::rrd::Words;
 
 /// Kilohertz watches Linux nodes up to a thousand times a second, at a cost they do not feel.
 ///
@@ -102,37 +102,37 @@ pub enum Command {
     ///
     /// Any program reads any node's numbers like a local file, and says how often it wants them. Without --hub it is
     /// what the khz on this machine knows: a hub, or `khz` alone. It goes to the background once the tree stands.
-    #[command(after_help = crate::mount::EXAMPLES)]
-    Mount(crate::mount::MountFlags),
+    #[command(after_help = crate::command::mount::EXAMPLES)]
+    Mount(crate::command::mount::MountFlags),
     /// Unmount it.
-    #[command(after_help = crate::mount::UMOUNT_EXAMPLES)]
-    Umount(crate::mount::UmountFlags),
+    #[command(after_help = crate::command::mount::UMOUNT_EXAMPLES)]
+    Umount(crate::command::mount::UmountFlags),
     /// Add numbers of a job to those of this node.
     ///
     /// They go the way of the kernel's and are seen at every door, as job.NAME. A number that is not heard for 30 s is
     /// absent. Programs can send the same lines to the socket themselves (docs/publish.md).
-    #[command(after_help = crate::publish::EXAMPLES)]
-    Publish(crate::publish::PublishFlags),
+    #[command(after_help = crate::command::publish::EXAMPLES)]
+    Publish(crate::command::publish::PublishFlags),
     /// Record rows into a file, while they come or after the fact, or as long as a program runs.
     ///
     /// One self-describing file of blocks. It can be read while it is written, and is valid to its last whole block
     /// whatever happens. Nodes sample at the asked rate for as long as the recording lasts.
-    #[command(after_help = crate::record::flags::EXAMPLES)]
-    Record(Box<crate::record::flags::RecordFlags>),
+    #[command(after_help = crate::command::record::flags::EXAMPLES)]
+    Record(Box<crate::command::record::flags::RecordFlags>),
     /// Print the rows of a recording: exact decimals, as CSV or JSON.
-    #[command(after_help = crate::trace::flags::EXPORT_EXAMPLES)]
-    Export(crate::trace::flags::ExportFlags),
+    #[command(after_help = crate::command::recording_flags::EXPORT_EXAMPLES)]
+    Export(crate::command::recording_flags::ExportFlags),
     /// Draw a recording: one panel a node, one time for all, two axes; SVG, PNG, HTML, or characters.
-    #[command(after_help = crate::trace::flags::PLOT_EXAMPLES)]
-    Plot(crate::trace::flags::PlotFlags),
+    #[command(after_help = crate::command::recording_flags::PLOT_EXAMPLES)]
+    Plot(crate::command::recording_flags::PlotFlags),
     /// Find the series of a recording that move together with one of them, and how much later or earlier.
-    #[command(after_help = crate::trace::flags::CORRELATE_EXAMPLES)]
-    Correlate(crate::trace::flags::CorrelateFlags),
+    #[command(after_help = crate::command::recording_flags::CORRELATE_EXAMPLES)]
+    Correlate(crate::command::recording_flags::CorrelateFlags),
     /// Play the part of many nodes, to see what a hub makes of them.
     ///
     /// One process speaks for all of them, each over a connection of its own.
-    #[command(after_help = crate::simulate::EXAMPLES)]
-    Simulate(crate::simulate::SimulateFlags),
+    #[command(after_help = crate::command::simulate::EXAMPLES)]
+    Simulate(crate::command::simulate::SimulateFlags),
     /// Work on .rrd files: rrdtool's commands in rrdtool's own syntax.
     ///
     /// create update updatev fetch info dump restore last lastupdate first tune resize xport list flushcached,

@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use ureq::unversioned::resolver::DefaultResolver;
 
 use crate::answer::Answer;
+use crate::command::nodes::Nodes;
+use crate::command::nodes::forget::Forgotten;
 use crate::config::trust::Trust;
-use crate::forget::Forgotten;
-use crate::nodes::Nodes;
-use crate::outcome::{Failure, sentence};
+use crate::show::outcome::{Failure, sentence};
 use crate::transport::{Route, TlsFailed};
 
 /// Answers beyond this are refused: 10,000 interfaces of 4 nodes fit.
@@ -145,7 +145,7 @@ impl Server {
     /// True where an agent of this machine answers, which knows no node but its own.
     pub fn is_agent(&self) -> bool {
         let Some(Route::Local(path)) = &self.route else { return false };
-        path.file_name().is_some_and(|name| name == crate::door::AGENT_SOCKET)
+        path.file_name().is_some_and(|name| name == crate::role::door::AGENT_SOCKET)
     }
 
     /// The address without a slash at its end.

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
 use crate::answer::series_name;
-use crate::misses::Said;
+use crate::show::misses::Said;
 
 /// A piece of the stream.
 #[derive(Clone, Debug, PartialEq)]

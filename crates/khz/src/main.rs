@@ -3,63 +3,19 @@
 
 #![forbid(unsafe_code)]
 
-mod agent;
-mod agent_lanes;
-mod agent_texts;
 mod answer;
-mod ask;
-mod calendar;
-mod catalog;
-mod certs;
-mod check;
 mod cli;
 mod client;
+mod command;
 mod config;
-#[cfg(test)]
-mod documented_limits;
-mod door;
 mod events;
 mod feed;
-mod forget;
-mod get;
 mod heard;
-mod here;
-mod hub;
-mod hub_recorder;
-mod hub_status;
-mod job_socket;
-mod keeper;
-mod log;
-mod man;
-mod matrix;
-mod mirror;
-mod misses;
-mod mount;
-mod nodes;
-mod notify;
-mod outcome;
-mod own_link;
-mod properties;
-mod publish;
-mod quantities;
-mod rates;
-mod record;
 #[cfg(test)]
 mod reference;
-mod renew;
-mod ring;
-mod rrd;
-mod run;
-mod serve;
-mod simulate;
-mod status_line;
-mod table;
-mod terminal;
-mod together;
-mod trace;
+mod role;
+mod show;
 mod transport;
-mod trial;
-mod watch;
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -70,22 +26,22 @@ use khz_model::hostlist::Hostlist;
 use khz_model::{Interest, Misses, Nanos, Pattern};
 
 use crate::cli::{Cli, Command, Format, GetFlags, NodesCommand, NodesFlags, RingCommand, WatchFlags};
+use crate::command::watch::Watch;
 use crate::config::secrets::hidden;
 use crate::config::{Layers, NodeFlags, Plan};
-use crate::outcome::{Done, Failure, Outcome};
-use crate::watch::Watch;
+use crate::show::outcome::{Done, Failure, Outcome};
 
 fn main() -> ExitCode {
     khz_door::heap::settle();
     if let Err(error) = khz_ring::survive_truncation() {
-        table::say(&outcome::sentence(&error));
+        show::table::say(&show::outcome::sentence(&error));
     }
-    if let Some(code) = rrd::under_another_name() {
+    if let Some(code) = command::rrd::under_another_name() {
         return code;
     }
-    let (code, sentence) = outcome::exit(dispatch(words()));
+    let (code, sentence) = show::outcome::exit(dispatch(words()));
     if let Some(sentence) = sentence {
-        crate::table::remark!("{}", hidden(&sentence));
+        crate::show::table::remark!("{}", hidden(&sentence));
     }
     code
 }
@@ -96,25 +52,25 @@ fn dispatch(cli: Cli) -> Outcome {
     match cli.command {
         None => {
             let (_, plan) = plan(cli.settings)?;
-            log::start(plan.log);
-            run::run(&plan)
+            show::log::start(plan.log);
+            role::alone::run(&plan)
         }
         Some(Command::Agent(flags)) => {
             let (layers, plan) = plan(flags.settings.over(cli.settings))?;
-            log::start(plan.log);
+            show::log::start(plan.log);
             let has_door = !matches!(layers.value("listen").origin, config::Origin::Default);
-            agent::run(&plan, has_door)
+            role::agent::run(&plan, has_door)
         }
         Some(Command::Hub(flags)) => {
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
-            log::start(plan.log);
-            hub::run(&plan)
+            show::log::start(plan.log);
+            role::hub::run(&plan)
         }
         Some(Command::Catalog(flags)) => {
             let patterns = patterns(&flags.patterns)?;
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
-            let entries = ask::catalogue(&flags.place, &plan)?;
-            catalog::print(&entries, &patterns, flags.json, terminal::width(), out)
+            let entries = command::target::catalogue(&flags.place, &plan)?;
+            command::catalog::print(&entries, &patterns, flags.json, show::terminal::width(), out)
         }
         Some(Command::Nodes(flags)) => nodes_of(flags, cli.settings, out),
         Some(Command::Get(flags)) => get(flags, cli.settings, out),
@@ -122,50 +78,57 @@ fn dispatch(cli: Cli) -> Outcome {
         Some(Command::Check(flags)) => {
             let patterns = patterns(&flags.patterns)?;
             let (_, plan) = plan(flags.settings.over(cli.settings))?;
-            check::print(&here::probe(&plan, &patterns)?, flags.json, terminal::width(), out)
+            command::check::print(
+                &role::here::probe(&plan, &patterns)?,
+                flags.json,
+                show::terminal::width(),
+                out,
+            )
         }
         Some(Command::Config(flags)) => {
             let (layers, plan) = plan(flags.settings.over(cli.settings))?;
-            out.write_all(config::show::toml(&layers, &plan).as_bytes())?;
+            out.write_all(command::config::toml(&layers, &plan).as_bytes())?;
             Ok(Done::Wholly)
         }
-        Some(Command::Certs(flags)) => certs::run(flags, terminal::width(), out),
+        Some(Command::Certs(flags)) => command::certs::run(flags, show::terminal::width(), out),
         Some(Command::Ring(command)) => ring(command, cli.settings, out),
         Some(Command::Mount(flags)) => {
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
-            log::start(plan.log);
-            mount::run(&flags, &plan)
+            show::log::start(plan.log);
+            command::mount::run(&flags, &plan)
         }
-        Some(Command::Umount(flags)) => mount::umount(&flags),
+        Some(Command::Umount(flags)) => command::mount::umount(&flags),
         Some(Command::Publish(flags)) => {
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
-            publish::run(&flags, &plan)
+            command::publish::run(&flags, &plan)
         }
         Some(Command::Record(flags)) => {
-            let flags = record::filled(*flags)?;
+            let flags = command::record::filled(*flags)?;
             let (_, plan) = plan(flags.settings.clone().over(cli.settings))?;
-            record::record(&flags, &plan)
+            command::record::record(&flags, &plan)
         }
-        Some(Command::Export(flags)) => trace::export(&flags, out),
-        Some(Command::Plot(flags)) => trace::plot(&flags, terminal::width(), out),
-        Some(Command::Correlate(flags)) => trace::correlate(&flags, terminal::width(), out),
-        Some(Command::Simulate(flags)) => simulate::run(&flags, out),
-        Some(Command::Rrd(words)) => rrd::run(&[], &words),
-        Some(Command::Rrdcached(words)) => rrd::run(&["rrdcached"], &words),
-        Some(Command::Cache(words)) => rrd::run(&["cache"], &words),
-        Some(Command::Man(flags)) => man::man(&flags, out),
-        Some(Command::Completions(flags)) => man::completions(&flags, out),
+        Some(Command::Export(flags)) => command::export::export(&flags, out),
+        Some(Command::Plot(flags)) => command::plot::plot(&flags, show::terminal::width(), out),
+        Some(Command::Correlate(flags)) => {
+            command::correlate::correlate(&flags, show::terminal::width(), out)
+        }
+        Some(Command::Simulate(flags)) => command::simulate::run(&flags, out),
+        Some(Command::Rrd(words)) => command::rrd::run(&[], &words),
+        Some(Command::Rrdcached(words)) => command::rrd::run(&["rrdcached"], &words),
+        Some(Command::Cache(words)) => command::rrd::run(&["cache"], &words),
+        Some(Command::Man(flags)) => command::man::man(&flags, out),
+        Some(Command::Completions(flags)) => command::man::completions(&flags, out),
     }
 }
 
 /// Reads and checks the configuration; nothing is started before this has succeeded.
 fn plan(flags: NodeFlags) -> Result<(Layers, Plan), Failure> {
-    let source_names = here::source_names();
+    let source_names = role::here::source_names();
     let layers = Layers::read(flags, &source_names).map_err(Failure::usage)?;
     for (name, near) in &layers.suspects {
-        crate::table::remark!("no setting is called {name} (did you mean {near}?); it is left aside");
+        crate::show::table::remark!("no setting is called {name} (did you mean {near}?); it is left aside");
     }
-    let host_name = here::host_name(layers.value("root").text.as_ref());
+    let host_name = role::here::host_name(layers.value("root").text.as_ref());
     let plan = Plan::check(&layers, &host_name, &source_names).map_err(Failure::usage)?;
     Ok((layers, plan))
 }
@@ -192,17 +155,21 @@ fn nodes_of(flags: NodesFlags, outer: NodeFlags, out: &mut impl Write) -> Outcom
     if let Some(NodesCommand::Forget(flags)) = flags.command {
         hosts(&flags.hosts)?;
         let (_, plan) = plan(flags.settings.over(outer))?;
-        return forget::print(ask::forget(&flags.place, &plan, &flags.hosts)?, out);
+        return command::nodes::forget::print(
+            command::target::forget(&flags.place, &plan, &flags.hosts)?,
+            out,
+        );
     }
     let hosts = flags.hosts.as_deref().map(hosts).transpose()?;
     let (_, plan) = plan(flags.settings.over(outer))?;
-    let found = ask::nodes(&flags.place, &plan, flags.hosts.as_deref())?;
+    let found = command::target::nodes(&flags.place, &plan, flags.hosts.as_deref())?;
     let misses = match &hosts {
-        Some(hosts) if found.lacks(hosts) => ask::unknown_nodes(&flags.place, &plan, hosts)?,
+        Some(hosts) if found.lacks(hosts) => command::target::unknown_nodes(&flags.place, &plan, hosts)?,
         _ => Misses::default(),
     };
-    let choice = nodes::Choice { as_json: flags.json, only_down: flags.down, only_missing: flags.missing };
-    nodes::print(&found, &misses, choice, terminal::width(), out)
+    let choice =
+        command::nodes::Choice { as_json: flags.json, only_down: flags.down, only_missing: flags.missing };
+    command::nodes::print(&found, &misses, choice, show::terminal::width(), out)
 }
 
 /// A hostlist, checked as part of a pattern: the error points at the place.
@@ -217,17 +184,17 @@ fn get(flags: GetFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let patterns = patterns(&flags.patterns)?;
     let (_, plan) = plan(flags.settings.over(outer))?;
     let age_max = flags.age.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
-    let answer = ask::latest(&flags.place, &plan, &patterns, age_max)?;
+    let answer = command::target::latest(&flags.place, &plan, &patterns, age_max)?;
     let format = if flags.json { Format::Json } else { flags.format };
-    get::print(&answer, format, terminal::width(), out, &mut std::io::stderr())
+    command::get::print(&answer, format, show::terminal::width(), out, &mut std::io::stderr())
 }
 
 fn ring(command: RingCommand, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = plan(outer)?;
     match command {
-        RingCommand::Show(flags) => ring::show(&flags, &plan, terminal::width(), out),
-        RingCommand::Export(flags) => ring::export(&flags, &plan, terminal::width(), out),
-        RingCommand::Rm(flags) => ring::rm(&flags, &plan, out),
+        RingCommand::Show(flags) => command::ring::show(&flags, &plan, show::terminal::width(), out),
+        RingCommand::Export(flags) => command::ring::export(&flags, &plan, show::terminal::width(), out),
+        RingCommand::Rm(flags) => command::ring::rm(&flags, &plan, out),
     }
 }
 
@@ -242,6 +209,6 @@ fn watch(flags: WatchFlags, outer: NodeFlags, out: &mut impl Write) -> Outcome {
     let (_, plan) = plan(flags.settings.over(outer))?;
     let until = span.and_then(|span| Instant::now().checked_add(span.into()));
     let watch = Watch { raw: flags.raw, count: flags.count, until };
-    let stream = ask::rows(&flags.place, &plan, interest, watch.left())?;
-    watch::onto(watch, flags.json, terminal::size(), out, stream)
+    let stream = command::target::rows(&flags.place, &plan, interest, watch.left())?;
+    command::watch::onto(watch, flags.json, show::terminal::size(), out, stream)
 }

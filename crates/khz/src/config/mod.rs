@@ -9,7 +9,6 @@ pub mod layers;
 pub mod plan;
 pub mod secrets;
 pub mod settings;
-pub mod show;
 pub mod trust;
 
 pub use flags::{AgentFlags, HubFlags, NodeFlags, ReaderFlags};

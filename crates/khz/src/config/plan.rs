@@ -13,7 +13,7 @@ use khz_trust::{Exposure, Means};
 
 use super::trust::Trust;
 use super::{ConfigError, Layers, Origin, Value};
-use crate::hub_recorder::{self, Recording};
+use crate::role::hub::recorder::{self, Recording};
 use khz_model::suggest;
 
 /// A longer window would serve numbers older than the fastest base lane.
@@ -288,7 +288,7 @@ fn recording(layers: &Layers) -> Result<Option<(PathBuf, Recording)>, ConfigErro
         checked(layers, "rrd_match", |text| Pattern::list(text).map_err(|error| error.to_string()))?;
     let layout = checked(layers, "rrd_layout", rrd_layout)?;
     let directory = checked(layers, "rrd", |text| Ok(file(text)))?;
-    let recording = Recording { patterns, every: hub_recorder::every(&layout), layout };
+    let recording = Recording { patterns, every: recorder::every(&layout), layout };
     Ok(directory.map(|directory| (directory, recording)))
 }
 

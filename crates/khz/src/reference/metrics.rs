@@ -3,7 +3,7 @@
 use khz_model::{Metric, RateUnit};
 
 use super::{code, table};
-use crate::here;
+use crate::role::here;
 
 const TOP: &str = "# Metrics
 

@@ -1,0 +1,320 @@
+//! `khz mount` and `khz umount`: flags, checked; the mount stands until somebody unmounts it or ends this process.
+
+mod keeper;
+mod mirror;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use clap::Args;
+use khz_client::Access;
+use khz_link::driver::HubAddress;
+use khz_model::{Nanos, Rate};
+use khz_mount::{HubLink, Mount, MountError, Options, Place, Upstream};
+use khz_trust::{ClientFiles, Role};
+
+use crate::command::mount::mirror::MirrorFlags;
+use crate::config::{Plan, ReaderFlags};
+use crate::role::serve;
+use crate::role::systemd;
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
+
+/// Examples for `khz mount --help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  khz mount /cluster                what the khz on this machine knows
+  khz mount /cluster --hub hub1 --tls-ca ca.pem --token /etc/khz/token
+  cat /cluster/node7/metrics/mem/free
+  cat /cluster/node7/status         up or down, how old its rows are
+  sort -nk2 /cluster/.by/load.1m | head -1
+                                    the node with the lowest load
+  echo 100Hz > /cluster/node7/.control/metrics/mem/free/rate
+  echo '0 1GiB' > /cluster/node7/.control/metrics/mem/free/range
+                                    tell of it only while it is below 1 GiB
+  khz umount /cluster               or plain umount
+  khz mount --shm /dev/shm/khz --shm-select 'node[1-8]:*' --shm-rate 10Hz
+                                    snapshots of eight nodes in shared memory
+
+A value is one line. It is pushed into the page cache while its file is open:
+reading it again costs what reading any cached file costs. poll(2), select and
+epoll sleep until a new value arrives; inotify does not see them. The first open
+waits for the first value, at most 5s (-o wait=), then it fails with ETIMEDOUT.
+docs/mount.md tells it all.
+
+Options for -o:
+  strict         files of nodes that are down give EIO, not their last value
+  wait=DURATION  how long an open waits for a first value [default: 5s]
+  budget=N       places at which one user may want a faster rate [default: 1024]
+  allow_other    other users may read it too (root's mounts always)
+  cache_texts    kernel files of up to 4 KiB out of the page cache: 20 times as
+                 fast while kept open, for programs that read all at once";
+
+/// Examples for `khz umount --help`.
+pub const UMOUNT_EXAMPLES: &str = "\
+Examples:
+  khz umount /cluster
+  khz umount /dev/shm/khz           ends the `khz mount --shm` that keeps it
+
+It works while programs have files open in it, where plain umount says that it
+is busy; while the hub is away; and after the mount's process was killed.";
+
+/// How a mount that went to the background says that it stands.
+const STANDS: &str = "mounted";
+
+/// `khz mount`.
+#[derive(Debug, Args)]
+pub struct MountFlags {
+    /// Where: an empty directory.
+    #[arg(value_name = "DIR", required_unless_present = "shm")]
+    directory: Option<PathBuf>,
+    /// The hubs, the preferred one first [default: the khz on this machine].
+    #[arg(long, value_name = "HOST[:PORT],...")]
+    hub: Option<String>,
+    /// Options, as mount(8) takes them; they are listed below.
+    #[arg(short = 'o', value_name = "OPTION,...", value_delimiter = ',')]
+    options: Vec<String>,
+    /// Stay in the foreground, until Ctrl-C or SIGTERM.
+    #[arg(short, long)]
+    foreground: bool,
+    /// Stay, and tell who started us.
+    #[arg(long, hide = true)]
+    detached: bool,
+    /// Snapshots beside the tree, or instead of it.
+    #[command(flatten)]
+    mirror: MirrorFlags,
+    /// The settings.
+    #[command(flatten)]
+    pub settings: ReaderFlags,
+}
+
+/// `khz umount`.
+#[derive(Debug, Args)]
+pub struct UmountFlags {
+    /// Where it is mounted.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// Mounts, and stays or leaves a process that does.
+pub fn run(flags: &MountFlags, plan: &Plan) -> Outcome {
+    let options = check(&flags.options)?;
+    let access = access(flags, plan)?;
+    if flags.foreground || flags.detached {
+        return stay(flags, &access, options);
+    }
+    // What is wrong is better said before anything goes to the background.
+    access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+    flags.mirror.want()?;
+    leave()
+}
+
+/// Unmounts.
+pub fn umount(flags: &UmountFlags) -> Outcome {
+    if khz_mount::detach(&flags.directory) || crate::command::mount::keeper::end(&flags.directory) {
+        return Ok(Done::Wholly);
+    }
+    let directory = flags.directory.display();
+    Err(Failure::work(format!(
+        "cannot unmount {directory}: it is no mount and no directory of `khz mount --shm`, or not yours (see \
+         /proc/self/mounts)"
+    )))
+}
+
+/// What `-o` has said.
+struct Said {
+    strict: bool,
+    allow_other: bool,
+    wait: Option<Nanos>,
+    budget: Option<usize>,
+    cache_texts: bool,
+}
+
+fn check(options: &[String]) -> Result<Said, Failure> {
+    let mut said = Said { strict: false, allow_other: false, wait: None, budget: None, cache_texts: false };
+    for option in options.iter().filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').map_or((option.as_str(), None), |(n, v)| (n, Some(v)));
+        match (name, value) {
+            ("strict", None) => said.strict = true,
+            ("allow_other", None) => said.allow_other = true,
+            ("cache_texts", None) => said.cache_texts = true,
+            ("wait", Some(value)) => said.wait = Some(value.parse().map_err(Failure::usage)?),
+            ("budget", Some(value)) => {
+                let wrong = |_| Failure::usage(format!("-o budget={value}: that is no number"));
+                said.budget = Some(value.parse().map_err(wrong)?);
+            }
+            // What mount(8) hands on to every helper.
+            (
+                "ro" | "rw" | "defaults" | "nodev" | "nosuid" | "noexec" | "_netdev" | "noauto" | "user",
+                None,
+            ) => {}
+            _ => {
+                let known = "strict, wait=DURATION, budget=N, allow_other, cache_texts";
+                return Err(Failure::usage(format!("-o {option}: no such option; there are {known}")));
+            }
+        }
+    }
+    Ok(said)
+}
+
+fn access(flags: &MountFlags, plan: &Plan) -> Result<Access, Failure> {
+    let unusable = |error: &dyn std::error::Error| Failure::usage(sentence(error));
+    let mut access = match &flags.hub {
+        None => Access::local_in(plan.run_dir.as_deref()).map_err(|error| {
+            Failure::work(format!("{error}; start `khz` or `khz hub`, or name a hub with --hub HOST"))
+        })?,
+        Some(text) => {
+            let hubs = crate::config::plan::hub_addresses(text).map_err(Failure::usage)?;
+            Access::to(
+                hubs.into_iter().map(|hub| HubAddress::Net { host: hub.host, port: hub.port }).collect(),
+            )
+        }
+    };
+    access.files = plan
+        .trust
+        .ca
+        .as_ref()
+        .map(|ca| ClientFiles { pair: plan.trust.pair.clone(), ..ClientFiles::new(ca) });
+    access.token =
+        plan.trust.token.as_ref().map(|token| token.read()).transpose().map_err(|error| unusable(&error))?;
+    access.insecure = plan.insecure;
+    access.run_dir.clone_from(&plan.run_dir);
+    access.from = plan.bind;
+    Ok(access)
+}
+
+/// Mounts, and returns when it is not mounted any more.
+fn stay(flags: &MountFlags, access: &Access, said: Said) -> Outcome {
+    if flags.detached {
+        // A terminal that closes does not take the mount along. Who is leader already needs no session.
+        let _ = rustix::process::setsid();
+    }
+    let (over, ended) = tokio::sync::oneshot::channel();
+    let runtime = serve::runtime()?;
+    // First: where the mount does not come about, its files go again.
+    let mirror = flags.mirror.start(access)?;
+    // Without a tree nothing ends but by a signal.
+    let (mount, kept) = match &flags.directory {
+        Some(directory) => (Some(mount(directory, access, &said, over)?), None),
+        None => (None, Some(over)),
+    };
+    runtime.block_on(async {
+        let stop = serve::stop_signal()
+            .map_err(|error| Failure::work(format!("cannot wait for signals: {error}")))?;
+        announce(flags);
+        systemd::ready();
+        tokio::select! {
+            () = stop => {}
+            _ = ended => {}
+        }
+        systemd::stopping();
+        Ok::<(), Failure>(())
+    })?;
+    drop((mount, mirror, kept));
+    Ok(Done::Wholly)
+}
+
+/// Mounts the tree; `over` is told when it is not mounted any more.
+fn mount(
+    directory: &Path,
+    access: &Access,
+    said: &Said,
+    over: tokio::sync::oneshot::Sender<()>,
+) -> Result<Mount, Failure> {
+    let identity = access.identity().map_err(|error| Failure::usage(sentence(&error)))?;
+    let settings = access.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+    let mut options = Options::new(ceiling(identity.role)?, &identity.role.to_string());
+    options.strict = said.strict;
+    options.cache_texts = said.cache_texts;
+    options.wait = said.wait.map_or(options.wait, Into::into);
+    options.budget = said.budget.unwrap_or(options.budget);
+    let directory = place_of(directory)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let place = Place {
+        directory,
+        allow_other: said.allow_other || is_root,
+        owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+    };
+    let over = move || {
+        // Nobody listens when we end first.
+        let _ = over.send(());
+    };
+    let mount = Mount::start(&place, options, over, |sink| {
+        let source = HubLink::start(settings, sink).map_err(MountError::Thread)?;
+        Ok::<Arc<dyn Upstream>, MountError>(Arc::new(source))
+    });
+    mount.map_err(|error| Failure::work(sentence(&error)))
+}
+
+/// The fastest rate that a role may ask for.
+fn ceiling(role: Role) -> Result<Rate, Failure> {
+    let rates = [Rate::from_period(Rate::PERIOD_MIN), Rate::from_hz(khz_trust::READER_RATE_MAX_HZ)];
+    let rate = rates.into_iter().flatten().find(|&rate| role.may_read_at(rate));
+    rate.ok_or_else(|| Failure::usage(format!("the role {role} may not read")))
+}
+
+/// The mount point by its whole name: it is unmounted by it, wherever we are then.
+fn place_of(directory: &Path) -> Result<PathBuf, Failure> {
+    match std::fs::metadata(directory) {
+        Ok(seen) if !seen.is_dir() => {
+            return Err(Failure::usage(format!("{} is no directory", directory.display())));
+        }
+        Ok(seen) if seen.ino() == 1 && directory.join(".mount/stats").exists() => {
+            let directory = directory.display();
+            return Err(Failure::usage(format!("{directory} is mounted already; `khz umount` it first")));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::usage(format!("{} does not exist; make it first", directory.display())));
+        }
+        // A mount whose process was killed is such an error; it is taken away before the next.
+        _ => {}
+    }
+    std::path::absolute(directory).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The line that people see and scripts wait for.
+fn announce(flags: &MountFlags) {
+    let mut stdout = std::io::stdout().lock();
+    let line = match (&flags.directory, &flags.mirror.shm) {
+        _ if flags.detached => STANDS.to_owned(),
+        (Some(directory), _) => format!("Kilohertz shows the cluster at {}", directory.display()),
+        (None, Some(shm)) => format!("Kilohertz keeps snapshots below {}", shm.display()),
+        (None, None) => String::new(),
+    };
+    // A mount whose stdout is closed goes on all the same.
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+/// Starts the same again as a process of its own, and waits until it says that the mount stands.
+fn leave() -> Outcome {
+    let failed = |error: std::io::Error| Failure::work(format!("cannot start a process: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut child = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .arg("--detached")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    if line.trim_end() == STANDS {
+        return Ok(Done::Wholly);
+    }
+    let mut problem = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            problem = line.strip_prefix("khz: ").unwrap_or(&line).to_owned();
+        }
+    }
+    let _ = child.wait();
+    if problem.is_empty() {
+        problem = "the mount did not come about, and did not say why".to_owned();
+    }
+    Err(Failure::work(problem))
+}

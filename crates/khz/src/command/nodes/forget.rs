@@ -1,0 +1,50 @@
+//! `khz nodes forget`: takes nodes that are gone out of a hub's memory. The hub decides which may go; this says what became of
+//! them.
+
+use std::io::Write;
+
+use khz_model::Misses;
+use khz_model::fold::fold;
+use serde::Deserialize;
+
+use crate::show::misses::{self, Said};
+use crate::show::outcome::{Done, Outcome};
+use crate::show::table::printable;
+
+/// The door's answer.
+#[derive(Debug, Deserialize)]
+pub struct Forgotten {
+    forgotten: Vec<String>,
+    expected: Vec<String>,
+    refused: Vec<Refused>,
+    misses: Said,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refused {
+    node: String,
+    why: String,
+}
+
+/// Prints what was forgotten, and says what was not; some of that makes the exit code 3.
+pub fn print(answer: Forgotten, out: &mut impl Write) -> Outcome {
+    let Forgotten { forgotten, expected, refused, misses } = answer;
+    writeln!(out, "forgotten: {}", printable(&fold(&forgotten)))?;
+    if !expected.is_empty() {
+        writeln!(out, "expected, and missing from now on: {}", printable(&fold(&expected)))?;
+    }
+    out.flush()?;
+    let mut reasons: Vec<&str> = refused.iter().map(|refused| refused.why.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for why in reasons {
+        let nodes = refused.iter().filter(|refused| refused.why == why).map(|refused| &refused.node);
+        crate::show::table::remark!("{}", &format!("{}: {why}", fold(nodes)));
+    }
+    let misses = Misses::from(misses);
+    misses::tell(&misses);
+    match refused.is_empty() && misses.is_empty() {
+        true => Ok(Done::Wholly),
+        false => Ok(Done::Partly { missing: Vec::new() }),
+    }
+}

@@ -1,0 +1,322 @@
+//! `khz plot`: a recording as a picture, one panel a node. It chooses axes and words; the drawing is `khz_view`'s.
+
+mod curves;
+
+use std::io::Write;
+use std::path::Path;
+
+use khz_model::{Kind, Pattern, RateUnit, Series, Unit};
+use khz_record::Measure;
+use khz_view::{Axis, Chart, Panel, Scale, Shape};
+
+use self::curves::{Curve, curves};
+use crate::command::recording::{Opened, open};
+use crate::command::recording_flags::PlotFlags;
+use crate::show::calendar;
+use crate::show::outcome::{Failure, Outcome};
+
+/// Panels of one picture.
+const PANELS_MAX: usize = 64;
+/// Lines in a panel: as many as there are colours.
+const LINES_MAX: usize = 8;
+/// Pixels for one of a PNG's, so that it is sharp on today's screens.
+const PNG_SCALE: f32 = 2.0;
+/// Columns of a picture in characters, where nobody says how wide the terminal is.
+const COLUMNS: usize = 80;
+
+/// Draws, into the file that the flags name or onto the terminal.
+pub fn plot(flags: &PlotFlags, width: Option<usize>, out: &mut impl Write) -> Outcome {
+    let writer = flags.output.as_deref().map(Form::of).transpose()?;
+    let opened = open(&flags.chosen)?;
+    let chart = chart(flags, &opened)?;
+    if let (Some(path), Some(form)) = (&flags.output, writer) {
+        let bytes = form.write(&chart, Shape { width: flags.width, panel_height: flags.panel_height })?;
+        std::fs::write(path, bytes)
+            .map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))?;
+    }
+    // Who names no file wants to see it here.
+    if flags.terminal || flags.output.is_none() {
+        out.write_all(khz_view::strips(&chart, width.unwrap_or(COLUMNS).min(200)).as_bytes())?;
+        out.flush()?;
+    }
+    opened.end()
+}
+
+/// What a file's name says about its form.
+enum Form {
+    Svg,
+    Png,
+    Html,
+}
+
+impl Form {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|word| word.to_str()) {
+            Some("svg") => Ok(Form::Svg),
+            Some("png") if cfg!(feature = "png") => Ok(Form::Png),
+            Some("png") => Err(Failure::usage("this program was built without PNG; write .svg or .html")),
+            Some("html" | "htm") => Ok(Form::Html),
+            _ => Err(Failure::usage(format!("{}: a picture is .svg, .png or .html", path.display()))),
+        }
+    }
+
+    fn write(&self, chart: &Chart, shape: Shape) -> Result<Vec<u8>, Failure> {
+        let picture = khz_view::picture(chart, shape);
+        match self {
+            Form::Svg => Ok(khz_view::svg(&picture).into_bytes()),
+            Form::Html => Ok(khz_view::html(&picture, &remarks(chart)).into_bytes()),
+            Form::Png => png(&picture),
+        }
+    }
+}
+
+#[cfg(feature = "png")]
+fn png(picture: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
+    khz_view::png(picture, PNG_SCALE).map_err(Failure::work)
+}
+
+#[cfg(not(feature = "png"))]
+fn png(_: &khz_view::Picture) -> Result<Vec<u8>, Failure> {
+    let _ = PNG_SCALE;
+    Err(Failure::usage("this program was built without PNG; write .svg or .html"))
+}
+
+/// What somebody should know who finds the page and not the command.
+fn remarks(chart: &Chart) -> Vec<String> {
+    let mut remarks = vec![
+        "Lines are means; a paler band reaches from the smallest to the largest value where a pixel holds several \
+         rows."
+            .to_owned(),
+    ];
+    if chart.has_gaps() {
+        remarks.push("Where the ground is grey there are no rows: nothing is known of that time.".to_owned());
+    }
+    remarks
+}
+
+fn chart(flags: &PlotFlags, opened: &Opened) -> Result<Chart, Failure> {
+    let right = crate::patterns(&flags.right)?;
+    opened.check_beside(&right, &opened.patterns)?;
+    if opened.patterns.is_empty() && right.is_empty() {
+        return Err(Failure::usage(
+            "say what to draw with --match; `khz export FILE | head -1` lists the series",
+        ));
+    }
+    let measure = if flags.per_sample { Measure::PerSample } else { Measure::PerSecond };
+    let points = flags.width as usize;
+    let patterns: Vec<Pattern> = opened.patterns.iter().chain(&right).cloned().collect();
+    let (mut curves, left_out) = curves(opened, &patterns, measure, points)?;
+    // Axes and colours in the order in which the series were asked for.
+    curves.sort_by_key(|curve| patterns.iter().position(|pattern| selects(pattern, curve)));
+    if left_out > 0 {
+        crate::show::table::remark!(
+            "{left_out} series are not drawn: one picture holds {}",
+            curves::CURVES_MAX
+        );
+    }
+    let mut plan = Axes { measure, axes: Vec::new(), units: Vec::new(), legend: Vec::new() };
+    let mut panels: Vec<Panel> = Vec::new();
+    for curve in curves {
+        let is_right = right.iter().any(|pattern| selects(pattern, &curve));
+        let (legend, axis) = plan.place(&curve.series, is_right)?;
+        add(&mut panels, curve, legend, axis, plan.scale_of(axis));
+    }
+    panels.sort_by_cached_key(|panel| natural(&panel.name));
+    panels.iter_mut().for_each(|panel| panel.name = crate::show::table::printable(&panel.name));
+    if panels.len() > PANELS_MAX {
+        crate::show::table::remark!(
+            "{} nodes are not drawn: one picture holds {PANELS_MAX}",
+            panels.len() - PANELS_MAX
+        );
+        panels.truncate(PANELS_MAX);
+    }
+    let nodes = panels.len();
+    Ok(Chart {
+        title: flags.title.clone().unwrap_or_else(|| plan.title(nodes)),
+        subtitle: subtitle(opened, nodes),
+        time_title: format!("time since {}", calendar::utc(opened.from)),
+        seconds: opened.to.since(opened.from).as_secs_f64(),
+        axes: plan.axes(),
+        legend: plan.legend.iter().map(|(series, axis)| (series.to_string(), *axis)).collect(),
+        panels,
+    })
+}
+
+fn selects(pattern: &Pattern, curve: &Curve) -> bool {
+    pattern.matches_node(&curve.node) && curve.series.is_selected(std::slice::from_ref(pattern))
+}
+
+/// Puts a line into its node's panel.
+fn add(panels: &mut Vec<Panel>, curve: Curve, legend: usize, axis: usize, factor: f64) {
+    let place = panels.iter().position(|panel| panel.name == curve.node).unwrap_or_else(|| {
+        panels.push(Panel { name: curve.node.clone(), ..Panel::default() });
+        panels.len() - 1
+    });
+    let mut points = curve.points;
+    for point in &mut points {
+        point.low *= factor;
+        point.mean *= factor;
+        point.high *= factor;
+    }
+    let panel = &mut panels[place];
+    if panel.curves.is_empty() {
+        panel.gaps = curve.gaps;
+    }
+    let name = curve.series.to_string();
+    panel.curves.push(khz_view::Curve { name, legend, axis, points });
+}
+
+/// Which axis a series is read at, and which colour it has.
+struct Axes {
+    measure: Measure,
+    axes: Vec<usize>,
+    /// What is counted at each axis.
+    units: Vec<Counted>,
+    /// Series, each with its axis.
+    legend: Vec<(Series, usize)>,
+}
+
+/// What the numbers of an axis are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counted {
+    words: String,
+    scale: Scale,
+    /// Units of this are drawn as hundreds: a share as per cent.
+    is_share: bool,
+}
+
+impl Axes {
+    fn place(&mut self, series: &Series, is_right: bool) -> Result<(usize, usize), Failure> {
+        let counted = counted(series, self.measure);
+        if let Some(known) = self.legend.iter().position(|(known, _)| known == series) {
+            return Ok((known, self.legend[known].1));
+        }
+        if self.legend.len() == LINES_MAX {
+            return Err(Failure::usage(format!(
+                "more than {LINES_MAX} series of a node match: a panel with more lines says nothing; narrow --match"
+            )));
+        }
+        let known = self.units.iter().position(|unit| *unit == counted);
+        let axis = match (is_right, known) {
+            (true, _) if self.units.len() > 1 && self.units[1] != counted => {
+                return Err(self.too_many(&counted));
+            }
+            (true, _) => 1,
+            (false, Some(axis)) => axis,
+            (false, None) if self.units.len() < 2 => self.units.len(),
+            (false, None) => return Err(self.too_many(&counted)),
+        };
+        if axis == self.units.len() {
+            self.units.push(counted);
+        } else if self.units.is_empty() {
+            return Err(Failure::usage("--right needs something on the left axis: give it with --match"));
+        }
+        self.axes.push(axis);
+        self.legend.push((series.clone(), axis));
+        Ok((self.legend.len() - 1, axis))
+    }
+
+    fn too_many(&self, third: &Counted) -> Failure {
+        let words: Vec<&str> = self.units.iter().map(|unit| unit.words.as_str()).collect();
+        Failure::usage(format!(
+            "a plot has two axes, for {}; there is none left for {}",
+            words.join(" and "),
+            third.words
+        ))
+    }
+
+    fn scale_of(&self, axis: usize) -> f64 {
+        if self.units[axis].is_share { 100.0 } else { 1.0 }
+    }
+
+    /// An axis at which one series is read says which.
+    fn axes(&self) -> Vec<Axis> {
+        let axis = |(number, unit): (usize, &Counted)| {
+            let mut of_axis = self.legend.iter().filter(|(_, axis)| *axis == number);
+            let title = match (of_axis.next(), of_axis.next()) {
+                (Some((series, _)), None) => format!("{series}, {}", unit.words),
+                _ => unit.words.clone(),
+            };
+            Axis { title, scale: unit.scale }
+        };
+        self.units.iter().enumerate().map(axis).collect()
+    }
+
+    fn title(&self, nodes: usize) -> String {
+        let mut names: Vec<String> = self.legend.iter().map(|(series, _)| series.to_string()).collect();
+        if names.len() > 3 {
+            names.truncate(2);
+            names.push(format!("{} more", self.legend.len() - 2));
+        }
+        let names = match names.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => String::new(),
+        };
+        match nodes {
+            1 => names,
+            nodes => format!("{names} of {nodes} nodes"),
+        }
+    }
+}
+
+/// What a series counts, in words.
+fn counted(series: &Series, measure: Measure) -> Counted {
+    let unit = series.metric.unit;
+    let is_counter = series.metric.kind == Kind::Counter;
+    let rate = RateUnit::of(&series.metric.name, unit.as_str());
+    let of = |words: &str, scale, is_share| Counted { words: words.to_owned(), scale, is_share };
+    match (unit, is_counter, measure) {
+        (Unit::Seconds, true, Measure::PerSecond) => match rate {
+            RateUnit::ShareOfTime => of("% of the time", Scale::Percent, true),
+            rate => of(&rate.name(), Scale::Plain, false),
+        },
+        (Unit::Seconds, true, Measure::PerSample) => of("ticks of 10 ms per sample", Scale::Plain, false),
+        (Unit::Bytes, true, Measure::PerSecond) => of("bytes per second", Scale::Bytes, false),
+        (Unit::Bytes, true, Measure::PerSample) => of("bytes per sample", Scale::Bytes, false),
+        (Unit::Bytes, false, _) => of("bytes", Scale::Bytes, false),
+        (Unit::Percent, false, _) => of("%", Scale::Percent, false),
+        (Unit::Count, false, _) => of("number", Scale::Plain, false),
+        (Unit::Count, true, Measure::PerSecond) => of("per second", Scale::Plain, false),
+        (Unit::Count, true, Measure::PerSample) => of("per sample", Scale::Plain, false),
+        (unit, false, _) => of(unit.as_str(), Scale::Plain, false),
+        (unit, true, Measure::PerSecond) => of(&format!("{unit} per second"), Scale::Plain, false),
+        (unit, true, Measure::PerSample) => of(&format!("{unit} per sample"), Scale::Plain, false),
+    }
+}
+
+fn subtitle(opened: &Opened, nodes: usize) -> String {
+    let seconds = opened.to.since(opened.from).as_secs_f64();
+    let period = opened.survey.lanes.iter().map(|lane| lane.period).min();
+    let rate =
+        period.and_then(khz_model::Rate::from_period).map_or(String::new(), |rate| format!(" at {rate}"));
+    let nodes = if nodes == 1 { String::new() } else { format!("{nodes} nodes, ") };
+    format!("{nodes}{seconds:.1} s{rate}, from {}", calendar::utc(opened.from))
+}
+
+/// node2 comes before node10.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(word);
+        let digits = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        let (number, behind) = behind.split_at(digits);
+        parts.push((text.to_owned(), number.parse().unwrap_or(0)));
+        rest = behind;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_in_the_order_of_their_numbers() {
+        let mut names = ["node10", "node2", "a", "node1-b", "node1"];
+        names.sort_by_cached_key(|name| natural(name));
+        assert_eq!(names, ["a", "node1", "node1-b", "node2", "node10"]);
+    }
+}

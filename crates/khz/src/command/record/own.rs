@@ -1,0 +1,98 @@
+//! This node as it is recorded: a gatherer in this process for the time of the recording, and its ring.
+
+use std::time::{Duration, Instant};
+
+use khz_gather::{Agent, LaneHandle};
+use khz_model::{Interest, NodeName, Pace, QueryError, Rate};
+use khz_record::{RecordError, Recorder};
+
+use super::ring_copy::RingCopy;
+use crate::config::Plan;
+use crate::role::here;
+use crate::show::misses;
+use crate::show::outcome::{Failure, sentence};
+
+/// The first row is there so soon, or something is wrong.
+const FIRST_ROW: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// This node.
+pub struct Own {
+    lane: LaneHandle,
+    copy: RingCopy,
+    agent: Agent,
+    node: NodeName,
+    /// What was said of its rate.
+    pace: Pace,
+    /// Something that was asked for is not here, and that was said.
+    pub has_misses: bool,
+}
+
+impl Own {
+    /// Begins to gather, and waits for the first row.
+    pub fn start(plan: &Plan, interest: &Interest) -> Result<Self, Failure> {
+        let Interest { patterns, rate, exact } = interest;
+        let node = plan.node.as_str();
+        if !patterns.iter().any(|pattern| pattern.matches_node(node)) {
+            return Err(Failure::work(format!(
+                "this node is {node}, and no pattern speaks of it; others are recorded through a hub (--hub)"
+            )));
+        }
+        let agent = here::start_recorder(plan)?;
+        let misses = here::misses(&agent, plan, patterns)?;
+        let lane = agent.follow(patterns, *rate, *exact).map_err(|error| match error {
+            QueryError::AboveCeiling { .. } => Failure::usage(sentence(&error)),
+            QueryError::NothingMatches { .. } if !misses.is_empty() => {
+                Failure::Work(misses.sentences().join("; "))
+            }
+            _ => Failure::work(sentence(&error)),
+        })?;
+        let copy = RingCopy::new(lane.reader().clone(), 1, lane.reader().newest());
+        misses::tell(&misses);
+        let (node, pace) = (plan.node.clone(), Pace::new(*rate));
+        let mut own = Own { node, lane, copy, agent, pace, has_misses: !misses.is_empty() };
+        own.wait_for_row(Duration::from(rate.period()))?;
+        own.tell_of_pace();
+        Ok(own)
+    }
+
+    /// Says that rows come slower than asked, or as asked again, once each time that begins.
+    fn tell_of_pace(&mut self) {
+        let news = Rate::from_period(self.lane.period()).and_then(|rate| self.pace.news(rate));
+        if let Some(text) = news {
+            crate::show::table::remark!("{}: {text}", self.node);
+        }
+    }
+
+    fn wait_for_row(&self, period: Duration) -> Result<(), Failure> {
+        let end = Instant::now() + FIRST_ROW + period;
+        while !self.copy.has_rows() {
+            if Instant::now() > end {
+                return Err(Failure::work(
+                    "the gatherer has not given a row; `khz check` says what works here",
+                ));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Says what comes, and at which rate.
+    pub fn begin(&self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.copy.begin(recorder, self.lane.period())
+    }
+
+    /// What has come since.
+    pub fn copy(&mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        self.tell_of_pace();
+        self.copy.copy(recorder)
+    }
+
+    /// The rest.
+    pub fn finish(mut self, recorder: &mut Recorder) -> Result<(), RecordError> {
+        let copied = self.copy.finish(recorder);
+        drop(self.lane);
+        self.agent.stop();
+        copied
+    }
+}

@@ -1,0 +1,102 @@
+//! A recording as a command gets it: its files, what they hold, which span and which series are meant. Damage is told
+//! on stderr and remembered.
+
+use std::cell::Cell;
+
+use khz_model::{Nanos, Pattern};
+use khz_record::{RecordError, Recording, Survey};
+
+use crate::command::recording_flags::Chosen;
+use crate::show::misses::{self, Listed};
+use crate::show::outcome::{Done, Failure, Outcome, sentence};
+
+/// What the flags mean.
+pub struct Opened {
+    /// The files.
+    pub recording: Recording,
+    /// What they hold.
+    pub survey: Survey,
+    /// The series; none means all.
+    pub patterns: Vec<Pattern>,
+    /// Only rows from here on, by the wall clock, and to here.
+    pub from: Nanos,
+    /// See `from`.
+    pub to: Nanos,
+    /// Some of it is damaged.
+    is_damaged: bool,
+    /// Something that was asked for is not in it, and that was said.
+    is_partly: Cell<bool>,
+}
+
+/// Reads the recording once, and says what of it cannot be read.
+pub fn open(chosen: &Chosen) -> Result<Opened, Failure> {
+    let patterns = crate::patterns(&chosen.patterns)?;
+    let recording = Recording::of(&chosen.files);
+    let survey = Survey::of(&recording).map_err(of_error)?;
+    for problem in survey.problems() {
+        crate::show::table::remark!("{problem}");
+    }
+    let Some((first, last)) = survey.span() else {
+        let names: Vec<String> = chosen.files.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::work(format!("{}: there are no rows in it", names.join(", "))));
+    };
+    let after = |text: &Option<String>| -> Result<Option<Nanos>, Failure> {
+        let span: Option<Nanos> = text.as_deref().map(str::parse).transpose().map_err(Failure::usage)?;
+        Ok(span.map(|span| Nanos(first.0.saturating_add(span.0))))
+    };
+    let (from, to) = (after(&chosen.from)?.unwrap_or(first), after(&chosen.to)?.unwrap_or(last));
+    if from >= to && first != last {
+        return Err(Failure::usage("--from must be before --to, and before the recording's end"));
+    }
+    let is_damaged = survey.reached.iter().any(|(_, reach)| reach.damages > 0);
+    let opened = Opened { recording, survey, patterns, from, to, is_damaged, is_partly: Cell::new(false) };
+    opened.check(&opened.patterns)?;
+    Ok(opened)
+}
+
+/// What went wrong with a file.
+pub fn of_error(error: RecordError) -> Failure {
+    Failure::work(sentence(&error))
+}
+
+impl Opened {
+    /// Some pattern selects something; what is not there beside that is said.
+    pub fn check(&self, patterns: &[Pattern]) -> Result<(), Failure> {
+        self.check_beside(patterns, &[])
+    }
+
+    /// The same where something else that selects something was asked for too.
+    pub fn check_beside(&self, patterns: &[Pattern], others: &[Pattern]) -> Result<(), Failure> {
+        if patterns.is_empty() {
+            return Ok(());
+        }
+        let listed =
+            Listed::new(self.survey.lanes.iter().map(|lane| (&*lane.lane.node, lane.series.clone())));
+        let misses = listed.misses(patterns);
+        let sentences = misses::sentences(&misses, "in this recording");
+        if listed.has_none(patterns) && others.is_empty() {
+            return Err(Failure::Work(sentences.join("; ")));
+        }
+        for sentence in &sentences {
+            crate::show::table::remark!("{}", sentence);
+        }
+        self.is_partly.set(self.is_partly.get() || !sentences.is_empty());
+        Ok(())
+    }
+
+    /// Every row of the span is in it.
+    pub fn holds(&self, moment: Nanos) -> bool {
+        self.from <= moment && moment <= self.to
+    }
+
+    /// How a command ends that did what it could.
+    pub fn end(&self) -> Outcome {
+        if self.is_damaged {
+            return Err(Failure::work("parts of the recording are damaged and were left out"));
+        }
+        match self.is_partly.get() {
+            true => Ok(Done::Partly { missing: Vec::new() }),
+            false => Ok(Done::Wholly),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `khz rrd`, `khz cache` and `khz rrdcached`, and this binary under the names `rrdtool` and `rrdcached`: the
+//! words go to the crates `rrd` and `rrdcached` as they are, because their commands take the syntax of those programs.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::show::outcome::{Done, Failure, Outcome};
+
+/// Words that are passed on.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Words {
+    /// Command and arguments, in rrdtool's own syntax.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    pub words: Vec<OsString>,
+}
+
+/// Runs `words` behind `before`.
+pub fn run(before: &[&str], words: &Words) -> Outcome {
+    let words = before.iter().map(OsString::from).chain(words.words.iter().cloned());
+    // Names of files need not be UTF-8.
+    match khz_rrd::cli::run(&khz_rrd::text::words(words), &[khz_rrdcached::COMMAND]) {
+        0 => Ok(Done::Wholly),
+        _ => Err(Failure::Told),
+    }
+}
+
+/// Started under another tool's name, the program is that tool.
+pub fn under_another_name() -> Option<ExitCode> {
+    let mut words = std::env::args_os();
+    let name = words.next()?;
+    let before = match Path::new(&name).file_name()?.to_str()? {
+        "rrdtool" => None,
+        "rrdcached" => Some(OsString::from("rrdcached")),
+        _ => return None,
+    };
+    let words = khz_rrd::text::words(before.into_iter().chain(words));
+    Some(ExitCode::from(u8::try_from(khz_rrd::cli::run(&words, &[khz_rrdcached::COMMAND])).unwrap_or(1)))
+}

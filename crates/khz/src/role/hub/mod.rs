@@ -1,0 +1,182 @@
+//! `khz hub`: takes nodes in at the link door, and answers for all of them at its doors.
+
+pub mod recorder;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use khz_client::Access;
+use khz_client::place::HUB_LINK_SOCKET;
+use khz_hub::{
+    Cluster, HubQuery, LinkDoor, LinkServer, RosterKeeper, Settings, Source, TextAddress, TextSource,
+};
+use khz_model::Query;
+use khz_trust::{ClientCertificates, ClientFiles, ClusterKey, Protocol, TlsServer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::UnixStream;
+
+use crate::config::Plan;
+use crate::config::plan::{HubAddress, StateDir};
+use crate::role::door;
+use crate::role::hub::recorder::HubRecorder;
+use crate::role::serve::{self, Behind, Doors};
+use crate::show::outcome::{Failure, Outcome, sentence};
+
+/// Serves until told to stop.
+pub fn run(plan: &Plan) -> Outcome {
+    raise_descriptors();
+    let doors = Doors::closed().with_http(plan)?.with_text(plan)?;
+    let mut local = door::local_socket(plan, HUB_LINK_SOCKET);
+    let listener = local.as_mut().and_then(door::listener);
+    let run =
+        door::run_dir(plan).map(|folder| (folder, listener.is_some().then(|| HUB_LINK_SOCKET.to_owned())));
+    let link = LinkDoor { local: listener, run, ..link_door(plan)? };
+    let settings = Settings { name: plan.node.to_string(), history: plan.history, rate_max: plan.rate_max };
+    let cluster = Cluster::new(settings, identity()?);
+    cluster.when_given_back(khz_door::heap::give_back);
+    cluster.expect(&plan.expected);
+    let _keeper = remember(plan, &cluster);
+    let server =
+        LinkServer::start(cluster.clone(), link).map_err(|error| Failure::usage(sentence(&error)))?;
+    let _sources = (follow_sources(plan, &cluster)?, ask_sources(plan, &cluster)?);
+    let doors = doors.telling({
+        let cluster = Arc::clone(&cluster);
+        Arc::new(move || cluster.origins())
+    });
+    let plan = Plan { link_listen: server.addresses().to_vec(), ..plan.clone() };
+    let query: Arc<dyn Query> = Arc::new(HubQuery::new(cluster).telling(doors.metrics()));
+    let _recorder = match &plan.rrd {
+        Some((directory, recording)) => {
+            Some(HubRecorder::start(directory, recording.clone(), Arc::clone(&query))?)
+        }
+        None => None,
+    };
+    serve::runtime()?.block_on(async {
+        tokio::select! {
+            outcome = serve::serve(&plan, doors, query, Behind::Hub) => outcome,
+            () = ended(&server) => Err(Failure::work("the link door has ended unexpectedly; what it printed above says why")),
+        }
+    })
+}
+
+/// What is remembered of former starts, and written down for the next; why it is not is only logged.
+fn remember(plan: &Plan, cluster: &Arc<Cluster>) -> Option<RosterKeeper> {
+    let directory = match &plan.state_dir {
+        StateDir::Nowhere => return None,
+        StateDir::Here(directory) => Some(directory.clone()),
+        StateDir::Usual => usual_state_dir(),
+    };
+    let Some(directory) = directory else {
+        tracing::warn!(
+            "nodes will not be remembered: neither HOME nor XDG_STATE_HOME says where; use --state-dir"
+        );
+        return None;
+    };
+    match RosterKeeper::start(Arc::clone(cluster), &directory) {
+        Ok(keeper) => Some(keeper),
+        Err(error) => {
+            tracing::warn!("nodes will not be remembered: {}", sentence(&error));
+            None
+        }
+    }
+}
+
+/// That of the service, of the machine where we are root, of the user.
+pub fn usual_state_dir() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    // Set by systemd for a unit with StateDirectory=.
+    if let Some(folder) = absolute("STATE_DIRECTORY") {
+        return Some(folder);
+    }
+    if rustix::process::geteuid().is_root() {
+        return Some("/var/lib/khz".into());
+    }
+    let folder = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    folder.map(|folder| folder.join("khz"))
+}
+
+/// Other hubs whose nodes are shown here.
+fn follow_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<Source>, Failure> {
+    let follow = |(number, hub): (usize, &HubAddress)| {
+        let mut settings = access(plan, hub)?.settings().map_err(|error| Failure::usage(sentence(&error)))?;
+        if let Some(identity) = Arc::get_mut(&mut settings.identity) {
+            identity.machine = cluster.identity();
+        }
+        Source::start(Arc::clone(cluster), settings, number)
+            .map_err(|error| Failure::work(format!("cannot follow hub {}: {error}", hub.host)))
+    };
+    plan.source_hubs.iter().enumerate().map(follow).collect()
+}
+
+/// The way to a source.
+fn access(plan: &Plan, source: &HubAddress) -> Result<Access, Failure> {
+    let token = plan.trust.token.as_ref().map(|token| token.read()).transpose();
+    let token = token.map_err(|error| Failure::usage(sentence(&error)))?;
+    let pair = plan.trust.pair.clone();
+    let files = plan.trust.ca.as_ref().map(|ca| ClientFiles { ca: ca.clone(), pair });
+    let (name, insecure, run_dir) = (plan.node.clone(), plan.insecure, plan.run_dir.clone());
+    let from = plan.bind;
+    Ok(Access { files, token, insecure, name, run_dir, from, ..Access::hub(&source.host, source.port) })
+}
+
+/// Other hubs, and agents, that are asked over the text protocol.
+fn ask_sources(plan: &Plan, cluster: &Arc<Cluster>) -> Result<Vec<TextSource>, Failure> {
+    let first = plan.source_hubs.len();
+    let ask = |(number, door): (usize, &HubAddress)| {
+        let tls = access(plan, door)?.tls(Protocol::Text);
+        let tls = tls.map_err(|error| Failure::usage(sentence(&error)))?;
+        let address = TextAddress { host: door.host.clone(), port: door.port, tls, from: plan.bind };
+        TextSource::start(Arc::clone(cluster), address, first + number, khz_gather::catalogue())
+            .map_err(|error| Failure::work(format!("cannot ask text://{}: {error}", door.host)))
+    };
+    plan.source_doors.iter().enumerate().map(ask).collect()
+}
+
+/// Ready when the link's thread is gone: a hub without it would only look alive.
+async fn ended(server: &LinkServer) {
+    let Ok(life) = server.life().and_then(UnixStream::from_std) else {
+        tracing::warn!("the link door is not watched");
+        return std::future::pending().await;
+    };
+    // An error means that it cannot be watched any more, and that is as bad.
+    let _ = life.readable().await;
+}
+
+fn link_door(plan: &Plan) -> Result<LinkDoor, Failure> {
+    let usage = |error: khz_trust::TrustError| Failure::usage(sentence(&error));
+    let tls = match plan.trust.server_files() {
+        Some(files) => {
+            Some(TlsServer::load(files, ClientCertificates::Optional, Protocol::Link).map_err(usage)?)
+        }
+        None => None,
+    };
+    let key = plan.trust.cluster_key.as_deref().map(ClusterKey::read).transpose().map_err(usage)?;
+    Ok(LinkDoor {
+        listen: plan.link_listen.clone(),
+        local: None,
+        run: None,
+        certificates: tls.is_some() && plan.trust.ca.is_some(),
+        tls,
+        key,
+        insecure: plan.insecure,
+    })
+}
+
+/// A hub's identity. Random: nodes see that they talk to a hub that has just begun.
+pub fn identity() -> Result<[u8; 16], Failure> {
+    let mut identity = [0; 16];
+    let read = rustix::rand::getrandom(&mut identity, rustix::rand::GetRandomFlags::empty());
+    match read {
+        Ok(16) => Ok(identity),
+        _ => Err(Failure::work("the kernel gives no random numbers")),
+    }
+}
+
+/// Every node is a descriptor: as many as we are allowed.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(errno) = setrlimit(Resource::Nofile, all) {
+        tracing::warn!("descriptors stay at {:?}: {errno}", limit.current);
+    }
+}

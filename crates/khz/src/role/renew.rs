@@ -1,0 +1,32 @@
+//! What follows when an agent cannot simply go on. One that is outworn, or whose rings somebody took away, starts itself again, in the same process: rings, link
+//! and hub take that for a restart, which they are proved to survive, and it is the way to new slots.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use khz_gather::Ending;
+
+use crate::show::outcome::{Failure, Outcome};
+
+/// Starts this program again in place of itself, or says why it ends. The agent must have been stopped before.
+pub fn after(ending: Ending) -> Outcome {
+    match ending {
+        Ending::Panicked => {
+            Err(Failure::work("the gatherer has ended unexpectedly; what it printed above says why"))
+        }
+        Ending::Outworn => again("most of what was watched here is gone"),
+        Ending::RingsLost => again("somebody has taken away what was recorded"),
+    }
+}
+
+fn again(why: &str) -> Outcome {
+    tracing::warn!("{why}: beginning again, with new slots and whole rings");
+    let mut words = std::env::args_os();
+    let mut again = Command::new("/proc/self/exe");
+    if let Some(name) = words.next() {
+        again.arg0(name);
+    }
+    // It comes back only where that failed.
+    let error = again.args(words).exec();
+    Err(Failure::work(format!("{why}, and the program cannot start itself again: {error}")))
+}

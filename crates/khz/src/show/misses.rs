@@ -1,0 +1,139 @@
+//! What a command asked for and nobody has: said on stderr, each thing with the word that was probably meant; the exit
+//! code is 3 then, where something else was there, as `khz_model` tells it apart.
+
+use std::sync::Arc;
+
+use khz_model::{Columns, Known, Metric, Miss, Misses, NodeName, Pattern, Series};
+use serde::Deserialize;
+
+use crate::show::outcome::{Done, Outcome};
+
+impl From<Misses> for Said {
+    fn from(misses: Misses) -> Self {
+        let said = |Miss { asked, near }| MissSaid { asked, near };
+        Said {
+            nodes: misses.nodes.into_iter().map(said).collect(),
+            patterns: misses.patterns.into_iter().map(said).collect(),
+            more: misses.more,
+        }
+    }
+}
+
+/// As a door says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Said {
+    nodes: Vec<MissSaid>,
+    patterns: Vec<MissSaid>,
+    #[serde(default)]
+    more: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct MissSaid {
+    asked: String,
+    near: Option<String>,
+}
+
+impl From<Said> for Misses {
+    fn from(said: Said) -> Self {
+        let miss = |MissSaid { asked, near }| Miss { asked, near };
+        Misses {
+            nodes: said.nodes.into_iter().map(miss).collect(),
+            patterns: said.patterns.into_iter().map(miss).collect(),
+            more: said.more,
+        }
+    }
+}
+
+/// Says them.
+pub fn tell(misses: &Misses) {
+    for sentence in misses.sentences() {
+        crate::show::table::remark!("{}", &sentence);
+    }
+}
+
+/// The outcome of a command that did the rest.
+pub fn partly(misses: &Misses, outcome: Outcome) -> Outcome {
+    match outcome {
+        Ok(Done::Wholly) if !misses.is_empty() => Ok(Done::Partly { missing: Vec::new() }),
+        outcome => outcome,
+    }
+}
+
+/// Nodes whose series are all known: those of a recording, of rings.
+#[derive(Debug, Default)]
+pub struct Listed {
+    nodes: Vec<(NodeName, Arc<Vec<Series>>)>,
+}
+
+impl Listed {
+    /// These nodes; one that comes several times has the series of all.
+    pub fn new<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<Series>)>) -> Self {
+        let mut listed: Vec<(NodeName, Arc<Vec<Series>>)> = Vec::new();
+        for (name, series) in nodes {
+            let Ok(name) = NodeName::new(name) else { continue };
+            match listed.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => Arc::make_mut(known).extend(series),
+                None => listed.push((name, Arc::new(series))),
+            }
+        }
+        listed.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Listed { nodes: listed }
+    }
+
+    /// What of these patterns is not there.
+    pub fn misses(&self, patterns: &[Pattern]) -> Misses {
+        let mut misses = Misses::of(self, patterns);
+        for pattern in patterns {
+            let asked = pattern.to_string();
+            let alone = std::slice::from_ref(pattern);
+            let mut chosen =
+                self.nodes.iter().filter(|(node, _)| pattern.matches_node(node.as_str())).peekable();
+            if chosen.peek().is_some()
+                && !chosen.flat_map(|(_, series)| &**series).any(|series| series.is_selected(alone))
+                && misses.patterns.iter().all(|miss| miss.asked != asked)
+            {
+                misses.patterns.push(Miss { asked, near: None });
+            }
+        }
+        misses
+    }
+
+    /// True where none of the patterns selects anything.
+    pub fn has_none(&self, patterns: &[Pattern]) -> bool {
+        let selects = |pattern: &Pattern, node: &NodeName, series: &[Series]| {
+            pattern.matches_node(node.as_str())
+                && series.iter().any(|series| series.is_selected(std::slice::from_ref(pattern)))
+        };
+        !patterns.iter().any(|pattern| self.nodes.iter().any(|(node, series)| selects(pattern, node, series)))
+    }
+}
+
+impl Known for Listed {
+    fn nodes(&self) -> Vec<NodeName> {
+        self.nodes.iter().map(|(node, _)| node.clone()).collect()
+    }
+
+    fn metrics(&self) -> Vec<Arc<Metric>> {
+        let mut metrics: Vec<Arc<Metric>> = Vec::new();
+        let mut names = std::collections::HashSet::new();
+        for series in self.nodes.iter().flat_map(|(_, series)| &**series) {
+            if names.insert(series.metric.name.clone()) {
+                metrics.push(series.metric.clone());
+            }
+        }
+        metrics
+    }
+
+    fn series(&self, node: &NodeName) -> Option<Arc<dyn Columns>> {
+        let (_, series) = self.nodes.iter().find(|(known, _)| known == node)?;
+        Some(series.clone())
+    }
+}
+
+/// The sentences, where something else than what runs was searched: ` in this recording`.
+pub fn sentences(misses: &Misses, place: &str) -> Vec<String> {
+    let placed =
+        |sentence: String| sentence.replacen("nothing matches", &format!("nothing {place} matches"), 1);
+    misses.sentences().into_iter().map(placed).collect()
+}
